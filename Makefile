@@ -1,0 +1,69 @@
+# Needs Python 3.11 or newer, make and git; every target sets up for itself what it needs.
+# Another interpreter: make PYTHON=python3.13 test
+
+PYTHON ?= python3
+PY     := .venv/bin/python
+ARGS   ?=
+
+SHELL         := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint format typecheck pytest unit simulate setup venv up down status \
+        lock clean python
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: setup ## crawl a small site on this machine and show what came of it
+	@$(PY) -m tests.demo $(ARGS)
+
+test: check pytest ## everything: format, lint, types and all tests
+
+check: lint typecheck ## format check, lint and types
+
+lint: venv ## format check and lint
+	@$(PY) -m ruff format --check --quiet . || { echo "run: make format"; exit 1; }
+	@$(PY) -m ruff check --quiet .
+
+format: venv ## reformat, and fix what can be fixed safely
+	@$(PY) -m ruff check --quiet --fix-only . && $(PY) -m ruff format .
+
+typecheck: venv ## strict types
+	@$(PY) -m mypy
+
+pytest: setup ## all tests; ARGS="-k robots -x" passes options
+	@$(PY) -m pytest $(ARGS)
+
+unit: venv ## the tests that start nothing
+	@$(PY) -m pytest -m "not emulator and not e2e and not infra" $(ARGS)
+
+simulate: venv ## many seeds of the simulation; ARGS="--seeds 50000"
+	@$(PY) -m tests.simulation $(ARGS)
+
+up: setup ## start the emulator and deploy the stack to it
+	@$(PY) -m localstack up $(ARGS)
+
+down: venv ## stop the emulator
+	@$(PY) -m localstack down $(ARGS)
+
+status: venv ## what is running on this machine
+	@$(PY) -m localstack status $(ARGS)
+
+setup: python ## install all that is needed (.venv, .local/emulator, node_modules)
+	@$(PYTHON) tools/bootstrap.py venv emulator node
+
+venv: python
+	@$(PYTHON) tools/bootstrap.py venv
+
+lock: venv ## compile the requirement files anew; ARGS=--upgrade takes newer versions
+	@$(PYTHON) tools/bootstrap.py --lock $(ARGS)
+
+clean: ## stop emulators and remove all that was installed or made
+	@if [ -x $(PY) ]; then $(PY) -m localstack down --all || true; fi
+	@rm -rf .venv .local node_modules cdk.out build dist htmlcov .coverage .coverage.* .hypothesis \
+	    .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "Orbweaver needs Python 3.11 or newer, and '$(PYTHON)' is not." \
+	         "Name one that is: make PYTHON=python3.13 ..." >&2; exit 1; }

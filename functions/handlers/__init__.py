@@ -1,0 +1,1 @@
+"""Lambda entry points: an event in, one call of an actor, a response out."""

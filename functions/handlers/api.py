@@ -1,0 +1,12 @@
+"""API Gateway to the control actor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orbweaver.bootstrap import container
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Answer one request."""
+    return container().answer(event, context)

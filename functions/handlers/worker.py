@@ -1,0 +1,22 @@
+"""SQS batches to the worker, and its partial batch response."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orbweaver.bootstrap import container
+from orbweaver.worker import Delivery
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Process a batch; only the messages that are to come back are named."""
+    deliveries = [
+        Delivery(
+            id=record["messageId"],
+            body=record["body"],
+            receives=int(record["attributes"]["ApproximateReceiveCount"]),
+        )
+        for record in event["Records"]
+    ]
+    failed = container().work(deliveries, context.get_remaining_time_in_millis())
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}

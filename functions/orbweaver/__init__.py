@@ -1,0 +1,25 @@
+"""Orbweaver, a serverless web crawler: the map, in the order in which data travels.
+
+    core/message    what is on the queue
+    worker          a batch in, what is to come back out
+    ingest          references dropped by hand become seeds, seeds become candidates
+    core/admission  why a URL is refused
+    visit           robots, slots, requests, answers
+    robots          robots.txt, fetched and kept          core/robots      its rules
+    pace            waiting for slots                     core/politeness  when a host may be asked
+    core/answer     what an answer means                  core/retry       and when to ask again
+    core/page       what a page says                      core/url         canonical URLs
+    core/journal    what a pack came to, and its outbox   core/record      a page's record
+    settle          claim, store, commit, send, finish    core/crawl       a crawl and its books
+    core/seen       claims that need no second look
+    exporter        a day's records into files            core/export      rows and manifests
+    control         start, steer and ask about crawls
+    cli             the command line
+
+    ports           what the actors need of the world     adapters/        AWS, the web, memory
+    settings        limits and names                      bootstrap        wires all of it
+
+Things are in `core/` and do no I/O; actors stand beside it; technologies are in `adapters/`.
+"""
+
+__version__ = "0.1.0"

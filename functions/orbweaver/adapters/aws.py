@@ -1,0 +1,243 @@
+"""AWS clients of a container, and the one table that turns AWS's errors into ours.
+
+Rules
+- One session and one client a service for the life of a container: signing keys, connections and
+  parsed service models are made once (a client costs about 50 ms to make).
+- Time limits are short and tries few, so that an unknown outcome shows up early, while there is
+  still time to do something about it: every effect is idempotent.
+- Errors are told apart by their code, their type or the status of the answer, never by text. What
+  is in no table is `Permanent`: repeating what is not understood hides it.
+- Where AWS takes a batch in part, only the rest is sent again, after a pause of random length
+  (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015), a bounded number of times.
+
+The endpoint of an emulator comes from `AWS_ENDPOINT_URL`, which botocore reads by itself.
+Socket options (`tcp_keepalive`) are not set: aiobotocore 2.25 ignores them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import AsyncExitStack, contextmanager
+from functools import cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import aioboto3
+import aiohttp
+from aiobotocore.config import AioConfig
+from aiobotocore.httpsession import AIOHTTPSession
+from botocore import exceptions as boto
+from botocore.httpsession import get_cert_path
+from botocore.parsers import ResponseParserError
+
+from orbweaver.ports import Permanent, PortError, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable, Iterator
+    from random import Random
+    from types import TracebackType
+
+    from orbweaver.ports import Clock
+
+T = TypeVar("T")
+
+CONNECT_S = 2
+READ_S = 5
+# A whole file travels in one S3 request, in either direction.
+READ_FILE_S = 30
+CALL_TRIES = 3
+CONNECTIONS_MAX = 64
+ONE_GO_BYTES_MAX = 256 * 1024
+
+BATCH_TRIES = 8
+BACKOFF_BASE_S = 0.025
+BACKOFF_CAP_S = 1.0
+
+SERVER_ERROR_MIN = 500
+TOO_MANY_REQUESTS = 429
+
+TRANSIENT_CODES = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "ConditionalRequestConflict",
+        "EC2ThrottledException",
+        "ExpiredToken",  # another container, or this one in a moment, has fresh credentials
+        "ExpiredTokenException",
+        "InternalError",
+        "InternalException",
+        "InternalFailure",
+        "InternalServerError",
+        "KMS.ThrottlingException",
+        "KmsThrottled",
+        "LimitExceededException",
+        "OperationAborted",
+        "OverLimit",
+        "PriorRequestNotComplete",
+        "ProvisionedThroughputExceeded",
+        "ProvisionedThroughputExceededException",
+        "ReplicatedWriteConflictException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "RequestTimeTooSkewed",  # botocore corrects its clock by the answer
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingError",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionConflict",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    }
+)
+TRANSIENT_TYPES: tuple[type[Exception], ...] = (
+    boto.ConnectionError,
+    boto.CredentialRetrievalError,
+    boto.HTTPClientError,
+    boto.IncompleteReadError,
+    ResponseParserError,
+    aiohttp.ClientError,
+    TimeoutError,
+)
+
+
+@cache
+def _tls(authorities: str) -> ssl.SSLContext:
+    """Load the certificate authorities once a container: 25 ms of CPU each time."""
+    return ssl.create_default_context(cafile=authorities)
+
+
+class _HttpSession(AIOHTTPSession):  # type: ignore[misc] # aiobotocore ships no types
+    """aiobotocore's connections, all clients' with the same certificate authorities."""
+
+    async def send(self, request: Any) -> Any:
+        # aiohttp sends bytes in one go, and warns that a large body holds the event loop up.
+        if isinstance(request.body, bytes) and len(request.body) > ONE_GO_BYTES_MAX:
+            request.body = BytesIO(request.body)
+        return await super().send(request)
+
+    def _create_connector(self, proxy_url: str | None) -> aiohttp.TCPConnector:
+        if proxy_url is not None or not self._verify:
+            connector: aiohttp.TCPConnector = super()._create_connector(proxy_url)
+            return connector
+        return aiohttp.TCPConnector(
+            limit=self._max_pool_connections,
+            ssl=_tls(get_cert_path(self._verify)),
+            **self._connector_args,
+        )
+
+
+def config(read_s: int = READ_S) -> AioConfig:
+    """Make a client's settings.
+
+    Parameters are not validated on every call: that is a tenth of a call's CPU, and what they are
+    is up to this code alone.
+    """
+    return AioConfig(
+        http_session_cls=_HttpSession,
+        connect_timeout=CONNECT_S,
+        read_timeout=read_s,
+        max_pool_connections=CONNECTIONS_MAX,
+        parameter_validation=False,
+        retries={"mode": "standard", "total_max_attempts": CALL_TRIES},
+    )
+
+
+class Aws:
+    """The clients of one container, opened at first use; `async with` closes them."""
+
+    def __init__(self, session: aioboto3.Session | None = None) -> None:
+        """Take a session, or make one from the environment."""
+        self._session = session or aioboto3.Session()
+        self._stack = AsyncExitStack()
+        self._clients: dict[str, Any] = {}
+
+    async def client(self, service: str) -> Any:
+        """Hand out the client of a service, the same one every time."""
+        if service not in self._clients:
+            settings = config(READ_FILE_S if service == "s3" else READ_S)
+            opening = self._session.client(service, config=settings)  # type: ignore[call-overload]
+            self._clients[service] = await self._stack.enter_async_context(opening)
+        return self._clients[service]
+
+    async def close(self) -> None:
+        """Close all clients and their connections."""
+        self._clients.clear()
+        await self._stack.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+def error_of(code: str, status: int, message: str) -> PortError:
+    """Say what an error code and the status it came with mean for the caller."""
+    if code in TRANSIENT_CODES or status >= SERVER_ERROR_MIN or status == TOO_MANY_REQUESTS:
+        return Transient(message)
+    return Permanent(message)
+
+
+@contextmanager
+def translated(operation: str) -> Iterator[None]:
+    """Turn whatever botocore and aiohttp raise within into `Transient` or `Permanent`."""
+    try:
+        yield
+    except boto.ClientError as error:
+        code = code_of(error)
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        raise error_of(code, status, f"{operation}: {code}") from error
+    except TRANSIENT_TYPES as error:
+        raise Transient(f"{operation}: {type(error).__name__}") from error
+    except boto.BotoCoreError as error:
+        raise Permanent(f"{operation}: {type(error).__name__}") from error
+
+
+def code_of(error: boto.ClientError) -> str:
+    """Name the error code of an answer."""
+    return str(error.response.get("Error", {}).get("Code", "unknown"))
+
+
+async def call(client: Any, operation: str, **parameters: Any) -> dict[str, Any]:
+    """Call a client's method; its answer, or one of our errors."""
+    with translated(operation):
+        answer: dict[str, Any] = await getattr(client, operation)(**parameters)
+    return answer
+
+
+async def pause(clock: Clock, random: Random, attempt: int) -> None:
+    """Wait before try `attempt` + 1, counted from 1: full jitter below a doubling ceiling."""
+    ceiling_s = min(BACKOFF_CAP_S, BACKOFF_BASE_S * 2 ** (attempt - 1))
+    await clock.sleep(ceiling_s * random.random())
+
+
+async def all_of(calls: Iterable[Awaitable[T]], limit: int) -> list[T]:
+    """Await all, `limit` at a time; raises the first error only after every one has ended.
+
+    So a redelivery finds as much done as could be done.
+    """
+    gate = asyncio.Semaphore(limit)
+
+    async def one(awaitable: Awaitable[T]) -> T:
+        async with gate:
+            return await awaitable
+
+    results = await asyncio.gather(*(one(item) for item in calls), return_exceptions=True)
+    done: list[T] = []
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+        done.append(result)
+    return done

@@ -1,0 +1,99 @@
+"""How a crawl's counters are spelled: one item a shard in the `crawls` table.
+
+k            <crawl id>#count#<shard>
+n.<key>      one number a tally key (`n.claimed`, `n.fetched.ok`), only ever added to
+commits      how many commits it took: its version
+closed       there once the crawl is sealed; no commit gets by
+expires_at   with the crawl's own
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.dynamodb import Item, assign, from_item, to_item
+from orbweaver.core.crawl import Shard
+
+if TYPE_CHECKING:
+    from orbweaver.core.crawl import Crawl, Tally
+
+TALLY_PREFIX = "n."
+CLAIMED = f"{TALLY_PREFIX}claimed"
+CRAWL_KEPT_S = 90 * 86_400
+
+
+def expires_s(crawl: Crawl) -> int | None:
+    """When a crawl and its counters may be deleted: 90 days after its last possible moment."""
+    if crawl.continuous:
+        return None
+    return crawl.started_at_ms // 1000 + crawl.duration_max_s + CRAWL_KEPT_S
+
+
+def shard_key(crawl_id: str, number: int) -> Item:
+    """Key of a counter shard."""
+    return to_item({"k": f"{crawl_id}#count#{number}"})
+
+
+def shard(item: Item) -> Shard:
+    """Read a shard; an empty item is a shard that nobody has counted on."""
+    fields = from_item(item)
+    tally = {
+        name.removeprefix(TALLY_PREFIX): count
+        for name, count in fields.items()
+        if name.startswith(TALLY_PREFIX)
+    }
+    return Shard(
+        commits=fields.get("commits", 0),
+        closed=fields.get("closed", False),
+        tally=MappingProxyType(tally),
+    )
+
+
+def add_counts(table: str, crawl: Crawl, number: int, tally: Tally) -> Item:
+    """Add to a shard that is open and whose quota is not exceeded by it: a transaction's Update."""
+    names = {"#commits": "commits", "#closed": "closed"}
+    values: dict[str, Any] = {":one": 1}
+    adds = ["#commits :one"]
+    for place, (key, count) in enumerate(entry for entry in tally.items() if entry[1]):
+        names[f"#n{place}"] = TALLY_PREFIX + key
+        values[f":n{place}"] = count
+        adds.append(f"#n{place} :n{place}")
+    update = "ADD " + ", ".join(adds)
+    condition = "attribute_not_exists(#closed)"
+    claimed, quota = tally.get("claimed", 0), crawl.shard_quota(number)
+    if claimed:
+        names["#claimed"] = CLAIMED
+        values[":room"] = quota - claimed
+        # Absent means 0, which a claim larger than the whole quota must not slip by.
+        absent = "attribute_not_exists(#claimed) OR " if claimed <= quota else ""
+        condition += f" AND ({absent}#claimed <= :room)"
+    kept_s = expires_s(crawl)
+    if kept_s is not None:
+        names["#expires_at"] = "expires_at"
+        values[":expires_at"] = kept_s
+        update += " SET #expires_at = :expires_at"
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": shard_key(crawl.id, number),
+            "UpdateExpression": update,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": to_item(values),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+    }
+
+
+def close(table: str, crawl: Crawl, number: int, seen: Shard) -> Item:
+    """Close a shard if it still is as seen: a transaction's Update."""
+    update = assign({"closed": True, "expires_at": expires_s(crawl)})
+    update["ConditionExpression"] = "attribute_not_exists(#closed) AND "
+    update["ExpressionAttributeNames"]["#commits"] = "commits"
+    if seen.commits:
+        update["ConditionExpression"] += "#commits = :seen"
+        update["ExpressionAttributeValues"] |= to_item({":seen": seen.commits})
+    else:
+        update["ConditionExpression"] += "attribute_not_exists(#commits)"
+    return {"Update": {"TableName": table, "Key": shard_key(crawl.id, number), **update}}

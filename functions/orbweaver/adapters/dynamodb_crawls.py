@@ -1,0 +1,145 @@
+"""Crawls in the `crawls` table: one item a crawl, beside its counter shards.
+
+A write whose answer was lost is repeated by the client, and the repetition's condition meets the
+first one's effect. Each write therefore leaves a nonce: whoever meets its own has succeeded. In a
+transaction the client's request token does the same.
+
+Sealing is one transaction over the crawl and all shards (so at most 99 of them): each shard closes
+if it has taken no commit since it was read, so the books that balanced are the books that stand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters import dynamodb_books
+from orbweaver.adapters.dynamodb import (
+    Cancelled,
+    ConditionFailed,
+    Dynamo,
+    assign,
+    from_item,
+    to_item,
+)
+from orbweaver.core import crawl_codec
+from orbweaver.core.crawl import Books
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from random import Random
+
+    from orbweaver.core.crawl import Crawl, State
+
+
+class DynamoCrawls:
+    """Definitions, states and books of crawls."""
+
+    def __init__(self, dynamo: Dynamo, *, random: Random, crawls_table: str) -> None:
+        self._dynamo = dynamo
+        self._random = random
+        self._table = crawls_table
+
+    async def create(self, crawl: Crawl) -> bool:
+        """See the port."""
+        nonce = self._nonce()
+        fields = {
+            "k": crawl.id,
+            "nonce": nonce,
+            "expires_at": dynamodb_books.expires_s(crawl),
+            **crawl_codec.to_fields(crawl),
+        }
+        try:
+            await self._dynamo.call(
+                "put_item",
+                TableName=self._table,
+                Item=to_item(fields),
+                ConditionExpression="attribute_not_exists(#k)",
+                ExpressionAttributeNames={"#k": "k"},
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except ConditionFailed as refusal:
+            return bool(from_item(refusal.item).get("nonce") == nonce)
+        return True
+
+    async def get(self, crawl_id: str) -> Crawl | None:
+        """See the port."""
+        answer = await self._dynamo.call(
+            "get_item", TableName=self._table, Key=to_item({"k": crawl_id}), ConsistentRead=True
+        )
+        item = answer.get("Item")
+        return crawl_codec.from_fields(from_item(item)) if item else None
+
+    async def list(self) -> tuple[Crawl, ...]:
+        """See the port."""
+        pages = self._dynamo.pages(
+            "scan",
+            TableName=self._table,
+            FilterExpression="attribute_exists(#state)",  # counter shards have none
+            ExpressionAttributeNames={"#state": "state"},
+        )
+        crawls = [crawl_codec.from_fields(from_item(item)) async for page in pages for item in page]
+        return tuple(sorted(crawls, key=lambda crawl: (-crawl.started_at_ms, crawl.id)))
+
+    async def books(self, crawl: Crawl) -> Books:
+        """See the port."""
+        keys = [dynamodb_books.shard_key(crawl.id, number) for number in range(crawl.shards)]
+        items = await self._dynamo.get_many(self._table, keys, consistent=True)
+        by_key = {item["k"]["S"]: item for item in items}
+        return Books.of(tuple(dynamodb_books.shard(by_key.get(key["k"]["S"], {})) for key in keys))
+
+    async def seal(self, crawl: Crawl, books: Books, finished: Crawl) -> bool:
+        """See the port."""
+        finish = assign(
+            {
+                "state": finished.state,
+                "stop": finished.stop,
+                "finished_at_ms": finished.finished_at_ms,
+            }
+        )
+        finish["TableName"] = self._table
+        finish["Key"] = to_item({"k": crawl.id})
+        finish["ConditionExpression"] = "#state = :was AND #seeds_planned = :seeds_planned"
+        finish["ExpressionAttributeNames"]["#seeds_planned"] = "seeds_planned"
+        finish["ExpressionAttributeValues"] |= to_item(
+            {":was": crawl.state, ":seeds_planned": crawl.seeds_planned}
+        )
+        closings = [
+            dynamodb_books.close(self._table, crawl, number, seen)
+            for number, seen in enumerate(books.shards)
+        ]
+        try:
+            await self._dynamo.transact([{"Update": finish}, *closings])
+        except Cancelled:
+            return False
+        return True
+
+    async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:
+        """See the port."""
+        nonce = self._nonce()
+        states = to_item({f":was{place}": state for place, state in enumerate(allowed)})
+        update = assign({"state": crawl.state, "stop": crawl.stop, "nonce": nonce})
+        update["ExpressionAttributeValues"] |= states
+        try:
+            await self._dynamo.call(
+                "update_item",
+                TableName=self._table,
+                Key=to_item({"k": crawl.id}),
+                ConditionExpression=f"#state IN ({', '.join(states)})",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **update,
+            )
+        except ConditionFailed as refusal:
+            return bool(from_item(refusal.item).get("nonce") == nonce)
+        return True
+
+    async def announced(self, crawl_id: str) -> None:
+        """See the port."""
+        await self._dynamo.call(
+            "update_item",
+            TableName=self._table,
+            Key=to_item({"k": crawl_id}),
+            **assign({"announced": True}),
+        )
+
+    def _nonce(self) -> str:
+        return f"{self._random.getrandbits(64):016x}"

@@ -1,0 +1,141 @@
+"""Claims in the `urls` table: one item a URL and crawl name, written under a condition.
+
+Rules
+- A claim holds for others while it is neither expired nor stale as of *their* moment. TTL deletes
+  days late, so both are compared, in reads and in conditions alike.
+- A pack's own claim is won again by that pack, so a redelivery goes on where it stopped, and a
+  write whose outcome is unknown may be repeated.
+- A failed condition costs as much as a write, five times a read: `claim` reads first and writes
+  only what looks free. That read may be a moment old. It can then call a URL held whose claim was
+  given back or ran out just now, which is a link found a moment too early; the other way round the
+  condition decides.
+
+Source: DynamoDB developer guide, "Working with expired items and time to live".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.aws import all_of
+from orbweaver.adapters.dynamodb import ConditionFailed, Dynamo, from_item, to_item
+from orbweaver.core.url import url_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orbweaver.core.message import Target
+    from orbweaver.ports import Claimer
+
+WRITES_AT_ONCE = 32
+
+FREE_OR_OWN = (
+    "attribute_not_exists(#k) OR #expires_at <= :at_s OR #at < :stale_before OR #pack = :pack"
+)
+OWN = "#pack = :pack"
+
+
+class DynamoFrontier:
+    """Claims."""
+
+    def __init__(self, dynamo: Dynamo, *, urls_table: str) -> None:
+        self._dynamo = dynamo
+        self._table = urls_table
+
+    async def known(self, claimer: Claimer, urls: Sequence[str]) -> frozenset[str]:
+        """See the port."""
+        claims = await self._read(claimer.name, urls)
+        return frozenset(
+            url
+            for url, claim in claims.items()
+            if claim["pack"] != claimer.pack and _holds(claim, claimer)
+        )
+
+    async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
+        """See the port."""
+        wanted = {target.url: target for target in targets}
+        claims = await self._read(claimer.name, tuple(wanted))
+        own = {url for url, claim in claims.items() if claim["pack"] == claimer.pack}
+        free = [
+            target
+            for url, target in wanted.items()
+            if url not in claims or (url not in own and not _holds(claims[url], claimer))
+        ]
+        won = await all_of((self._put(claimer, target) for target in free), WRITES_AT_ONCE)
+        return frozenset(own).union(
+            target.url for target, mine in zip(free, won, strict=True) if mine
+        )
+
+    async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
+        """See the port."""
+        await all_of((self._delete(claimer, url) for url in dict.fromkeys(urls)), WRITES_AT_ONCE)
+
+    async def _read(self, name: str, urls: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Read claims, eventually consistent: URL to fields."""
+        by_key = {_key(name, url): url for url in urls}
+        items = await self._dynamo.get_many(
+            self._table,
+            [to_item({"k": key}) for key in by_key],
+            consistent=False,
+            attributes=("k", "pack", "at", "expires_at"),
+        )
+        claims = [from_item(item) for item in items]
+        return {by_key[claim["k"]]: claim for claim in claims}
+
+    async def _put(self, claimer: Claimer, target: Target) -> bool:
+        fields = {
+            "k": _key(claimer.name, target.url),
+            "url": target.url,
+            "pack": claimer.pack,
+            "depth": target.depth,
+            "at": claimer.at_ms,
+            "expires_at": claimer.expires_s,
+        }
+        try:
+            await self._dynamo.call(
+                "put_item",
+                TableName=self._table,
+                Item=to_item(fields),
+                ConditionExpression=FREE_OR_OWN,
+                ExpressionAttributeNames={
+                    "#k": "k",
+                    "#at": "at",
+                    "#expires_at": "expires_at",
+                    "#pack": "pack",
+                },
+                ExpressionAttributeValues=to_item(
+                    {
+                        ":at_s": claimer.at_ms // 1000,
+                        ":stale_before": claimer.stale_before_ms,
+                        ":pack": claimer.pack,
+                    }
+                ),
+            )
+        except ConditionFailed:
+            return False
+        return True
+
+    async def _delete(self, claimer: Claimer, url: str) -> None:
+        try:
+            await self._dynamo.call(
+                "delete_item",
+                TableName=self._table,
+                Key=to_item({"k": _key(claimer.name, url)}),
+                ConditionExpression=OWN,
+                ExpressionAttributeNames={"#pack": "pack"},
+                ExpressionAttributeValues=to_item({":pack": claimer.pack}),
+            )
+        except ConditionFailed:
+            return
+
+
+def _key(name: str, url: str) -> str:
+    return f"{name}#{url_hash(url)}"
+
+
+def _holds(claim: Mapping[str, Any], claimer: Claimer) -> bool:
+    """Whether another's claim still holds: neither expired nor stale, deleted yet or not."""
+    held: bool = (
+        claim["expires_at"] > claimer.at_ms // 1000 and claim["at"] >= claimer.stale_before_ms
+    )
+    return held

@@ -1,0 +1,289 @@
+"""Politeness units in the `hosts` table: slots by conditional update, blocks, robots.txt.
+
+Items
+- `<host>`: `tat`, `line`, `blocked_until`, `strikes`, `struck_at`. Small, so that a reservation
+  costs one write unit.
+- `<host>#robots`: what was fetched as robots.txt, compressed. It would multiply the price of every
+  reservation if it lay in the first item.
+
+Reserving has two forms, as update expressions know no maximum (GCRA, see core/politeness.py):
+
+    tat is ahead    SET tat = tat + n x spacing   IF now < tat <= the last start n slots allow
+    tat is behind   SET tat = now + n x spacing   IF tat is absent or <= now
+
+and both only IF not blocked. What this container has last seen picks the form and n; a wrong guess
+costs one failed write, which brings the item along. `tat` only ever grows, so a horizon that was
+seen to be full is full, and costs nothing. Slots follow from the `tat` that the update returns.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.dynamodb import (
+    BLOB_BYTES_MAX,
+    ConditionFailed,
+    Dynamo,
+    Item,
+    assign,
+    from_item,
+    to_item,
+)
+from orbweaver.core.politeness import Host, RobotsEntry, Slots, grant, turn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.ports import Clock
+
+LOOK_FRESH_MS = 5_000
+NEVER_MS = -1_000_000
+RESERVE_TRIES = 5
+HOST_KEPT_S = 30 * 86_400
+ROBOTS_BYTES_MAX = 512 * 1024
+# What a container remembers: hosts, and bytes of their robots.txt.
+HOSTS_MAX = 4_096
+ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
+
+NOT_BLOCKED = "(attribute_not_exists(#blocked_until) OR #blocked_until <= :now)"
+AHEAD = f"#tat > :now AND #tat <= :latest AND {NOT_BLOCKED}"
+BEHIND = f"(attribute_not_exists(#tat) OR #tat <= :now) AND {NOT_BLOCKED}"
+
+
+class DynamoHosts:
+    """Politeness units: slots, blocks, robots."""
+
+    def __init__(self, dynamo: Dynamo, *, clock: Clock, hosts_table: str) -> None:
+        self._dynamo = dynamo
+        self._clock = clock
+        self._table = hosts_table
+        self._seen = _Seen()
+
+    async def look(self, host: str) -> Host:
+        """See the port."""
+        state, read_at_ms = self._seen.get(host)
+        # A clock that was set back makes nothing fresh for longer.
+        if state is not None and 0 <= self._clock.now_ms() - read_at_ms < LOOK_FRESH_MS:
+            return state
+        keys = [to_item({"host": key}) for key in (host, _robots_key(host))]
+        items = await self._dynamo.get_many(self._table, keys, consistent=False)
+        by_key = {item["host"]["S"]: from_item(item) for item in items}
+        found = replace(
+            _host(host, by_key.get(host, {})), robots=_robots(by_key.get(_robots_key(host)))
+        )
+        if state is not None:
+            found = _later(found, state)
+        self._seen.put(found, self._clock.now_ms())
+        return found
+
+    async def reserve(
+        self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
+    ) -> Slots:
+        """See the port."""
+        state = await self.look(host)
+        for _ in range(RESERVE_TRIES):
+            if state.blocked_until_ms > now_ms:
+                break
+            if spacing_ms == 0:
+                return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
+            first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
+            if not count:
+                break
+            tat_ms = first_ms + count * spacing_ms
+            return_at_ms, line_ms = tat_ms, None
+            if count < wanted:
+                rest = wanted - count
+                return_at_ms, line_ms = turn(state.line_ms, tat_ms, rest, spacing_ms, now_ms)
+            update = self._advance(state, count, spacing_ms, now_ms, until_ms, line_ms)
+            try:
+                answer = await self._dynamo.call("update_item", **update)
+            except ConditionFailed as refusal:
+                state = self._refresh(state, refusal.item)
+                continue
+            state = self._refresh(state, answer["Attributes"])
+            first_ms = state.tat_ms - count * spacing_ms
+            slots = tuple(first_ms + place * spacing_ms for place in range(count))
+            return Slots(at_ms=slots, return_at_ms=return_at_ms)
+        return self._line_up(state, wanted, spacing_ms, now_ms)
+
+    def _advance(
+        self,
+        state: Host,
+        count: int,
+        spacing_ms: int,
+        now_ms: int,
+        until_ms: int,
+        line_ms: int | None,
+    ) -> dict[str, Any]:
+        """Parameters of the update that reserves `count` slots."""
+        names = {"#tat": "tat", "#blocked_until": "blocked_until", "#expires_at": "expires_at"}
+        values = {":now": now_ms, ":expires_at": now_ms // 1000 + HOST_KEPT_S}
+        if state.tat_ms > now_ms:
+            update, condition = "SET #tat = #tat + :step", AHEAD
+            values[":step"] = count * spacing_ms
+            values[":latest"] = until_ms - (count - 1) * spacing_ms
+        else:
+            update, condition = "SET #tat = :tat", BEHIND
+            values[":tat"] = now_ms + count * spacing_ms
+        update += ", #expires_at = :expires_at"
+        if line_ms is not None:
+            names["#line"] = "line"
+            values[":line"] = line_ms
+            update += ", #line = :line"
+        return {
+            "TableName": self._table,
+            "Key": to_item({"host": state.name}),
+            "UpdateExpression": update,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": to_item(values),
+            "ReturnValues": "ALL_NEW",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+    def _line_up(self, state: Host, wanted: int, spacing_ms: int, now_ms: int) -> Slots:
+        """Give no slot, and a place in the waiting line as far as this container knows it."""
+        busy_until_ms = max(state.tat_ms, state.blocked_until_ms)
+        return_at_ms, line_ms = turn(state.line_ms, busy_until_ms, wanted, spacing_ms, now_ms)
+        self._seen.update(replace(state, line_ms=line_ms))
+        return Slots(at_ms=(), return_at_ms=return_at_ms)
+
+    async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
+        """See the port."""
+        update = assign(
+            {
+                "blocked_until": until_ms,
+                "strikes": strikes,
+                "struck_at": now_ms,
+                "expires_at": now_ms // 1000 + HOST_KEPT_S,
+            }
+        )
+        state = self._seen.get(host)[0] or Host(name=host)
+        try:
+            answer = await self._dynamo.call(
+                "update_item",
+                TableName=self._table,
+                Key=to_item({"host": host}),
+                ConditionExpression=(
+                    "attribute_not_exists(#blocked_until) OR #blocked_until < :blocked_until"
+                ),
+                ReturnValues="ALL_NEW",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **update,
+            )
+        except ConditionFailed as refusal:
+            self._refresh(state, refusal.item)
+        else:
+            self._refresh(state, answer["Attributes"])
+
+    async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
+        """See the port."""
+        fields = {
+            "host": _robots_key(host),
+            "fetched_at": entry.fetched_at_ms,
+            "body": None if entry.body is None else _compress(entry.body),
+            "verdict": entry.verdict,
+            "detail": entry.detail,
+            "expires_at": entry.fetched_at_ms // 1000 + HOST_KEPT_S,
+        }
+        await self._dynamo.call("put_item", TableName=self._table, Item=to_item(fields))
+        state = self._seen.get(host)[0] or Host(name=host)
+        self._seen.update(replace(state, robots=entry))
+
+    def _refresh(self, state: Host, item: Item) -> Host:
+        """Take over what a write brought along; its robots.txt is not part of it."""
+        fresh = _later(_host(state.name, from_item(item)), state)
+        self._seen.update(fresh)
+        return fresh
+
+
+class _Seen:
+    """Hosts as a container last saw them, with the moment of reading; the longest unused go."""
+
+    def __init__(self) -> None:
+        self._hosts: OrderedDict[str, tuple[Host, int]] = OrderedDict()
+        self._robots_bytes = 0
+
+    def get(self, host: str) -> tuple[Host | None, int]:
+        """Recall a host, and when it was read."""
+        if host not in self._hosts:
+            return None, NEVER_MS
+        self._hosts.move_to_end(host)
+        return self._hosts[host]
+
+    def put(self, state: Host, read_at_ms: int) -> None:
+        """Remember a host as read at a moment."""
+        self._forget(state.name)
+        self._hosts[state.name] = (state, read_at_ms)
+        self._robots_bytes += _robots_bytes(state)
+        while len(self._hosts) > HOSTS_MAX or self._robots_bytes > ROBOTS_BYTES_KEPT_MAX:
+            self._forget(next(iter(self._hosts)))
+
+    def update(self, state: Host) -> None:
+        """Take over what a write told, without calling all of it freshly read."""
+        _, read_at_ms = self.get(state.name)
+        self.put(state, read_at_ms)
+
+    def _forget(self, host: str) -> None:
+        if host in self._hosts:
+            self._robots_bytes -= _robots_bytes(self._hosts.pop(host)[0])
+
+
+def _robots_bytes(state: Host) -> int:
+    return len(state.robots.body or b"") if state.robots else 0
+
+
+def _robots_key(host: str) -> str:
+    return f"{host}#robots"
+
+
+def _later(found: Host, known: Host) -> Host:
+    """Of two sights of a host, keep what only ever grows: an eventual read may be the older."""
+    latest = known if known.blocked_until_ms > found.blocked_until_ms else found
+    robots = max(
+        (entry for entry in (known.robots, found.robots) if entry),
+        key=lambda entry: entry.fetched_at_ms,
+        default=None,
+    )
+    return replace(
+        found,
+        tat_ms=max(found.tat_ms, known.tat_ms),
+        line_ms=max(found.line_ms, known.line_ms),
+        blocked_until_ms=latest.blocked_until_ms,
+        strikes=latest.strikes,
+        struck_at_ms=latest.struck_at_ms,
+        robots=robots,
+    )
+
+
+def _host(name: str, fields: Mapping[str, Any]) -> Host:
+    return Host(
+        name=name,
+        tat_ms=fields.get("tat", 0),
+        line_ms=fields.get("line", 0),
+        blocked_until_ms=fields.get("blocked_until", 0),
+        strikes=fields.get("strikes", 0),
+        struck_at_ms=fields.get("struck_at", 0),
+    )
+
+
+def _robots(fields: Mapping[str, Any] | None) -> RobotsEntry | None:
+    if fields is None:
+        return None
+    return RobotsEntry(
+        fetched_at_ms=fields["fetched_at"],
+        body=zlib.decompress(fields["body"]) if "body" in fields else None,
+        verdict=fields["verdict"],
+        detail=fields.get("detail"),
+    )
+
+
+def _compress(body: bytes) -> bytes:
+    """Compress a robots.txt; noise that does not fit an item is cut at a line, as RFC 9309 cuts."""
+    body = body[:ROBOTS_BYTES_MAX]
+    while len(blob := zlib.compress(body)) > BLOB_BYTES_MAX:
+        body = body[: len(body) // 2].rpartition(b"\n")[0]
+    return blob

@@ -1,0 +1,227 @@
+"""Journals, ledgers and parked packs in the `packs` table.
+
+Items of a pack
+- `journal`: what it came to, put if absent (dynamodb_journal.py).
+- `ledger`: put once, in one transaction with the counts that it stands for (dynamodb_books.py).
+- `parked#<crawl>` / pack id: the message of a paused crawl, put while it *is* paused.
+
+The ledger stands first in its transaction and is looked at first when that is refused: a pack that
+is committed is committed, whatever became of the crawl since. Where only the shard's refusal was
+reported, the ledger is read once more: DynamoDB does not promise to report every reason.
+
+Nothing here is deleted before its time, and an expired item counts as long as it is there: a
+ledger outlives every copy of its message, and one that is still readable is still true.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters import dynamodb_journal
+from orbweaver.adapters.dynamodb import (
+    Cancelled,
+    ConditionFailed,
+    Dynamo,
+    Item,
+    from_item,
+    to_item,
+)
+from orbweaver.adapters.dynamodb_books import add_counts, shard
+from orbweaver.adapters.dynamodb_journal import JOURNAL
+from orbweaver.core.crawl import State
+from orbweaver.core.journal import Ledger, encode
+from orbweaver.core.record import shard_of
+from orbweaver.ports import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orbweaver.core.crawl import Crawl, Tally
+    from orbweaver.core.journal import Journal
+    from orbweaver.ports import Clock, CommitResult
+
+LEDGER = "ledger"
+# How many parked packs one call reads: a few MB, for a function with little memory.
+PARKED_READ_MAX = 1_000
+# Longer than any crawl is kept that could be resumed.
+PARKED_KEPT_S = 365 * 86_400
+
+
+class DynamoPacks:
+    """Journals, ledgers, and the counters they are committed with."""
+
+    def __init__(
+        self,
+        dynamo: Dynamo,
+        *,
+        clock: Clock,
+        packs_table: str,
+        crawls_table: str,
+        ledger_retention_s: int,
+    ) -> None:
+        self._dynamo = dynamo
+        self._clock = clock
+        self._packs = packs_table
+        self._crawls = crawls_table
+        self._retention_s = ledger_retention_s
+
+    async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
+        """See the port."""
+        keys = [
+            to_item({"k": pack_id, "part": part})
+            for pack_id in dict.fromkeys(pack_ids)
+            for part in (JOURNAL, LEDGER)
+        ]
+        items = await self._dynamo.get_many(self._packs, keys, consistent=True)
+        recalled: dict[str, Recalled] = {}
+        for item in items:
+            fields = from_item(item)
+            known = recalled.get(fields["k"], Recalled())
+            if fields["part"] == LEDGER:
+                known = replace(known, ledger=_ledger(item))
+            else:
+                journal = await dynamodb_journal.read(self._dynamo, self._packs, fields)
+                known = replace(known, journal=journal)
+            recalled[fields["k"]] = known
+        return recalled
+
+    async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
+        """See the port."""
+        expires_s = self._expires_s()
+        held = await dynamodb_journal.write_blob(
+            self._dynamo, self._packs, pack_id, encode(journal), expires_s=expires_s
+        )
+        head = {"k": pack_id, "part": JOURNAL, "expires_at": expires_s, **held}
+        try:
+            await self._dynamo.call("put_item", **self._if_absent(head))
+        except ConditionFailed as refusal:
+            standing = from_item(refusal.item)
+            return await dynamodb_journal.read(self._dynamo, self._packs, standing)
+        return journal
+
+    async def commit(self, crawl: Crawl, ledger: Ledger, tally: Tally) -> CommitResult:
+        """See the port."""
+        number = shard_of(ledger.pack, crawl.shards)
+        put = self._if_absent(
+            {
+                "k": ledger.pack,
+                "part": LEDGER,
+                "children": _to_bits(ledger.children),
+                "surplus": ledger.surplus,
+                "expires_at": self._expires_s(),
+            }
+        )
+        counts = add_counts(self._crawls, crawl, number, tally)
+        try:
+            await self._dynamo.transact([{"Put": put}, counts])
+        except Cancelled as cancelled:
+            standing = cancelled.items.get(0) or await self._read_ledger(ledger.pack)
+            if standing:
+                return AlreadyCommitted(ledger=_ledger(standing))
+            books = shard(cancelled.items[1])
+            if books.closed:
+                return Closed()
+            left = crawl.shard_quota(number) - books.tally.get("claimed", 0)
+            return OverBudget(left=max(0, left))
+        return Committed()
+
+    async def park(self, crawl: str, body: str, pack_id: str) -> bool:
+        """See the port."""
+        fields = {
+            "k": _parked_key(crawl),
+            "part": pack_id,
+            "body": zlib.compress(body.encode()),
+            "expires_at": self._clock.now_ms() // 1000 + PARKED_KEPT_S,
+        }
+        paused = {
+            "TableName": self._crawls,
+            "Key": to_item({"k": crawl}),
+            "ConditionExpression": "#state = :paused",
+            "ExpressionAttributeNames": {"#state": "state"},
+            "ExpressionAttributeValues": to_item({":paused": State.PAUSED}),
+        }
+        put = {"TableName": self._packs, "Item": to_item(fields)}
+        try:
+            await self._dynamo.transact([{"ConditionCheck": paused}, {"Put": put}])
+        except Cancelled:
+            return False
+        return True
+
+    async def parked(self, crawl: str) -> Mapping[str, str]:
+        """See the port; at most PARKED_READ_MAX at a time, the rest once these are unparked."""
+        answer = await self._dynamo.call(
+            "query",
+            TableName=self._packs,
+            KeyConditionExpression="#k = :k",
+            ExpressionAttributeNames={"#k": "k"},
+            ExpressionAttributeValues=to_item({":k": _parked_key(crawl)}),
+            ConsistentRead=True,
+            Limit=PARKED_READ_MAX,
+        )
+        found = [from_item(item) for item in answer.get("Items", [])]
+        return {fields["part"]: zlib.decompress(fields["body"]).decode() for fields in found}
+
+    async def unpark(self, crawl: str, pack_ids: Sequence[str]) -> None:
+        """See the port."""
+        key = _parked_key(crawl)
+        ids = dict.fromkeys(pack_ids)
+        await self._dynamo.delete_many(
+            self._packs, (to_item({"k": key, "part": pack_id}) for pack_id in ids)
+        )
+
+    async def _read_ledger(self, pack_id: str) -> Item:
+        answer = await self._dynamo.call(
+            "get_item",
+            TableName=self._packs,
+            Key=to_item({"k": pack_id, "part": LEDGER}),
+            ConsistentRead=True,
+        )
+        item: Item = answer.get("Item") or {}
+        return item
+
+    def _if_absent(self, fields: Mapping[str, object]) -> Item:
+        return {
+            "TableName": self._packs,
+            "Item": to_item(fields),
+            "ConditionExpression": "attribute_not_exists(#k)",
+            "ExpressionAttributeNames": {"#k": "k"},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+    def _expires_s(self) -> int:
+        return self._clock.now_ms() // 1000 + self._retention_s
+
+
+def _parked_key(crawl: str) -> str:
+    return f"parked#{crawl}"
+
+
+def _ledger(item: Item) -> Ledger:
+    fields = from_item(item)
+    return Ledger(
+        pack=fields["k"],
+        children=_from_bits(fields.get("children", b"")),
+        surplus=fields["surplus"],
+    )
+
+
+def _to_bits(places: Sequence[int]) -> bytes | None:
+    """Spell ascending places as a bitmap, None for no places at all."""
+    if not places:
+        return None
+    if any(low >= high for low, high in pairwise(places)):
+        message = "a ledger's children must be in ascending order"
+        raise ValueError(message)
+    bits = bytearray(places[-1] // 8 + 1)
+    for place in places:
+        bits[place // 8] |= 1 << place % 8
+    return bytes(bits)
+
+
+def _from_bits(blob: bytes) -> tuple[int, ...]:
+    return tuple(
+        place * 8 + bit for place, byte in enumerate(blob) for bit in range(8) if byte >> bit & 1
+    )

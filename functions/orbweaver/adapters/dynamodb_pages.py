@@ -1,0 +1,89 @@
+"""Page records in the `pages` table: one item a URL and crawl, in the partition of its day.
+
+A record's key follows from the record, so storing it again changes nothing. Reading a day goes
+shard by shard in key order and needs no index. A record whose retention is over is not read, even
+while TTL has not deleted it yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.dynamodb import Dynamo, from_item, to_item
+from orbweaver.core.record import from_fields, page_key, to_fields
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from orbweaver.core.record import PageRecord
+    from orbweaver.ports import Clock
+
+FIRST = " "  # no sort key starts before it, and none ends behind
+LAST = "\U0010ffff"
+
+
+class DynamoPages:
+    """Page records."""
+
+    def __init__(
+        self, dynamo: Dynamo, *, clock: Clock, pages_table: str, retention_s: int, shards: int
+    ) -> None:
+        self._dynamo = dynamo
+        self._clock = clock
+        self._table = pages_table
+        self._retention_s = retention_s
+        self._shards = shards
+
+    @property
+    def shards(self) -> int:
+        """See the port."""
+        return self._shards
+
+    async def store(self, records: Sequence[PageRecord]) -> None:
+        """See the port."""
+        # One call with a key twice is refused whole; the last one counts.
+        items = {page_key(record, self._shards): record for record in records}
+        await self._dynamo.put_many(
+            self._table,
+            (
+                to_item(
+                    {
+                        **to_fields(record),
+                        "day": day,
+                        "k": key,
+                        "expires_at": record.fetched_at // 1000 + self._retention_s,
+                    }
+                )
+                for (day, key), record in items.items()
+            ),
+        )
+
+    async def read_shard(
+        self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
+    ) -> AsyncIterator[tuple[str, PageRecord]]:
+        """See the port."""
+        # "$" is the character behind "#": all keys of a crawl lie between the two.
+        first, last = (FIRST, LAST) if crawl is None else (f"{crawl}#", f"{crawl}$")
+        first = max(first, after or first)
+        if first > last:
+            return
+        pages = self._dynamo.pages(
+            "query",
+            TableName=self._table,
+            KeyConditionExpression="#day = :day AND #k BETWEEN :first AND :last",
+            FilterExpression="#expires_at > :now_s",
+            ExpressionAttributeNames={"#day": "day", "#k": "k", "#expires_at": "expires_at"},
+            ExpressionAttributeValues=to_item(
+                {
+                    ":day": f"{day}#{shard}",
+                    ":first": first,
+                    ":last": last,
+                    ":now_s": self._clock.now_ms() // 1000,
+                }
+            ),
+        )
+        async for page in pages:
+            for item in page:
+                fields: dict[str, Any] = from_item(item)
+                if fields["k"] != after:
+                    yield fields["k"], from_fields(fields)

@@ -1,0 +1,105 @@
+"""Files in a local folder, for exports on one machine.
+
+A file is written beside its place and renamed, so that readers see all of it or nothing. Keys are
+paths below the folder, whatever a key says: one that leads out of it is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from contextlib import contextmanager
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+from orbweaver.ports import Permanent, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+PARTIAL = ".partial"
+# Errors of the file system that pass by themselves or once there is room.
+TRANSIENT_ERRORS = frozenset(
+    {
+        errno.EAGAIN,
+        errno.EINTR,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.ETIMEDOUT,
+    }
+)
+
+
+class FolderFiles:
+    """Where exports are written: a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def put(self, key: str, body: bytes) -> None:
+        """See the port."""
+        await asyncio.to_thread(self._put, key, body)
+
+    async def get(self, key: str) -> bytes | None:
+        """See the port."""
+        return await asyncio.to_thread(self._get, key)
+
+    async def list(self, prefix: str) -> tuple[str, ...]:
+        """See the port."""
+        return await asyncio.to_thread(self._list, prefix)
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See the port."""
+        await asyncio.to_thread(self._delete, keys)
+
+    def _put(self, key: str, body: bytes) -> None:
+        with _translated(key):
+            path = self._path(key)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f".{path.name}.{token_hex(4)}{PARTIAL}")
+            try:
+                partial.write_bytes(body)
+                partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
+
+    def _get(self, key: str) -> bytes | None:
+        with _translated(key):
+            try:
+                return self._path(key).read_bytes()
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return None
+
+    def _list(self, prefix: str) -> tuple[str, ...]:
+        with _translated(prefix):
+            names = (
+                path.relative_to(self._folder).as_posix()
+                for path in self._folder.rglob("*")
+                if path.suffix != PARTIAL and path.is_file()
+            )
+            return tuple(sorted(name for name in names if name.startswith(prefix)))
+
+    def _delete(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            with _translated(key):
+                self._path(key).unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        path = self._folder / key
+        if not key or not path.resolve().is_relative_to(self._folder.resolve()):
+            raise Permanent(f"{key!r} is not a name below the folder")
+        return path
+
+
+@contextmanager
+def _translated(key: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        kind = Transient if error.errno in TRANSIENT_ERRORS else Permanent
+        code = errno.errorcode.get(error.errno or 0, "unknown")
+        raise kind(f"{key}: {code}") from error

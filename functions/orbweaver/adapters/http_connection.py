@@ -1,0 +1,126 @@
+"""Requests that know their connection: what aiohttp's pool does not look at.
+
+aiohttp 3.14 repeats a GET by itself when a connection breaks, on a new connection as well as on a
+reused one, and it hands a pooled connection out without a look at what came in on it meanwhile.
+Both are put right here. Rules:
+
+- A pooled connection that is closed, or on which anything came in since its last answer, is passed
+  over before a byte is sent: what came in would be taken for the answer to another URL.
+- A *reused* connection that breaks before any byte of an answer is no failure: after a freeze all
+  pooled ones may be dead. The request goes out again, until a connection is a new one.
+- A *new* connection that breaks is a failure: a repeat would ask the host outside its slot.
+- A parser error within a body is raised at once; aiohttp leaves the reader waiting for its
+  time-out (only the head's reader is told).
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import aiohttp
+from aiohttp.http import HttpProcessingError
+
+from orbweaver.adapters.http_failure import DroppedError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.connector import Connection
+
+# The connections on which a request was sent, each with the body that was last read on it.
+_readers: WeakKeyDictionary[ResponseHandler, aiohttp.StreamReader | None] = WeakKeyDictionary()
+
+
+class AwareRequest(aiohttp.ClientRequest):
+    """A request that notes when it was sent and whether its connection was used before."""
+
+    reused = False
+    sent_s: float | None = None
+    protocol: ResponseHandler | None = None
+
+    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+        """Send the request, unless the connection is a pooled one that cannot be trusted."""
+        protocol = conn.protocol
+        assert protocol is not None  # noqa: S101 - set until the connection is released
+        self.protocol = protocol
+        self.reused = protocol in _readers
+        if self.reused and (protocol.should_close or _readable(protocol.transport)):
+            raise aiohttp.ServerDisconnectedError
+        if not self.reused and protocol.closed is not None:
+            protocol.closed.add_done_callback(partial(_tell, protocol))
+        _readers[protocol] = None
+        self.sent_s = time.monotonic()
+        return await super().send(conn)
+
+
+class Attempt:
+    """One request with its repeats; a middleware, so that it is told of every connection."""
+
+    def __init__(self) -> None:
+        self._request: AwareRequest | None = None
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Send a request, again for as long as reused connections turn out to be dead."""
+        assert isinstance(request, AwareRequest)  # noqa: S101 - the session makes no others
+        self._request = request
+        while True:
+            try:
+                return await handler(request)
+            except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError):
+                raise
+            except aiohttp.ClientConnectionError as error:
+                if not request.reused or _answer_began(error):
+                    raise DroppedError(_why(error)) from error
+
+    @property
+    def sent_s(self) -> float | None:
+        """When the request was last sent, by `time.monotonic`; None if it was not."""
+        return self._request.sent_s if self._request else None
+
+    def watch(self, content: aiohttp.StreamReader) -> None:
+        """Have a parser error within a body raised to whoever reads it."""
+        protocol = self._request.protocol if self._request else None
+        if protocol is None:
+            return
+        _readers[protocol] = content
+        closed = protocol.closed
+        if closed is not None and closed.done():
+            _tell(protocol, closed)
+
+
+def _tell(protocol: ResponseHandler, closed: asyncio.Future[None]) -> None:
+    """Pass a parser's error on to the reader of the body, once a connection is closed."""
+    if not closed.cancelled():
+        closed.exception()  # looked at, or asyncio reports it as nobody's
+    content, error = _readers.get(protocol), protocol.exception()
+    if content is not None and isinstance(error, HttpProcessingError) and not content.is_eof():
+        content.set_exception(aiohttp.ClientPayloadError(error.message), error)
+
+
+def _readable(transport: asyncio.Transport | None) -> bool:
+    """Whether an idle connection has something to read, its end included."""
+    sock = transport.get_extra_info("socket") if transport else None
+    if sock is None or sock.fileno() < 0:
+        return True
+    poll = select.poll()
+    poll.register(sock.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _answer_began(error: aiohttp.ClientConnectionError) -> bool:
+    """Whether some of the head came in: aiohttp then puts it in the place of the message."""
+    return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
+
+
+def _why(error: aiohttp.ClientConnectionError) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    part = "within" if _answer_began(error) else "before"
+    return f"the connection was closed {part} the head of the answer"

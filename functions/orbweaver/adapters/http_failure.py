@@ -1,0 +1,107 @@
+"""What an exception of the HTTP client means: the one table from its types to reasons.
+
+Two things in aiohttp 3.14 need care: a response it cannot parse is raised as a ClientResponseError
+with status 400 *that no server sent*, with the parser's own error two causes down; and an error
+in an established TLS connection (a client certificate asked for late) is a plain ClientOSError.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp.http_exceptions import ContentLengthError, LineTooLong, TransferEncodingError
+
+from orbweaver.adapters.http_coding import CodingError
+from orbweaver.adapters.http_guard import AddressRefusedError
+from orbweaver.core.outcome import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DETAIL_CHARS_MAX = 200
+
+
+class DroppedError(aiohttp.ClientError):
+    """The connection ended before an answer did."""
+
+
+# In order: the first that fits is the reason.
+_REASONS: tuple[tuple[type[BaseException], Reason], ...] = (
+    (CodingError, Reason.ENCODING),
+    (aiohttp.ClientConnectorDNSError, Reason.DNS),
+    (aiohttp.ClientConnectorCertificateError, Reason.TLS),
+    (aiohttp.ClientConnectorSSLError, Reason.TLS),
+    (aiohttp.ClientConnectorError, Reason.CONNECT),
+    (aiohttp.ConnectionTimeoutError, Reason.CONNECT),
+    (TimeoutError, Reason.TIMEOUT),
+    (aiohttp.InvalidURL, Reason.ADDRESS),  # 127.1 and 2130706433, where nobody canonicalized
+    (DroppedError, Reason.DISCONNECTED),
+    (aiohttp.ClientConnectionError, Reason.DISCONNECTED),
+    (aiohttp.ClientError, Reason.PROTOCOL),
+)
+FAILURES = (aiohttp.ClientError, CodingError, TimeoutError)
+
+# These override the table wherever they stand in the chain of causes.
+_CAUSES: tuple[tuple[type[BaseException], Reason], ...] = (
+    (AddressRefusedError, Reason.ADDRESS),
+    (ssl.SSLError, Reason.TLS),
+    (LineTooLong, Reason.HEADERS_TOO_LARGE),
+    (ContentLengthError, Reason.DISCONNECTED),
+    (TransferEncodingError, Reason.DISCONNECTED),  # the body ended before its last chunk
+)
+# The one text that is looked at: the parser has no type of its own for it.
+_TOO_MANY_HEADERS = "Too many headers received"
+
+
+def reason_of(error: BaseException) -> Reason:
+    """Say which reason an exception out of `FAILURES` stands for."""
+    if _hung_up_on_handshake(error):
+        return Reason.TLS
+    for cause in _chain(error):
+        if getattr(cause, "message", None) == _TOO_MANY_HEADERS:
+            return Reason.HEADERS_TOO_LARGE
+        for kind, reason in _CAUSES:
+            if isinstance(cause, kind):
+                return reason
+    return next(reason for kind, reason in _REASONS if isinstance(error, kind))
+
+
+def detail_of(error: BaseException) -> str:
+    """Say in one short, printable line what happened, for people."""
+    match error:
+        case _ if _hung_up_on_handshake(error):
+            text = "the server closed the connection within the TLS handshake"
+        case aiohttp.ClientConnectorError():
+            text = error.os_error.strerror or str(error.os_error)
+        case aiohttp.ClientResponseError():
+            text = error.message
+        case aiohttp.ClientPayloadError():
+            text = getattr(error.__cause__, "message", "") or str(error)
+        case _:
+            text = str(error)
+    return one_line(text or type(error).__name__)[:DETAIL_CHARS_MAX]
+
+
+def one_line(text: str) -> str:
+    """Replace what is not printable, line ends and terminal controls among it, by spaces."""
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    return text.strip()
+
+
+def _hung_up_on_handshake(error: BaseException) -> bool:
+    """Whether a server ended a handshake without a word: asyncio's own reset, without a number."""
+    return (
+        isinstance(error, aiohttp.ClientConnectorError)
+        and isinstance(error.os_error, ConnectionResetError)
+        and error.os_error.errno is None
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__

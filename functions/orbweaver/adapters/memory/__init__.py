@@ -1,0 +1,41 @@
+"""Every port in memory: for tests, for simulation, and as the shortest statement of each port.
+
+A `World` holds the state that AWS would hold; adapters over the same world are what different
+containers see. Each effect on one item is atomic, as in DynamoDB, and nothing larger is but for
+`commit`, `park` and `seal`, which are transactions. Before and after each effect the world's
+`gate` is awaited, with the name of the effect: a simulation delays, fails or kills there.
+"""
+
+from orbweaver.adapters.memory.hosts import MemoryHosts
+from orbweaver.adapters.memory.outside import (
+    ManualClock,
+    MemoryEvents,
+    MemoryFiles,
+    MemoryMetrics,
+    MemoryQueue,
+)
+from orbweaver.adapters.memory.tables import (
+    MemoryCrawls,
+    MemoryFrontier,
+    MemoryPacks,
+    MemoryPages,
+)
+from orbweaver.adapters.memory.world import Claim, Gate, Mail, Moment, World
+
+__all__ = [
+    "Claim",
+    "Gate",
+    "Mail",
+    "ManualClock",
+    "MemoryCrawls",
+    "MemoryEvents",
+    "MemoryFiles",
+    "MemoryFrontier",
+    "MemoryHosts",
+    "MemoryMetrics",
+    "MemoryPacks",
+    "MemoryPages",
+    "MemoryQueue",
+    "Moment",
+    "World",
+]

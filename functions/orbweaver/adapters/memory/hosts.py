@@ -1,0 +1,71 @@
+"""Hosts in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.memory.world import Gated
+from orbweaver.core.politeness import Host, Slots, grant, turn
+
+if TYPE_CHECKING:
+    from orbweaver.core.politeness import RobotsEntry
+
+
+class MemoryHosts(Gated):
+    """Politeness units."""
+
+    async def look(self, host: str) -> Host:
+        """See the port."""
+        return await self._do("hosts.look", lambda: self._host(host))
+
+    async def reserve(
+        self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
+    ) -> Slots:
+        """See the port."""
+
+        def advance() -> Slots:
+            state = self._host(host)
+            if state.blocked_until_ms > now_ms:
+                return Slots(at_ms=(), return_at_ms=state.blocked_until_ms)
+            if spacing_ms == 0:
+                return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
+            first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
+            if count:
+                state = replace(state, tat_ms=first_ms + count * spacing_ms)
+            return_at_ms = now_ms
+            if count < wanted:
+                return_at_ms, line_ms = turn(
+                    state.line_ms, state.tat_ms, wanted - count, spacing_ms, now_ms
+                )
+                state = replace(state, line_ms=line_ms)
+            self._world.hosts[host] = state
+            return Slots(
+                at_ms=tuple(first_ms + place * spacing_ms for place in range(count)),
+                return_at_ms=return_at_ms,
+            )
+
+        return await self._do("hosts.reserve", advance)
+
+    async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
+        """See the port."""
+
+        def put() -> None:
+            state = self._host(host)
+            if until_ms > state.blocked_until_ms:
+                self._world.hosts[host] = replace(
+                    state, blocked_until_ms=until_ms, strikes=strikes, struck_at_ms=now_ms
+                )
+
+        await self._do("hosts.block", put)
+
+    async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
+        """See the port."""
+
+        def put() -> None:
+            self._world.hosts[host] = replace(self._host(host), robots=entry)
+
+        await self._do("hosts.keep_robots", put)
+
+    def _host(self, host: str) -> Host:
+        return self._world.hosts.get(host) or Host(name=host)

@@ -1,0 +1,102 @@
+"""Queue, events, files, metrics and clock in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.memory.world import Gated, Mail
+from orbweaver.core.message import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.core.crawl import Crawl, Tally
+    from orbweaver.core.journal import Letter
+    from orbweaver.core.message import Seeds
+
+
+class MemoryQueue(Gated):
+    """Messages as sent; who delivers them is the test's business."""
+
+    async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
+        """See the port."""
+        for letter in letters:
+            mail = Mail(
+                body=encode(letter.pack),
+                delay_s=letter.delay_s,
+                group=letter.pack.crawl,
+                express=express,
+            )
+            await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
+
+    async def send_seeds(self, seeds: Sequence[Seeds], *, express: bool) -> None:
+        """See the port."""
+        for message in seeds:
+            mail = Mail(body=encode(message), group=message.crawl, express=express)
+            await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
+
+    async def bury(self, body: str, reason: str) -> None:
+        """See the port."""
+        mail = Mail(body=body, reason=reason)
+        await self._do("queue.bury", lambda: self._world.buried.append(mail))
+
+
+class MemoryEvents(Gated):
+    """The event bus."""
+
+    async def completed(self, crawl: Crawl, total: Tally) -> None:
+        """See the port."""
+        await self._do("events.completed", lambda: self._world.announced.append((crawl, total)))
+
+
+class MemoryFiles(Gated):
+    """A bucket."""
+
+    async def put(self, key: str, body: bytes) -> None:
+        """See the port."""
+        await self._do("files.put", lambda: self._world.files.__setitem__(key, body))
+
+    async def get(self, key: str) -> bytes | None:
+        """See the port."""
+        return await self._do("files.get", lambda: self._world.files.get(key))
+
+    async def list(self, prefix: str) -> tuple[str, ...]:
+        """See the port."""
+        return await self._do(
+            "files.list",
+            lambda: tuple(sorted(key for key in self._world.files if key.startswith(prefix))),
+        )
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See the port."""
+        for key in keys:
+            await self._do("files.delete", lambda key=key: self._world.files.pop(key, None))  # type: ignore[misc]
+
+
+class MemoryMetrics:
+    """Counters."""
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self.totals: Counter[str] = Counter()
+
+    def add(self, name: str, value: float) -> None:
+        """See the port."""
+        self.totals[name] += int(value)
+
+
+class ManualClock:
+    """A clock that moves when told to, or by what its sleepers sleep."""
+
+    def __init__(self, now_ms: int) -> None:
+        """Start at a moment."""
+        self.at_ms = now_ms
+
+    def now_ms(self) -> int:
+        """See the port."""
+        return self.at_ms
+
+    async def sleep(self, seconds: float) -> None:
+        """See the port."""
+        self.at_ms += round(seconds * 1000)

@@ -1,0 +1,101 @@
+"""The state that AWS would hold, and the gate that every effect on it passes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from orbweaver.core.crawl import Crawl, Tally
+    from orbweaver.core.journal import Journal, Ledger
+    from orbweaver.core.politeness import Host
+    from orbweaver.core.record import PageRecord
+
+T = TypeVar("T")
+
+
+class Moment(StrEnum):
+    """Which side of an effect the gate stands on."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+Gate: TypeAlias = Callable[[str, Moment], Awaitable[None]]
+
+
+async def open_gate(_effect: str, _moment: Moment) -> None:
+    """Let everything pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """An item of the `urls` table."""
+
+    url: str
+    pack: str
+    at_ms: int
+    expires_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """A message as sent: `reason` only on the dead-letter queue."""
+
+    body: str
+    delay_s: int = 0
+    group: str = ""
+    express: bool = False
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class ShardItem:
+    """A counter shard as stored."""
+
+    commits: int = 0
+    closed: bool = False
+    tally: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class World:
+    """All tables, queues and files, shared by the adapters of every container."""
+
+    claims: dict[tuple[str, str], Claim] = field(default_factory=dict)
+    pages: dict[tuple[str, str], PageRecord] = field(default_factory=dict)
+    hosts: dict[str, Host] = field(default_factory=dict)
+    crawls: dict[str, Crawl] = field(default_factory=dict)
+    shards: dict[tuple[str, int], ShardItem] = field(default_factory=dict)
+    journals: dict[str, Journal] = field(default_factory=dict)
+    ledgers: dict[str, Ledger] = field(default_factory=dict)
+    # Every commit that took effect, in order: the crawl, its ledger, what it counted.
+    commits: list[tuple[str, Ledger, Tally]] = field(default_factory=list)
+    parked: dict[tuple[str, str], str] = field(default_factory=dict)
+    sent: list[Mail] = field(default_factory=list)
+    buried: list[Mail] = field(default_factory=list)
+    announced: list[tuple[Crawl, Tally]] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def reap(self, before_s: int) -> None:
+        """Delete claims that expired before a moment, as TTL does, sooner or later."""
+        for key in [key for key, claim in self.claims.items() if claim.expires_s < before_s]:
+            del self.claims[key]
+
+
+class Gated:
+    """An adapter over a world."""
+
+    def __init__(self, world: World, gate: Gate = open_gate) -> None:
+        """See `world` through `gate`."""
+        self._world = world
+        self._gate = gate
+
+    async def _do(self, effect: str, act: Callable[[], T]) -> T:
+        """Perform one atomic effect between its two moments."""
+        await self._gate(effect, Moment.BEFORE)
+        result = act()
+        await self._gate(effect, Moment.AFTER)
+        return result

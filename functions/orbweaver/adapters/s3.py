@@ -1,0 +1,65 @@
+"""Files in a bucket. A put is whole or not there: that is what S3 promises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from orbweaver.adapters import aws
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DELETE_KEYS_MAX = 1_000
+ABSENT = frozenset({"NoSuchKey", "404"})
+
+
+class BucketFiles:
+    """Where exports are written: a bucket."""
+
+    def __init__(self, client: Any, *, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    async def put(self, key: str, body: bytes) -> None:
+        """See the port."""
+        await aws.call(self._client, "put_object", Bucket=self._bucket, Key=key, Body=body)
+
+    async def get(self, key: str) -> bytes | None:
+        """See the port."""
+        with aws.translated("get_object"):
+            try:
+                answer = await self._client.get_object(Bucket=self._bucket, Key=key)
+            except ClientError as error:
+                if aws.code_of(error) in ABSENT:
+                    return None
+                raise
+            async with answer["Body"] as stream:
+                body: bytes = await stream.read()
+        return body
+
+    async def list(self, prefix: str) -> tuple[str, ...]:
+        """See the port."""
+        keys: list[str] = []
+        parameters = {"Bucket": self._bucket, "Prefix": prefix}
+        while True:
+            answer = await aws.call(self._client, "list_objects_v2", **parameters)
+            keys += (entry["Key"] for entry in answer.get("Contents", ()))
+            if not answer.get("IsTruncated"):
+                return tuple(sorted(keys))
+            parameters["ContinuationToken"] = answer["NextContinuationToken"]
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See the port."""
+        for start in range(0, len(keys), DELETE_KEYS_MAX):
+            objects = [{"Key": key} for key in keys[start : start + DELETE_KEYS_MAX]]
+            answer = await aws.call(
+                self._client,
+                "delete_objects",
+                Bucket=self._bucket,
+                Delete={"Objects": objects, "Quiet": True},
+            )
+            for error in answer.get("Errors", ()):
+                code = error.get("Code", "unknown")
+                raise aws.error_of(code, 0, f"delete_objects: {code}")

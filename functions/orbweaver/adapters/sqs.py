@@ -1,0 +1,168 @@
+"""The crawl queue, its express lane and its dead-letter queue, as SQS queues.
+
+Rules
+- A batch holds at most 10 messages and 1 MiB, counted in encoded bytes.
+- SendMessageBatch answers 200 when it took only some: those that failed are sent again, a bounded
+  number of times. One that is the sender's fault fails the send, after the others are through.
+- `MessageGroupId` on a standard queue makes it fair: one big crawl does not starve the others. It
+  is the crawl's id, or a hash of one that SQS would not take.
+- A buried message keeps its body untouched, which may be any that SQS once accepted.
+
+Source: Amazon SQS API reference, SendMessageBatch; developer guide, "Amazon SQS fair queues".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters import aws
+from orbweaver.core.message import encode
+from orbweaver.ports import PortError, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from random import Random
+
+    from orbweaver.core.journal import Letter
+    from orbweaver.core.message import Seeds
+    from orbweaver.ports import Clock
+
+BATCH_ENTRIES_MAX = 10
+# SQS takes 1 MiB; the rest is room for what it counts beside the bodies.
+BATCH_BYTES_MAX = 900 * 1024
+MESSAGE_BYTES_MAX = 1024 * 1024
+BATCHES_AT_ONCE = 8
+REASON_CHARS_MAX = 256
+
+# What SQS allows in a MessageGroupId: letters, digits and punctuation of ASCII.
+GROUP_ID = re.compile(r"[!-~]{1,128}")
+# Characters outside XML 1.0, which SQS refuses in bodies and attributes.
+NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mail:
+    """A message on its way into a batch."""
+
+    body: str
+    group: str
+    delay_s: int = 0
+
+
+class SqsQueue:
+    """The crawl queue, its express lane and its dead-letter queue."""
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        clock: Clock,
+        random: Random,
+        crawl_url: str,
+        express_url: str,
+        dead_letter_url: str,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._random = random
+        self._crawl_url = crawl_url
+        self._express_url = express_url
+        self._dead_letter_url = dead_letter_url
+
+    async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
+        """See the port."""
+        mails = (
+            _Mail(
+                body=encode(letter.pack),
+                group=group_of(letter.pack.crawl),
+                delay_s=letter.delay_s,
+            )
+            for letter in letters
+        )
+        await self._send(mails, express=express)
+
+    async def send_seeds(self, seeds: Sequence[Seeds], *, express: bool) -> None:
+        """See the port."""
+        mails = (_Mail(body=encode(item), group=group_of(item.crawl)) for item in seeds)
+        await self._send(mails, express=express)
+
+    async def bury(self, body: str, reason: str) -> None:
+        """See the port."""
+        text = NOT_XML.sub("\ufffd", reason)[:REASON_CHARS_MAX] or "unknown"
+        attributes = {"reason": {"DataType": "String", "StringValue": text}}
+        # Attributes count; a body that leaves no room for them goes without.
+        spare_bytes = MESSAGE_BYTES_MAX - len(body.encode())
+        if spare_bytes < len("reason") + len("String") + len(text.encode()):
+            attributes = {}
+        await aws.call(
+            self._client,
+            "send_message",
+            QueueUrl=self._dead_letter_url,
+            MessageBody=body,
+            MessageAttributes=attributes,
+        )
+
+    async def _send(self, mails: Iterable[_Mail], *, express: bool) -> None:
+        url = self._express_url if express else self._crawl_url
+        await aws.all_of(
+            (self._send_batch(url, batch) for batch in _batches(mails)), BATCHES_AT_ONCE
+        )
+
+    async def _send_batch(self, url: str, batch: Sequence[_Mail]) -> None:
+        entries = {str(place): _entry(str(place), mail) for place, mail in enumerate(batch)}
+        fault: PortError | None = None
+        for attempt in range(1, aws.BATCH_TRIES + 1):
+            answer = await aws.call(
+                self._client,
+                "send_message_batch",
+                QueueUrl=url,
+                Entries=list(entries.values()),
+            )
+            failed = {entry["Id"]: entry for entry in answer.get("Failed", ())}
+            entries = {key: entry for key, entry in entries.items() if key in failed}
+            for key, entry in failed.items():
+                error = aws.error_of(entry["Code"], 0, f"send_message_batch: {entry['Code']}")
+                if entry.get("SenderFault") and not isinstance(error, Transient):
+                    fault = error
+                    del entries[key]
+            if not entries:
+                break
+            await aws.pause(self._clock, self._random, attempt)
+        if entries:
+            raise Transient(f"send_message_batch: {len(entries)} messages were not taken")
+        if fault is not None:
+            raise fault
+
+
+def group_of(crawl: str) -> str:
+    """Name the fairness group of a crawl."""
+    if GROUP_ID.fullmatch(crawl):
+        return crawl
+    return blake2b(crawl.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def _entry(key: str, mail: _Mail) -> dict[str, Any]:
+    return {
+        "Id": key,
+        "MessageBody": mail.body,
+        "DelaySeconds": mail.delay_s,
+        "MessageGroupId": mail.group,
+    }
+
+
+def _batches(mails: Iterable[_Mail]) -> Iterator[list[_Mail]]:
+    """Cut messages into batches that SQS takes; bodies are ASCII, so characters are bytes."""
+    batch: list[_Mail] = []
+    batch_bytes = 0
+    for mail in mails:
+        full = len(batch) == BATCH_ENTRIES_MAX or batch_bytes + len(mail.body) > BATCH_BYTES_MAX
+        if batch and full:
+            yield batch
+            batch, batch_bytes = [], 0
+        batch.append(mail)
+        batch_bytes += len(mail.body)
+    if batch:
+        yield batch

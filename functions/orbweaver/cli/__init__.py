@@ -1,0 +1,134 @@
+"""The command line: what a person types becomes calls of `control`, and what comes of it lines.
+
+    parser      commands and options           values      what their values mean
+    stacks      which stack                    machine     the emulator, CDK, and AWS's endpoints
+    session     an open connection             progress    what can be said of a crawl that runs
+    crawling    crawl, start                   display     how it is shown while it runs
+    looking     status, pages, page, export    report      and once it has ended
+                robots, url                    files       where exports go
+    steering    pause, resume, cancel          text        words for people, safe for terminals
+                local, deploy, destroy
+
+Exit codes: 0 done, 1 the crawl failed above the asked threshold (or there is no such record),
+2 usage, 3 the stack cannot be reached, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import crawling, looking, machine, steering
+from orbweaver.cli.parser import UsageError, parse
+from orbweaver.cli.session import Surroundings
+from orbweaver.cli.stacks import LOCAL_CONTEXT, Unreachable
+from orbweaver.control import ControlError
+from orbweaver.ports import PortError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+    from types import FrameType
+
+    from orbweaver.ports import Fetcher
+
+USAGE, UNREACHABLE = 2, 3
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a title in a script that the terminal lacks
+            stream.reconfigure(errors="replace")
+    with contextlib.suppress(ValueError):  # not in the main thread
+        # A polite kill ends like Ctrl-C: by unwinding, so that what was started is stopped.
+        signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return run(sys.argv[1:] if words is None else words, _surroundings())
+    except BrokenPipeError:  # `orbweaver pages ID | head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return crawling.OK
+
+
+def run(words: Sequence[str], around: Surroundings) -> int:
+    """Run one command in these surroundings; its exit code."""
+    try:
+        return _dispatch(words, around)
+    except SystemExit as end:  # --help, --version
+        return int(end.code or 0)
+    except (UsageError, ControlError) as error:
+        code, said = USAGE, str(error)
+    except Unreachable as error:
+        code, said = UNREACHABLE, str(error)
+    except PortError as error:
+        code, said = (
+            UNREACHABLE,
+            f"cannot reach the stack: {error}; is it up? See `orbweaver local status`",
+        )
+    except KeyboardInterrupt:
+        code, said = crawling.INTERRUPTED, "interrupted"
+    around.note(said)
+    return code
+
+
+# By command: what carries it out, at once or in an event loop of its own.
+COMMANDS: dict[str, Callable[[argparse.Namespace, Surroundings], int | Coroutine[Any, Any, int]]]
+COMMANDS = {
+    "crawl": crawling.crawl,
+    "start": crawling.start,
+    "status": looking.status,
+    "pause": steering.steer,
+    "resume": steering.steer,
+    "cancel": steering.steer,
+    "pages": looking.pages,
+    "page": looking.page,
+    "export": looking.export,
+    "robots": looking.robots,
+    "url": looking.url,
+    "local": steering.local,
+    "deploy": steering.deploy,
+    "destroy": steering.destroy,
+}
+
+
+def _dispatch(words: Sequence[str], around: Surroundings) -> int:
+    arguments = parse(words)
+    result = COMMANDS[arguments.command](arguments, around)
+    return result if isinstance(result, int) else asyncio.run(result)
+
+
+def _surroundings() -> Surroundings:
+    from orbweaver.adapters.clock import SystemClock
+
+    return Surroundings(
+        out=sys.stdout,
+        err=sys.stderr,
+        environment=os.environ,
+        folder=Path.cwd(),
+        machine=machine.ThisMachine(),
+        connect=machine.connect,
+        web=_web,
+        clock=SystemClock(),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _web() -> AsyncIterator[Fetcher]:
+    """Open the web for a question or two; a person may ask about servers of this machine."""
+    from orbweaver.adapters.http import HttpFetcher
+    from orbweaver.core.address import parse_allowed
+
+    fetcher = HttpFetcher(allowed=parse_allowed(LOCAL_CONTEXT["allow_addresses"]))
+    try:
+        yield fetcher
+    finally:
+        await fetcher.aclose()
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    signal.raise_signal(signal.SIGINT)

@@ -1,0 +1,265 @@
+"""`crawl` and `start`: from what was typed to a crawl that runs, or to the files of one that ended.
+
+`crawl` keeps nothing running that it started. When it is interrupted it pauses the crawl, so that
+nobody's site is asked behind the person's back; the same command again goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from orbweaver.cli import files, report
+from orbweaver.cli.display import Objects
+from orbweaver.cli.parser import UsageError
+from orbweaver.cli.progress import nothing_new
+from orbweaver.cli.session import Stalled, chosen, opened
+from orbweaver.cli.stacks import settings_from
+from orbweaver.control import same_work
+from orbweaver.core.crawl import Scope, State
+from orbweaver.core.outcome import Outcome
+from orbweaver.core.plan import Plan, PlanError, crawl_of
+from orbweaver.ports import PortError
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from orbweaver.cli.display import Display
+    from orbweaver.cli.files import Written
+    from orbweaver.cli.progress import View
+    from orbweaver.cli.session import Session, Surroundings
+    from orbweaver.cli.values import Threshold
+    from orbweaver.core.crawl import Crawl
+
+OK, FAILED, INTERRUPTED = 0, 1, 130
+PAUSE_S = 5.0
+# What a part of a plan is called on the command line.
+OPTIONS = {
+    "seeds": "URL",
+    "name": "--name",
+    "id": "--id",
+    "depth_max": "--max-depth",
+    "pages_max": "--max-pages",
+    "delay_ms": "--delay",
+    "concurrency": "--concurrency",
+    "window_s": "--window",
+}
+
+
+@dataclass(slots=True)
+class Running:
+    """What has come into being, for whoever has to say how to go on."""
+
+    crawl: str | None = None
+    paused: bool = False
+
+
+def plan_of(arguments: argparse.Namespace) -> Plan:
+    """Turn options into a plan."""
+    return Plan(
+        seeds=tuple(arguments.seeds),
+        name=arguments.name,
+        id=getattr(arguments, "id", None),
+        scope=Scope(arguments.scope),
+        depth_max=arguments.max_depth,
+        pages_max=arguments.max_pages,
+        delay_ms=arguments.delay,
+        concurrency=arguments.concurrency,
+        window_s=arguments.window,
+        obey_robots=not arguments.ignore_robots,
+        express=arguments.priority == "high",
+    )
+
+
+def checked(plan: Plan, around: Surroundings) -> Crawl:
+    """Make the crawl that a plan asks for, to find mistakes before anything is started."""
+    try:
+        return crawl_of(plan, around.clock.now_ms())
+    except PlanError as error:
+        raise UsageError(f"{OPTIONS.get(error.field, error.field)}: {error}") from error
+
+
+# --- crawl --------------------------------------------------------------------------------------
+
+
+def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Crawl on this machine, from start to files."""
+    plan = plan_of(arguments)
+    wanted = checked(plan, around)
+    if arguments.out is not None:
+        files.check_folder(around.folder / arguments.out, wanted.name)
+    display = around.display(arguments)
+    running = Running()
+    try:
+        with around.machine.standing(arguments.port, display.say) as stood:
+            settings = settings_from(stood.outputs, around.machine, stood.environment)
+
+            async def go() -> int:
+                async with opened(around, settings, stood.environment) as session:
+                    return await _crawl(session, arguments, around, display, running)
+
+            return asyncio.run(go())
+    except KeyboardInterrupt:
+        display.close()
+        _say_how_to_go_on(around, display, running)
+        return INTERRUPTED
+    except Stalled as stalled:
+        display.close()
+        around.note(*about_stalled(stalled.view))
+        return FAILED
+    finally:
+        display.close()
+
+
+async def _crawl(
+    session: Session,
+    arguments: argparse.Namespace,
+    around: Surroundings,
+    display: Display,
+    running: Running,
+) -> int:
+    begun = await _begin(session, plan_of(arguments), around, display)
+    running.crawl = begun.id
+    display.say(f"crawl {begun.id}")
+    try:
+        view = await session.watch(begun.id, display)
+    except asyncio.CancelledError:
+        running.paused = await _pause(session, begun.id)
+        raise
+    written: Written | None = None
+    if not nothing_new(view):
+        folder: Path = arguments.out or files.OUT / begun.id
+        written = await files.export_crawl(
+            session, view.reading.status.crawl, around.folder / folder
+        )
+        written = replace(written, folder=folder)
+    display.close()
+    return conclude(view, written, arguments.fail_above, around, display)
+
+
+async def _begin(session: Session, plan: Plan, around: Surroundings, display: Display) -> Crawl:
+    """Start a crawl, or go on with the run of the same work that was interrupted."""
+    standing = await session.control.unfinished(plan)
+    if standing is None:
+        return await session.control.start(plan)
+    if same_work(standing, checked(plan, around)):
+        display.say(f"going on with {standing.id}, which had not finished")
+        return await session.control.resume(standing.id)
+    display.say(
+        f"{standing.id}, of the same name, has not finished and goes on beside this one:"
+        f" `orbweaver cancel {standing.id}` would end it"
+    )
+    return await session.control.start(plan)
+
+
+async def _pause(session: Session, crawl_id: str) -> bool:
+    """Pause what was interrupted; whether it came to that."""
+    try:
+        async with asyncio.timeout(PAUSE_S):
+            paused = await session.control.pause(crawl_id)
+    except (PortError, TimeoutError):
+        return False
+    return paused.state is State.PAUSED
+
+
+def _say_how_to_go_on(around: Surroundings, display: Display, running: Running) -> None:
+    words = ["interrupted"]
+    if running.crawl is not None:
+        words = [
+            f"interrupted: {running.crawl} is {'paused' if running.paused else 'not finished'}",
+            "the same command again goes on with it; to look at it or to end it:",
+            f"  orbweaver local up && orbweaver status {running.crawl}",
+            f"  orbweaver local up && orbweaver cancel {running.crawl}",
+        ]
+    around.note(*words)
+    if isinstance(display, Objects):
+        display.put({"type": "result", "crawl": running.crawl, "interrupted": True})
+
+
+# --- start --------------------------------------------------------------------------------------
+
+
+def start(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Start a crawl and print its id; with --wait, show it until it ends."""
+    wanted = checked(plan_of(arguments), around)
+    # Named before it is created, so that a start that was cut short can be completed.
+    plan = replace(plan_of(arguments), id=wanted.id)
+    display = around.display(arguments)
+
+    async def go() -> int:
+        async with chosen(arguments, around) as session:
+            try:
+                begun = await session.control.start(plan)
+            except (PortError, asyncio.CancelledError):
+                around.note(
+                    f"the start of {plan.id} may be incomplete: add --id {plan.id} to repeat it"
+                )
+                raise
+            if isinstance(display, Objects):
+                display.put({"type": "started", "crawl": begun.id, "name": begun.name})
+            else:
+                around.write(begun.id)
+            if not arguments.wait:
+                around.note(f"watch it with: orbweaver status {begun.id} --watch")
+                return OK
+            view = await session.watch(begun.id, display)
+            display.close()
+            return conclude(view, None, arguments.fail_above, around, display)
+
+    return attended(go(), plan.id or wanted.id, around, display)
+
+
+def attended(work: object, crawl_id: str, around: Surroundings, display: Display) -> int:
+    """Run something that only looks on: Ctrl-C ends the looking, not the crawl."""
+    try:
+        return asyncio.run(work)  # type: ignore[arg-type]
+    except KeyboardInterrupt:
+        display.close()
+        around.note(f"{crawl_id} goes on: orbweaver status {crawl_id} --watch")
+        return INTERRUPTED
+    except Stalled as stalled:
+        display.close()
+        around.note(*about_stalled(stalled.view))
+        return FAILED
+    finally:
+        display.close()
+
+
+# --- the end ------------------------------------------------------------------------------------
+
+
+def conclude(
+    view: View,
+    written: Written | None,
+    fail_above: Threshold | None,
+    around: Surroundings,
+    display: Display,
+) -> int:
+    """Sum an ended crawl up; the exit code."""
+    failed = view.of(Outcome.FAILED)
+    too_many = fail_above is not None and fail_above.exceeded(
+        failed, view.reading.status.books.done
+    )
+    code = FAILED if too_many else OK
+    if isinstance(display, Objects):
+        display.put(report.result(view, written, code))
+    else:
+        around.write("", *report.lines(view, written))
+        if too_many:
+            around.note(f"{failed:,} failures are above --fail-above")
+    return code
+
+
+def about_stalled(view: View) -> list[str]:
+    """Say why a crawl will not end by itself."""
+    status = view.reading.status
+    depths = view.reading.depths
+    dead = depths.dead if depths is not None else 0
+    open_ = status.books.claimed - status.books.done
+    return [
+        f"{status.crawl.id} stands still: {open_:,} URLs have no outcome, and nothing is queued",
+        f"{dead:,} messages are on the dead-letter queue"
+        + (f": {view.reading.status.crawl.id} goes on once they are moved back" if dead else ""),
+    ]

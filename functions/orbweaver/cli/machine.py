@@ -1,0 +1,188 @@
+"""The real `Machine`: the emulator and CDK of `localstack`, and boto3 for a few questions.
+
+Imports are made where they are needed: `orbweaver url` is not to wait for boto3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli.stacks import (
+    ENDPOINT,
+    LOCAL_CONTEXT,
+    Depths,
+    Standing,
+    Unreachable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping
+
+    from orbweaver.bootstrap import Ports
+    from orbweaver.cli.stacks import Say
+    from orbweaver.settings import Settings
+
+DEPTHS = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+)
+
+
+@contextlib.asynccontextmanager
+async def connect(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Ports]:
+    """Open the real ports of a stack; from then on this process speaks to that stack alone."""
+    from orbweaver import bootstrap
+
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        if name not in environment:
+            del os.environ[name]
+    os.environ.update(environment)
+    async with bootstrap.connect(settings) as ports:
+        yield ports
+
+
+class ThisMachine:
+    """See the module."""
+
+    def local(self) -> Mapping[str, str] | None:
+        """See the protocol."""
+        from localstack import emulator
+
+        kept = [found for found in emulator.find_all() if found.keep]
+        kept.sort(key=lambda found: found.port != emulator.PORT)
+        return kept[0].environment() if kept else None
+
+    def outputs(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str] | None:
+        """See the protocol."""
+        from localstack import cdk
+
+        with _reaching("`orbweaver local up` starts a stack on this machine"):
+            return cdk.standing(stack, environment)
+
+    def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """See the protocol."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        from localstack import cdk
+
+        try:
+            with cdk.client("lambda", environment) as client:
+                found = client.get_function_configuration(FunctionName=function)
+        except (BotoCoreError, ClientError):
+            return {}
+        variables: dict[str, str] = found.get("Environment", {}).get("Variables", {})
+        return variables
+
+    def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
+        """See the protocol."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        from localstack import cdk
+
+        urls = (settings.crawl_queue_url, settings.express_queue_url)
+        try:
+            with cdk.client("sqs", environment) as client:
+                lanes = [_counts(client, url) for url in urls]
+                dead = _counts(client, settings.dead_letter_queue_url)
+        except (BotoCoreError, ClientError):
+            return None
+        waiting, in_work, delayed = (sum(numbers) for numbers in zip(*lanes, strict=True))
+        return Depths(waiting=waiting, in_work=in_work, delayed=delayed, dead=dead[0])
+
+    @contextlib.contextmanager
+    def standing(self, port: int, say: Say) -> Iterator[Standing]:
+        """See the protocol."""
+        from localstack import emulator, stack
+
+        with _reaching():
+            found = emulator.find(port) if port else None
+            started = None
+            if found is None:
+                say("starting the emulator")
+                started = found = emulator.start(port=port, keep=True)
+        try:
+            with _reaching():
+                outputs = stack.bring_up_to_date(found, LOCAL_CONTEXT, say=say)
+            yield Standing(
+                environment=found.environment(),
+                outputs=outputs,
+                started=started is not None,
+                log=str(found.log),
+            )
+        finally:
+            if started is not None:
+                say("stopping the emulator")
+                started.stop()
+
+    def up(self, port: int, *, fresh: bool, say: Say) -> Mapping[str, str]:
+        """See the protocol."""
+        from localstack import stack
+
+        with _reaching():
+            stood = stack.up(port=port, fresh=fresh, context=LOCAL_CONTEXT, say=say)
+        return {**stood.outputs, ENDPOINT: stood.emulator.endpoint_url}
+
+    def down(self, port: int | None, say: Say) -> bool:
+        """See the protocol."""
+        from localstack import emulator, stack
+
+        with _reaching():
+            ports = [found.port for found in emulator.find_all()] if port is None else [port]
+            stopped = [stack.down(each, say=say) for each in ports]
+        return any(stopped)
+
+    def running(self) -> list[str]:
+        """See the protocol."""
+        from localstack import emulator
+
+        return [
+            f"{found.endpoint_url}  {'healthy' if found.is_healthy() else 'does not answer'}"
+            f"  log {found.log}"
+            for found in emulator.find_all()
+        ]
+
+    def deploy(
+        self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
+    ) -> Mapping[str, str]:
+        """See the protocol."""
+        from localstack import cdk, emulator, stack
+
+        endpoint = environment.get(ENDPOINT)
+        with _reaching():
+            for found in emulator.find_all():
+                if found.endpoint_url == endpoint:
+                    wanted = {**LOCAL_CONTEXT, **context}
+                    return stack.bring_up_to_date(found, wanted, say=say)
+            return cdk.deploy(environment, context, yes=yes, say=say)
+
+    def destroy(
+        self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
+    ) -> None:
+        """See the protocol."""
+        from localstack import cdk, emulator
+
+        endpoint = environment.get(ENDPOINT)
+        with _reaching():
+            if any(found.endpoint_url == endpoint for found in emulator.find_all()):
+                context = {**LOCAL_CONTEXT, **context}
+            cdk.destroy(environment, context, yes=yes, say=say)
+
+
+@contextlib.contextmanager
+def _reaching(hint: str = "") -> Iterator[None]:
+    """Turn what the local stack has to say into this package's own error."""
+    from localstack.errors import LocalStackError
+
+    try:
+        yield
+    except LocalStackError as error:
+        raise Unreachable("\n".join(filter(None, (str(error), hint)))) from error
+
+
+def _counts(client: Any, url: str) -> tuple[int, int, int]:
+    found = client.get_queue_attributes(QueueUrl=url, AttributeNames=list(DEPTHS))["Attributes"]
+    waiting, in_work, delayed = (int(found.get(name, 0)) for name in DEPTHS)
+    return waiting, in_work, delayed

@@ -1,0 +1,233 @@
+"""The commands and options, and what is said to somebody who mistypes one.
+
+Rules
+- An error names the option, the value and the fix, and the nearest name where one is near; the
+  exit code is 2.
+- Options are never abbreviated: what works today must not mean another option tomorrow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from orbweaver import __version__
+from orbweaver.cli import values
+from orbweaver.core.crawl import WEEK_S, Scope
+from orbweaver.core.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TARGETS = ("local", "aws")
+STACK = "Orbweaver"
+PORT = 4566
+
+
+class UsageError(Exception):
+    """What was typed does not fit; the text says what would."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises instead of ending the process, and speaks plainly."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "allow_abbrev": False})
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what is wrong as a UsageError."""
+        text = re.sub(r"^argument (-\S*/)?(\S+): ", r"\2: ", message)
+        text = text.replace("expected one argument", "needs a value")
+        text = text.replace("the following arguments are required", "still missing")
+        raise UsageError(f"{self.prog}: {text}\n{_see(self)}")
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Read a command line; raises UsageError, and SystemExit for --help and --version."""
+    parser, commands = _build()
+    if not words:
+        raise UsageError(parser.format_help().rstrip())
+    command = _command(parser, words, commands)
+    _check_options(command, words)
+    arguments, rest = parser.parse_known_args(words)
+    if rest:
+        problem = "stands before the command" if rest[0].startswith("-") else "is one word too many"
+        raise UsageError(f"{command.prog}: {rest[0]!r} {problem}\n{_see(command)}")
+    return arguments
+
+
+def _command(
+    parser: argparse.ArgumentParser,
+    words: Sequence[str],
+    commands: dict[str, argparse.ArgumentParser],
+) -> argparse.ArgumentParser:
+    """Find the parser of the command that is meant; argparse would list all names, in vain."""
+    named = [word for word in words if not word.startswith("-")][:2]
+    for path in (" ".join(named), *named[:1]):
+        if path in commands and (path != "local" or len(named) == 1):
+            return commands[path]
+    if not named:
+        return parser
+    typed = " ".join(named) if named[0] in commands else named[0]
+    near = difflib.get_close_matches(typed, commands, n=1)
+    hint = f"did you mean `orbweaver {near[0]}`?" if near else _see(parser)
+    raise UsageError(f"orbweaver: there is no command {typed!r}: {hint}")
+
+
+def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Refuse unknown options before anything else: what follows one is read wrongly."""
+    known = [name for action in command._actions for name in action.option_strings]  # noqa: SLF001 - argparse has no public list of its options
+    for word in words:
+        if word == "--":
+            return
+        option = word.partition("=")[0]
+        short = not word.startswith("--") and word[:2] in known  # -ckey=value
+        number = re.fullmatch(r"-\.?\d.*", word)
+        if word.startswith("-") and option not in known and not short and not number:
+            near = difflib.get_close_matches(option, known, n=1, cutoff=0.5)
+            hint = f": did you mean {near[0]}?" if near else ""
+            raise UsageError(f"{command.prog}: there is no option {option}{hint}\n{_see(command)}")
+
+
+def _see(command: argparse.ArgumentParser) -> str:
+    return f"see `{command.prog} --help`"
+
+
+def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    parser = _Parser(prog="orbweaver", description="A web crawler, on AWS or on this machine.")
+    parser.add_argument("--version", action="version", version=f"orbweaver {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    made: dict[str, argparse.ArgumentParser] = {}
+
+    def add(name: str, text: str, *parents: _Parser) -> argparse.ArgumentParser:
+        made[name] = commands.add_parser(name, help=text, description=text, parents=list(parents))
+        return made[name]
+
+    plan, target, lines, output = _plan(), _target(), _lines(), _output()
+    crawl = add("crawl", "crawl on this machine, from start to files", plan, lines, output)
+    crawl.add_argument("--port", type=values.count, default=PORT, help=_PORT)
+    start = add("start", "start a crawl; prints its id", plan, target, lines)
+    start.add_argument("--wait", action="store_true", help="show its progress until it ends")
+    start.add_argument("--id", help="name this run; starting it again completes the start")
+    status = add("status", "show how a crawl is doing", target, lines)
+    status.add_argument("which", nargs="?", metavar="ID", help="an id or a name; default: newest")
+    status.add_argument("--watch", action="store_true", help="until it ends")
+    for name, text in _STEERING.items():
+        add(name, text, target, lines).add_argument("which", metavar="ID", help="an id or a name")
+    _add_looking(add, target, lines, output)
+    _add_local(add("local", "the stack on this machine: up, down, status"), made)
+    deploy = add("deploy", "deploy the stack, or bring it up to date", target, _context())
+    destroy = add("destroy", "remove the stack", target, _context())
+    for command in (deploy, destroy):
+        command.add_argument("--yes", action="store_true", help="do not ask")
+    return parser, made
+
+
+_PORT = f"where the emulator listens, and which of several it is ({PORT})"
+_STEERING = {
+    "pause": "have a crawl wait; it costs nothing then",
+    "resume": "have a paused crawl go on",
+    "cancel": "end a crawl; what is queued is not asked for",
+}
+
+
+def _add_looking(
+    add: Any,
+    target: _Parser,
+    lines: _Parser,
+    output: _Parser,
+) -> None:
+    outcomes = values.one_of([str(outcome) for outcome in Outcome])
+    pages = add("pages", "list the pages of a crawl", target, lines)
+    pages.add_argument("which", metavar="ID", help="a crawl's id or name")
+    pages.add_argument("--outcome", type=outcomes, metavar="|".join(Outcome))
+    pages.add_argument("--limit", type=values.count, metavar="N", help="at most so many")
+    page = add("page", "show what became of a URL", target, lines)
+    page.add_argument("url", metavar="URL")
+    page.add_argument("--crawl", metavar="ID", help="in one crawl only")
+    export = add("export", "write page records into files", target, lines, output)
+    export.add_argument("--day", type=values.day, metavar="YYYY-MM-DD", help="default: today, UTC")
+    export.add_argument("--crawl", metavar="ID", help="one crawl's records, of all its days")
+    export.add_argument("--format", type=values.one_of(["jsonl"]), default="jsonl", metavar="jsonl")
+    robots = add("robots", "fetch a robots.txt and say what it allows", lines)
+    robots.add_argument("url", metavar="URL")
+    robots.add_argument("--user-agent", metavar="NAME", help="decide for another one")
+    url = add("url", "show the canonical form of a reference", lines)
+    url.add_argument("reference", metavar="REFERENCE")
+    url.add_argument("--base", metavar="URL", help="the page that it stands on")
+
+
+def _add_local(local: argparse.ArgumentParser, made: dict[str, argparse.ArgumentParser]) -> None:
+    actions = local.add_subparsers(dest="action", metavar="up|down|status", required=True)
+    texts = {
+        "up": "start the emulator with the stack deployed to it",
+        "down": "stop the emulator; its state is kept",
+        "status": "list the emulators that run",
+    }
+    for name, text in texts.items():
+        made[f"local {name}"] = actions.add_parser(name, help=text, description=text)
+    for name in ("up", "down"):
+        made[f"local {name}"].add_argument("--port", type=values.count, default=PORT, help=_PORT)
+    made["local up"].add_argument("--fresh", action="store_true", help="forget what was there")
+    made["local down"].add_argument("--all", action="store_true", help="all of this checkout")
+
+
+_SCOPES = "those on their page's host (default), below a seed's folder, or any"
+
+
+def _plan() -> _Parser:
+    plan = _Parser(add_help=False)
+    add = plan.add_argument_group("what to crawl, and how").add_argument
+    add("seeds", nargs="+", metavar="URL", help="where to begin")
+    add("--name", help="runs of one name share what they have seen; default: the first host")
+    add("--max-depth", type=values.count, default=20, metavar="N", help="links from a seed (20)")
+    add("--max-pages", type=values.count, metavar="N", help="never more URLs than this")
+    scope = values.one_of([str(scope) for scope in Scope])
+    add(
+        "--scope",
+        type=scope,
+        default="host",
+        metavar="|".join(Scope),
+        help=f"links that belong: {_SCOPES}",
+    )
+    add("--delay", type=values.duration_ms, default=1_000, metavar="TIME", help="per host (1s)")
+    add("--concurrency", type=values.count, metavar="N", help="per host; 1, without delay 16")
+    window = f"ask again for what was seen before this long ({WEEK_S // 86_400}d); 0s: for all"
+    add("--window", type=values.duration_s, default=WEEK_S, metavar="TIME", help=window)
+    add("--ignore-robots", action="store_true", help="only on sites of your own")
+    lane = values.one_of(["normal", "high"])
+    add("--priority", type=lane, default="normal", metavar="high", help="past other crawls")
+    most = "exit with 1 if more URLs failed (default: never)"
+    add("--fail-above", type=values.threshold, metavar="N|N%", help=most)
+    return plan
+
+
+def _target() -> _Parser:
+    target = _Parser(add_help=False)
+    add = target.add_argument_group("which stack").add_argument
+    add("--target", type=values.one_of(TARGETS), metavar="local|aws", help="default: local if up")
+    add("--stack", default=STACK, metavar="NAME", help=f"its name ({STACK})")
+    return target
+
+
+def _lines() -> _Parser:
+    lines = _Parser(add_help=False)
+    lines.add_argument("--json", action="store_true", help="JSON, one object a line")
+    return lines
+
+
+def _output() -> _Parser:
+    output = _Parser(add_help=False)
+    help_ = "where the files go, as dt=YYYY-MM-DD/part-….jsonl.gz (out/ID)"
+    output.add_argument("--out", type=Path, metavar="DIR", help=help_)
+    return output
+
+
+def _context() -> _Parser:
+    context = _Parser(add_help=False)
+    add = context.add_argument
+    add("-c", "--context", type=values.pair, action="append", default=[], metavar="KEY=VALUE")
+    return context

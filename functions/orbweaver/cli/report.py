@@ -1,0 +1,85 @@
+"""What is said once a crawl has ended: what became of its URLs, how fast, where the files are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import progress, text
+from orbweaver.cli.display import counted
+from orbweaver.core.crawl import Stop
+from orbweaver.core.outcome import Outcome
+
+if TYPE_CHECKING:
+    from orbweaver.cli.files import Written
+    from orbweaver.cli.progress import View
+
+STOPS = {
+    Stop.MAX_PAGES: "it reached --max-pages",
+    Stop.DURATION: "it ran as long as a crawl may",
+    Stop.CANCELLED: "it was cancelled",
+}
+
+
+def lines(view: View, written: Written | None = None) -> list[str]:
+    """Sum a crawl up for a person."""
+    status = view.reading.status
+    crawl = status.crawl
+    if progress.nothing_new(view):
+        return [nothing_new(view)]
+    why = STOPS.get(crawl.stop) if crawl.stop is not None else None
+    ended = f"{crawl.id} finished in {text.clock(status.elapsed_ms / 1000)}"
+    ended += f" ({why}): " if why else ": "
+    fetched = text.plural(view.of(Outcome.FETCHED), "page")
+    fetched += f", {text.rate(progress.mean_per_s(view))} a second, {text.size(view.of('bytes'))}"
+    found = [ended + fetched, "", *outcomes(view)]
+    if written is not None:
+        found += ["", *files(written)]
+    return [text.clean(line) for line in found]
+
+
+def outcomes(view: View) -> list[str]:
+    """Count pages by outcome and reason, as a table."""
+    rows = [("outcome", "pages", "reasons")]
+    rows += [
+        (str(outcome), f"{number:,}", counted(view.reasons(outcome)))
+        for outcome in Outcome
+        if (number := view.of(outcome))
+    ]
+    if refused := view.reasons("refused"):
+        rows.append(("(not asked)", f"{sum(refused.values()):,}", f"links: {counted(refused)}"))
+    return text.table(rows, right=(1,))
+
+
+def files(written: Written) -> list[str]:
+    """List the files that were written."""
+    if not written.parts:
+        return [f"no records, so no files in {written.folder}"]
+    return text.table(
+        [
+            (str(path), text.plural(rows, "row"), text.size(number))
+            for path, rows, number in written.parts
+        ],
+        right=(1, 2),
+    )
+
+
+def nothing_new(view: View) -> str:
+    """Say why nothing was crawled, and how it is crawled all the same."""
+    crawl = view.reading.status.crawl
+    seeds = "every seed was" if len(crawl.seeds) > 1 else "the seed was"
+    return (
+        f"nothing new: {seeds} crawled within the window of {text.span(crawl.window_s)};"
+        " --window 0s crawls it again"
+    )
+
+
+def result(view: View, written: Written | None, exit_code: int) -> dict[str, Any]:
+    """Sum a crawl up for a machine."""
+    body: dict[str, Any] = {"type": "result", **progress.as_json(view)}
+    body["nothing_new"] = progress.nothing_new(view)
+    body["exit_code"] = exit_code
+    if written is not None:
+        body["out"] = str(written.folder)
+        body["rows"] = written.rows
+        body["files"] = [str(path) for path, _, _ in written.parts]
+    return body

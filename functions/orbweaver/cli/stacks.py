@@ -1,0 +1,152 @@
+"""Which stack a command speaks to, and what must be known of it.
+
+Rules
+- `--target` decides; without it the endpoint in the environment, a stack that runs on this
+  machine, and then the AWS account that the environment names.
+- The names of a stack's parts are its outputs; its limits are the variables of its worker, so that
+  records are looked for where the worker of that very stack puts them.
+- A stack on this machine may crawl this machine, and always may: nothing is deployed anew for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from orbweaver.settings import PREFIX, Settings, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    Say = Callable[[str], None]
+
+ENDPOINT = "AWS_ENDPOINT_URL"
+LOCAL_CONTEXT = {"target": "local", "allow_addresses": "127.0.0.0/8,::1/128"}
+NAMES = {
+    "CrawlQueueUrl": "crawl_queue_url",
+    "ExpressQueueUrl": "express_queue_url",
+    "DeadLetterQueueUrl": "dead_letter_queue_url",
+    "UrlsTable": "urls_table",
+    "PagesTable": "pages_table",
+    "HostsTable": "hosts_table",
+    "CrawlsTable": "crawls_table",
+    "PacksTable": "packs_table",
+    "Bucket": "bucket",
+    "ExporterFunction": "exporter_function",
+}
+WORKER = "WorkerFunction"
+
+
+class Unreachable(Exception):  # noqa: N818 - what the person finds
+    """There is no stack to speak to; the text says what to run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depths:
+    """How many messages are on the queues, both together: about, as SQS counts them."""
+
+    waiting: int = 0
+    in_work: int = 0
+    delayed: int = 0
+    dead: int = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left that could still be worked on."""
+        return self.waiting + self.in_work + self.delayed == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A stack on this machine; `started` says that this command started its emulator."""
+
+    environment: Mapping[str, str]
+    outputs: Mapping[str, str]
+    started: bool
+    log: str
+
+
+class Machine(Protocol):
+    """What the commands ask of this machine, and of the account behind an environment."""
+
+    def local(self) -> Mapping[str, str] | None:
+        """Return the environment of the stack that runs on this machine, None if none does."""
+
+    def outputs(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return a stack's outputs, None if it does not stand; raises Unreachable."""
+
+    def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """Return a function's variables; none if they may not be read."""
+
+    def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
+        """Count the messages on the queues; None if that may not be read."""
+
+    def standing(self, port: int, say: Say) -> AbstractContextManager[Standing]:
+        """Have a stack on this machine for the length of a block; stop what was started."""
+
+    def up(self, port: int, *, fresh: bool, say: Say) -> Mapping[str, str]:
+        """Have a stack stand on this machine; its outputs, and the endpoint."""
+
+    def down(self, port: int | None, say: Say) -> bool:
+        """Stop the emulator of a port, or all; False if none ran."""
+
+    def running(self) -> list[str]:
+        """Describe the emulators that run, a line each."""
+
+    def deploy(
+        self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
+    ) -> Mapping[str, str]:
+        """Deploy the stack; its outputs."""
+
+    def destroy(
+        self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
+    ) -> None:
+        """Remove the stack."""
+
+
+def environment_of(
+    target: str | None, machine: Machine, environment: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Choose the environment to speak to a stack in; raises Unreachable."""
+    if target == "aws" or (target is None and environment.get(ENDPOINT)):
+        return environment
+    local = machine.local()
+    if local is not None:
+        return local
+    if target == "local":
+        raise Unreachable("no stack runs on this machine: run `orbweaver local up`")
+    return environment
+
+
+def settings_of(stack: str, machine: Machine, environment: Mapping[str, str]) -> Settings:
+    """Learn a stack's parts and limits; raises Unreachable."""
+    outputs = machine.outputs(stack, environment)
+    if outputs is None:
+        where = environment.get(ENDPOINT) or "this AWS account and region"
+        raise Unreachable(
+            f"there is no stack {stack!r} at {where}: run `orbweaver deploy`, or"
+            " `orbweaver local up` for one on this machine"
+        )
+    return settings_from(outputs, machine, environment)
+
+
+def settings_from(
+    outputs: Mapping[str, str], machine: Machine, environment: Mapping[str, str]
+) -> Settings:
+    """Make settings of a stack's outputs and its worker's variables."""
+    missing = [name for name in NAMES if name not in outputs]
+    if missing:
+        raise Unreachable(
+            f"the stack does not say its {', '.join(missing)}: bring it up to date with"
+            " `orbweaver deploy`"
+        )
+    values: dict[str, str] = {}
+    if WORKER in outputs:
+        found = machine.variables(outputs[WORKER], environment)
+        values = {key: value for key, value in found.items() if key.startswith(PREFIX)}
+    names = {PREFIX + field.upper(): outputs[name] for name, field in NAMES.items()}
+    try:
+        return Settings.from_environment({**values, **names})
+    except SettingsError as error:
+        raise Unreachable(f"the stack's worker has a setting of another version: {error}") from None

@@ -1,0 +1,78 @@
+"""Commands that change what runs: pause, resume, cancel; local up and down; deploy, destroy."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from orbweaver.cli.crawling import OK
+from orbweaver.cli.parser import PORT, STACK
+from orbweaver.cli.session import chosen
+from orbweaver.cli.stacks import ENDPOINT, environment_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from orbweaver.cli.session import Surroundings
+
+THEN = {
+    "pause": "no page is asked for any more: `orbweaver resume {id}` goes on",
+    "resume": "it goes on: `orbweaver status {id} --watch`",
+    "cancel": "it ends once its queue has drained: `orbweaver status {id} --watch`",
+}
+
+
+async def steer(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Pause, resume or cancel a crawl."""
+    async with chosen(arguments, around) as session:
+        control = session.control
+        actions = {"pause": control.pause, "resume": control.resume, "cancel": control.cancel}
+        crawl = await actions[arguments.command](arguments.which)
+    if arguments.json:
+        around.write(json.dumps({"type": "result", "crawl": crawl.id, "state": str(crawl.state)}))
+    else:
+        around.write(f"{crawl.id} is {crawl.state}")
+        around.note(THEN[arguments.command].format(id=crawl.id))
+    return OK
+
+
+def local(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Have the stack of this machine up or down, or list what runs."""
+    machine = around.machine
+    match arguments.action:
+        case "up":
+            outputs = machine.up(arguments.port, fresh=arguments.fresh, say=around.note)
+            around.write(*(f"{name} = {value}" for name, value in sorted(outputs.items())))
+            if arguments.port == PORT:
+                around.note("crawl something: orbweaver start URL --wait")
+        case "down":
+            port = None if arguments.all else arguments.port
+            if not machine.down(port, around.note):
+                around.note("no emulator runs" + ("" if port is None else f" on port {port}"))
+        case _:
+            around.write(*(machine.running() or ["no emulator runs"]))
+    return OK
+
+
+def deploy(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Deploy the stack, or bring it up to date."""
+    environment = environment_of(arguments.target, around.machine, around.environment)
+    outputs = around.machine.deploy(
+        environment, _context(arguments), yes=arguments.yes, say=around.note
+    )
+    around.write(*(f"{name} = {value}" for name, value in sorted(outputs.items())))
+    return OK
+
+
+def destroy(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Remove the stack."""
+    environment = environment_of(arguments.target, around.machine, around.environment)
+    around.machine.destroy(environment, _context(arguments), yes=arguments.yes, say=around.note)
+    where = environment.get(ENDPOINT) or "AWS"
+    around.note(f"there is no stack {arguments.stack!r} at {where} any more")
+    return OK
+
+
+def _context(arguments: argparse.Namespace) -> dict[str, str]:
+    named = {} if arguments.stack == STACK else {"stack_name": arguments.stack}
+    return {**named, **dict(arguments.context)}

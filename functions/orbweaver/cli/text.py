@@ -1,0 +1,86 @@
+"""Words and numbers as a person reads them; nothing that a page said may steer the terminal.
+
+Control characters (C0, C1, DEL), the marks that turn the direction of writing, and halves of
+surrogate pairs are taken out of what came from the web; ends of lines become spaces.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BREAKS = re.compile("[\t\n\v\f\r\x85\u2028\u2029]+")
+UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# ESC and its C1 forms begin sequences: CSI … final byte, or OSC … BEL or ST.
+SEQUENCES = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)"
+)
+BYTES_STEP = 1_000
+MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
+
+
+def clean(text: str) -> str:
+    """Take out whatever could do more than be read."""
+    return UNSAFE.sub("", BREAKS.sub(" ", SEQUENCES.sub("", text)))
+
+
+def cut(text: str, chars_max: int) -> str:
+    """Clean a text and shorten it to so many characters."""
+    text = clean(text)
+    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
+
+
+def clock(seconds: float) -> str:
+    """Write a span as `0:07`, `12:05`, `1:02:03` or `2 d 03:00`."""
+    whole = max(0, round(seconds))
+    days, rest = divmod(whole, DAY_S)
+    hours, rest = divmod(rest, HOUR_S)
+    minutes, left = divmod(rest, MINUTE_S)
+    if days:
+        return f"{days} d {hours:02}:{minutes:02}"
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
+
+
+def span(seconds: int) -> str:
+    """Write a setting's span in its largest whole unit: `7 days`, `90 minutes`, `1 second`."""
+    for unit, word in ((DAY_S, "day"), (HOUR_S, "hour"), (MINUTE_S, "minute")):
+        if seconds and seconds % unit == 0:
+            return plural(seconds // unit, word)
+    return plural(seconds, "second")
+
+
+def plural(number: int, word: str) -> str:
+    """Write a number of things."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def size(number: int) -> str:
+    """Write a number of bytes in decimal units."""
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < BYTES_STEP:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= BYTES_STEP
+    return f"{value:.1f} TB"
+
+
+def rate(per_s: float) -> str:
+    """Write pages a second."""
+    return f"{per_s:.1f}" if per_s < 100 else f"{per_s:,.0f}"  # noqa: PLR2004 - three digits do
+
+
+def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+    """Set rows out in columns, two spaces apart; `right` names the columns of numbers."""
+    if not rows:
+        return []
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,100 @@
+"""Values of options, read from what a person types; each error says what would have fitted.
+
+A duration is a number with `ms s m h d` behind it, or a plain number of seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.core.export import ExportEventError, check_day
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d|)")
+UNITS_MS = {"ms": 1, "s": 1_000, "": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+THRESHOLD = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(%?)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """How many failures are too many: more than `number` of them, or per cent of all URLs."""
+
+    number: float
+    percent: bool = False
+
+    def exceeded(self, failed: int, done: int) -> bool:
+        """Whether so many failures among so many ended URLs are too many."""
+        return failed * 100 > self.number * done if self.percent else failed > self.number
+
+
+def duration_ms(text: str) -> int:
+    """Read a duration as milliseconds."""
+    match = DURATION.fullmatch(text.strip().lower())
+    if match is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a duration: give 0s, 250ms, 1.5s, 2h or 7d"
+            " (a plain number means seconds)"
+        )
+    return round(float(match[1]) * UNITS_MS[match[2]])
+
+
+def duration_s(text: str) -> int:
+    """Read a duration as whole seconds, rounded up: a window of 1 ms is not one of 0."""
+    return -(-duration_ms(text) // 1_000)
+
+
+def count(text: str) -> int:
+    """Read a whole number; thousands may be set apart (1_000, 1,000)."""
+    plain = re.sub(r"(?<=\d)[_,](?=\d{3})", "", text.strip())
+    if not re.fullmatch(r"[0-9]{1,12}", plain):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number: give one like 1000")
+    return int(plain)
+
+
+def threshold(text: str) -> Threshold:
+    """Read how many failures are too many: `10` or `2.5%`."""
+    match = THRESHOLD.fullmatch(text.strip())
+    if match is None or ("." in match[1] and not match[2]):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number of failures nor a share: give 0, 10 or 2.5%"
+        )
+    return Threshold(number=float(match[1]), percent=bool(match[2]))
+
+
+def day(text: str) -> str:
+    """Read a UTC day."""
+    try:
+        return check_day(text)
+    except ExportEventError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def one_of(words: Sequence[str]) -> Callable[[str], str]:
+    """Make a reader of one word out of several."""
+
+    def read(text: str) -> str:
+        if text in words:
+            return text
+        near = difflib.get_close_matches(text.lower(), words, n=1)
+        hint = f"did you mean {near[0]}? It takes " if near else "give "
+        raise argparse.ArgumentTypeError(f"{text!r} does not fit: {hint}{_listed(words)}")
+
+    return read
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read KEY=VALUE."""
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        raise argparse.ArgumentTypeError(f"{text!r} does not fit: give KEY=VALUE")
+    return key, value
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,0 +1,166 @@
+"""Which charset a page is in, and its text as UTF-8.
+
+The order of evidence is that of the HTML Standard (13.2.3): byte order mark, `Content-Type`, then a
+look for `meta` (or an XML declaration) near the beginning. Without evidence it is UTF-8 where the
+bytes are that, else windows-1252. Labels mean what the Encoding Standard says they mean, by
+webencodings. Nothing raises: what cannot be decoded becomes U+FFFD.
+
+Also from the standards: in a page that is not in UTF-8 the query of a link is in the page's
+charset (URL Standard, "percent-encode after encoding").
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import TYPE_CHECKING
+
+import webencodings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Browsers look ahead in 1,024 bytes, and begin anew when they meet a `meta` later on; this is both.
+PRESCAN_BYTES = 16_384
+
+UTF_8 = "utf-8"
+WINDOWS_1252 = "windows-1252"
+# Encoders of these are UTF-8 (Encoding Standard, "get an output encoding"); the last has no codec.
+_UTF_8_OUT = {UTF_8, "utf-16be", "utf-16le", "replacement", "x-user-defined"}
+_MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_BE: "utf-16be", codecs.BOM_UTF16_LE: "utf-16le"}
+# Python's decoder of the label differs from the standard's, which is that of the larger charset.
+_CODECS = {"gbk": "gb18030"}
+
+_HEADER = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
+_CONTENT = re.compile(
+    rb"""charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:"([^"]*)"|'([^']*)'|([^"'\t\n\f\r ;]+)|["'])""",
+    re.IGNORECASE,
+)
+_XML = re.compile(rb"""<\?xml[^>]*?encoding[\x00-\x20]*=[\x00-\x20]*(["'])([^"'>]+)\1""")
+_META = re.compile(rb"<meta[\t\n\f\r /]", re.IGNORECASE)
+_TAG = re.compile(rb"</?[a-z][^\t\n\f\r >]*", re.IGNORECASE)
+# A name, and a value if there is one; without a name it is the end of the tag.
+_ATTRIBUTE = re.compile(
+    rb"""[\t\n\f\r /]*+
+    (?: >
+    | ([^\t\n\f\r />][^\t\n\f\r />=]*+) [\t\n\f\r ]*+
+      (?: = [\t\n\f\r ]*+
+          (?: "([^"]*)" | '([^']*)'
+          | ([^"'\t\n\f\r >][^\t\n\f\r >]*+) (?=[\t\n\f\r >])
+          | (?=>) )
+      | (?=[^=]) ) )""",
+    re.VERBOSE,
+)
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_ESCAPED = re.compile(rb"[\x00-\x20\"#&';<>\x7f-\xff]")
+
+
+def decode(body: bytes, content_type: str | None) -> tuple[str, bytes]:
+    """Return the charset of a page, by its standard name, and the page in UTF-8 without a mark."""
+    for mark, name in _MARKS.items():
+        if body.startswith(mark):
+            return name, _to_utf8(body[len(mark) :], name)
+    declared = from_header(content_type or "") or prescan(body[:PRESCAN_BYTES])
+    if declared is None:
+        declared = UTF_8 if _is_utf8(body) else WINDOWS_1252
+    return declared, _to_utf8(body, declared)
+
+
+def from_header(content_type: str) -> str | None:
+    """Return the charset that a Content-Type header names, if there is such a one."""
+    found = _HEADER.search(content_type)
+    return _named(found[found.lastindex or 0]) if found else None
+
+
+def prescan(head: bytes) -> str | None:
+    """Return the charset that the beginning of a page says it is in, if it says so."""
+    for attributes in _metas(head):
+        name = _of_meta(attributes)
+        if name is not None:
+            return WINDOWS_1252 if name == "x-user-defined" else name
+    found = _XML.match(head)
+    return _self_named(found[2]) if found else None
+
+
+def encode_query(reference: str, charset: str) -> str:
+    """Escape what is not ASCII in a reference's query by its bytes in the page's charset."""
+    path, mark, query = reference.partition("?")
+    if charset in _UTF_8_OUT or query.isascii():
+        return reference
+    codec = _codec(charset)
+
+    def escape(run: re.Match[str]) -> str:
+        raw, _ = codec.encode(run[0], "xmlcharrefreplace")
+        return _ESCAPED.sub(lambda byte: b"%%%02X" % byte[0][0], raw).decode("ascii")
+
+    return path + mark + _NOT_ASCII.sub(escape, query)
+
+
+def _metas(head: bytes) -> Iterator[dict[bytes, bytes]]:
+    """Yield the attributes of each `meta`, as far as the bytes go ("prescan a byte stream")."""
+    at = head.find(b"<")
+    while at >= 0:
+        if head.startswith(b"<!--", at):
+            end = head.find(b"-->", at + 2)
+        elif (tag := _META.match(head, at) or _TAG.match(head, at)) is not None:
+            attributes, end = _attributes(head, tag.end())
+            if end >= 0 and tag.re is _META:
+                yield attributes
+        elif head[at + 1 : at + 2] in {b"!", b"/", b"?"}:
+            end = head.find(b">", at)
+        else:
+            end = at + 1
+        at = head.find(b"<", end) if end >= 0 else -1
+
+
+def _attributes(head: bytes, at: int) -> tuple[dict[bytes, bytes], int]:
+    """Read a tag's attributes, the first of each name, and where it ends; -1 if it does not."""
+    attributes: dict[bytes, bytes] = {}
+    while (found := _ATTRIBUTE.match(head, at)) is not None:
+        name, *values = found.groups()
+        at = found.end()
+        if name is None:
+            return attributes, at
+        attributes.setdefault(name.lower(), next(filter(None, values), b""))
+    return attributes, -1
+
+
+def _of_meta(attributes: dict[bytes, bytes]) -> str | None:
+    label = attributes.get(b"charset")
+    if label is not None:
+        return _self_named(label)
+    found = _CONTENT.search(attributes.get(b"content", b""))
+    if found is None or attributes.get(b"http-equiv", b"").lower() != b"content-type":
+        return None
+    return _self_named(found[found.lastindex]) if found.lastindex else None
+
+
+def _self_named(label: bytes) -> str | None:
+    """Return the charset that a page gives itself; one that could be read is not UTF-16."""
+    name = _named(label.decode("latin-1"))
+    return UTF_8 if name in {"utf-16be", "utf-16le"} else name
+
+
+def _named(label: str) -> str | None:
+    encoding = webencodings.lookup(label)
+    return encoding.name if encoding else None
+
+
+def _codec(name: str) -> codecs.CodecInfo:
+    encoding = None if name in _CODECS else webencodings.lookup(name)
+    return encoding.codec_info if encoding else codecs.lookup(_CODECS[name])
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _to_utf8(body: bytes, name: str) -> bytes:
+    if name == UTF_8 and _is_utf8(body):
+        return body
+    text, _ = _codec(name).decode(body, "replace")
+    return text.encode("utf-8", "replace")

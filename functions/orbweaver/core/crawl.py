@@ -1,0 +1,178 @@
+"""A crawl: what was asked for, where it stands, and whether its books balance.
+
+A crawl has an id (one run) and a name. The name is the dedup domain: runs of one name share
+their claims, so starting the same crawl again fetches nothing within its window.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
+
+from orbweaver.core.message import DEFAULT_CRAWL
+from orbweaver.core.outcome import Outcome, Refusal
+
+Tally = Mapping[str, int]
+
+WEEK_S = 7 * 86_400
+DAY_S = 86_400
+
+
+class State(StrEnum):
+    """Where a crawl stands; `STOPPING` drains what is queued without asking for it."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    FINISHED = "finished"
+
+
+class Scope(StrEnum):
+    """Which links belong: those on their page's host, below a seed's path, or any."""
+
+    HOST = "host"
+    PREFIX = "prefix"
+    ANY = "any"
+
+
+class Stop(StrEnum):
+    """Why a crawl ended."""
+
+    FINISHED = "finished"
+    MAX_PAGES = "max_pages"
+    DURATION = "duration"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crawl:
+    """The definition and state of one run.
+
+    `window_s` is the dedup window; 0 asks for every URL again, once. A run's own claims hold as
+    long as the run may last (`duration_max_s`), so a finite site always drains. A `continuous`
+    crawl (the one bare URLs belong to) has no end, and its claims lapse by the window alone.
+    """
+
+    id: str
+    name: str
+    started_at_ms: int
+    seeds: tuple[str, ...] = ()
+    seeds_planned: int = 0
+    scope: Scope = Scope.HOST
+    depth_max: int = 20
+    pages_max: int = 1_000_000
+    delay_ms: int = 1_000
+    concurrency: int = 1
+    window_s: int = WEEK_S
+    duration_max_s: int = WEEK_S
+    obey_robots: bool = True
+    user_agent: str | None = None
+    express: bool = False
+    continuous: bool = False
+    shards: int = 1
+    state: State = State.RUNNING
+    stop: Stop | None = None
+    finished_at_ms: int | None = None
+    announced: bool = False
+
+    @property
+    def live(self) -> bool:
+        """Whether its URLs may still be asked for."""
+        return self.state in (State.RUNNING, State.PAUSED)
+
+    def stale_before_ms(self, at_ms: int) -> int:
+        """Claims made before this moment no longer hold; `at_ms` is the claimer's time."""
+        start_ms = at_ms if self.continuous else self.started_at_ms
+        return start_ms - self.window_s * 1000
+
+    def claim_expires_s(self, at_ms: int) -> int:
+        """When a claim made at `at_ms` may be deleted, in epoch seconds."""
+        hold_s = self.window_s if self.continuous else max(self.window_s, self.duration_max_s)
+        return at_ms // 1000 + max(hold_s, DAY_S)
+
+    def shard_quota(self, shard: int) -> int:
+        """How many claims one counter shard may take, so that all together keep `pages_max`."""
+        base, rest = divmod(self.pages_max, self.shards)
+        return base + (1 if shard < rest else 0)
+
+
+def default_crawl(at_ms: int) -> Crawl:
+    """The crawl that bare URLs on the queue belong to."""
+    return Crawl(
+        id=DEFAULT_CRAWL,
+        name=DEFAULT_CRAWL,
+        started_at_ms=at_ms,
+        continuous=True,
+        depth_max=5,
+        shards=16,
+        pages_max=100_000_000,
+    )
+
+
+def run_id(name: str, at_ms: int) -> str:
+    """Name one run of a crawl: its name and its start, to the second."""
+    moment = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
+    return f"{name}-{moment:%Y%m%d-%H%M%S}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """One counter shard as read: `commits` is its version, `closed` forbids further commits."""
+
+    commits: int = 0
+    closed: bool = False
+    tally: Tally = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """All counters of a crawl, read together."""
+
+    shards: tuple[Shard, ...]
+    total: Tally = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, shards: tuple[Shard, ...]) -> Books:
+        """Add the shards up."""
+        total: Counter[str] = Counter()
+        for shard in shards:
+            total.update(shard.tally)
+        return cls(shards=shards, total=MappingProxyType(dict(total)))
+
+    @property
+    def claimed(self) -> int:
+        """How many URLs belong to the crawl."""
+        return self.total.get("claimed", 0)
+
+    @property
+    def done(self) -> int:
+        """How many of them have an outcome."""
+        return sum(self.total.get(outcome, 0) for outcome in Outcome)
+
+    def balance(self, crawl: Crawl) -> bool:
+        """Whether every claimed URL has its outcome and every planned seed was taken in."""
+        return (
+            self.claimed == self.done and self.total.get("seeds", 0) == crawl.seeds_planned
+        )
+
+
+def stop_reason(crawl: Crawl, books: Books) -> Stop:
+    """Say why a crawl whose books balance has ended."""
+    if crawl.stop is not None:
+        return crawl.stop
+    if books.total.get(f"skipped.{Stop.DURATION}", 0):
+        return Stop.DURATION
+    if books.total.get(f"refused.{Refusal.BUDGET}", 0):
+        return Stop.MAX_PAGES
+    return Stop.FINISHED
+
+
+def finished(crawl: Crawl, books: Books, at_ms: int) -> Crawl:
+    """The crawl as it stands once its books are sealed."""
+    return replace(
+        crawl, state=State.FINISHED, stop=stop_reason(crawl, books), finished_at_ms=at_ms
+    )

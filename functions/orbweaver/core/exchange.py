@@ -1,0 +1,42 @@
+"""One request to the web and what came of it, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orbweaver.core.outcome import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One GET. `accept` lists the media types whose bodies are read; others end after headers."""
+
+    url: str
+    user_agent: str
+    accept: frozenset[str]
+    body_bytes_max: int
+    total_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """An answer: header names in lower case; `body` is decoded, and None if it was not read.
+
+    `truncated` says that the body was cut at `body_bytes_max` decoded bytes.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes | None
+    truncated: bool = False
+    latency_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """No answer worth having: why, and a short text for people."""
+
+    reason: Reason
+    detail: str
+    latency_ms: int = 0

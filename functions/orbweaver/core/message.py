@@ -1,0 +1,267 @@
+"""What travels on the queue, and its one codec.
+
+Four kinds, told apart by `decode`:
+
+* `Loose`: what a person drops: a bare URL, `{"url": …}` or `{"urls": […]}`, with an optional
+  `"crawl"`. It has no identity of its own, so it is first turned into `Seeds`.
+* `Seeds`: references that nobody has claimed yet.
+* `Pack`: up to 25 URLs that *are* claimed. Its id is stable over resends and redrives: a child's
+  id follows from its parent's id and its place in the parent's outbox.
+* `Malformed`: a body that can never succeed, with the reason that goes to the dead-letter queue.
+
+Bodies are ASCII JSON: SQS refuses characters outside XML 1.0 (`InvalidMessageContents`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+VERSION = 1
+PACK_TARGETS_MAX = 25
+# 100 seeds a message: a claim each, well inside one invocation even on a slow table.
+SEEDS_REFERENCES_MAX = 100
+REFERENCE_CHARS_MAX = 8_192
+CRAWL_ID_CHARS_MAX = 128
+DEFAULT_CRAWL = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A claimed URL on its way: `attempt` counts from 1, `hops` counts redirects behind it."""
+
+    url: str
+    depth: int
+    attempt: int = 1
+    hops: int = 0
+    referrer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """Claimed URLs of one crawl; `at_ms` is when it was made."""
+
+    id: str
+    crawl: str
+    at_ms: int
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seeds:
+    """Unclaimed references of one crawl; `planned` ones are awaited before it may finish."""
+
+    id: str
+    crawl: str
+    at_ms: int
+    references: tuple[str, ...]
+    planned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loose:
+    """References dropped on the queue by hand."""
+
+    crawl: str
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Malformed:
+    """A body that can never succeed."""
+
+    reason: str
+
+
+Message: TypeAlias = Pack | Seeds | Loose | Malformed
+
+
+def child_id(parent: str, place: int | str) -> str:
+    """Name the message that stands at `place` among those `parent` gives rise to."""
+    return blake2b(f"{parent}/{place}".encode(), digest_size=16).hexdigest()
+
+
+def seeds_of(
+    origin: str, crawl: str, references: Sequence[str], *, at_ms: int, planned: bool
+) -> tuple[Seeds, ...]:
+    """Cut references into `Seeds` messages whose ids follow from `origin` and their place."""
+    step = SEEDS_REFERENCES_MAX
+    return tuple(
+        Seeds(
+            id=child_id(origin, place),
+            crawl=crawl,
+            at_ms=at_ms,
+            references=tuple(references[start : start + step]),
+            planned=planned,
+        )
+        for place, start in enumerate(range(0, len(references), step))
+    )
+
+
+def encode(message: Pack | Seeds | Loose) -> str:
+    """Render a message as ASCII JSON of the current version."""
+    match message:
+        case Pack():
+            body: dict[str, Any] = _encode_pack(message)
+        case Seeds():
+            body = {
+                "v": VERSION,
+                "seeds": message.id,
+                "crawl": message.crawl,
+                "at": message.at_ms,
+                "urls": message.references,
+                "planned": message.planned,
+            }
+        case Loose():
+            body = {"urls": message.references, "crawl": message.crawl}
+    return json.dumps(body, ensure_ascii=True, separators=(",", ":"))
+
+
+def decode(body: str) -> Message:
+    """Tell what a queue body is; never raises."""
+    text = body.strip()
+    if not text.startswith(("{", "[", '"')):
+        return _decode_reference(text)
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        return Malformed(reason="body is neither a URL nor valid JSON")
+    if isinstance(raw, str):
+        return _decode_reference(raw)
+    if not isinstance(raw, dict):
+        return Malformed(reason="body must be a URL or a JSON object")
+    try:
+        return _decode_object(raw)
+    except _Invalid as error:
+        return Malformed(reason=str(error))
+
+
+class _Invalid(Exception):  # noqa: N818 - carries a reason inside this module only
+    """A field that breaks the schema."""
+
+
+def _decode_reference(text: str) -> Loose | Malformed:
+    if not text:
+        return Malformed(reason="body is empty")
+    if len(text) > REFERENCE_CHARS_MAX:
+        return Malformed(reason=f"URL is longer than {REFERENCE_CHARS_MAX} characters")
+    return Loose(crawl=DEFAULT_CRAWL, references=(text,))
+
+
+def _decode_object(raw: dict[str, Any]) -> Message:
+    if "v" not in raw:
+        return _decode_loose(raw)
+    version = raw["v"]
+    if version != VERSION:
+        return Malformed(reason=f"version {str(version)[:20]} is not {VERSION}")
+    if "pack" in raw:
+        return _decode_pack(raw)
+    if "seeds" in raw:
+        planned = raw.get("planned", False)
+        return Seeds(
+            id=_text(raw, "seeds", 64),
+            crawl=_text(raw, "crawl", CRAWL_ID_CHARS_MAX),
+            at_ms=_integer(raw.get("at"), "at"),
+            references=_references(raw.get("urls"), SEEDS_REFERENCES_MAX),
+            planned=planned is True,
+        )
+    return Malformed(reason="versioned body holds neither pack nor seeds")
+
+
+def _decode_loose(raw: dict[str, Any]) -> Loose:
+    unknown = sorted(set(raw) - {"url", "urls", "crawl"})
+    if unknown:
+        message = f"unknown field {unknown[0][:40]!r}: use url, urls and crawl"
+        raise _Invalid(message)
+    if ("url" in raw) == ("urls" in raw):
+        message = "give either url or urls"
+        raise _Invalid(message)
+    listed = raw["urls"] if "urls" in raw else [raw["url"]]
+    crawl = _text(raw, "crawl", CRAWL_ID_CHARS_MAX) if "crawl" in raw else DEFAULT_CRAWL
+    # One SQS body is 1 MiB at most, which bounds the list before this number does.
+    return Loose(crawl=crawl, references=_references(listed, 100_000))
+
+
+def _encode_pack(pack: Pack) -> dict[str, Any]:
+    referrers: dict[str, int] = {}
+    rows = []
+    for target in pack.targets:
+        place = -1
+        if target.referrer is not None:
+            place = referrers.setdefault(target.referrer, len(referrers))
+        rows.append([target.url, target.depth, target.attempt, target.hops, place])
+    return {
+        "v": VERSION,
+        "pack": pack.id,
+        "crawl": pack.crawl,
+        "at": pack.at_ms,
+        "urls": rows,
+        "from": list(referrers),
+    }
+
+
+def _decode_pack(raw: dict[str, Any]) -> Pack:
+    rows = raw.get("urls")
+    referrers = raw.get("from", [])
+    if not isinstance(rows, list) or not 1 <= len(rows) <= PACK_TARGETS_MAX:
+        message = f"a pack holds 1 to {PACK_TARGETS_MAX} urls"
+        raise _Invalid(message)
+    if not isinstance(referrers, list):
+        message = "from must be a list"
+        raise _Invalid(message)
+    return Pack(
+        id=_text(raw, "pack", 64),
+        crawl=_text(raw, "crawl", CRAWL_ID_CHARS_MAX),
+        at_ms=_integer(raw.get("at"), "at"),
+        targets=tuple(_targets(rows, referrers)),
+    )
+
+
+def _targets(rows: list[Any], referrers: list[Any]) -> Iterator[Target]:
+    for row in rows:
+        match row:
+            case [str(url), int(depth), int(attempt), int(hops), int(place)] if (
+                min(depth, attempt, hops) >= 0 and -1 <= place < len(referrers)
+            ):
+                yield Target(
+                    url=url,
+                    depth=depth,
+                    attempt=attempt,
+                    hops=hops,
+                    referrer=None if place < 0 else str(referrers[place]),
+                )
+            case _:
+                message = "a pack's url row is [url, depth, attempt, hops, referrer]"
+                raise _Invalid(message)
+
+
+def _text(raw: dict[str, Any], key: str, chars_max: int) -> str:
+    value = raw.get(key)
+    if not isinstance(value, str) or not 1 <= len(value) <= chars_max:
+        message = f"{key} must be a string of 1 to {chars_max} characters"
+        raise _Invalid(message)
+    return value
+
+
+def _integer(value: object, key: str) -> int:
+    # bool is an int in Python, and not a time in JSON
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
+        message = f"{key} must be an integer from 0 to 2^53"
+        raise _Invalid(message)
+    return value
+
+
+def _references(value: object, count_max: int) -> tuple[str, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= count_max:
+        message = f"urls must be a list of 1 to {count_max} strings"
+        raise _Invalid(message)
+    for item in value:
+        if not isinstance(item, str) or len(item) > REFERENCE_CHARS_MAX:
+            message = f"a URL must be a string of at most {REFERENCE_CHARS_MAX} characters"
+            raise _Invalid(message)
+    return tuple(value)

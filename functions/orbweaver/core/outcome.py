@@ -1,0 +1,64 @@
+"""How a URL ended: five outcomes, each with a reason that is an enum shared by code and docs.
+
+`fetched unchanged redirected skipped failed` partition the claimed URLs of a finished crawl:
+their counts add up to `claimed`. A link that was never claimed is *refused*, with a `Refusal`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """How a claimed URL ended."""
+
+    FETCHED = "fetched"
+    UNCHANGED = "unchanged"
+    REDIRECTED = "redirected"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+class Reason(StrEnum):
+    """Why a claimed URL ended the way it did."""
+
+    OK = "ok"
+    TRUNCATED = "truncated"
+    NOT_MODIFIED = "not_modified"
+    REDIRECT = "redirect"
+    # skipped: we decided not to ask, or not to read the answer
+    ROBOTS = "robots"
+    ROBOTS_UNREACHABLE = "robots_unreachable"
+    CONTENT_TYPE = "content_type"
+    EMPTY = "empty"
+    CANCELLED = "cancelled"
+    DURATION = "duration"
+    # failed: the server, the network or the address policy
+    REDIRECT_INVALID = "redirect_invalid"
+    REDIRECT_LIMIT = "redirect_limit"
+    HTTP_CLIENT_ERROR = "http_client_error"
+    HTTP_SERVER_ERROR = "http_server_error"
+    HTTP_STATUS = "http_status"
+    DNS = "dns"
+    CONNECT = "connect"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    DISCONNECTED = "disconnected"
+    PROTOCOL = "protocol"
+    ENCODING = "encoding"
+    HEADERS_TOO_LARGE = "headers_too_large"
+    ADDRESS = "address"
+    BLOCKED = "blocked"
+
+
+class Refusal(StrEnum):
+    """Why a reference was never claimed: counted at the page that held it, not recorded."""
+
+    INVALID = "invalid"
+    SCOPE = "scope"
+    DEPTH = "depth"
+    NOFOLLOW = "nofollow"
+    CUT = "cut"
+    BUDGET = "budget"
+    REDIRECTS = "redirects"
+    CLOSED = "closed"

@@ -1,0 +1,110 @@
+"""When a host may next be asked: the generic cell rate algorithm, and blocks after 429 and 503.
+
+A host has a theoretical arrival time, `tat`. Reserving n slots moves it to
+`max(tat, now) + n x spacing`; the slots are `max(tat, now) + i x spacing`. The reservation is
+atomic over all workers and crawls, so no two requests share a slot.
+
+A slot may be used up to `slack` late and is forfeited after that; the spacing is the delay plus
+the slack, so two requests in neighbouring slots are never closer than the delay.
+
+`line` is a second, advisory time: where the end of the waiting line is. URLs that get no slot come
+back when their turn in the line is due, instead of all at once. It is never more than a hint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
+
+# The longest a queue can hold a message back (SQS DelaySeconds).
+HORIZON_MS = 900_000
+CRAWL_DELAY_S_MAX = 60
+SLACK_MS_MIN, SLACK_MS_MAX = 10, 100
+BLOCK_S = 60
+BLOCK_S_MAX = 86_400
+BLOCK_JITTER = 0.1
+STRIKES_FORGIVEN_MS = 30 * 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsEntry:
+    """A host's robots.txt as last fetched: its body when there is one, else how it ended."""
+
+    fetched_at_ms: int
+    body: bytes | None = None
+    # allow: unavailable (4xx), everything may be asked; unreachable: nothing may be asked
+    verdict: str = "rules"
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One politeness unit as last read."""
+
+    name: str
+    tat_ms: int = 0
+    line_ms: int = 0
+    blocked_until_ms: int = 0
+    strikes: int = 0
+    struck_at_ms: int = 0
+    robots: RobotsEntry | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    """What a reservation gave: moments in ms, and when the rest of what was wanted may return."""
+
+    at_ms: tuple[int, ...]
+    return_at_ms: int
+
+
+def slack_ms(delay_ms: int) -> int:
+    """How late a slot may be used: 5 % of the delay, within 10 to 100 ms."""
+    if delay_ms == 0:
+        return 0
+    return min(max(SLACK_MS_MIN, delay_ms // 20), SLACK_MS_MAX)
+
+
+def spacing_ms(delay_ms: int) -> int:
+    """Distance between two slots such that asks at most `slack` late keep the delay."""
+    return delay_ms + slack_ms(delay_ms)
+
+
+def delay_of(crawl_delay_ms: int, robots_delay_s: float | None) -> int:
+    """The delay of a host for a crawl: the longest that anyone asks for, robots' one capped."""
+    asked_s = min(max(0.0, robots_delay_s or 0.0), CRAWL_DELAY_S_MAX)
+    return max(crawl_delay_ms, round(asked_s * 1000))
+
+
+def grant(tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int) -> tuple[int, int]:
+    """Of `wanted` slots, say where the first lies and how many start no later than `until_ms`."""
+    first_ms = max(tat_ms, now_ms)
+    if first_ms > until_ms:
+        return first_ms, 0
+    return first_ms, min(wanted, (until_ms - first_ms) // spacing + 1)
+
+
+def turn(line_ms: int, tat_ms: int, wanted: int, spacing: int, now_ms: int) -> tuple[int, int]:
+    """Join the waiting line: when to return, and where the line then ends (at most 15 minutes)."""
+    return_ms = min(max(line_ms, tat_ms, now_ms), now_ms + HORIZON_MS)
+    return return_ms, min(return_ms + wanted * spacing, now_ms + HORIZON_MS)
+
+
+def block_until_ms(
+    host: Host, now_ms: int, retry_after_s: float | None, random: Random
+) -> tuple[int, int]:
+    """Answer a 429 or 503: until when the host is left alone, and its strikes so far.
+
+    `Retry-After` if given (at most a day), else 60 s doubling with every strike up to a day; 10 %
+    jitter so that workers do not return together; 30 quiet minutes forgive all strikes.
+    """
+    quiet = now_ms - max(host.struck_at_ms, host.blocked_until_ms) >= STRIKES_FORGIVEN_MS
+    strikes = 1 if quiet else host.strikes + 1
+    wait_s: float = min(BLOCK_S * 2 ** min(strikes - 1, 20), BLOCK_S_MAX)
+    if retry_after_s is not None:
+        wait_s = min(max(0.0, retry_after_s), BLOCK_S_MAX)
+    until_ms = now_ms + round(wait_s * 1000 * (1 + BLOCK_JITTER * random.random()))
+    return max(until_ms, host.blocked_until_ms), strikes

@@ -1,0 +1,142 @@
+"""The page record: the durable result of one URL, and a row of every export.
+
+Its columns are public. `body_key body_offset body_length items` stay empty until a crawl stores
+bodies or extracts items; they are part of the row so that a reader's schema does not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.url import url_hash
+
+if TYPE_CHECKING:
+    from orbweaver.core.answer import End
+    from orbweaver.core.message import Target
+    from orbweaver.core.page import Page
+
+DAY_MS = 86_400_000
+ERROR_CHARS_MAX = 300
+HEADER_CHARS_MAX = 200
+DESCRIPTION_CHARS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRecord:
+    """How one URL of one crawl ended; times in ms since the epoch, sizes in bytes."""
+
+    crawl: str
+    url: str
+    outcome: Outcome
+    reason: Reason
+    fetched_at: int
+    depth: int
+    referrer: str | None = None
+    status: int | None = None
+    content_type: str | None = None
+    charset: str | None = None
+    bytes: int | None = None
+    latency_ms: int | None = None
+    attempt: int = 1
+    title: str | None = None
+    description: str | None = None
+    language: str | None = None
+    canonical: str | None = None
+    links: int | None = None
+    sha256: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    body_key: str | None = None
+    body_offset: int | None = None
+    body_length: int | None = None
+    items: int | None = None
+    error: str | None = None
+
+
+COLUMNS = tuple(field.name for field in fields(PageRecord))
+
+
+def page_record(  # noqa: PLR0913 - what a URL came to has this many sides
+    crawl_id: str,
+    target: Target,
+    end: End,
+    at_ms: int,
+    *,
+    answer: Response | Failure | None = None,
+    page: Page | None = None,
+) -> PageRecord:
+    """Put together what is known of a URL that has ended; `at_ms` is when it was asked for."""
+    known: dict[str, Any] = {}
+    if answer is not None:
+        known["latency_ms"] = answer.latency_ms
+    if isinstance(answer, Response):
+        headers = answer.headers
+        known |= {
+            "status": answer.status,
+            "content_type": _cut(headers.get("content-type"), HEADER_CHARS_MAX),
+            "etag": _cut(headers.get("etag"), HEADER_CHARS_MAX),
+            "last_modified": _cut(headers.get("last-modified"), HEADER_CHARS_MAX),
+        }
+        if answer.body is not None:
+            known["bytes"] = len(answer.body)
+            known["sha256"] = sha256(answer.body).hexdigest()
+    if page is not None:
+        known |= {
+            "charset": page.charset,
+            "title": page.title,
+            "description": _cut(page.description, DESCRIPTION_CHARS_MAX),
+            "language": page.language,
+            "canonical": page.canonical,
+            "links": len(page.links),
+        }
+    return PageRecord(
+        crawl=crawl_id,
+        url=target.url,
+        outcome=end.outcome,
+        reason=end.reason,
+        fetched_at=at_ms,
+        depth=target.depth,
+        referrer=target.referrer,
+        attempt=target.attempt,
+        error=_cut(end.error, ERROR_CHARS_MAX),
+        **known,
+    )
+
+
+def _cut(text: str | None, chars_max: int) -> str | None:
+    return text[:chars_max] if text else None
+
+
+def day_of(at_ms: int) -> str:
+    """Name the UTC day of a moment, `YYYY-MM-DD`."""
+    return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%Y-%m-%d")
+
+
+def shard_of(digest: str, shards: int) -> int:
+    """Spread hashes over `shards` partitions."""
+    return int(digest[:8], 16) % shards
+
+
+def page_key(record: PageRecord, shards: int) -> tuple[str, str]:
+    """Partition and sort key of a record: `YYYY-MM-DD#shard` and `crawl#hash`."""
+    digest = url_hash(record.url)
+    day = day_of(record.fetched_at)
+    return f"{day}#{shard_of(digest, shards)}", f"{record.crawl}#{digest}"
+
+
+def to_fields(record: PageRecord) -> dict[str, Any]:
+    """Render a record as plain fields, without those that are empty."""
+    return {key: value for key, value in asdict(record).items() if value is not None}
+
+
+def from_fields(raw: dict[str, Any]) -> PageRecord:
+    """Read plain fields back; fields of other versions are passed over."""
+    known = {key: value for key, value in raw.items() if key in COLUMNS}
+    known["outcome"] = Outcome(known["outcome"])
+    known["reason"] = Reason(known["reason"])
+    return PageRecord(**known)

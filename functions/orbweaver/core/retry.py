@@ -1,0 +1,45 @@
+"""Whether a failed request is tried again, and when: exponential backoff with full jitter.
+
+Transient endings (time-outs, refused and dropped connections, 5xx, 429) come back up to
+`ATTEMPTS_MAX` times in all; permanent ones (404, TLS, a forbidden address) do not.
+Source of the jitter: AWS Architecture Blog, "Exponential Backoff And Jitter" (2015).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.core.outcome import Reason
+
+if TYPE_CHECKING:
+    from random import Random
+
+ATTEMPTS_MAX = 4
+BASE_S = 2.0
+CAP_S = 600.0
+TOO_MANY_REQUESTS = 429
+SERVER_ERROR_MIN = 500
+NOT_IMPLEMENTED = 501
+HTTP_VERSION = 505
+
+TRANSIENT = frozenset({
+    Reason.DNS,
+    Reason.CONNECT,
+    Reason.TIMEOUT,
+    Reason.DISCONNECTED,
+    Reason.HTTP_SERVER_ERROR,
+    Reason.BLOCKED,
+})
+
+
+def transient_status(status: int) -> bool:
+    """Whether a status may be different the next time."""
+    if status in (408, 425, TOO_MANY_REQUESTS):
+        return True
+    return status >= SERVER_ERROR_MIN and status not in (NOT_IMPLEMENTED, HTTP_VERSION)
+
+
+def backoff_s(attempt: int, random: Random) -> float:
+    """Seconds before attempt `attempt` + 1: between half and all of 2 s x 2^(attempt - 1)."""
+    ceiling = min(CAP_S, BASE_S * 2 ** (attempt - 1))
+    return ceiling * (0.5 + random.random() / 2)

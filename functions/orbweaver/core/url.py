@@ -1,0 +1,125 @@
+"""Canonical URLs: the one place where a reference becomes a URL.
+
+Parsing and joining follow the WHATWG URL Standard (https://url.spec.whatwg.org), by ada-url.
+Beyond it the canonical form
+
+- is http or https, pure ASCII, and at most 2,083 characters long with a host of at most 253;
+- has no fragment, no user name and no password;
+- has no tracking parameters: whole parameters whose names are on a list. What is left of the
+  query keeps its bytes and its order, and a query that held nothing else goes with its `?`.
+
+`join_url` is ada-url's fastest public call: 2.7 us a link, against 4.5 for `URL(..).href`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from hashlib import blake2b
+
+from ada_url import join_url
+
+# What browsers and sitemaps have agreed on; and a DynamoDB key, an SQS message hold many such.
+URL_CHARS_MAX = 2_083
+HOST_CHARS_MAX = 253
+# A reference may be far longer than its URL (dots, spaces, tracking); this bounds the work on it.
+REFERENCE_CHARS_MAX = 65_536
+
+# In lower case; `*` at the end stands for any rest of the name.
+_TRACKING = """
+    utm_* gclid gclsrc dclid gbraid wbraid gad_source gad_campaignid srsltid _ga _gl
+    fbclid igsh igshid msclkid yclid ysclid _openstat twclid ttclid li_fat_id epik
+    mc_cid mc_eid _hsenc _hsmi __hssc __hstc __hsfp hsctatracking mkt_tok vero_id
+    oly_anon_id oly_enc_id rb_clickid wickedid irclickid
+"""
+TRACKING_PARAMETERS = frozenset(_TRACKING.split())
+
+# What the standard strips from both ends of a reference: C0 controls and the space.
+SPACES = "".join(map(chr, range(0x21)))
+
+_SCHEMES = ("http://", "https://")
+# References have no base to be relative to when joined with this one.
+_NO_BASE = "about:blank"
+
+
+def canonicalize(
+    reference: str,
+    base: str | None = None,
+    *,
+    tracking: frozenset[str] = TRACKING_PARAMETERS,
+) -> str:
+    """Return the canonical URL that a reference means, seen from `base`; ValueError if none."""
+    text, hash_sign, _ = reference.partition("#")
+    if len(text) > REFERENCE_CHARS_MAX:
+        text = text.strip(SPACES)
+        if len(text) > REFERENCE_CHARS_MAX:
+            raise ValueError("the reference is too long")
+    if hash_sign and text[-1:] in SPACES:
+        text += hash_sign  # spaces before a fragment are part of the URL, at the end they are not
+    url = _join(text, base or _NO_BASE).removesuffix("#")
+    if not url.startswith(_SCHEMES):
+        raise ValueError("not an http or https URL")
+    path_at = url.index("/", 8)
+    if "@" in url:
+        host_at = url.rfind("@", 0, path_at) + 1
+        if host_at:
+            url = url[: url.index("/") + 2] + url[host_at:]
+            path_at = url.index("/", 8)
+    if "?" in url:
+        url = _untracked(url, tracking)
+    if len(url) > URL_CHARS_MAX:
+        raise ValueError(f"the URL is longer than {URL_CHARS_MAX} characters")
+    if path_at > HOST_CHARS_MAX and len(hostname_of(url)) > HOST_CHARS_MAX:
+        raise ValueError(f"the host is longer than {HOST_CHARS_MAX} characters")
+    return url
+
+
+def host_of(url: str) -> str:
+    """Return the politeness unit of a canonical URL: its origin, `https://example.com:8443`."""
+    path_at = url.find("/", 8)
+    return url if path_at < 0 else url[:path_at]
+
+
+def hostname_of(url: str) -> str:
+    """Return a canonical URL's host without its port; an IPv6 address keeps its brackets."""
+    host = host_of(url).partition("://")[2]
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host
+
+
+def url_hash(url: str) -> str:
+    """Return 128 bits that stand for a URL in keys, as 32 hexadecimal digits."""
+    return blake2b(url.encode(), digest_size=16).hexdigest()
+
+
+def _join(text: str, base: str) -> str:
+    try:
+        return join_url(base, text)
+    except ValueError:
+        # Half a surrogate pair has no bytes; the web reads it as U+FFFD.
+        scalar = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        if scalar != text:
+            return _join(scalar, base)
+        raise ValueError("not a valid URL" if base != _NO_BASE else "not an absolute URL") from None
+
+
+def _untracked(url: str, tracking: frozenset[str]) -> str:
+    names, prefixes = _split(tracking)
+    path, _, query = url.partition("?")
+    parameters = query.split("&")
+    kept = [
+        parameter
+        for parameter in parameters
+        if (name := parameter.partition("=")[0].lower()) not in names
+        and not name.startswith(prefixes)
+    ]
+    if len(kept) == len(parameters):
+        return url
+    rest = "&".join(kept)
+    return f"{path}?{rest}" if rest else path
+
+
+@lru_cache(maxsize=64)
+def _split(tracking: frozenset[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+    names = {name.lower() for name in tracking}
+    prefixes = {name for name in names if name.endswith("*")}
+    return frozenset(names - prefixes), tuple(prefix[:-1] for prefix in sorted(prefixes))

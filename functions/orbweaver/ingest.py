@@ -1,0 +1,75 @@
+"""From what a person dropped to packs: `Loose` to `Seeds`, `Seeds` to a journal of candidates.
+
+A loose message has no identity that survives a redrive, so nothing is claimed for it: it is only
+turned into seeds, whose ids follow from the queue's message id and stay with them.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from orbweaver.core.crawl import Crawl, default_crawl
+from orbweaver.core.journal import Draft, Journal
+from orbweaver.core.message import DEFAULT_CRAWL, Loose, Seeds, Target, seeds_of
+from orbweaver.core.outcome import Refusal
+from orbweaver.core.url import canonicalize
+
+if TYPE_CHECKING:
+    from orbweaver.ports import Clock, Crawls, Queue
+
+_log = logging.getLogger(__name__)
+
+
+class Ingester:
+    """Takes references in."""
+
+    def __init__(self, *, queue: Queue, crawls: Crawls, clock: Clock) -> None:
+        """Take the ports."""
+        self._queue = queue
+        self._crawls = crawls
+        self._clock = clock
+
+    async def take(self, origin: str, loose: Loose) -> str | None:
+        """Send loose references on as seeds; the reason if that can never succeed."""
+        usable = [reference for reference in loose.references if _problem(reference) is None]
+        if not usable:
+            return f"no usable URL: {_problem(loose.references[0])}"
+        crawl = await self._crawls.get(loose.crawl)
+        if crawl is None and loose.crawl == DEFAULT_CRAWL:
+            crawl = default_crawl(self._clock.now_ms())
+            await self._crawls.create(crawl)
+        if crawl is None:
+            return f"unknown crawl {loose.crawl[:60]!r}"
+        seeds = seeds_of(
+            origin, crawl.id, loose.references, at_ms=self._clock.now_ms(), planned=False
+        )
+        await self._queue.send_seeds(seeds, express=crawl.express)
+        return None
+
+
+def journal_of(seeds: Seeds, crawl: Crawl) -> Journal:
+    """Turn seeds into candidates at depth 0, claimed as of the seeds' own moment."""
+    draft = Draft(crawl.id)
+    if seeds.planned:
+        draft.count("seeds")
+    if not crawl.live:
+        draft.refuse(Refusal.CLOSED, len(seeds.references))
+        return draft.journal((), seeds.at_ms)
+    for reference in seeds.references:
+        try:
+            url = canonicalize(reference)
+        except ValueError as error:
+            _log.info("seed.refused", extra={"reference": reference[:200], "error": str(error)})
+            draft.refuse(Refusal.INVALID)
+        else:
+            draft.link(Target(url=url, depth=0))
+    return draft.journal((), seeds.at_ms)
+
+
+def _problem(reference: str) -> str | None:
+    try:
+        canonicalize(reference)
+    except ValueError as error:
+        return str(error)
+    return None

@@ -1,0 +1,70 @@
+"""Waiting for a host's slots: reserved many at a time, each used on time or not at all."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from orbweaver.core.politeness import slack_ms, spacing_ms
+
+if TYPE_CHECKING:
+    from orbweaver.ports import Clock, Hosts
+
+# A slot that lapsed while we were busy is replaced this often before the URL is sent round.
+LAPSES_MAX = 5
+# A reservation takes a moment itself: slots are asked for from this far ahead, further with
+# every one that lapsed, so that a slow table or a busy process still meets its slots.
+LEAD_MS, LEAD_GROWTH = 20, 4
+# Whether a host was blocked meanwhile is looked up this long before a slot.
+LOOK_MS = 500
+
+
+class Pacer:
+    """Slots of one host for one pack."""
+
+    def __init__(
+        self, *, hosts: Hosts, clock: Clock, host: str, delay_ms: int, until_ms: int
+    ) -> None:
+        """Pace `host` at `delay_ms`, using slots no later than `until_ms`."""
+        self._hosts = hosts
+        self._clock = clock
+        self._host = host
+        self._delay_ms = delay_ms
+        self._until_ms = until_ms
+        self._slots: deque[int] = deque()
+
+    async def take(self, wanted: int) -> int | None:
+        """Wait for the next slot, reserving up to `wanted` where none is left.
+
+        None once the slot is there and the host may be asked at once; else when to come back.
+        """
+        late_ms = slack_ms(self._delay_ms)
+        lead_ms = LEAD_MS if self._delay_ms else 0
+        for _ in range(LAPSES_MAX):
+            if not self._slots:
+                now_ms = self._clock.now_ms() + lead_ms
+                got = await self._hosts.reserve(
+                    self._host, wanted, spacing_ms(self._delay_ms), now_ms, self._until_ms
+                )
+                if not got.at_ms:
+                    return got.return_at_ms
+                self._slots.extend(got.at_ms)
+            slot_ms = self._slots.popleft()
+            await self._sleep_until(slot_ms - LOOK_MS)
+            state = await self._hosts.look(self._host)
+            if state.blocked_until_ms > self._clock.now_ms():
+                return state.blocked_until_ms
+            await self._sleep_until(slot_ms)
+            now_ms = self._clock.now_ms()
+            if now_ms > self._until_ms:
+                return now_ms
+            if not self._delay_ms or now_ms <= slot_ms + late_ms:
+                return None
+            lead_ms *= LEAD_GROWTH
+            while self._slots and self._slots[0] < now_ms:
+                self._slots.popleft()
+        return self._clock.now_ms()
+
+    async def _sleep_until(self, at_ms: int) -> None:
+        while (wait_ms := at_ms - self._clock.now_ms()) > 0:
+            await self._clock.sleep(wait_ms / 1000)

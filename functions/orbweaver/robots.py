@@ -1,0 +1,150 @@
+"""Keeping hosts' robots.txt: fetched like any page (guarded, in a slot), cached for all workers.
+
+RFC 9309: 2xx is parsed, 4xx allows everything (429 does not: the host is merely busy), 5xx and
+anything unreachable forbids everything; at least five redirects are followed; a copy is used for
+at most 24 hours. An unreachable file is asked for again when its
+URLs come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from orbweaver.core.answer import REDIRECTS
+from orbweaver.core.exchange import Request, Response
+from orbweaver.core.politeness import RobotsEntry
+from orbweaver.core.retry import TOO_MANY_REQUESTS
+from orbweaver.core.robots import Robots, parse
+from orbweaver.core.url import canonicalize, host_of
+from orbweaver.pace import Pacer
+
+if TYPE_CHECKING:
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.ports import Clock, Fetcher, Hosts
+    from orbweaver.settings import Settings
+
+FRESH_MS = 24 * 3_600_000
+UNREACHABLE_FRESH_MS = 5_000
+REDIRECTS_MAX = 5
+BYTES_MAX = 500 * 1024
+PARSED_MAX = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferred:
+    """There was no slot to ask for robots.txt in; come back then."""
+
+    return_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreachable:
+    """Nobody knows what the host allows, so nothing is; ask again after `return_at_ms`."""
+
+    return_at_ms: int
+    detail: str
+
+
+Ruling: TypeAlias = Robots | Deferred | Unreachable | None
+
+
+class RobotsKeeper:
+    """Knows the robots.txt of hosts; one request a host at a time in this container."""
+
+    def __init__(
+        self, *, fetcher: Fetcher, hosts: Hosts, clock: Clock, settings: Settings
+    ) -> None:
+        """Start knowing none."""
+        self._fetcher = fetcher
+        self._hosts = hosts
+        self._clock = clock
+        self._settings = settings
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._parsed: dict[tuple[str, int], Robots] = {}
+
+    async def of(self, host: str, crawl: Crawl, until_ms: int) -> Ruling:
+        """Rules of a host; None where everything is allowed."""
+        async with self._locks.setdefault(host, asyncio.Lock()):
+            state = await self._hosts.look(host)
+            now_ms = self._clock.now_ms()
+            if state.blocked_until_ms > now_ms:
+                return Deferred(return_at_ms=state.blocked_until_ms)
+            entry = state.robots
+            if entry is None or not _fresh(entry, now_ms):
+                got = await self._ask(host, crawl, until_ms)
+                if isinstance(got, Deferred):
+                    return got
+                await self._hosts.keep_robots(host, got)
+                entry = got
+        return self._rules(host, entry)
+
+    def _rules(self, host: str, entry: RobotsEntry) -> Robots | Unreachable | None:
+        match entry.verdict:
+            case "allow":
+                return None
+            case "unreachable":
+                return Unreachable(
+                    return_at_ms=entry.fetched_at_ms + UNREACHABLE_FRESH_MS,
+                    detail=entry.detail or "unreachable",
+                )
+        key = (host, entry.fetched_at_ms)
+        if key not in self._parsed:
+            if len(self._parsed) >= PARSED_MAX:
+                self._parsed.clear()
+            self._parsed[key] = parse(entry.body or b"")
+        return self._parsed[key]
+
+    async def _ask(self, host: str, crawl: Crawl, until_ms: int) -> RobotsEntry | Deferred:
+        url = f"{host}/robots.txt"
+        for _ in range(REDIRECTS_MAX + 1):
+            pacer = Pacer(
+                hosts=self._hosts,
+                clock=self._clock,
+                host=host_of(url),
+                delay_ms=crawl.delay_ms,
+                until_ms=until_ms,
+            )
+            return_at_ms = await pacer.take(1)
+            if return_at_ms is not None:
+                return Deferred(return_at_ms=return_at_ms)
+            answer = await self._fetcher.fetch(
+                Request(
+                    url=url,
+                    user_agent=crawl.user_agent or self._settings.user_agent,
+                    accept=frozenset({"*/*"}),
+                    body_bytes_max=BYTES_MAX,
+                    total_s=self._settings.fetch_total_s,
+                )
+            )
+            now_ms = self._clock.now_ms()
+            if not isinstance(answer, Response):
+                return RobotsEntry(
+                    fetched_at_ms=now_ms, verdict="unreachable", detail=answer.detail
+                )
+            location = answer.headers.get("location")
+            if answer.status not in REDIRECTS or not location:
+                return _entry(answer, now_ms)
+            try:
+                url = canonicalize(location, url)
+            except ValueError:
+                break
+        # More than five redirects, or to nowhere: RFC 9309 2.3.1.2 lets us treat it as absent.
+        return RobotsEntry(fetched_at_ms=self._clock.now_ms(), verdict="allow")
+
+
+def _fresh(entry: RobotsEntry, now_ms: int) -> bool:
+    """Whether a copy may be used; one from the future (a clock that jumped) may not be."""
+    limit_ms = UNREACHABLE_FRESH_MS if entry.verdict == "unreachable" else FRESH_MS
+    return -UNREACHABLE_FRESH_MS <= now_ms - entry.fetched_at_ms < limit_ms
+
+
+def _entry(answer: Response, now_ms: int) -> RobotsEntry:
+    if answer.status // 100 == 2:  # noqa: PLR2004 - the 2xx class
+        return RobotsEntry(fetched_at_ms=now_ms, body=answer.body or b"")
+    if answer.status // 100 == 4 and answer.status != TOO_MANY_REQUESTS:  # noqa: PLR2004
+        return RobotsEntry(fetched_at_ms=now_ms, verdict="allow")
+    return RobotsEntry(
+        fetched_at_ms=now_ms, verdict="unreachable", detail=f"HTTP {answer.status}"
+    )

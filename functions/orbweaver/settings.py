@@ -1,0 +1,90 @@
+"""Settings: one frozen object, read once from the environment, validated together.
+
+Every field is an environment variable `ORBWEAVER_<FIELD>` that the stack sets; the defaults are
+polite and safe. `0` never means "no limit".
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, get_type_hints
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = "ORBWEAVER_"
+USER_AGENT = "orbweaver/0.1 (+https://github.com/orbweaver-crawler/orbweaver)"
+
+
+class SettingsError(Exception):
+    """A setting has no usable value; the text names the variable and what it takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Names of the deployed parts, and limits."""
+
+    # Names; an empty one is an error only for the function that uses it.
+    crawl_queue_url: str = ""
+    express_queue_url: str = ""
+    dead_letter_queue_url: str = ""
+    urls_table: str = ""
+    pages_table: str = ""
+    hosts_table: str = ""
+    crawls_table: str = ""
+    packs_table: str = ""
+    bucket: str = ""
+    event_bus: str = "default"
+    exporter_function: str = ""
+    # Lifetimes
+    page_retention_s: int = 30 * 86_400
+    # A ledger outlives every copy of its message: 4 days on the queue + 14 on the DLQ.
+    ledger_retention_s: int = 19 * 86_400
+    pages_shards: int = 16
+    # Worker
+    receive_max: int = 5
+    user_agent: str = USER_AGENT
+    body_bytes_max: int = 5 * 1024 * 1024
+    fetch_total_s: float = 20.0
+    # What is left of an invocation when fetching must be over: claims, records, commit, send.
+    apply_reserve_s: float = 8.0
+    # How long an invocation waits for slots rather than sending URLs round again.
+    wait_s_max: float = 20.0
+    fetch_concurrency: int = 64
+    links_per_page_max: int = 5_000
+    # Exporter
+    part_rows_max: int = 10_000
+    # Hosts and networks that are not global unicast but may be asked all the same, comma
+    # separated (127.0.0.1/32). Only a stack on an emulator may have any.
+    allow_addresses: str = ""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Read `ORBWEAVER_*` variables; raises SettingsError for one that does not fit."""
+        source = os.environ if environment is None else environment
+        types = get_type_hints(cls)
+        values: dict[str, str | int | float] = {}
+        for field in fields(cls):
+            variable = PREFIX + field.name.upper()
+            if variable in source:
+                values[field.name] = _convert(variable, source[variable], types[field.name])
+        settings = cls(**values)  # type: ignore[arg-type] # converted by the fields' own types
+        settings.check()
+        return settings
+
+    def check(self) -> None:
+        """Refuse limits that are no limits."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, int | float) and value <= 0:
+                message = f"{PREFIX}{field.name.upper()} must be greater than 0, not {value}"
+                raise SettingsError(message)
+
+
+def _convert(variable: str, text: str, kind: type) -> str | int | float:
+    try:
+        return kind(text)  # type: ignore[no-any-return] # str, int or float
+    except ValueError as error:
+        message = f"{variable} must be a number ({kind.__name__}), not {text!r}"
+        raise SettingsError(message) from error

@@ -1,0 +1,153 @@
+"""From a journal to the next packs: claim, store, commit, send; then: is the crawl finished?
+
+Every step may be repeated by another delivery, at any time, with the same effect:
+
+    claim    true also for what this pack has claimed before
+    store    the same records under the same keys
+    commit   if the ledger is absent; else the one that stands counts
+    release  only claims of this pack that its ledger leaves out, and only once there is a ledger
+    send     the same ids; a copy finds its ledger and ends
+    sent     noted last, so that a later copy of this pack does not send everything again
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, assert_never
+
+from orbweaver.core.crawl import Crawl, State, Tally, finished
+from orbweaver.core.journal import Journal, Ledger, commit_tally, outbox, surplus_of
+from orbweaver.ports import AlreadyCommitted, Claimer, Closed, Committed, OverBudget
+
+if TYPE_CHECKING:
+    from orbweaver.ports import Clock, Crawls, Events, Frontier, Packs, Pages, Queue
+
+_log = logging.getLogger(__name__)
+SEAL_TRIES = 3
+
+
+def claimer_of(crawl: Crawl, pack_id: str, at_ms: int) -> Claimer:
+    """Say who claims, so that every delivery of a pack claims alike."""
+    return Claimer(
+        name=crawl.name,
+        pack=pack_id,
+        at_ms=at_ms,
+        stale_before_ms=crawl.stale_before_ms(at_ms),
+        expires_s=crawl.claim_expires_s(at_ms),
+    )
+
+
+class Settler:
+    """Carries journals out and finishes crawls."""
+
+    def __init__(  # noqa: PLR0913 - one argument a port
+        self,
+        *,
+        queue: Queue,
+        packs: Packs,
+        crawls: Crawls,
+        events: Events,
+        frontier: Frontier,
+        pages: Pages,
+        clock: Clock,
+    ) -> None:
+        """Take the ports that effects go to."""
+        self._queue = queue
+        self._packs = packs
+        self._crawls = crawls
+        self._events = events
+        self._frontier = frontier
+        self._pages = pages
+        self._clock = clock
+
+    async def apply(self, crawl: Crawl, pack_id: str, journal: Journal) -> Ledger | None:
+        """Carry a journal out: claim, store, commit, release, send.
+
+        The ledger that stands, or None if the crawl was closed and the journal came to nothing.
+        """
+        claimer = claimer_of(crawl, pack_id, journal.at_ms)
+        won: frozenset[str] = frozenset()
+        if journal.candidates:
+            won = await self._frontier.claim(claimer, journal.candidates)
+        if journal.records:
+            await self._pages.store(journal.records)
+        ledger = await self._commit(crawl, pack_id, journal, won)
+        kept = {journal.candidates[place].url for place in ledger.children} if ledger else set()
+        surplus = [target.url for target in journal.candidates if target.url in won - kept]
+        if surplus:
+            await self._frontier.release(claimer, surplus)
+        if ledger is not None and not ledger.sent:
+            await self._send(crawl, pack_id, journal, ledger)
+        return ledger
+
+    async def resend(self, crawl: Crawl, pack_id: str, journal: Journal, ledger: Ledger) -> None:
+        """Finish what a committed pack may have left undone."""
+        if ledger.sent:
+            return
+        if ledger.surplus:
+            claimer = claimer_of(crawl, pack_id, journal.at_ms)
+            urls = [target.url for target in surplus_of(journal, ledger)]
+            await self._frontier.release(claimer, urls)
+        await self._send(crawl, pack_id, journal, ledger)
+
+    async def finish(self, crawl_id: str, *, recalled: bool) -> None:
+        """Finish a crawl if its books balance; `recalled` makes up for a lost announcement.
+
+        Whoever commits a pack with an empty outbox calls this afterwards, so the last one does.
+        The announcement follows the seal; if its sender dies in between, its message comes back
+        as recalled.
+        """
+        for _ in range(SEAL_TRIES):
+            crawl = await self._crawls.get(crawl_id)
+            if crawl is None or crawl.continuous:
+                return
+            books = await self._crawls.books(crawl)
+            if crawl.state is State.FINISHED:
+                if recalled and not crawl.announced:
+                    await self._announce(crawl, books.total)
+                return
+            if not books.balance(crawl):
+                return
+            done = finished(crawl, books, self._clock.now_ms())
+            if await self._crawls.seal(crawl, books, done):
+                _log.info("crawl.finished", extra={"crawl": crawl.id, "stop": done.stop})
+                await self._announce(done, books.total)
+                return
+
+    async def _announce(self, crawl: Crawl, total: Tally) -> None:
+        await self._events.completed(crawl, total)
+        await self._crawls.announced(crawl.id)
+
+    async def _commit(
+        self, crawl: Crawl, pack_id: str, journal: Journal, won: frozenset[str]
+    ) -> Ledger | None:
+        places = [
+            place for place, target in enumerate(journal.candidates) if target.url in won
+        ]
+        kept = places
+        while True:
+            ledger = Ledger(
+                pack=pack_id, children=tuple(kept), surplus=len(kept) < len(places)
+            )
+            tally = commit_tally(journal, ledger, len(places))
+            result = await self._packs.commit(crawl, ledger, tally)
+            match result:
+                case Committed():
+                    return ledger
+                case AlreadyCommitted():
+                    return result.ledger
+                case OverBudget():
+                    # `left` is read with the refusal, so it is less than what was asked for.
+                    kept = kept[: max(0, min(result.left, len(kept) - 1))]
+                case Closed():
+                    _log.warning("pack.after_end", extra={"crawl": crawl.id, "pack": pack_id})
+                    return None
+                case _:
+                    assert_never(result)
+
+    async def _send(self, crawl: Crawl, pack_id: str, journal: Journal, ledger: Ledger) -> None:
+        letters = outbox(pack_id, crawl.id, journal, ledger)
+        if letters:
+            await self._queue.send(letters, express=crawl.express)
+        if letters or ledger.surplus:
+            await self._packs.sent(pack_id)

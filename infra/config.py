@@ -1,0 +1,300 @@
+"""What may be set about a stack: `cdk deploy -c key=value`, or "context" in cdk.json.
+
+Rules
+- Every key has a default; `python -m infra.config` prints them all with their meaning.
+- A key that is not known, or a value that does not fit, is an error that names the key, the value
+  and what to do. Nothing is guessed and nothing is clipped. Keys that CDK itself puts into the
+  context carry a colon, an at sign or a slash, or stand in `CDK_KEYS`.
+- A limit of the functions (`LIMITS`) is given under its name in `orbweaver.settings`, which
+  also checks it; the defaults of limits live there and nowhere else.
+- What only a stack on an emulator may do (`allow_addresses`: crawl private networks) is refused
+  for AWS, where it would open the account's inside to whoever may drop a URL on the queue.
+"""
+
+from __future__ import annotations
+
+import difflib
+import platform
+import re
+import sys
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.settings import PREFIX, USER_AGENT, Settings, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from dataclasses import Field
+
+DAY_S = 86_400
+CDK_KEYS = frozenset({"cli-telemetry"})
+# Those of the functions' settings that a deployment may change; the rest are names of parts, or
+# follow from other keys here.
+LIMITS = (
+    "pages_shards",
+    "body_bytes_max",
+    "fetch_total_s",
+    "apply_reserve_s",
+    "wait_s_max",
+    "fetch_concurrency",
+    "links_per_page_max",
+    "part_rows_max",
+)
+# Python 3.11 and older run on Amazon Linux 2, whose C library is too old for today's wheels.
+PYTHONS = ("3.12", "3.13", "3.14")
+ARCHITECTURES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "AMD64": "x86_64"}
+# What CloudWatch Logs takes.
+LOG_RETENTIONS_D = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827)
+
+
+class ConfigError(Exception):
+    """A context key has no usable value; the text names it, its value and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """What the functions run on; a native one is that of this machine, for an emulator on it."""
+
+    architecture: str
+    python: str
+    native: bool = False
+
+
+def host_runtime() -> str:
+    """Return the runtime of this interpreter on this machine."""
+    machine = platform.machine()
+    major, minor, *_ = sys.version_info
+    return f"{ARCHITECTURES.get(machine, machine)}/python{major}.{minor}"
+
+
+def _number(default: int, low: int, high: int, meaning: str, *, local: int | None = None) -> int:
+    rule = {"low": low, "high": high, "meaning": meaning, "local": local}
+    return field(default=default, metadata=rule)
+
+
+def _text(
+    default: str,
+    meaning: str,
+    *,
+    pattern: str = "[ -~]*",
+    takes: str = "printable ASCII",
+    local: str | None = None,
+) -> str:
+    rule = {"pattern": pattern, "takes": takes, "meaning": meaning, "local": local}
+    return field(default=default, metadata=rule)
+
+
+def _choice(default: str, options: tuple[str, ...], meaning: str, **local: str) -> str:
+    takes = " or ".join(options)
+    return _text(default, meaning, pattern="|".join(options), takes=takes, **local)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One deployment: each field but `limits` is a context key."""
+
+    target: str = _choice("aws", ("aws", "local"), "an AWS account, or an emulator on this machine")
+    stack_name: str = _text(
+        "Orbweaver",
+        "name of the stack, and the start of the names of its functions and queues",
+        pattern="[A-Za-z][A-Za-z0-9-]{0,39}",
+        takes="up to 40 letters, digits and hyphens",
+    )
+    runtime: str = _text(
+        "arm64/python3.13",
+        "architecture and Python of the functions; local: those of this machine",
+        pattern=rf"(arm64|x86_64)/python({'|'.join(map(re.escape, PYTHONS))})",
+        takes=f"arm64 or x86_64, a slash, and python{', python'.join(PYTHONS)}",
+    )
+    removal: str = _choice(
+        "retain",
+        ("retain", "destroy"),
+        "what becomes of tables and bucket when the stack is destroyed; retain protects them too",
+        local="destroy",
+    )
+    user_agent: str = _text("", "the whole User-Agent; empty: made of the name and `contact`")
+    contact: str = _text("", "a URL or mail address in the User-Agent, for those who are crawled")
+    allow_addresses: str = _text("", "private networks that may be crawled; target=local only")
+    # 1,769 MB are one CPU. A worker waits on the network for most of its time, and waiting is
+    # billed by memory; but 64 bodies of 5 MiB at once, over 100 MB of libraries, must fit.
+    worker_memory_mb: int = _number(1024, 512, 10_240, "memory of the worker; CPU comes with it")
+    worker_timeout_s: int = _number(60, 30, 900, "longest run of the worker")
+    worker_concurrency_max: int = _number(50, 2, 1_000, "workers at once on the queue", local=2)
+    express_concurrency_max: int = _number(
+        10, 2, 1_000, "workers at once on the express queue", local=2
+    )
+    worker_enabled: str = _choice("yes", ("yes", "no"), "no: the kill switch; messages wait")
+    # All hosts of a batch are crawled concurrently: more packs, less waiting in vain.
+    batch_size: int = _number(10, 1, 100, "messages a worker takes at once")
+    batch_window_s: int = _number(1, 0, 300, "how long a batch may gather", local=0)
+    recursive_loop: str = _choice(
+        "Allow", ("Allow", "Terminate"), "Terminate: Lambda halts a crawl after 16 hops"
+    )
+    receive_max: int = _number(5, 3, 1_000, "deliveries of a message before it is a dead letter")
+    queue_retention_d: int = _number(4, 1, 13, "days a message waits")
+    dead_letter_retention_d: int = _number(14, 2, 14, "days a dead letter waits")
+    page_retention_d: int = _number(30, 1, 3_650, "days page records stay in their table")
+    body_retention_d: int = _number(30, 1, 3_650, "days bodies stay in the bucket")
+    log_retention_d: int = _number(14, 1, 1_827, "days logs stay")
+    exporter_cron: str = _text(
+        "cron(0 2 * * ? *)",
+        "when the day before is exported, in UTC",
+        pattern=r"(cron|rate)\([0-9A-Za-z ,\-*/?#]+\)",
+        takes="cron(…) or rate(…) as EventBridge Scheduler reads them",
+    )
+    exporter_memory_mb: int = _number(1024, 256, 10_240, "memory of the exporter")
+    exporter_timeout_s: int = _number(900, 60, 900, "longest run of the exporter")
+    api_rate_max: int = _number(20, 1, 10_000, "API requests a second, all callers together")
+    api_burst_max: int = _number(40, 1, 5_000, "API requests at once, all callers together")
+    api_account_role: str = _choice(
+        "yes",
+        ("yes", "no"),
+        "set the role by which API Gateway writes logs: one for all APIs of account and region",
+    )
+    alarm_email: str = _text(
+        "", "who is mailed on an alarm", pattern=r"([^@\s]+@[^@\s]+)?", takes="a mail address"
+    )
+    alarm_key: str = _choice(
+        "no",
+        ("no", "yes"),
+        "encrypt the alarm topic with a key of its own: $1 a month, idle or not",
+    )
+    limits: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_context(cls, context: Mapping[str, Any]) -> Config:
+        """Read CDK context; raises ConfigError for a key or value that does not fit."""
+        given = {key: value for key, value in context.items() if _is_ours(key)}
+        known = {item.name: item for item in fields(cls) if item.metadata}
+        for key, value in given.items():
+            if key not in known and key not in LIMITS:
+                raise _unknown(key, value, [*known, *LIMITS])
+        local = given.get("target") == "local"
+        values: dict[str, Any] = {}
+        for key, item in known.items():
+            if key in given:
+                values[key] = _convert(item, given[key], local=local)
+            elif local and item.metadata["local"] is not None:
+                values[key] = item.metadata["local"]
+        if local:
+            values.setdefault("runtime", host_runtime())
+        limits = tuple((key, _limit(key, given[key])) for key in LIMITS if key in given)
+        config = cls(**values, limits=limits)
+        config.check()
+        return config
+
+    def check(self) -> None:
+        """Refuse values that do not fit together."""
+        if not self.local and self.allow_addresses:
+            raise _error(
+                "allow_addresses", self.allow_addresses, "leave it out, or add -c target=local"
+            )
+        if self.local and self.runtime != host_runtime():
+            fix = f"leave it out: an emulator runs functions on this machine ({host_runtime()})"
+            raise _error("runtime", self.runtime, fix)
+        if self.user_agent and self.contact:
+            raise _error("contact", self.contact, "give either contact or user_agent")
+        if self.dead_letter_retention_d <= self.queue_retention_d:
+            # A dead letter's age counts from when it was first sent.
+            fix = f"give more than queue_retention_d={self.queue_retention_d}"
+            raise _error("dead_letter_retention_d", self.dead_letter_retention_d, fix)
+        if self.batch_size > 10 and self.batch_window_s < 1:  # noqa: PLR2004 - Lambda's own rule
+            raise _error("batch_size", self.batch_size, "add -c batch_window_s=1, or give up to 10")
+        if self.log_retention_d not in LOG_RETENTIONS_D:
+            fix = f"give one of {', '.join(map(str, LOG_RETENTIONS_D))}"
+            raise _error("log_retention_d", self.log_retention_d, fix)
+        settings = Settings.from_environment(self.environment())
+        if settings.fetch_total_s + settings.apply_reserve_s > self.worker_timeout_s:
+            fix = f"give at least {settings.fetch_total_s + settings.apply_reserve_s:.0f}"
+            fix += ", or less fetch_total_s and apply_reserve_s, which must fit into it"
+            raise _error("worker_timeout_s", self.worker_timeout_s, fix)
+
+    @property
+    def local(self) -> bool:
+        """Whether this is for an emulator on this machine."""
+        return self.target == "local"
+
+    @property
+    def kept(self) -> bool:
+        """Whether what is stored outlives the stack."""
+        return self.removal == "retain"
+
+    @property
+    def functions_run_on(self) -> Runtime:
+        """The runtime in its parts."""
+        architecture, python = self.runtime.split("/python")
+        return Runtime(architecture=architecture, python=python, native=self.local)
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which the functions learn what was set here."""
+        kept_d = self.queue_retention_d + self.dead_letter_retention_d + 1
+        values = {
+            **dict(self.limits),
+            "receive_max": str(self.receive_max),
+            "page_retention_s": str(self.page_retention_d * DAY_S),
+            # A ledger outlives every copy of its message.
+            "ledger_retention_s": str(kept_d * DAY_S),
+        }
+        if self.user_agent or self.contact:
+            name = USER_AGENT.split(" ", maxsplit=1)[0]
+            values["user_agent"] = self.user_agent or f"{name} (+{self.contact})"
+        if self.allow_addresses:
+            values["allow_addresses"] = self.allow_addresses
+        return {PREFIX + key.upper(): value for key, value in values.items()}
+
+
+def describe() -> str:
+    """Return all keys with their defaults and meanings, as a Markdown table."""
+    rows = ["| key | default | meaning |", "| --- | --- | --- |"]
+    for item in fields(Config):
+        if item.metadata:
+            local = item.metadata["local"]
+            other = "" if local is None else f" (local: `{local}`)"
+            default = f"`{item.default}`" if item.default != "" else "none"
+            rows.append(f"| `{item.name}` | {default}{other} | {item.metadata['meaning']} |")
+    for name in LIMITS:
+        default = getattr(Settings(), name)
+        rows.append(f"| `{name}` | `{default}` | see `orbweaver.settings` |")
+    return "\n".join(rows)
+
+
+def _is_ours(key: str) -> bool:
+    return key not in CDK_KEYS and not any(sign in key for sign in ":@/")
+
+
+def _convert(item: Field[Any], value: object, *, local: bool) -> int | str:
+    rule = item.metadata
+    if "low" in rule:
+        text = str(value)
+        fits = re.fullmatch(r"[0-9]{1,6}", text) and rule["low"] <= int(text) <= rule["high"]
+        if not fits:
+            raise _error(
+                item.name, value, f"give a whole number from {rule['low']} to {rule['high']}"
+            )
+        return int(text)
+    free = local and item.name == "runtime"  # checked against this machine
+    if not isinstance(value, str) or not (free or re.fullmatch(rule["pattern"], value)):
+        raise _error(item.name, value, f"give {rule['takes']}")
+    return value
+
+
+def _limit(key: str, value: object) -> str:
+    try:
+        Settings.from_environment({PREFIX + key.upper(): str(value)})
+    except SettingsError as error:
+        raise _error(key, value, str(error)) from error
+    return str(value)
+
+
+def _error(key: str, value: object, fix: str) -> ConfigError:
+    return ConfigError(f"context key {key}={value} does not fit: {fix}")
+
+
+def _unknown(key: str, value: object, known: list[str]) -> ConfigError:
+    near = difflib.get_close_matches(key, known, n=1)
+    fix = f"did you mean {near[0]}?" if near else "`python -m infra.config` lists all keys"
+    return ConfigError(f"context key {key}={value} is not known: {fix}")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(describe() + "\n")

@@ -1,0 +1,27 @@
+"""What a rule pack finds and is meant to be so: named with its resource and its reason.
+
+The packs run in the tests, not at deployment; CDK keeps what is accepted here for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Acknowledgment, Validations
+
+if TYPE_CHECKING:
+    from constructs import Construct
+
+NOT_TRACED = (
+    "A trace ends at every queue, which is where a crawl's questions begin; `orbweaver explain`,"
+    " logs and metrics answer them. Tracing is billed per invocation."
+)
+NOT_LATEST = (
+    "Python 3.13 is what all pinned libraries have wheels and a record of use for; `runtime` takes"
+    " a newer one."
+)
+
+
+def accept(construct: Construct, rule: str, reason: str) -> None:
+    """Accept one rule's finding about a resource and what belongs to it."""
+    Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))

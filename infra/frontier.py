@@ -1,0 +1,81 @@
+"""The queues: crawl and express, and one for dead letters.
+
+Rules
+- Visibility is at least 6 times the worker's timeout, plus the time a batch gathers: a batch that
+  Lambda takes again after throttling must still be its own.
+- A dead letter's age counts from when it was first sent, so it is kept longer than a message.
+- Names are made here rather than by CloudFormation: the dead-letter queue names the two that may
+  feed it, and they name it.
+
+Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html,
+docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.findings import accept
+
+if TYPE_CHECKING:
+    from infra.config import Config
+
+VISIBILITY_TIMEOUTS = 6
+MESSAGE_BYTES_MAX = 1_048_576
+
+
+class Frontier(Construct):
+    """Where URLs wait."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
+        super().__init__(scope, construct_id)
+        prefix = config.stack_name
+        sources = [f"{prefix}-crawl", f"{prefix}-express"]
+        stack = Stack.of(self)
+        arns = [
+            stack.format_arn(service="sqs", resource=name, arn_format=ArnFormat.NO_RESOURCE_NAME)
+            for name in sources
+        ]
+        self.dead_letters = sqs.Queue(
+            self,
+            "DeadLetters",
+            queue_name=f"{prefix}-dead-letters",
+            retention_period=Duration.days(config.dead_letter_retention_d),
+            max_message_size_bytes=MESSAGE_BYTES_MAX,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            redrive_allow_policy=sqs.RedriveAllowPolicy(
+                redrive_permission=sqs.RedrivePermission.BY_QUEUE,
+                source_queues=[
+                    sqs.Queue.from_queue_arn(self, f"Source{place}", arn)
+                    for place, arn in enumerate(arns)
+                ],
+            ),
+        )
+        accept(
+            self.dead_letters, "Serverless-SQSRedrivePolicy", "It is the dead-letter queue itself."
+        )
+        self.crawl, self.express = (
+            self._queue(part, name, config)
+            for part, name in zip(("Crawl", "Express"), sources, strict=True)
+        )
+
+    def _queue(self, construct_id: str, name: str, config: Config) -> sqs.Queue:
+        visibility_s = VISIBILITY_TIMEOUTS * config.worker_timeout_s + config.batch_window_s
+        return sqs.Queue(
+            self,
+            construct_id,
+            queue_name=name,
+            visibility_timeout=Duration.seconds(visibility_s),
+            retention_period=Duration.days(config.queue_retention_d),
+            max_message_size_bytes=MESSAGE_BYTES_MAX,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.dead_letters, max_receive_count=config.receive_max
+            ),
+        )

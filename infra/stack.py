@@ -1,0 +1,84 @@
+"""All of it, and the names by which clients find its parts.
+
+Rule: what a client needs is an output; its key is public (`CrawlQueueUrl`, `PagesTable`, …).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Annotations, CfnOutput, Stack
+
+from infra.api import Api
+from infra.exporter import Exporter
+from infra.frontier import Frontier
+from infra.monitoring import Monitoring
+from infra.storage import Storage
+from infra.worker import Worker
+
+if TYPE_CHECKING:
+    from constructs import Construct
+
+    from infra.config import Config
+    from infra.program import Code
+
+DESCRIPTION = "Orbweaver, a serverless web crawler"
+
+
+class OrbweaverStack(Stack):
+    """One deployment of Orbweaver."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, config: Config, code: Code) -> None:
+        super().__init__(scope, construct_id, stack_name=config.stack_name, description=DESCRIPTION)
+        self.frontier = Frontier(self, "Frontier", config=config)
+        self.storage = Storage(self, "Storage", config=config)
+        self.worker = Worker(
+            self,
+            "Worker",
+            config=config,
+            code=code,
+            frontier=self.frontier,
+            storage=self.storage,
+        )
+        self.exporter = Exporter(self, "Exporter", config=config, code=code, storage=self.storage)
+        self.api = Api(
+            self, "Api", config=config, code=code, frontier=self.frontier, storage=self.storage
+        )
+        self.monitoring = Monitoring(
+            self,
+            "Monitoring",
+            config=config,
+            frontier=self.frontier,
+            worker=self.worker,
+            exporter=self.exporter,
+            api=self.api,
+        )
+        for key, value in self._outputs().items():
+            CfnOutput(self, key, value=value)
+        if not (config.local or config.contact or config.user_agent):
+            Annotations.of(self).add_warning_v2(
+                "orbweaver:contact",
+                "Those who are crawled cannot reach you: deploy with -c contact=<URL or address>",
+            )
+
+    def _outputs(self) -> dict[str, str]:
+        frontier, storage = self.frontier, self.storage
+        return {
+            "CrawlQueueUrl": frontier.crawl.queue_url,
+            "ExpressQueueUrl": frontier.express.queue_url,
+            "DeadLetterQueueUrl": frontier.dead_letters.queue_url,
+            "UrlsTable": storage.urls.table_name,
+            "PagesTable": storage.pages.table_name,
+            "HostsTable": storage.hosts.table_name,
+            "CrawlsTable": storage.crawls.table_name,
+            "PacksTable": storage.packs.table_name,
+            "Bucket": storage.bucket.bucket_name,
+            "WorkerFunction": self.worker.function.function_name,
+            "WorkerLogGroup": self.worker.logs.log_group_name,
+            "CrawlEventSource": self.worker.crawl_source.event_source_mapping_id,
+            "ExpressEventSource": self.worker.express_source.event_source_mapping_id,
+            "ExporterFunction": self.exporter.function.function_name,
+            "ExporterFailuresQueueUrl": self.exporter.failures.queue_url,
+            "ApiUrl": self.api.rest.url,
+            "AlarmTopicArn": self.monitoring.topic.topic_arn,
+        }

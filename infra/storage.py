@@ -1,0 +1,94 @@
+"""The five tables and the bucket.
+
+Rules
+- On-demand, so that nothing is paid while nothing is crawled; TTL by `expires_at` on every table.
+- Encrypted at rest by keys that AWS owns: no key to pay for, no call to a key service per request.
+- Kept when the stack is destroyed, guarded against deletion and restorable to any second of the
+  last 35 days, unless `removal` says destroy.
+- The bucket is not versioned: every object is written once, under a name that follows from it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.findings import accept
+
+if TYPE_CHECKING:
+    from infra.config import Config
+
+TTL = "expires_at"
+BODIES = "bodies/"
+EXPORTS = "exports/"
+UPLOAD_D = 1  # an upload in parts that is not done after a day is left over from a crash
+
+
+class Storage(Construct):
+    """Where everything is kept."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
+        super().__init__(scope, construct_id)
+        self._kept = config.kept
+        self.urls = self._table("Urls", "k")
+        self.pages = self._table("Pages", "day", "k")
+        self.hosts = self._table("Hosts", "host")
+        self.crawls = self._table("Crawls", "k")
+        self.packs = self._table("Packs", "k", "part")
+        self.bucket = s3.Bucket(
+            self,
+            "Bucket",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            removal_policy=self._removal,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="unfinished-uploads",
+                    abort_incomplete_multipart_upload_after=Duration.days(UPLOAD_D),
+                ),
+                s3.LifecycleRule(
+                    id="bodies", prefix=BODIES, expiration=Duration.days(config.body_retention_d)
+                ),
+            ],
+        )
+        accept(
+            self.bucket,
+            "AwsSolutions-S1",
+            "Only the stack's own functions write here; access logs need a second bucket and"
+            " cost per request. CloudTrail data events give the same where they are wanted.",
+        )
+
+    @property
+    def bucket_id(self) -> str:
+        """The name of the bucket in the template, by which findings call it."""
+        return Stack.of(self).get_logical_id(cast("s3.CfnBucket", self.bucket.node.default_child))
+
+    @property
+    def _removal(self) -> RemovalPolicy:
+        return RemovalPolicy.RETAIN if self._kept else RemovalPolicy.DESTROY
+
+    def _table(self, construct_id: str, partition: str, sort: str | None = None) -> dynamodb.Table:
+        def key(name: str) -> dynamodb.Attribute:
+            return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
+
+        return dynamodb.Table(
+            self,
+            construct_id,
+            partition_key=key(partition),
+            sort_key=key(sort) if sort else None,
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            time_to_live_attribute=TTL,
+            encryption=dynamodb.TableEncryption.DEFAULT,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=self._kept
+            ),
+            deletion_protection=self._kept,
+            removal_policy=self._removal,
+        )

@@ -1,0 +1,145 @@
+"""The worker: takes packs from both queues, crawls them, sends what they give rise to.
+
+Rules
+- Only failed packs of a batch go back (partial batch response).
+- Concurrency is bounded at the event sources: a reserved concurrency would throttle deliveries,
+  which count as received, into the dead-letter queue.
+- `RecursiveLoop: Allow`: a function that feeds its own queue is what Lambda halts after about 16
+  hops. Depth, budget and the kill switch (`worker_enabled`) are the brakes.
+
+Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html, …/invocation-recursion.html.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.findings import accept
+from infra.program import Code, Needs, Program, allow
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_iam as iam
+    from aws_cdk import aws_sqs as sqs
+
+    from infra.config import Config
+    from infra.frontier import Frontier
+    from infra.storage import Storage
+
+EVENT_BUS = "default"
+LOOPS = {
+    "Allow": lambda_.RecursiveLoop.ALLOW,
+    "Terminate": lambda_.RecursiveLoop.TERMINATE,
+}
+
+
+class Worker(Construct):
+    """The function that crawls, and its event sources."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        config: Config,
+        code: Code,
+        frontier: Frontier,
+        storage: Storage,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        program = Program(
+            self,
+            "Program",
+            config=config,
+            code=code,
+            needs=Needs(
+                handler="worker",
+                memory_mb=config.worker_memory_mb,
+                timeout_s=config.worker_timeout_s,
+                environment={
+                    "ORBWEAVER_CRAWL_QUEUE_URL": frontier.crawl.queue_url,
+                    "ORBWEAVER_EXPRESS_QUEUE_URL": frontier.express.queue_url,
+                    "ORBWEAVER_DEAD_LETTER_QUEUE_URL": frontier.dead_letters.queue_url,
+                    "ORBWEAVER_URLS_TABLE": storage.urls.table_name,
+                    "ORBWEAVER_PAGES_TABLE": storage.pages.table_name,
+                    "ORBWEAVER_HOSTS_TABLE": storage.hosts.table_name,
+                    "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
+                    "ORBWEAVER_PACKS_TABLE": storage.packs.table_name,
+                    "ORBWEAVER_EVENT_BUS": EVENT_BUS,
+                },
+                permissions=self._permissions(frontier, storage),
+                recursive_loop=LOOPS[config.recursive_loop],
+            ),
+        )
+        self.function, self.logs = program.function, program.logs
+        self.crawl_source = self._feed(
+            "Crawl", frontier.crawl, config.worker_concurrency_max, config
+        )
+        self.express_source = self._feed(
+            "Express", frontier.express, config.express_concurrency_max, config
+        )
+        accept(
+            self.function,
+            "Serverless-LambdaDLQ",
+            "Invoked by queues only; their dead-letter queue takes what fails.",
+        )
+
+    def _permissions(self, frontier: Frontier, storage: Storage) -> list[iam.PolicyStatement]:
+        crawl, express, dead = (
+            queue.queue_arn for queue in (frontier.crawl, frontier.express, frontier.dead_letters)
+        )
+        bus = Stack.of(self).format_arn(
+            service="events",
+            resource="event-bus",
+            resource_name=EVENT_BUS,
+            arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+        )
+        receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
+        # A transaction is authorised by what is in it: PutItem, UpdateItem, ConditionCheckItem.
+        tables = {
+            storage.urls: ("BatchGetItem", "PutItem", "DeleteItem"),
+            storage.pages: ("BatchWriteItem",),
+            storage.hosts: ("BatchGetItem", "PutItem", "UpdateItem"),
+            storage.crawls: (
+                "GetItem",
+                "BatchGetItem",
+                "PutItem",
+                "UpdateItem",
+                "ConditionCheckItem",
+            ),
+            storage.packs: ("GetItem", "BatchGetItem", "PutItem"),
+        }
+        return [
+            allow(receive, crawl, express),
+            allow(["sqs:SendMessage"], crawl, express, dead),
+            *(
+                allow([f"dynamodb:{operation}" for operation in operations], table.table_arn)
+                for table, operations in tables.items()
+            ),
+            allow(["events:PutEvents"], bus),
+        ]
+
+    def _feed(
+        self, construct_id: str, queue: sqs.Queue, concurrency_max: int, config: Config
+    ) -> lambda_.EventSourceMapping:
+        # Not the event source helper of the queue: it would widen the role.
+        source = lambda_.EventSourceMapping(
+            self,
+            construct_id,
+            target=self.function,
+            event_source_arn=queue.queue_arn,
+            batch_size=config.batch_size,
+            max_batching_window=Duration.seconds(config.batch_window_s),
+            max_concurrency=concurrency_max,
+            report_batch_item_failures=True,
+            enabled=config.worker_enabled == "yes",
+        )
+        accept(
+            source,
+            "Serverless-LambdaEventSourceMappingDestination",
+            "Lambda takes destinations for streams only; the queue's dead-letter queue is the way.",
+        )
+        return source

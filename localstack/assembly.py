@@ -1,0 +1,98 @@
+"""Synthesized stacks, kept by the content they were made from: a synthesis takes about 8 s.
+
+Rules
+- The key is a hash of the contents of all that a synthesis reads (`INPUTS`), of the context given
+  and of the Python version. File times, caches and compiled files do not count.
+- An assembly appears under its key at once and whole, by a rename; two makers cannot spoil it.
+- The newest few are kept: one weighs as much as the code asset in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+# What the app and its code asset are made from. dev.txt holds the version of the CDK library.
+INPUTS = (
+    "app.py",
+    "cdk.json",
+    "infra",
+    "functions",
+    "requirements/runtime.txt",
+    "requirements/dev.txt",
+    "package-lock.json",
+)
+KEPT_MAX = 4
+DRAFT_AGE_S_MAX = 3600.0  # older than any synthesis: what a killed one has left
+
+
+def fingerprint(root: Path, context: Mapping[str, str], inputs: tuple[str, ...] = INPUTS) -> str:
+    """Hash what a synthesis depends on; an input that is not there counts as absent."""
+    digest = hashlib.sha256()
+    settings = {"context": dict(context), "python": list(sys.version_info[:2])}
+    digest.update(json.dumps(settings, sort_keys=True).encode())
+    for name in inputs:
+        for file in _files(root / name):
+            path = file.relative_to(root).as_posix().encode()
+            content = hashlib.sha256(file.read_bytes()).digest()
+            digest.update(len(path).to_bytes(4, "big") + path + content)
+    return digest.hexdigest()[:32]
+
+
+def obtain(key: str, store: Path, make: Callable[[Path], None]) -> tuple[Path, bool]:
+    """Return the assembly of a key and whether it was made anew; `make` fills the folder given."""
+    kept = store / key
+    if (kept / "manifest.json").exists():
+        with contextlib.suppress(OSError):
+            os.utime(kept)  # used last, dropped last
+        return kept, False
+    draft = store / f".{key}.{os.getpid()}"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    try:
+        make(draft)
+        with contextlib.suppress(OSError):  # another maker was faster: theirs is the same
+            draft.rename(kept)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    _drop_oldest(store)
+    return kept, True
+
+
+def stack_names(assembly: Path) -> list[str]:
+    """Return the names of the stacks in an assembly."""
+    artifacts = json.loads((assembly / "manifest.json").read_text())["artifacts"]
+    return [
+        artifact.get("properties", {}).get("stackName", name)
+        for name, artifact in artifacts.items()
+        if artifact["type"] == "aws:cloudformation:stack"
+    ]
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+        return
+    for file in sorted(path.rglob("*")):
+        if file.is_file() and file.suffix != ".pyc" and "__pycache__" not in file.parts:
+            yield file
+
+
+def _drop_oldest(store: Path) -> None:
+    by_age = sorted(store.iterdir(), key=lambda entry: entry.stat().st_mtime)
+    old = [entry for entry in by_age if not entry.name.startswith(".")][:-KEPT_MAX]
+    expired_s = time.time() - DRAFT_AGE_S_MAX
+    drafts = [entry for entry in by_age if entry.name.startswith(".")]
+    old += [entry for entry in drafts if entry.stat().st_mtime < expired_s]
+    for entry in old:
+        shutil.rmtree(entry, ignore_errors=True)

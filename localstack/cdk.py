@@ -1,0 +1,240 @@
+"""The CDK app against whatever `AWS_ENDPOINT_URL` names, or against AWS if it names nothing.
+
+Rules
+- The CDK command line is the one in node_modules, run by the Node of .venv.
+- On an emulator nothing is asked and little is said; its output is shown when it fails. On AWS the
+  terminal belongs to CDK, which shows its own progress and asks before it widens permissions.
+- An assembly for an emulator is taken from the store where nothing it depends on has changed; one
+  for AWS is always made anew.
+- A command that is interrupted ends with all its processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localstack import assembly, layout
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    Say = Callable[[str], None]
+
+TOOLKIT = "CDKToolkit"  # the stack that `cdk bootstrap` makes
+RUN_S_MAX = 900.0
+LINES_SHOWN = 40
+_GRACE_S = 5.0
+_STANDING = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE")
+
+
+def is_emulator(environment: Mapping[str, str]) -> bool:
+    """Tell whether an environment names an endpoint of its own."""
+    return bool(environment.get(layout.ENDPOINT))
+
+
+@contextlib.contextmanager
+def client(service: str, environment: Mapping[str, str]) -> Iterator[Any]:
+    """Lend a boto3 client of the account that an environment names."""
+    with contextlib.closing(_open(service, environment)) as opened:
+        yield opened
+
+
+def _open(service: str, environment: Mapping[str, str]) -> Any:
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    if is_emulator(environment):
+        session = boto3.Session(
+            aws_access_key_id=environment.get("AWS_ACCESS_KEY_ID", "test"),
+            aws_secret_access_key=environment.get("AWS_SECRET_ACCESS_KEY", "test"),
+            region_name=region or layout.REGION,
+        )
+        # Two tries: on this machine, what does not answer is not there.
+        tries = Config(retries={"total_max_attempts": 2})
+        return session.client(service, endpoint_url=environment[layout.ENDPOINT], config=tries)
+    session = boto3.Session(profile_name=environment.get("AWS_PROFILE"), region_name=region)
+    return session.client(service)
+
+
+def standing(name: str, environment: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the outputs of a stack that stands, or None where there is none."""
+    try:
+        with client("cloudformation", environment) as cloudformation:
+            described = cloudformation.describe_stacks(StackName=name)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ValidationError":  # "Stack … does not exist"
+            return None
+        raise LocalStackError(f"Cannot ask for the stack {name}: {error}") from error
+    except BotoCoreError as error:
+        raise LocalStackError(
+            f"Cannot reach {environment.get(layout.ENDPOINT, 'AWS')} ({error}): is it up, and are"
+            " credentials and a region set?"
+        ) from error
+    stack = described["Stacks"][0]
+    if stack["StackStatus"] not in _STANDING:
+        return None
+    return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", ())}
+
+
+def synthesize(
+    environment: Mapping[str, str],
+    context: Mapping[str, str],
+    *,
+    say: Say = lambda _: None,
+    root: Path = layout.ROOT,
+    store: Path = layout.ASSEMBLIES,
+) -> Path:
+    """Return the folder of the cloud assembly for a context, made now where need be."""
+    reusable = is_emulator(environment)
+    key = assembly.fingerprint(root, context) if reusable else "aws"
+
+    def make(folder: Path) -> None:
+        say("synthesizing the stack")
+        words = ["synth", "--quiet", "--output", str(folder), *_context_words(context)]
+        _run(words, environment, root=root, attached=not reusable)
+
+    if not reusable:
+        with contextlib.suppress(FileNotFoundError):
+            (store / key / "manifest.json").unlink()
+    return assembly.obtain(key, store, make)[0]
+
+
+def bootstrap(
+    environment: Mapping[str, str], *, say: Say = lambda _: None, root: Path = layout.ROOT
+) -> None:
+    """Make what CDK needs in an account and region, unless it is there already."""
+    if standing(TOOLKIT, environment) is not None:
+        return
+    say("preparing the account for CDK")
+    words = ["bootstrap"]
+    if is_emulator(environment):
+        words.append(f"aws://{layout.ACCOUNT}/{layout.REGION}")
+        # Named outright, the app needs no run of its own just to learn its regions.
+        words += ["--app", ""]
+    _run(words, environment, root=root, attached=not is_emulator(environment))
+
+
+def deploy(
+    environment: Mapping[str, str],
+    context: Mapping[str, str] | None = None,
+    *,
+    say: Say = lambda _: None,
+    yes: bool = False,
+    root: Path = layout.ROOT,
+    store: Path = layout.ASSEMBLIES,
+) -> dict[str, str]:
+    """Bring the stack up to date and return its outputs.
+
+    `yes` deploys to AWS without asking; an emulator never asks.
+    """
+    bootstrap(environment, say=say, root=root)
+    folder = synthesize(environment, context or {}, say=say, root=root, store=store)
+    say("deploying the stack")
+    with tempfile.TemporaryDirectory() as scratch:
+        outputs = Path(scratch) / "outputs.json"
+        words = ["deploy", "--all", "--app", str(folder), "--outputs-file", str(outputs)]
+        if yes or is_emulator(environment):
+            words += ["--require-approval", "never"]
+        if is_emulator(environment):
+            words += ["--method", "direct"]  # no change sets: nobody reads them
+        _run(words, environment, root=root, attached=not is_emulator(environment))
+        by_stack = json.loads(outputs.read_text()) if outputs.exists() else {}
+    return {key: value for stack in by_stack.values() for key, value in stack.items()}
+
+
+def destroy(
+    environment: Mapping[str, str],
+    context: Mapping[str, str] | None = None,
+    *,
+    say: Say = lambda _: None,
+    yes: bool = False,
+    root: Path = layout.ROOT,
+    store: Path = layout.ASSEMBLIES,
+) -> None:
+    """Remove the stack; `yes` does not ask first, an emulator never asks."""
+    folder = synthesize(environment, context or {}, say=say, root=root, store=store)
+    say("removing the stack")
+    words = ["destroy", "--all", "--app", str(folder)]
+    if yes or is_emulator(environment):
+        words.append("--force")
+    _run(words, environment, root=root, attached=not is_emulator(environment))
+
+
+def _context_words(context: Mapping[str, str]) -> list[str]:
+    return [word for key, value in context.items() for word in ("-c", f"{key}={value}")]
+
+
+def _run(
+    words: Sequence[str], environment: Mapping[str, str], *, root: Path, attached: bool
+) -> None:
+    """Run one CDK command: with the terminal, or quietly."""
+    if not layout.CDK.exists():
+        raise LocalStackError("The CDK command line is not installed: run `make setup`")
+    command = [str(layout.node_directory() / "node"), str(layout.CDK), "--no-notices", *words]
+    surroundings = layout.tool_environment(environment)
+    if attached:
+        ended = subprocess.run(command, cwd=root, env=surroundings, check=False).returncode
+        if ended != 0:
+            raise LocalStackError(f"`cdk {words[0]}` failed: see its words above")
+        return
+    with group(command, root, surroundings) as (process, timed_out):
+        said, _ = process.communicate()
+    if timed_out.is_set():
+        said += f"\nstopped after {RUN_S_MAX:.0f} s"
+    if process.returncode != 0:
+        tail = "\n".join(said.splitlines()[-LINES_SHOWN:])
+        raise LocalStackError(f"`cdk {words[0]}` failed. Its last words:\n{tail}")
+
+
+@contextlib.contextmanager
+def group(
+    command: Sequence[str], root: Path, environment: Mapping[str, str]
+) -> Iterator[tuple[subprocess.Popen[str], threading.Event]]:
+    """Run a command in a process group of its own, which ends with the block or its time."""
+    process = subprocess.Popen(
+        command,
+        cwd=root,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    timed_out = threading.Event()
+
+    def expire() -> None:
+        timed_out.set()
+        _end(process)
+
+    timer = threading.Timer(RUN_S_MAX, expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield process, timed_out
+    finally:
+        timer.cancel()
+        if process.poll() is None:
+            _end(process)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_GRACE_S)

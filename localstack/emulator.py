@@ -1,0 +1,292 @@
+"""MiniStack as a child process: started, found again, and stopped with all that it started.
+
+Rules
+- One instance per port, in a folder of its own: `.local/instances/<port>/` with `pid.json`,
+  `emulator.log`, `state/`, `s3/` and `tmp/` (its Lambda functions' code). Several run at once.
+- It listens on 127.0.0.1 alone, and sees nothing of the caller's environment but what it needs:
+  no account, no proxy, no Python path.
+- A kept instance (`keep`) writes its state when it is asked to stop (MiniStack writes it nowhere
+  else: a killed one keeps what the last orderly stop wrote). One that is not kept leaves nothing.
+- A new instance is on a leash: it stops when the process that started it ends, even by SIGKILL,
+  unless `release` lets it go (see `guard`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from localstack import guard, layout, processes
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+HOST = "127.0.0.1"
+PORT = 4566
+START_S_MAX = 60.0
+STOP_S_MAX = 20.0  # an orderly stop waits 3 s for open requests, then writes its state
+LOG_LINES_SHOWN = 15
+_POLL_S = 0.05
+_PORT_TRIES = 5
+# What a process needs of its surroundings; certificates, because functions speak TLS to the web.
+_INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+@dataclass(slots=True, kw_only=True)
+class Emulator:
+    """One running emulator."""
+
+    port: int
+    directory: Path
+    keep: bool
+    process: processes.Identity
+    _child: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _leash: int | None = field(default=None, repr=False)
+
+    @property
+    def endpoint_url(self) -> str:
+        """Return what `AWS_ENDPOINT_URL` is to be."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """Return the file of all that the emulator and its functions print."""
+        return self.directory / "emulator.log"
+
+    def environment(self) -> dict[str, str]:
+        """Return a whole environment for clients of this emulator."""
+        return layout.client_environment(self.endpoint_url)
+
+    def is_healthy(self) -> bool:
+        """Tell whether this process runs and answers."""
+        return processes.is_running(self.process) and _answers(self.endpoint_url)
+
+    def release(self) -> None:
+        """Let the emulator outlive this process."""
+        if self._leash is not None:
+            os.write(self._leash, guard.RELEASED)
+            self._drop_leash()
+        if self._child is not None:
+            self._child.returncode = 0  # no longer ours to wait for, nor to be warned about
+            self._child = None
+
+    def stop(self) -> None:
+        """Stop the emulator with its functions; write its state if it is kept, else remove it."""
+        processes.stop_group(self.process, grace_s=STOP_S_MAX if self.keep else 0)
+        if self._child is not None:
+            self._child.wait()
+        self._drop_leash()
+        with contextlib.suppress(FileNotFoundError):
+            (self.directory / "pid.json").unlink()
+        shutil.rmtree(self.directory / "tmp", ignore_errors=True)
+        if not self.keep:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _drop_leash(self) -> None:
+        if self._leash is not None:
+            os.close(self._leash)
+            self._leash = None
+
+
+def start(
+    *,
+    port: int = PORT,
+    keep: bool = True,
+    fresh: bool = False,
+    settings: Mapping[str, str] | None = None,
+    instances: Path = layout.INSTANCES,
+) -> Emulator:
+    """Start an emulator and wait until it answers.
+
+    `port` 0 takes a free one. `keep` keeps its state over a stop, `fresh` forgets what was kept.
+    `settings` are further variables for MiniStack (`LAMBDA_…`, `LOG_LEVEL`), which its functions
+    see too.
+    """
+    if not layout.EMULATOR_PYTHON.exists():
+        raise LocalStackError("The emulator is not installed: run `make setup`")
+    for tries_left in range(_PORT_TRIES if port == 0 else 1, 0, -1):
+        chosen = port or _free_port(instances)
+        try:
+            with _locked(instances / str(chosen)) as directory:
+                return _start(chosen, directory, keep=keep, fresh=fresh, settings=settings or {})
+        except LocalStackError:
+            if tries_left == 1:
+                raise
+    raise AssertionError  # a range from 1 up is never empty
+
+
+def find(port: int = PORT, *, instances: Path = layout.INSTANCES) -> Emulator | None:
+    """Return the emulator that runs on a port, started by whichever process, or None.
+
+    The file of one that has died is removed, with what it left running.
+    """
+    directory = instances / str(port)
+    try:
+        noted = json.loads((directory / "pid.json").read_text())
+        process = processes.Identity(pid=noted["pid"], started=noted["started"])
+        found = Emulator(port=port, directory=directory, keep=noted["keep"], process=process)
+    except (OSError, ValueError, KeyError):
+        return None
+    if processes.is_running(process):
+        return found
+    found.stop()
+    return None
+
+
+def find_all(*, instances: Path = layout.INSTANCES) -> list[Emulator]:
+    """Return every emulator of this checkout that runs."""
+    ports = sorted(int(file.parent.name) for file in instances.glob("*/pid.json"))
+    return [found for port in ports if (found := find(port, instances=instances))]
+
+
+def _start(
+    port: int, directory: Path, *, keep: bool, fresh: bool, settings: Mapping[str, str]
+) -> Emulator:
+    running = find(port, instances=directory.parent)
+    if running is not None:
+        raise LocalStackError(
+            f"An emulator of this checkout runs on port {port} already (process"
+            f" {running.process.pid}): use it, or stop it with"
+            f" `python -m localstack down --port {port}`"
+        )
+    if _is_taken(port):
+        raise LocalStackError(
+            f"Port {port} is taken by another program: choose another one with --port"
+            " (0 takes a free one), or stop that program"
+        )
+    if fresh or not keep:
+        for name in ("state", "s3"):
+            shutil.rmtree(directory / name, ignore_errors=True)
+    for name in ("state", "s3", "tmp"):
+        (directory / name).mkdir(exist_ok=True)
+    leash_end, leash = os.pipe()
+    environment = _environment(port, directory, keep=keep) | dict(settings)
+    try:
+        with (directory / "emulator.log").open("wb") as log:
+            child = subprocess.Popen(
+                [layout.EMULATOR_PYTHON, guard.__file__, str(leash_end)],
+                cwd=directory,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=[leash_end],
+                start_new_session=True,  # a group of its own: Ctrl-C reaches us, we stop it
+            )
+    except BaseException:
+        os.close(leash)
+        raise
+    finally:
+        os.close(leash_end)
+    process = processes.identify(child.pid) or processes.Identity(pid=child.pid, started="")
+    emulator = Emulator(
+        port=port, directory=directory, keep=keep, process=process, _child=child, _leash=leash
+    )
+    try:
+        _note(emulator)
+        _wait_healthy(emulator, child)
+    except BaseException:
+        emulator.stop()
+        raise
+    return emulator
+
+
+def _environment(port: int, directory: Path, *, keep: bool) -> dict[str, str]:
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    kept = "1" if keep else "0"
+    return inherited | {
+        "BIND_HOST": HOST,
+        "GATEWAY_PORT": str(port),
+        "MINISTACK_HOST": HOST,
+        "MINISTACK_REGION": layout.REGION,
+        "MINISTACK_ACCOUNT_ID": layout.ACCOUNT,
+        "AWS_DEFAULT_REGION": layout.REGION,
+        "PERSIST_STATE": kept,
+        "STATE_DIR": str(directory / "state"),
+        "S3_PERSIST": kept,
+        "S3_DATA_DIR": str(directory / "s3"),
+        "TMPDIR": str(directory / "tmp"),
+        "HOME": str(directory / "tmp"),  # its functions must not read the caller's AWS profiles
+        "LOG_LEVEL": "WARNING",  # INFO writes a line per request
+        "SFTP_ENABLED": "0",  # fixed ports, which two instances would share
+        "IOT_MTLS_ENABLED": "0",
+        "DOCKER_HOST": f"unix://{directory}/no-docker",  # never looked for
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _note(emulator: Emulator) -> None:
+    noted = {
+        "pid": emulator.process.pid,
+        "started": emulator.process.started,
+        "keep": emulator.keep,
+    }
+    file = emulator.directory / "pid.json"
+    draft = file.with_suffix(".new")
+    draft.write_text(json.dumps(noted))
+    draft.replace(file)
+
+
+def _wait_healthy(emulator: Emulator, child: subprocess.Popen[bytes]) -> None:
+    deadline_s = time.monotonic() + START_S_MAX
+    # Whether it runs is asked first: what answers must not be somebody else on our port.
+    while child.poll() is None:
+        if _answers(emulator.endpoint_url):
+            return
+        if time.monotonic() > deadline_s:
+            break
+        time.sleep(_POLL_S)
+    reason = "ended while starting" if child.poll() is not None else "did not answer in time"
+    tail = "\n".join(emulator.log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:])
+    raise LocalStackError(f"The emulator on port {emulator.port} {reason}. Its last words:\n{tail}")
+
+
+def _answers(endpoint_url: str) -> bool:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(f"{endpoint_url}/_ministack/health", timeout=2) as answer:
+            return bool(answer.status == HTTPStatus.OK)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return True
+    return False
+
+
+def _free_port(instances: Path) -> int:
+    for _ in range(100):
+        with socket.socket() as probe:
+            probe.bind((HOST, 0))
+            port = int(probe.getsockname()[1])
+        if not (instances / str(port)).exists():
+            return port
+    raise LocalStackError(f"No free port found: remove old instances under {instances}")
+
+
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[Path]:
+    """Let one process at a time start the instance of a port."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield directory

@@ -1,0 +1,102 @@
+"""Processes told apart by more than their number, and stopped by group.
+
+Rules
+- A process id alone says nothing after a while: ids are used again. An identity is the id and the
+  moment of its start, from /proc on Linux and from ps elsewhere.
+- A zombie is gone: it runs no more and cannot be stopped.
+- Only a process that leads its own group is stopped with its group, so nobody else's is touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """One process: its id, and the moment it was started as the system spells it."""
+
+    pid: int
+    started: str
+
+
+def identify(pid: int) -> Identity | None:
+    """Return who runs under a process id now, or None."""
+    status = Path(f"/proc/{pid}/stat")
+    if Path("/proc/self/stat").exists():
+        try:
+            # proc(5): "pid (name) state ppid … starttime"; the name may hold anything.
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            return None
+        return None if fields[0] in "ZX" else Identity(pid=pid, started=fields[19])
+    shown = subprocess.run(
+        ["/bin/ps", "-o", "state=,lstart=", "-p", str(pid)],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split(maxsplit=1)
+    if not shown or shown[0].startswith("Z"):
+        return None
+    return Identity(pid=pid, started=shown[1].strip())
+
+
+def is_running(process: Identity) -> bool:
+    """Tell whether exactly this process still runs."""
+    return identify(process.pid) == process
+
+
+def members(group: int) -> list[int]:
+    """Return the ids of a group's processes that still run; empty where /proc is not there."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            fields = entry.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == group and fields[0] not in "ZX":
+                found.append(int(entry.parent.name))
+    return found
+
+
+def stop_group(leader: Identity, *, grace_s: float) -> None:
+    """Stop a group leader, asking first where there is time, then kill what is left of its group.
+
+    The leader alone is asked: it ends its children in its own order. A group id stays taken while
+    the group has a member, so what is left of a dead leader's group can be told from the group of
+    somebody who was given its id later.
+    """
+    if is_running(leader):
+        if grace_s > 0:
+            _signal(leader.pid, signal.SIGTERM)
+            wait_gone(leader, timeout_s=grace_s)
+        _signal_group(leader.pid, signal.SIGKILL)
+        wait_gone(leader, timeout_s=5)
+    elif identify(leader.pid) is None and members(leader.pid):
+        _signal_group(leader.pid, signal.SIGKILL)
+
+
+def wait_gone(process: Identity, *, timeout_s: float) -> bool:
+    """Wait until a process has ended; False when it still runs after the time given."""
+    deadline_s = time.monotonic() + timeout_s
+    while is_running(process):
+        if time.monotonic() >= deadline_s:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, number)

@@ -1,0 +1,148 @@
+"""The whole stack on this machine: an emulator with the CDK app deployed to it.
+
+Rules
+- What a command started, it stops when it fails or is interrupted; what ran before, it leaves.
+- The emulator itself holds the fingerprint of what is deployed to it (an SSM parameter), so it is
+  true exactly as long as the deployment is: nothing is deployed where nothing has changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from localstack import assembly, cdk, emulator, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from localstack.cdk import Say
+
+FINGERPRINT = "/orbweaver/local/fingerprint"
+CONTEXT = {"target": "local"}  # of infra/config.py; a caller's own values come on top
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """A stack that stands on this machine."""
+
+    emulator: emulator.Emulator
+    outputs: Mapping[str, str]
+
+    def environment(self) -> dict[str, str]:
+        """Return a whole environment for clients of this stack."""
+        return self.emulator.environment()
+
+
+def up(
+    *,
+    port: int = emulator.PORT,
+    fresh: bool = False,
+    context: Mapping[str, str] | None = None,
+    say: Say = lambda _: None,
+    root: Path = layout.ROOT,
+) -> Stack:
+    """Have a kept stack stand on a port, which outlives this process.
+
+    `fresh` forgets what was there before.
+    """
+    found = emulator.find(port) if port else None
+    if found is not None and fresh:
+        say("stopping the emulator that runs")
+        found.stop()
+        found = None
+    if found is not None:
+        return Stack(emulator=found, outputs=bring_up_to_date(found, context, say=say, root=root))
+    with _started(port=port, keep=True, fresh=fresh, say=say) as started:
+        outputs = bring_up_to_date(started, context, say=say, root=root)
+        started.release()
+    return Stack(emulator=started, outputs=outputs)
+
+
+@contextlib.contextmanager
+def temporary(
+    *,
+    port: int = 0,
+    context: Mapping[str, str] | None = None,
+    settings: Mapping[str, str] | None = None,
+    say: Say = lambda _: None,
+    root: Path = layout.ROOT,
+) -> Iterator[Stack]:
+    """Have a stack for the length of a block, which leaves nothing behind, however it ends."""
+    with _started(port=port, keep=False, say=say, settings=settings) as started:
+        try:
+            outputs = bring_up_to_date(started, context, say=say, root=root)
+            yield Stack(emulator=started, outputs=outputs)
+        finally:
+            started.stop()
+
+
+def down(port: int = emulator.PORT, *, say: Say = lambda _: None) -> bool:
+    """Stop the emulator of a port; False where none runs."""
+    found = emulator.find(port)
+    if found is None:
+        return False
+    say(f"stopping the emulator on port {port}")
+    found.stop()
+    return True
+
+
+def bring_up_to_date(
+    running: emulator.Emulator,
+    context: Mapping[str, str] | None = None,
+    *,
+    say: Say = lambda _: None,
+    root: Path = layout.ROOT,
+) -> dict[str, str]:
+    """Deploy to an emulator what is not deployed yet, and return the outputs."""
+    environment = running.environment()
+    context = CONTEXT | dict(context or {})
+    wanted = assembly.fingerprint(root, context)
+    with cdk.client("ssm", environment) as ssm:
+        outputs = _outputs(environment, wanted) if _deployed(ssm) == wanted else None
+        if outputs is None:
+            outputs = cdk.deploy(environment, context, say=say, root=root)
+            ssm.put_parameter(Name=FINGERPRINT, Value=wanted, Type="String", Overwrite=True)
+    return outputs
+
+
+def _deployed(ssm: Any) -> str | None:
+    try:
+        return str(ssm.get_parameter(Name=FINGERPRINT)["Parameter"]["Value"])
+    except ClientError:
+        return None
+
+
+def _outputs(environment: Mapping[str, str], key: str) -> dict[str, str] | None:
+    """Return the outputs of the stacks of an assembly, or None unless all of them stand."""
+    kept = layout.ASSEMBLIES / key
+    if not (kept / "manifest.json").exists():
+        return None
+    stacks = [cdk.standing(name, environment) for name in assembly.stack_names(kept)]
+    if None in stacks:
+        return None
+    return {name: value for stack in stacks if stack for name, value in stack.items()}
+
+
+@contextlib.contextmanager
+def _started(
+    *,
+    port: int,
+    keep: bool,
+    fresh: bool = False,
+    say: Say,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[emulator.Emulator]:
+    """Start an emulator that is stopped when the block fails."""
+    say("starting the emulator")
+    started = emulator.start(port=port, keep=keep, fresh=fresh, settings=settings)
+    try:
+        yield started
+    except BaseException:
+        started.keep = keep and port != 0  # nobody was told the port: nobody would come back
+        started.stop()
+        raise

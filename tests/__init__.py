@@ -1,0 +1,1 @@
+"""The tests, and the sites that they crawl."""

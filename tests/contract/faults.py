@@ -1,0 +1,164 @@
+"""A client whose calls go wrong as a test says, and are counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+Answer: TypeAlias = dict[str, Any]
+Call: TypeAlias = "Callable[..., Awaitable[Answer]]"
+Fault: TypeAlias = "Callable[[Call, Answer], Awaitable[Answer]]"
+
+
+class Faulty:
+    """A client with faults by method name; all else goes through."""
+
+    def __init__(self, client: Any, **faults: Fault) -> None:
+        self._client = client
+        self._faults = faults
+        self.calls: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Call:
+        method: Call = getattr(self._client, name)
+
+        async def call(**parameters: Any) -> Answer:
+            self.calls[name] += 1
+            fault = self._faults.get(name)
+            return await (method(**parameters) if fault is None else fault(method, parameters))
+
+        return call
+
+
+def refused(code: str, status: int = 400, **members: Any) -> ClientError:
+    """Make the error that a code comes as."""
+    response: Any = {
+        "Error": {"Code": code, "Message": "as the test says"},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+        **members,
+    }
+    return ClientError(response, "Test")
+
+
+def cancelled(*codes: str, **items: Any) -> ClientError:
+    """Make the error of a transaction with these reasons; `item1` is what stood at place 1."""
+    reasons = [
+        {"Code": code} | ({"Item": items[f"item{place}"]} if f"item{place}" in items else {})
+        for place, code in enumerate(codes)
+    ]
+    return refused("TransactionCanceledException", CancellationReasons=reasons)
+
+
+def failing(*errors: Exception) -> Fault:
+    """Raise these errors, one a call, then work."""
+    left = list(errors)
+
+    async def fault(call: Call, parameters: Answer) -> Answer:
+        if left:
+            raise left.pop(0)
+        return await call(**parameters)
+
+    return fault
+
+
+def always(error: Exception) -> Fault:
+    """Raise an error every time."""
+
+    async def fault(_call: Call, _parameters: Answer) -> Answer:
+        raise error
+
+    return fault
+
+
+def answering(answer: Answer) -> Fault:
+    """Answer without doing anything."""
+
+    async def fault(_call: Call, _parameters: Answer) -> Answer:
+        return answer
+
+    return fault
+
+
+def unanswered(times: int = 1) -> Fault:
+    """Do what was asked and lose the answer, some times."""
+    lost = 0
+
+    async def fault(call: Call, parameters: Answer) -> Answer:
+        nonlocal lost
+        answer = await call(**parameters)
+        lost += 1
+        if lost <= times:
+            raise ReadTimeoutError(endpoint_url="https://aws.example")
+        return answer
+
+    return fault
+
+
+async def repeated(call: Call, parameters: Answer) -> Answer:
+    """Do it twice, as a client that did not get the first answer does by itself."""
+    await call(**parameters)
+    return await call(**parameters)
+
+
+def with_parameters(**more: Any) -> Fault:
+    """Ask with further parameters."""
+
+    async def fault(call: Call, parameters: Answer) -> Answer:
+        return await call(**parameters, **more)
+
+    return fault
+
+
+def halved(request: str, rest: str, members: str | None = None) -> Fault:
+    """Take only the first half of a batch of the database, and hand the rest back."""
+
+    async def fault(call: Call, parameters: Answer) -> Answer:
+        ((table, asked),) = parameters[request].items()
+        entries = asked[members] if members else asked
+        half = (len(entries) + 1) // 2
+        now: Any = entries[:half]
+        left: Any = entries[half:]
+        if members:
+            now, left = {**asked, members: now}, {**asked, members: left}
+        answer = await call(**{**parameters, request: {table: now}})
+        return {**answer, rest: {table: left} if entries[half:] else {}}
+
+    return fault
+
+
+HALF_READ = halved("RequestItems", "UnprocessedKeys", "Keys")
+HALF_WRITTEN = halved("RequestItems", "UnprocessedItems")
+
+
+async def nothing_read(_call: Call, parameters: Answer) -> Answer:
+    """Hand all keys back."""
+    return {"Responses": {}, "UnprocessedKeys": parameters["RequestItems"]}
+
+
+async def nothing_written(_call: Call, parameters: Answer) -> Answer:
+    """Hand all writes back."""
+    return {"UnprocessedItems": parameters["RequestItems"]}
+
+
+def half_sent(code: str = "InternalError", *, sender_fault: bool = False, times: int = 1) -> Fault:
+    """Take every other message of a batch and call the rest failed, some times."""
+    failures = 0
+
+    async def fault(call: Call, parameters: Answer) -> Answer:
+        nonlocal failures
+        failures += 1
+        if failures > times:
+            return await call(**parameters)
+        entries = parameters["Entries"]
+        answer = await call(**{**parameters, "Entries": entries[::2]})
+        failed = [
+            {"Id": entry["Id"], "SenderFault": sender_fault, "Code": code}
+            for entry in entries[1::2]
+        ]
+        return {**answer, "Failed": failed}
+
+    return fault

@@ -1,0 +1,88 @@
+"""Crawls, records, journals and packs to try ports with."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.core.crawl import Crawl
+from orbweaver.core.journal import Journal, Ledger, Letter
+from orbweaver.core.message import Pack, Target, child_id
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import PageRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.core.crawl import Tally
+
+NOW_MS = 1_768_478_400_000
+"""2026-01-15T12:00:00Z: the middle of a day, so that no test straddles two."""
+
+
+def crawl(name: str = "shop", **changes: Any) -> Crawl:
+    """Make a crawl that has just started."""
+    return Crawl(**({"id": f"{name}-1", "name": name, "started_at_ms": NOW_MS} | changes))
+
+
+def record(number: int, **changes: Any) -> PageRecord:
+    """Make the record of a page."""
+    fields: dict[str, Any] = {
+        "crawl": "shop-1",
+        "url": f"https://example.com/{number}",
+        "outcome": Outcome.FETCHED,
+        "reason": Reason.OK,
+        "fetched_at": NOW_MS,
+        "depth": 1,
+    }
+    return PageRecord(**(fields | changes))
+
+
+def target(number: int, depth: int = 1) -> Target:
+    """Make a link that a page had."""
+    return Target(url=f"https://example.com/{number}", depth=depth, referrer="https://example.com/")
+
+
+def journal(links: int = 3, *, at_ms: int = NOW_MS, pages: int = 2) -> Journal:
+    """Make the journal of a pack."""
+    return Journal(
+        at_ms=at_ms,
+        records=tuple(record(number) for number in range(pages)),
+        candidates=tuple(target(number) for number in range(links)),
+        tally={"fetched": pages, "fetched.ok": pages},
+    )
+
+
+def large_journal(seed: int, links: int) -> Journal:
+    """Make a journal that compresses badly: about 60 bytes a link."""
+    random = Random(seed)
+    return Journal(
+        at_ms=NOW_MS,
+        candidates=tuple(
+            Target(url=f"https://example.com/{random.randbytes(48).hex()}", depth=1)
+            for _ in range(links)
+        ),
+        tally={"fetched": 1},
+    )
+
+
+def pack_ids(count: int, origin: str = "pack") -> list[str]:
+    """Name packs as the outbox names them."""
+    return [child_id(origin, place) for place in range(count)]
+
+
+def ledger(pack_id: str, children: Sequence[int] = (0, 2)) -> Ledger:
+    """Make the ledger of a pack."""
+    return Ledger(pack=pack_id, children=tuple(children))
+
+
+def letter(place: int = 0, *, crawl_id: str = "shop-1", delay_s: int = 0, urls: int = 2) -> Letter:
+    """Make a pack to send."""
+    targets = tuple(target(number) for number in range(urls))
+    pack = Pack(id=child_id("letter", place), crawl=crawl_id, at_ms=NOW_MS, targets=targets)
+    return Letter(pack=pack, delay_s=delay_s)
+
+
+def counts(tally: Tally) -> dict[str, int]:
+    """Leave out zeros, which a store may or may not keep."""
+    return {key: count for key, count in tally.items() if count}

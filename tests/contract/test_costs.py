@@ -1,0 +1,142 @@
+"""What must not cost a call, or a write: money is a property of the adapters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.core.politeness import RobotsEntry
+from tests.contract import samples
+from tests.contract.faults import Faulty
+from tests.contract.test_frontier import claimer
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from tests.contract.worlds import AwsWorld, Container
+
+HOST = "https://example.com"
+
+
+def counted(world: AwsWorld) -> tuple[Container, Faulty]:
+    """Start a container whose calls of the database are counted."""
+    client = Faulty(world.clients["dynamodb"])
+    return world.container(dynamodb=client), client
+
+
+async def test_a_full_horizon_costs_no_write(moto_world: AwsWorld) -> None:
+    """Packs of a host that is known to be taken for long are sent away for nothing."""
+    container, client = counted(moto_world)
+    now_ms = moto_world.clock.now_ms()
+    await container.hosts.reserve(HOST, 25, 1_000, now_ms, now_ms + 5_000)
+    before = client.calls.copy()
+    for _ in range(20):
+        slots = await container.hosts.reserve(HOST, 25, 1_000, now_ms, now_ms + 5_000)
+        assert slots.at_ms == ()
+    assert client.calls == before
+
+
+async def test_a_blocked_host_costs_no_write(moto_world: AwsWorld) -> None:
+    """A host that is known to be blocked is not written to."""
+    container, client = counted(moto_world)
+    now_ms = moto_world.clock.now_ms()
+    await container.hosts.look(HOST)
+    await container.hosts.block(HOST, now_ms + 60_000, 1, now_ms)
+    before = client.calls.copy()
+    await container.hosts.reserve(HOST, 25, 1_000, now_ms, now_ms + 5_000)
+    assert client.calls == before
+
+
+async def test_no_delay_costs_no_write(moto_world: AwsWorld) -> None:
+    """Without a delay a host is read every few seconds, and never written."""
+    container, client = counted(moto_world)
+    for _ in range(50):
+        now_ms = moto_world.clock.now_ms()
+        await container.hosts.reserve(HOST, 10, 0, now_ms, now_ms)
+        moto_world.clock.at_ms += 100
+    assert client.calls == {"batch_get_item": 1}
+
+
+async def test_many_slots_cost_one_write(moto_world: AwsWorld) -> None:
+    """A pack's slots are reserved together."""
+    container, client = counted(moto_world)
+    now_ms = moto_world.clock.now_ms()
+    await container.hosts.reserve(HOST, 25, 1_000, now_ms, now_ms + 60_000)
+    assert client.calls == {"batch_get_item": 1, "update_item": 1}
+
+
+async def test_a_wrong_guess_costs_one_failed_write(moto_world: AwsWorld) -> None:
+    """A container that is behind learns where a host stands from the write that failed."""
+    container, client = counted(moto_world)
+    now_ms = moto_world.clock.now_ms()
+    await container.hosts.look(HOST)
+    await moto_world.container().hosts.reserve(HOST, 10, 1_000, now_ms, now_ms + 60_000)
+    slots = await container.hosts.reserve(HOST, 2, 1_000, now_ms, now_ms + 60_000)
+    assert slots.at_ms == (now_ms + 10_000, now_ms + 11_000)
+    assert client.calls == {"batch_get_item": 1, "update_item": 2}
+
+
+async def test_a_look_is_remembered_for_seconds(moto_world: AwsWorld) -> None:
+    """Hosts are read again after 5 seconds, and when the clock was set back."""
+    container, client = counted(moto_world)
+    for step_ms, reads in ((0, 1), (4_999, 1), (1, 2), (-10_000, 3), (0, 3)):
+        moto_world.clock.at_ms += step_ms
+        await container.hosts.look(HOST)
+        assert client.calls["batch_get_item"] == reads
+
+
+async def test_what_a_container_remembers_of_hosts_is_bounded(moto_world: AwsWorld) -> None:
+    """The hosts that were not asked for the longest are forgotten, by number of bytes too."""
+    container, client = counted(moto_world)
+    large = b"Disallow: /" + b"x" * 500_000
+    now_ms = moto_world.clock.now_ms()
+    hosts = [f"https://{number}.example" for number in range(80)]
+    for host in hosts:
+        await container.hosts.keep_robots(host, RobotsEntry(fetched_at_ms=now_ms, body=large))
+        await container.hosts.look(host)
+    reads = client.calls["batch_get_item"]
+    await container.hosts.look(hosts[-1])
+    assert client.calls["batch_get_item"] == reads
+    await container.hosts.look(hosts[0])
+    assert client.calls["batch_get_item"] == reads + 1
+
+
+async def test_robots_that_no_item_holds_are_cut(moto_world: AwsWorld, random: Random) -> None:
+    """A file of noise is cut at a line until it fits: what is kept is its beginning."""
+    lines = [b"Disallow: /" + random.randbytes(60).hex().encode() for _ in range(4_000)]
+    body = b"\n".join(lines)
+    container = moto_world.container()
+    entry = RobotsEntry(fetched_at_ms=moto_world.clock.now_ms(), body=random.randbytes(600_000))
+    await container.hosts.keep_robots(HOST, entry)
+    entry = RobotsEntry(fetched_at_ms=moto_world.clock.now_ms(), body=body)
+    await container.hosts.keep_robots(HOST, entry)
+    robots = (await moto_world.container().hosts.look(HOST)).robots
+    assert robots is not None
+    assert robots.body
+    assert body.startswith(robots.body)
+
+
+async def test_claims_that_are_decided_cost_no_write(moto_world: AwsWorld) -> None:
+    """What is this pack's already, or another's, is read and not written."""
+    container, client = counted(moto_world)
+    now_ms = moto_world.clock.now_ms()
+    targets = [samples.target(number) for number in range(50)]
+    await container.frontier.claim(claimer("a", now_ms), targets)
+    assert client.calls == {"batch_get_item": 1, "put_item": 50}
+    await container.frontier.claim(claimer("a", now_ms), targets)
+    await container.frontier.claim(claimer("b", now_ms), targets)
+    assert client.calls == {"batch_get_item": 3, "put_item": 50}
+
+
+async def test_messages_travel_ten_at_a_time(moto_world: AwsWorld) -> None:
+    """A message in a full batch costs a tenth of a request."""
+    client = Faulty(moto_world.clients["sqs"])
+    queue = moto_world.container(sqs=client).queue
+    await queue.send([samples.letter(place) for place in range(41)], express=False)
+    assert client.calls == {"send_message_batch": 5}
+
+
+async def test_a_batch_is_recalled_with_one_read(moto_world: AwsWorld) -> None:
+    """What is known of all packs of a batch is one call."""
+    container, client = counted(moto_world)
+    await container.packs.recall(samples.pack_ids(10))
+    assert client.calls == {"batch_get_item": 1}

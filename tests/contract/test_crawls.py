@@ -1,0 +1,219 @@
+"""Crawls: definitions, states, and books that are sealed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.crawl import Scope, Shard, State, Stop, default_crawl
+from orbweaver.ports import Closed, Committed
+from tests.contract import samples
+
+if TYPE_CHECKING:
+    from tests.contract.worlds import World
+
+FULL = samples.crawl(
+    "news",
+    seeds=("https://example.com/", "https://example.com/ü?q=ö"),
+    seeds_planned=1,
+    scope=Scope.PREFIX,
+    depth_max=3,
+    pages_max=77,
+    delay_ms=2_500,
+    concurrency=2,
+    window_s=60,
+    duration_max_s=3_600,
+    obey_robots=False,
+    user_agent="tester/1.0 (+mailto:someone@example.com)",
+    express=True,
+    shards=4,
+    state=State.STOPPING,
+    stop=Stop.CANCELLED,
+    finished_at_ms=samples.NOW_MS + 5,
+    announced=True,
+)
+
+
+@pytest.mark.parametrize(
+    "crawl", [samples.crawl(), FULL, default_crawl(samples.NOW_MS)], ids=["plain", "full", "default"]
+)
+async def test_a_crawl_is_read_as_written(world: World, crawl: object) -> None:
+    """Every field of a crawl comes back as it was."""
+    assert isinstance(crawl, type(FULL))
+    assert await world.container().crawls.create(crawl)
+    assert await world.container().crawls.get(crawl.id) == crawl
+
+
+async def test_an_unknown_crawl_is_none(world: World) -> None:
+    """A crawl that nobody made is not there, and its books are empty."""
+    crawls = world.container().crawls
+    assert await crawls.get("nobody-1") is None
+    assert await crawls.list() == ()
+    assert (await crawls.books(samples.crawl(shards=2))).shards == (Shard(), Shard())
+
+
+async def test_an_id_is_taken_once(world: World) -> None:
+    """A second crawl of the same id is not made, and changes nothing."""
+    crawls = world.container().crawls
+    assert await crawls.create(samples.crawl())
+    assert not await crawls.create(samples.crawl(pages_max=1))
+    assert not await world.container().crawls.create(samples.crawl())
+    assert await crawls.get("shop-1") == samples.crawl()
+
+
+async def test_one_of_competing_creators_wins(world: World) -> None:
+    """Of containers that make a crawl at once, exactly one has made it."""
+    made = await asyncio.gather(
+        *(world.container().crawls.create(samples.crawl()) for _ in range(5))
+    )
+    assert sorted(made) == [False] * 4 + [True]
+
+
+async def test_crawls_are_listed_newest_first(world: World) -> None:
+    """The list holds crawls and nothing else, the newest first."""
+    container = world.container()
+    crawls = [
+        samples.crawl(name, started_at_ms=samples.NOW_MS + age)
+        for name, age in (("b", 2), ("a", 3), ("c", 1))
+    ]
+    for crawl in crawls:
+        await container.crawls.create(crawl)
+        for pack in samples.pack_ids(2, crawl.id):
+            await container.packs.commit(crawl, samples.ledger(pack), {"claimed": 1})
+    assert [crawl.id for crawl in await container.crawls.list()] == ["a-1", "b-1", "c-1"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "moves"),
+    [
+        ([State.RUNNING], True),
+        ([State.PAUSED, State.RUNNING], True),
+        ([State.PAUSED], False),
+        ([], False),
+    ],
+)
+async def test_a_state_moves_from_allowed_states(
+    world: World, allowed: list[State], *, moves: bool
+) -> None:
+    """A crawl's state changes only from a state that allows it."""
+    crawls, crawl = world.container().crawls, samples.crawl()
+    await crawls.create(crawl)
+    stopping = replace(crawl, state=State.STOPPING, stop=Stop.CANCELLED)
+    if allowed:
+        assert await crawls.move(stopping, allowed) is moves
+    assert await crawls.get(crawl.id) == (stopping if moves else crawl)
+
+
+async def test_a_move_writes_state_and_stop_alone(world: World) -> None:
+    """What else the mover believed of the crawl is not written; a stop reason can go again."""
+    crawls, crawl = world.container().crawls, samples.crawl()
+    await crawls.create(crawl)
+    await crawls.move(replace(crawl, state=State.PAUSED, stop=Stop.DURATION, pages_max=1), [State.RUNNING])
+    paused = replace(crawl, state=State.PAUSED, stop=Stop.DURATION)
+    assert await crawls.get(crawl.id) == paused
+    await crawls.move(crawl, [State.PAUSED])
+    assert await crawls.get(crawl.id) == crawl
+
+
+async def test_an_absent_crawl_does_not_move(world: World) -> None:
+    """A move makes no crawl."""
+    crawls = world.container().crawls
+    assert not await crawls.move(samples.crawl(), list(State))
+    assert await crawls.get("shop-1") is None
+
+
+async def test_one_of_competing_moves_wins(world: World) -> None:
+    """Of containers that move a crawl from one state at once, exactly one does."""
+    crawl = samples.crawl()
+    await world.container().crawls.create(crawl)
+    paused = replace(crawl, state=State.PAUSED)
+    moved = await asyncio.gather(
+        *(world.container().crawls.move(paused, [State.RUNNING]) for _ in range(5))
+    )
+    assert sorted(moved) == [False] * 4 + [True]
+
+
+async def test_a_sealed_crawl_is_finished(world: World) -> None:
+    """Sealing closes every shard, the unused ones too, and writes how the crawl ended."""
+    container, crawl = world.container(), samples.crawl(shards=4, seeds_planned=1)
+    await container.crawls.create(crawl)
+    (pack,) = samples.pack_ids(1)
+    await container.packs.commit(crawl, samples.ledger(pack), {"seeds": 1})
+    books = await container.crawls.books(crawl)
+    done = replace(crawl, state=State.FINISHED, stop=Stop.FINISHED, finished_at_ms=samples.NOW_MS)
+    assert await container.crawls.seal(crawl, books, done)
+    assert await container.crawls.get(crawl.id) == done
+    sealed = await container.crawls.books(crawl)
+    assert sealed.total == books.total
+    assert [shard.closed for shard in sealed.shards] == [True] * 4
+    assert not await world.container().crawls.seal(crawl, books, done)
+
+
+async def test_books_that_changed_are_not_sealed(world: World) -> None:
+    """A commit between reading and sealing keeps the crawl open."""
+    container, crawl = world.container(), samples.crawl(shards=3)
+    await container.crawls.create(crawl)
+    first, second = samples.pack_ids(2)
+    await container.packs.commit(crawl, samples.ledger(first), {"claimed": 1, "fetched": 1})
+    books = await container.crawls.books(crawl)
+    await container.packs.commit(crawl, samples.ledger(second), {"claimed": 1})
+    assert not await container.crawls.seal(crawl, books, replace(crawl, state=State.FINISHED))
+    assert await container.crawls.get(crawl.id) == crawl
+    assert not any(shard.closed for shard in (await container.crawls.books(crawl)).shards)
+
+
+async def test_a_crawl_that_moved_is_not_sealed(world: World) -> None:
+    """A crawl that was cancelled in the meantime is looked at again before it ends."""
+    crawls, crawl = world.container().crawls, samples.crawl()
+    await crawls.create(crawl)
+    books = await crawls.books(crawl)
+    stopping = replace(crawl, state=State.STOPPING, stop=Stop.CANCELLED)
+    await crawls.move(stopping, [State.RUNNING])
+    assert not await crawls.seal(crawl, books, replace(crawl, state=State.FINISHED))
+    assert await crawls.get(crawl.id) == stopping
+    assert await crawls.seal(stopping, books, replace(stopping, state=State.FINISHED))
+
+
+async def test_seal_and_commit_exclude_each_other(world: World) -> None:
+    """Whatever commits while a crawl is sealed is either in the sealed books or refused."""
+    for attempt in range(4):
+        crawl = samples.crawl(f"race{attempt}", shards=2)
+        container = world.container()
+        await container.crawls.create(crawl)
+        books = await container.crawls.books(crawl)
+        done = replace(crawl, state=State.FINISHED)
+        sealed, *results = await asyncio.gather(
+            world.container().crawls.seal(crawl, books, done),
+            *(
+                world.container().packs.commit(crawl, samples.ledger(pack), {"fetched": 1})
+                for pack in samples.pack_ids(4, crawl.id)
+            ),
+        )
+        fetched = (await container.crawls.books(crawl)).total.get("fetched", 0)
+        assert fetched == results.count(Committed())
+        assert results.count(Closed()) == 4 - fetched
+        assert sealed is (fetched == 0)
+
+
+async def test_one_of_competing_seals_wins(world: World) -> None:
+    """Of containers that finish a crawl at once, exactly one does."""
+    container, crawl = world.container(), samples.crawl(shards=3)
+    await container.crawls.create(crawl)
+    books = await container.crawls.books(crawl)
+    done = replace(crawl, state=State.FINISHED)
+    sealed = await asyncio.gather(
+        *(world.container().crawls.seal(crawl, books, done) for _ in range(4))
+    )
+    assert sorted(sealed) == [False] * 3 + [True]
+
+
+async def test_an_announcement_is_noted(world: World) -> None:
+    """That the completion event was sent is read with the crawl."""
+    crawls, crawl = world.container().crawls, samples.crawl()
+    await crawls.create(crawl)
+    await crawls.announced(crawl.id)
+    await crawls.announced(crawl.id)
+    assert await crawls.get(crawl.id) == replace(crawl, announced=True)

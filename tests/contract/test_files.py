@@ -1,0 +1,112 @@
+"""Files: exports in a bucket or in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.files import FolderFiles
+from orbweaver.ports import Permanent
+from tests.contract.worlds import AWS_WORLDS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from orbweaver.ports import Files
+    from tests.contract.worlds import Opener
+
+NAMES = ("pages/2026-01-15/part-2.jsonl.gz", "pages/2026-01-15/part-10.jsonl.gz", "pagesX", "b/ü ?#%.csv")
+
+
+@pytest.fixture(params=["memory", "folder", *AWS_WORLDS])
+async def files(
+    request: pytest.FixtureRequest, opener: Opener, tmp_path: Path
+) -> AsyncIterator[Files]:
+    """Give the files of every world, and a folder."""
+    if request.param == "folder":
+        yield FolderFiles(tmp_path / "out")
+        return
+    async with opener(request.param) as world:
+        yield world.container().files
+
+
+async def test_a_file_is_read_as_written(files: Files) -> None:
+    """Bytes come back as they were, also none and many."""
+    for number, body in enumerate((b"", b"\x00\xff\r\n", b"x" * 3_000_000)):
+        await files.put(f"file-{number}", body)
+        assert await files.get(f"file-{number}") == body
+
+
+async def test_an_absent_file_is_none(files: Files) -> None:
+    """What was never written cannot be read, nor can a folder."""
+    await files.put("pages/one", b"1")
+    assert await files.get("nothing") is None
+    assert await files.get("pages") is None
+    assert await files.get("pages/one/more") is None
+
+
+async def test_a_file_is_replaced(files: Files) -> None:
+    """The last one written counts, and leaves nothing else behind."""
+    await files.put("name", b"first")
+    await files.put("name", b"2nd")
+    assert await files.get("name") == b"2nd"
+    assert await files.list("") == ("name",)
+
+
+async def test_one_of_competing_writers_stays(files: Files) -> None:
+    """Of files written under one name at once, one is there whole."""
+    bodies = [bytes([number]) * 200_000 for number in range(5)]
+    await asyncio.gather(*(files.put("name", body) for body in bodies))
+    assert await files.get("name") in bodies
+    assert await files.list("") == ("name",)
+
+
+async def test_names_are_listed_by_prefix(files: Files) -> None:
+    """A prefix is the beginning of a name, with folders or without; the list is sorted."""
+    assert await files.list("") == ()
+    for name in NAMES:
+        await files.put(name, b"x")
+    assert await files.list("") == tuple(sorted(NAMES))
+    assert await files.list("pages/") == tuple(sorted(NAMES[:2]))
+    assert await files.list("pages/2026-01-15/part-1") == (NAMES[1],)
+    assert await files.list("nothing") == ()
+
+
+async def test_files_are_deleted(files: Files) -> None:
+    """Deleted files are gone, and absent ones are passed over."""
+    for name in NAMES:
+        await files.put(name, b"x")
+    await files.delete([NAMES[0], "nothing", NAMES[3]])
+    await files.delete([])
+    assert await files.list("") == tuple(sorted(NAMES[1:3]))
+
+
+async def test_many_files_are_deleted(files: Files) -> None:
+    """Deleting goes on over the 1,000 names that one request of S3 may hold."""
+    await files.put("part-1004", b"x")
+    await files.delete([f"part-{number:04}" for number in range(1_005)])
+    assert await files.list("") == ()
+
+
+@pytest.mark.parametrize("key", ["", "../outside", "a/../../outside", "/etc/outside"])
+async def test_a_name_stays_below_its_folder(tmp_path: Path, key: str) -> None:
+    """A key that leads out of the folder is refused."""
+    files = FolderFiles(tmp_path / "out")
+    for attempt in (files.put(key, b"x"), files.get(key), files.delete([key])):
+        with pytest.raises(Permanent):
+            await attempt
+
+
+async def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    """An error of the file system is told by its code, and leaves no partial file."""
+    (tmp_path / "file").write_bytes(b"in the way")
+    files = FolderFiles(tmp_path)
+    with pytest.raises(Permanent, match="ENOTDIR|EEXIST"):
+        await files.put("file/below", b"x")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(Permanent, match="EISDIR"):
+        await files.put("folder", b"x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]

@@ -1,0 +1,203 @@
+"""The frontier: who owns a URL."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.memory import MemoryFrontier
+from orbweaver.adapters.memory import World as MemoryState
+from orbweaver.core.message import Target
+from orbweaver.ports import Claimer
+
+if TYPE_CHECKING:
+    from tests.contract.worlds import World
+
+WINDOW_S = 3_600
+URLS = [f"https://example.com/{number}" for number in range(6)]
+
+
+def claimer(pack: str, at_ms: int, *, name: str = "shop", window_s: int = WINDOW_S) -> Claimer:
+    """Claim as of a moment, for as long as the window."""
+    return Claimer(
+        name=name,
+        pack=pack,
+        at_ms=at_ms,
+        stale_before_ms=at_ms - window_s * 1000,
+        expires_s=at_ms // 1000 + window_s,
+    )
+
+
+def targets(*urls: str) -> list[Target]:
+    """Make targets of URLs."""
+    return [Target(url=url, depth=1) for url in urls]
+
+
+async def test_absent_claims_are_won(world: World) -> None:
+    """What nobody claimed belongs to whoever asks first."""
+    frontier = world.container().frontier
+    asks = claimer("a", world.clock.now_ms())
+    assert await frontier.claim(asks, targets(*URLS)) == set(URLS)
+
+
+async def test_nothing_to_claim_is_nothing_won(world: World) -> None:
+    """Empty questions have empty answers, and cost no call."""
+    frontier = world.container().frontier
+    asks = claimer("a", world.clock.now_ms())
+    assert await frontier.claim(asks, []) == frozenset()
+    assert await frontier.known(asks, []) == frozenset()
+    await frontier.release(asks, [])
+
+
+async def test_another_packs_claim_holds(world: World) -> None:
+    """A URL that another pack claimed is known, and cannot be claimed."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    await frontier.claim(claimer("a", now_ms), targets(*URLS[:2]))
+    later = claimer("b", now_ms + 1_000)
+    assert await frontier.known(later, URLS) == set(URLS[:2])
+    assert await frontier.claim(later, targets(*URLS[1:4])) == set(URLS[2:4])
+
+
+async def test_own_claims_are_won_again(world: World) -> None:
+    """A redelivered pack wins what it has won before, and does not call it known."""
+    now_ms = world.clock.now_ms()
+    asks = claimer("a", now_ms)
+    first = await world.container().frontier.claim(asks, targets(*URLS[:3]))
+    other = world.container().frontier
+    assert await other.known(asks, URLS) == frozenset()
+    assert await other.claim(asks, targets(*URLS[:3])) == first
+    assert await other.claim(claimer("b", now_ms), targets(*URLS)) == set(URLS[3:])
+
+
+async def test_names_have_claims_of_their_own(world: World) -> None:
+    """Crawls of different names do not see each other's claims."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    await frontier.claim(claimer("a", now_ms), targets(*URLS))
+    other = claimer("b", now_ms, name="news")
+    assert await frontier.known(other, URLS) == frozenset()
+    assert await frontier.claim(other, targets(*URLS)) == set(URLS)
+
+
+async def test_expiry_is_compared(world: World) -> None:
+    """A claim ends with the second it expires in, though nothing has deleted it."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    asks = replace(claimer("a", now_ms), expires_s=now_ms // 1000 + 10)
+    await frontier.claim(asks, targets(URLS[0]))
+    for at_ms, holds in ((now_ms + 9_999, True), (now_ms + 10_000, False)):
+        later = replace(claimer("b", at_ms), stale_before_ms=0)
+        assert (URLS[0] in await frontier.known(later, URLS)) is holds
+        assert (URLS[0] in await frontier.claim(later, targets(URLS[0]))) is not holds
+
+
+async def test_stale_claims_are_lost(world: World) -> None:
+    """A claim that was made before the claimer's window began does not hold, expired or not."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    await frontier.claim(claimer("a", now_ms), targets(URLS[0]))
+    for stale_before_ms, holds in ((now_ms, True), (now_ms + 1, False)):
+        later = replace(claimer("b", now_ms + 5_000), stale_before_ms=stale_before_ms)
+        assert (URLS[0] in await frontier.known(later, URLS)) is holds
+        assert (URLS[0] in await frontier.claim(later, targets(URLS[0]))) is not holds
+
+
+async def test_a_taken_over_claim_is_the_new_packs(world: World) -> None:
+    """Who takes a stale claim over holds it against the one it was taken from."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    early = claimer("a", now_ms)
+    await frontier.claim(early, targets(URLS[0]))
+    later = claimer("b", now_ms + 2 * WINDOW_S * 1000)
+    assert await frontier.claim(later, targets(URLS[0])) == {URLS[0]}
+    assert await frontier.claim(early, targets(URLS[0])) == frozenset()
+
+
+async def test_one_of_many_claimers_wins(world: World) -> None:
+    """Of packs in different containers that claim at once, exactly one wins each URL."""
+    now_ms = world.clock.now_ms()
+    packs = [f"pack-{number}" for number in range(8)]
+    won = await asyncio.gather(
+        *(
+            world.container().frontier.claim(claimer(pack, now_ms), targets(*URLS))
+            for pack in packs
+        )
+    )
+    assert sorted(url for urls in won for url in urls) == URLS
+
+
+async def test_duplicate_deliveries_both_win(world: World) -> None:
+    """Two deliveries of one pack at once both learn that the URLs are theirs."""
+    asks = claimer("a", world.clock.now_ms())
+    won = await asyncio.gather(
+        *(world.container().frontier.claim(asks, targets(*URLS)) for _ in range(3))
+    )
+    assert won == [set(URLS)] * 3
+
+
+async def test_released_claims_are_free(world: World) -> None:
+    """What a pack gives back anyone may claim, and giving it back again changes nothing."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    first, second = claimer("a", now_ms), claimer("b", now_ms)
+    await frontier.claim(first, targets(*URLS))
+    await frontier.release(first, URLS[:2])
+    assert await frontier.claim(second, targets(*URLS)) == set(URLS[:2])
+    await frontier.release(first, URLS[:2])
+    assert await frontier.known(first, URLS) == set(URLS[:2])
+
+
+async def test_only_own_claims_are_released(world: World) -> None:
+    """A pack cannot give back what is not its own, nor what nobody holds."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    await frontier.claim(claimer("a", now_ms), targets(URLS[0]))
+    await frontier.release(claimer("b", now_ms), URLS)
+    assert await frontier.known(claimer("b", now_ms), URLS) == {URLS[0]}
+
+
+async def test_more_urls_than_a_batch_holds(world: World) -> None:
+    """Questions and claims go beyond the sizes of a database's batches."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    urls = [f"https://example.com/page/{number}?é=ü" for number in range(230)]
+    assert await frontier.claim(claimer("a", now_ms), targets(*urls)) == set(urls)
+    assert await frontier.known(claimer("b", now_ms), [*urls, *URLS]) == set(urls)
+
+
+async def test_repeated_urls_count_once(world: World) -> None:
+    """A URL named twice in one call is one claim."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    twice = targets(URLS[0], URLS[0])
+    assert await frontier.claim(claimer("a", now_ms), twice) == {URLS[0]}
+    assert await frontier.known(claimer("b", now_ms), [URLS[0], URLS[0]]) == {URLS[0]}
+    await frontier.release(claimer("a", now_ms), [URLS[0], URLS[0]])
+
+
+async def test_any_history_has_the_same_answers_as_in_memory(world: World) -> None:
+    """A long random history of claims and releases is answered as the memory adapter does."""
+    random = Random(20_260_115)
+    model = MemoryFrontier(MemoryState())
+    containers = [world.container().frontier for _ in range(3)]
+    at_ms = world.clock.now_ms()
+    asking: list[Claimer] = []
+    for number in range(60):
+        at_ms += random.choice((0, 400, 20_000, 900_000))
+        window_s = random.choice((60, 1_800))
+        asking.append(claimer(f"pack-{number}", at_ms, window_s=window_s))
+        asks = random.choice(asking[-5:])  # now and then a redelivery
+        frontier = random.choice(containers)
+        urls = random.sample(URLS, random.randint(1, len(URLS)))
+        match random.choice(("known", "claim", "claim", "release")):
+            case "known":
+                assert await frontier.known(asks, urls) == await model.known(asks, urls)
+            case "claim":
+                wanted = targets(*urls)
+                assert await frontier.claim(asks, wanted) == await model.claim(asks, wanted)
+            case _:
+                await frontier.release(asks, urls)
+                await model.release(asks, urls)

@@ -1,0 +1,255 @@
+"""Hosts: slots that no two workers share, blocks that nobody shortens, robots.txt."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.memory import MemoryHosts
+from orbweaver.adapters.memory import World as MemoryState
+from orbweaver.core.politeness import HORIZON_MS, Host, RobotsEntry
+
+if TYPE_CHECKING:
+    from tests.contract.worlds import World
+
+HOST = "https://example.com:8443"
+SPACING_MS = 1_050
+# How long a container may go on without looking again.
+STALE_MS = 5_000
+
+
+async def test_an_unknown_host_is_blank(world: World) -> None:
+    """A host that nobody asked yet has no history."""
+    assert await world.container().hosts.look(HOST) == Host(name=HOST)
+
+
+async def test_slots_lie_one_spacing_apart(world: World) -> None:
+    """The first slot is now, and each further one a spacing later."""
+    now_ms = world.clock.now_ms()
+    slots = await world.container().hosts.reserve(HOST, 4, SPACING_MS, now_ms, now_ms + 60_000)
+    assert slots.at_ms == tuple(now_ms + place * SPACING_MS for place in range(4))
+
+
+async def test_reservations_follow_each_other(world: World) -> None:
+    """Another container's slots begin where the last ones ended."""
+    now_ms = world.clock.now_ms()
+    await world.container().hosts.reserve(HOST, 3, SPACING_MS, now_ms, now_ms + 60_000)
+    slots = await world.container().hosts.reserve(HOST, 2, 2_000, now_ms + 10, now_ms + 60_000)
+    first_ms = now_ms + 3 * SPACING_MS
+    assert slots.at_ms == (first_ms, first_ms + 2_000)
+
+
+async def test_an_idle_host_starts_from_now(world: World) -> None:
+    """Time in which nobody asked is not saved up."""
+    hosts, now_ms = world.container().hosts, world.clock.now_ms()
+    await hosts.reserve(HOST, 2, SPACING_MS, now_ms, now_ms + 60_000)
+    later_ms = now_ms + 50_000
+    slots = await hosts.reserve(HOST, 2, SPACING_MS, later_ms, later_ms + 60_000)
+    assert slots.at_ms == (later_ms, later_ms + SPACING_MS)
+
+
+async def test_no_slot_lies_beyond_the_horizon(world: World) -> None:
+    """Slots start by `until`; the rest is told to come back when its turn is due."""
+    hosts, now_ms = world.container().hosts, world.clock.now_ms()
+    until_ms = now_ms + 2 * SPACING_MS
+    slots = await hosts.reserve(HOST, 10, SPACING_MS, now_ms, until_ms)
+    assert slots.at_ms == tuple(now_ms + place * SPACING_MS for place in range(3))
+    assert slots.return_at_ms >= now_ms + 3 * SPACING_MS
+    full = await hosts.reserve(HOST, 4, SPACING_MS, now_ms, until_ms)
+    assert full.at_ms == ()
+    assert slots.return_at_ms < full.return_at_ms <= now_ms + HORIZON_MS
+
+
+async def test_the_turns_of_a_waiting_line_differ(world: World) -> None:
+    """Packs that get no slot are sent away for longer and longer, at most a quarter of an hour."""
+    hosts, now_ms = world.container().hosts, world.clock.now_ms()
+    turns = [
+        (await hosts.reserve(HOST, 25, SPACING_MS, now_ms, now_ms)).return_at_ms
+        for _ in range(60)
+    ]
+    assert turns == sorted(turns)
+    assert len(set(turns[:20])) == 20
+    assert turns[-1] == now_ms + HORIZON_MS
+
+
+async def test_another_container_knows_the_waiting_line(world: World) -> None:
+    """Where the line ends is written with the slots that precede it."""
+    now_ms = world.clock.now_ms()
+    first = await world.container().hosts.reserve(HOST, 10, SPACING_MS, now_ms, now_ms)
+    second = await world.container().hosts.reserve(HOST, 10, SPACING_MS, now_ms, now_ms)
+    assert second.at_ms == ()
+    assert second.return_at_ms >= first.return_at_ms + 9 * SPACING_MS
+
+
+async def test_slots_of_competing_containers_never_overlap(world: World) -> None:
+    """Reservations at once, over all containers, take each slot once and none before its time."""
+    now_ms = world.clock.now_ms()
+    containers = [world.container().hosts for _ in range(8)]
+    given = await asyncio.gather(
+        *(
+            hosts.reserve(HOST, 1 + place % 4, SPACING_MS, now_ms, now_ms + 600_000)
+            for place, hosts in enumerate([*containers, *containers])
+        )
+    )
+    slots = sorted(slot for slots in given for slot in slots.at_ms)
+    assert len(slots) >= 20
+    assert slots[0] == now_ms
+    assert min(later - earlier for earlier, later in pairwise(slots)) >= SPACING_MS
+
+
+async def test_competing_containers_keep_the_horizon(world: World) -> None:
+    """However many reserve at once, no slot lies beyond `until`."""
+    now_ms = world.clock.now_ms()
+    until_ms = now_ms + 9 * SPACING_MS
+    given = await asyncio.gather(
+        *(
+            world.container().hosts.reserve(HOST, 3, SPACING_MS, now_ms, until_ms)
+            for _ in range(8)
+        )
+    )
+    slots = sorted(slot for slots in given for slot in slots.at_ms)
+    assert slots == sorted(set(slots))
+    assert 1 <= len(slots) <= 10
+    assert slots[-1] <= until_ms
+
+
+async def test_without_a_delay_every_slot_is_now(world: World) -> None:
+    """A crawl that asks for no delay is given none, and leaves no trace on the host."""
+    now_ms = world.clock.now_ms()
+    slots = await world.container().hosts.reserve(HOST, 3, 0, now_ms, now_ms + 1_000)
+    assert slots.at_ms == (now_ms,) * 3
+    assert await world.container().hosts.look(HOST) == Host(name=HOST)
+
+
+@pytest.mark.parametrize("spacing_ms", [0, SPACING_MS])
+async def test_a_blocked_host_gives_no_slot(world: World, spacing_ms: int) -> None:
+    """While a host is blocked nobody gets a slot, with or without a delay; then everybody may."""
+    now_ms = world.clock.now_ms()
+    await world.container().hosts.block(HOST, now_ms + 60_000, 1, now_ms)
+    hosts = world.container().hosts
+    slots = await hosts.reserve(HOST, 3, spacing_ms, now_ms, now_ms + 120_000)
+    assert slots.at_ms == ()
+    assert slots.return_at_ms >= now_ms + 60_000
+    world.clock.at_ms = later_ms = now_ms + 60_000
+    slots = await hosts.reserve(HOST, 1, spacing_ms, later_ms, later_ms + 60_000)
+    assert slots.at_ms == (later_ms,)
+
+
+async def test_a_block_reaches_containers_that_know_the_host(world: World) -> None:
+    """A reservation meets another container's block at once, a look within seconds."""
+    now_ms = world.clock.now_ms()
+    warm = world.container().hosts
+    await warm.reserve(HOST, 1, SPACING_MS, now_ms, now_ms + 60_000)
+    await world.container().hosts.block(HOST, now_ms + 30_000, 1, now_ms)
+    slots = await warm.reserve(HOST, 1, SPACING_MS, now_ms + 1, now_ms + 60_000)
+    assert slots.at_ms == ()
+    other = world.container().hosts
+    await other.look(HOST)
+    await warm.block(HOST, now_ms + 90_000, 2, now_ms)
+    world.clock.at_ms += STALE_MS
+    assert (await other.look(HOST)).blocked_until_ms == now_ms + 90_000
+
+
+async def test_a_block_is_seen_at_once_by_who_made_it(world: World) -> None:
+    """The container that met the 429 does not ask again, whatever it knew of the host."""
+    now_ms = world.clock.now_ms()
+    for hosts in (world.container().hosts, world.container().hosts):
+        await hosts.block(HOST, now_ms + 30_000, 2, now_ms)
+        state = await hosts.look(HOST)
+        assert (state.blocked_until_ms, state.strikes, state.struck_at_ms) == (
+            now_ms + 30_000,
+            2,
+            now_ms,
+        )
+
+
+async def test_a_block_is_never_shortened(world: World) -> None:
+    """Of several blocks the longest counts, in whatever order they come."""
+    now_ms = world.clock.now_ms()
+    hosts = world.container().hosts
+    await hosts.look(HOST)
+    await world.container().hosts.block(HOST, now_ms + 90_000, 3, now_ms)
+    await hosts.block(HOST, now_ms + 60_000, 1, now_ms + 1)
+    for container in (hosts, world.container().hosts):
+        state = await container.look(HOST)
+        assert state.blocked_until_ms == now_ms + 90_000
+        assert state.strikes == 3
+
+
+async def test_competing_blocks_leave_the_longest(world: World) -> None:
+    """Blocks at once leave the longest one standing."""
+    now_ms = world.clock.now_ms()
+    untils = [now_ms + seconds * 1000 for seconds in (10, 50, 30, 40, 20)]
+    await asyncio.gather(
+        *(world.container().hosts.block(HOST, until_ms, 1, now_ms) for until_ms in untils)
+    )
+    assert (await world.container().hosts.look(HOST)).blocked_until_ms == now_ms + 50_000
+
+
+async def test_a_block_keeps_slots_and_robots(world: World) -> None:
+    """What was reserved before a block is still taken after it."""
+    now_ms = world.clock.now_ms()
+    hosts = world.container().hosts
+    entry = RobotsEntry(fetched_at_ms=now_ms, verdict="allow")
+    await hosts.reserve(HOST, 5, SPACING_MS, now_ms, now_ms + 60_000)
+    await hosts.keep_robots(HOST, entry)
+    await hosts.block(HOST, now_ms + 1_000, 1, now_ms)
+    state = await world.container().hosts.look(HOST)
+    assert state.tat_ms == now_ms + 5 * SPACING_MS
+    assert state.robots == entry
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        RobotsEntry(fetched_at_ms=1_768_478_400_000, body=b"User-agent: *\nDisallow: /\xff\x00\n"),
+        RobotsEntry(fetched_at_ms=1_768_478_400_000, body=b""),
+        RobotsEntry(fetched_at_ms=1_768_478_400_000, verdict="allow"),
+        RobotsEntry(fetched_at_ms=1_768_478_400_000, verdict="unreachable", detail="HTTP 503"),
+        RobotsEntry(
+            fetched_at_ms=1_768_478_400_000,
+            body=b"".join(b"Disallow: /private/%d\n" % number for number in range(20_000)),
+        ),
+    ],
+    ids=["rules", "empty", "allow", "unreachable", "large"],
+)
+async def test_robots_are_read_as_kept(world: World, entry: RobotsEntry) -> None:
+    """What was fetched as robots.txt is the same in every container."""
+    hosts = world.container().hosts
+    await hosts.keep_robots(HOST, entry)
+    assert (await hosts.look(HOST)).robots == entry
+    assert (await world.container().hosts.look(HOST)).robots == entry
+    assert (await hosts.look("https://other.example")).robots is None
+
+
+async def test_newer_robots_replace_older_ones(world: World) -> None:
+    """A copy that was fetched again is the one that counts, soon after in every container."""
+    now_ms = world.clock.now_ms()
+    hosts = world.container().hosts
+    await hosts.keep_robots(HOST, RobotsEntry(fetched_at_ms=now_ms, verdict="allow"))
+    await hosts.look(HOST)
+    newer = RobotsEntry(fetched_at_ms=now_ms + 1, body=b"User-agent: *\nDisallow: /\n")
+    await world.container().hosts.keep_robots(HOST, newer)
+    world.clock.at_ms += STALE_MS
+    assert (await hosts.look(HOST)).robots == newer
+
+
+async def test_any_history_of_one_container_is_as_in_memory(world: World) -> None:
+    """A random history of reservations and blocks gives the slots that the memory adapter gives."""
+    random = Random(77)
+    model, hosts = MemoryHosts(MemoryState()), world.container().hosts
+    for _ in range(60):
+        world.clock.at_ms = now_ms = world.clock.at_ms + random.choice((0, 700, 5_000, 30_000))
+        if random.random() < 0.15:
+            block = (HOST, now_ms + random.choice((500, 4_000)), 1, now_ms)
+            await model.block(*block)
+            await hosts.block(*block)
+        asked = (HOST, random.randint(1, 30), random.choice((0, 525, 1_050)), now_ms)
+        until_ms = now_ms + random.choice((0, 10_000, 60_000))
+        expected = await model.reserve(*asked, until_ms)
+        assert (await hosts.reserve(*asked, until_ms)).at_ms == expected.at_ms
+    assert (await hosts.look(HOST)).tat_ms == (await model.look(HOST)).tat_ms

@@ -1,0 +1,306 @@
+"""Packs: journals and ledgers, and the counters that ledgers are committed with."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.memory import MemoryPacks
+from orbweaver.adapters.memory import World as MemoryState
+from orbweaver.core.crawl import State
+from orbweaver.core.journal import Journal, Ledger, encode
+from orbweaver.core.record import shard_of
+from orbweaver.ports import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
+from tests.contract import samples
+
+if TYPE_CHECKING:
+    from orbweaver.core.crawl import Crawl
+    from tests.contract.worlds import World
+
+ONE, TWO, THREE = samples.pack_ids(3)
+ITEM_BYTES_MAX = 400 * 1024
+
+
+def on_one_shard(crawl: Crawl, count: int) -> list[str]:
+    """Name packs that count on shard 0."""
+    named = samples.pack_ids(count * crawl.shards * 8)
+    return [pack for pack in named if shard_of(pack, crawl.shards) == 0][:count]
+
+
+async def test_an_unknown_pack_is_not_recalled(world: World) -> None:
+    """Nothing is known of a pack that came for the first time."""
+    packs = world.container().packs
+    assert await packs.recall([ONE, TWO]) == {}
+    assert await packs.recall([]) == {}
+
+
+async def test_a_journal_is_recalled(world: World) -> None:
+    """A journal is read back as it was written, by any container."""
+    journal = samples.journal()
+    assert await world.container().packs.write_journal(ONE, journal) == journal
+    recalled = await world.container().packs.recall([ONE, TWO, ONE])
+    assert recalled == {ONE: Recalled(journal=journal)}
+
+
+async def test_the_first_journal_stands(world: World) -> None:
+    """A second journal of a pack is not written; its writer learns of the first."""
+    first, second = samples.journal(links=3), samples.journal(links=5)
+    await world.container().packs.write_journal(ONE, first)
+    assert await world.container().packs.write_journal(ONE, second) == first
+
+
+async def test_one_of_competing_journals_stands(world: World) -> None:
+    """Deliveries that journal at once all go on with the same one."""
+    journals = [samples.journal(links=number) for number in range(1, 6)]
+    told = await asyncio.gather(
+        *(world.container().packs.write_journal(ONE, journal) for journal in journals)
+    )
+    assert told[0] in journals
+    assert told == [told[0]] * 5
+
+
+async def test_a_journal_larger_than_an_item(world: World) -> None:
+    """A journal of any size is read back whole."""
+    journal = samples.large_journal(1, links=16_000)
+    assert len(encode(journal)) > 2 * ITEM_BYTES_MAX
+    assert await world.container().packs.write_journal(ONE, journal) == journal
+    recalled = await world.container().packs.recall([ONE])
+    assert recalled[ONE].journal == journal
+
+
+@pytest.mark.parametrize(("first_links", "second_links"), [(8_000, 9_000), (8_000, 1), (1, 8_000)])
+async def test_the_first_large_journal_stands(
+    world: World, first_links: int, second_links: int
+) -> None:
+    """Parts of two large journals of one pack do not mix."""
+    first, second = (samples.large_journal(links, links) for links in (first_links, second_links))
+    await world.container().packs.write_journal(ONE, first)
+    assert await world.container().packs.write_journal(ONE, second) == first
+    assert (await world.container().packs.recall([ONE]))[ONE].journal == first
+
+
+async def test_many_packs_are_recalled_at_once(world: World) -> None:
+    """A batch may hold more packs than one read of the database."""
+    packs = world.container().packs
+    ids = samples.pack_ids(130)
+    for pack in ids[:3]:
+        await packs.write_journal(pack, samples.journal())
+    assert sorted(await packs.recall(ids)) == sorted(ids[:3])
+
+
+async def test_a_commit_counts(world: World) -> None:
+    """A commit adds its counts to the crawl's books, and its ledger is recalled."""
+    container, crawl = world.container(), samples.crawl()
+    ledger = samples.ledger(ONE, children=(0, 7, 8, 4_000))
+    tally = {"claimed": 4, "fetched": 1, "fetched.ok": 1, "refused.scope": 2, "retries": 0}
+    assert await container.packs.commit(crawl, ledger, tally) == Committed()
+    books = await container.crawls.books(crawl)
+    assert samples.counts(books.total) == samples.counts(tally)
+    assert [shard.commits for shard in books.shards] == [1]
+    assert (await world.container().packs.recall([ONE]))[ONE].ledger == ledger
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        Ledger(pack=ONE, children=()),
+        Ledger(pack=ONE, children=(0,), surplus=True),
+        Ledger(pack=ONE, children=tuple(range(5_000))),
+        Ledger(pack=ONE, children=(125_000,)),
+    ],
+    ids=["empty", "surplus", "many", "far"],
+)
+async def test_ledgers_are_read_as_written(world: World, ledger: Ledger) -> None:
+    """A ledger of any shape comes back as it was."""
+    container = world.container()
+    await container.packs.commit(samples.crawl(), ledger, {"claimed": 0})
+    assert await container.packs.recall([ONE]) == {ONE: Recalled(ledger=ledger)}
+
+
+async def test_a_pack_is_committed_once(world: World) -> None:
+    """A second commit counts nothing; its caller gets the ledger that stands."""
+    container, crawl = world.container(), samples.crawl()
+    first, second = samples.ledger(ONE, (0, 1)), samples.ledger(ONE, (2,))
+    await container.packs.commit(crawl, first, {"claimed": 2, "fetched": 1})
+    result = await world.container().packs.commit(crawl, second, {"claimed": 1, "fetched": 1})
+    assert result == AlreadyCommitted(ledger=first)
+    books = await container.crawls.books(crawl)
+    assert samples.counts(books.total) == {"claimed": 2, "fetched": 1}
+
+
+async def test_one_of_competing_commits_counts(world: World) -> None:
+    """Of deliveries that commit at once, one does, and the others get its ledger."""
+    crawl = samples.crawl()
+    ledgers = [samples.ledger(ONE, (number,)) for number in range(6)]
+    results = await asyncio.gather(
+        *(world.container().packs.commit(crawl, ledger, {"claimed": 1}) for ledger in ledgers)
+    )
+    stands = [
+        ledger
+        for ledger, result in zip(ledgers, results, strict=True)
+        if result == Committed()
+    ]
+    assert len(stands) == 1
+    others = [result for result in results if result != Committed()]
+    assert others == [AlreadyCommitted(ledger=stands[0])] * 5
+    assert (await world.container().crawls.books(crawl)).claimed == 1
+
+
+async def test_counts_of_many_packs_add_up(world: World) -> None:
+    """Packs that commit at once on few shards lose no count."""
+    crawl = samples.crawl(shards=3)
+    results = await asyncio.gather(
+        *(
+            world.container().packs.commit(crawl, samples.ledger(pack), {"claimed": 2, "seeds": 1})
+            for pack in samples.pack_ids(40)
+        )
+    )
+    assert results == [Committed()] * 40
+    books = await world.container().crawls.books(crawl)
+    assert samples.counts(books.total) == {"claimed": 80, "seeds": 40}
+    assert sum(shard.commits for shard in books.shards) == 40
+
+
+async def test_the_budget_is_exact(world: World) -> None:
+    """A commit that fits to the last claim is taken; one more is refused whole."""
+    container, crawl = world.container(), samples.crawl(pages_max=5)
+    assert await container.packs.commit(crawl, samples.ledger(ONE), {"claimed": 3}) == Committed()
+    over = await container.packs.commit(crawl, samples.ledger(TWO), {"claimed": 3, "fetched": 9})
+    assert over == OverBudget(left=2)
+    assert samples.counts((await container.crawls.books(crawl)).total) == {"claimed": 3}
+    assert await container.packs.recall([TWO]) == {}
+    assert await container.packs.commit(crawl, samples.ledger(TWO), {"claimed": 2}) == Committed()
+    full = await container.packs.commit(crawl, samples.ledger(THREE), {"claimed": 1})
+    assert full == OverBudget(left=0)
+    none = await container.packs.commit(crawl, samples.ledger(THREE, ()), {"claimed": 0, "fetched": 1})
+    assert none == Committed()
+
+
+async def test_more_than_the_whole_budget_is_refused(world: World) -> None:
+    """The first commit of a crawl is under its budget too."""
+    container, crawl = world.container(), samples.crawl(pages_max=5)
+    over = await container.packs.commit(crawl, samples.ledger(ONE), {"claimed": 6})
+    assert over == OverBudget(left=5)
+    fits = await container.packs.commit(crawl, samples.ledger(ONE), {"claimed": 5})
+    assert fits == Committed()
+
+
+async def test_the_budget_is_exact_under_competition(world: World) -> None:
+    """However many commit at once, all together claim the budget and no more."""
+    crawl = samples.crawl(pages_max=25, shards=2)
+
+    async def one(pack: str) -> int:
+        packs, claimed = world.container().packs, 3
+        while True:
+            result = await packs.commit(crawl, samples.ledger(pack), {"claimed": claimed})
+            if not isinstance(result, OverBudget):
+                assert result == Committed()
+                return claimed
+            assert result.left < claimed
+            claimed = result.left
+
+    taken = await asyncio.gather(*(one(pack) for pack in samples.pack_ids(24)))
+    books = await world.container().crawls.books(crawl)
+    assert books.claimed == sum(taken) == 25
+    claims = [shard.tally["claimed"] for shard in books.shards]
+    assert claims == [crawl.shard_quota(0), crawl.shard_quota(1)] == [13, 12]
+
+
+async def test_a_ledger_goes_before_the_budget(world: World) -> None:
+    """A pack that is committed hears so, even when the budget has been used up since."""
+    packs, crawl = world.container().packs, samples.crawl(pages_max=3)
+    first = samples.ledger(ONE)
+    await packs.commit(crawl, first, {"claimed": 3})
+    again = await packs.commit(crawl, samples.ledger(ONE, (5,)), {"claimed": 2})
+    assert again == AlreadyCommitted(ledger=first)
+
+
+async def test_a_closed_shard_takes_no_commit(world: World) -> None:
+    """Once a crawl is sealed nothing is counted any more, but what was committed stands."""
+    container, crawl = world.container(), samples.crawl()
+    await container.crawls.create(crawl)
+    first = samples.ledger(ONE)
+    await container.packs.commit(crawl, first, {"claimed": 1, "fetched": 1})
+    books = await container.crawls.books(crawl)
+    assert await container.crawls.seal(crawl, books, replace(crawl, state=State.FINISHED))
+    late = await container.packs.commit(crawl, samples.ledger(TWO), {"fetched": 1})
+    assert late == Closed()
+    assert await container.packs.recall([TWO]) == {}
+    assert (await container.crawls.books(crawl)).total == books.total
+    again = await container.packs.commit(crawl, samples.ledger(ONE, ()), {"claimed": 1})
+    assert again == AlreadyCommitted(ledger=first)
+
+
+async def test_any_history_of_commits_ends_as_in_memory(world: World) -> None:
+    """A random history of commits is answered as the memory adapter answers it."""
+    random = Random(41)
+    model = MemoryPacks(MemoryState())
+    crawl = samples.crawl(pages_max=60, shards=3)
+    ids = samples.pack_ids(25)
+    for _ in range(60):
+        ledger = samples.ledger(random.choice(ids), sorted(random.sample(range(40), 4)))
+        tally = {"claimed": random.choice((0, 1, 3, 8)), "fetched": random.choice((0, 1))}
+        result = await world.container().packs.commit(crawl, ledger, tally)
+        assert result == await model.commit(crawl, ledger, tally)
+
+
+async def test_a_paused_crawls_packs_are_parked(world: World) -> None:
+    """Packs are set aside while their crawl is paused, and forgotten once they are sent."""
+    container, crawl = world.container(), samples.crawl(state=State.PAUSED)
+    await container.crawls.create(crawl)
+    for pack in (ONE, TWO, ONE):
+        assert await container.packs.park(crawl.id, f"body of {pack} \U0001f578", pack)
+    parked = {pack: f"body of {pack} \U0001f578" for pack in (ONE, TWO)}
+    assert await container.packs.parked(crawl.id) == parked
+    assert await container.packs.parked("news-1") == {}
+    await container.packs.unpark(crawl.id, [ONE, THREE])
+    await container.packs.unpark(crawl.id, [])
+    assert list(await container.packs.parked(crawl.id)) == [TWO]
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING, State.FINISHED])
+async def test_only_a_paused_crawls_packs_are_parked(world: World, state: State) -> None:
+    """A pack is not set aside where nothing would fetch it back."""
+    container, crawl = world.container(), samples.crawl(state=state)
+    await container.crawls.create(crawl)
+    assert not await container.packs.park(crawl.id, "body", ONE)
+    assert await container.packs.parked(crawl.id) == {}
+
+
+async def test_a_resumed_crawl_leaves_no_pack_behind(world: World) -> None:
+    """Of packs parked while a crawl is resumed, each is either in the list or told to go on."""
+    container, crawl = world.container(), samples.crawl(state=State.PAUSED)
+    await container.crawls.create(crawl)
+    ids = samples.pack_ids(12)
+
+    async def resume() -> set[str]:
+        other = world.container()
+        assert await other.crawls.move(replace(crawl, state=State.RUNNING), [State.PAUSED])
+        return set(await other.packs.parked(crawl.id))
+
+    *accepted, listed = await asyncio.gather(
+        *(world.container().packs.park(crawl.id, "body", pack) for pack in ids), resume()
+    )
+    assert {pack for pack, taken in zip(ids, accepted, strict=True) if taken} == listed
+
+
+async def test_many_packs_are_unparked_at_once(world: World) -> None:
+    """A resumed crawl may have more packs than one write of the database."""
+    container, crawl = world.container(), samples.crawl(state=State.PAUSED)
+    await container.crawls.create(crawl)
+    ids = samples.pack_ids(60)
+    for pack in ids:
+        await container.packs.park(crawl.id, "body", pack)
+    await container.packs.unpark(crawl.id, ids[:55])
+    assert sorted(await container.packs.parked(crawl.id)) == sorted(ids[55:])
+
+
+def test_samples_are_what_they_say() -> None:
+    """The large journal is larger than an item, and the small one is not."""
+    assert len(encode(samples.large_journal(1, links=8_000))) > ITEM_BYTES_MAX
+    assert len(encode(samples.journal())) < 2_000
+    assert isinstance(samples.journal(), Journal)

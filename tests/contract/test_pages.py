@@ -1,0 +1,171 @@
+"""Pages: records by day and shard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import PageRecord, page_key
+from tests.contract import samples
+
+if TYPE_CHECKING:
+    from orbweaver.ports import Pages
+    from tests.contract.worlds import World
+
+DAY = "2026-01-15"
+FULL = samples.record(
+    7,
+    outcome=Outcome.FAILED,
+    reason=Reason.HTTP_SERVER_ERROR,
+    referrer="https://example.com/ü",
+    status=503,
+    content_type="text/html",
+    charset="utf-8",
+    bytes=0,
+    latency_ms=12,
+    attempt=4,
+    title="",
+    description="Spinnennetze \U0001f578 und \u0000 anderes",
+    language="de",
+    canonical="https://example.com/7",
+    links=0,
+    sha256="ab" * 32,
+    etag='W/"x"',
+    last_modified="Thu, 15 Jan 2026 12:00:00 GMT",
+    body_key="bodies/x.warc.gz",
+    body_offset=1,
+    body_length=2,
+    items=3,
+    error="quiet\nfailure",
+)
+
+
+async def read(
+    pages: Pages, day: str = DAY, *, crawl: str | None = None
+) -> dict[tuple[int, str], PageRecord]:
+    """Read a day: shard and key to record."""
+    return {
+        (shard, key): record
+        for shard in range(pages.shards)
+        async for key, record in pages.read_shard(day, shard, crawl=crawl)
+    }
+
+
+@pytest.mark.parametrize("record", [samples.record(1), FULL], ids=["plain", "full"])
+async def test_a_record_is_read_as_stored(world: World, record: PageRecord) -> None:
+    """Every column of a record comes back as it was."""
+    await world.container().pages.store([record])
+    assert list((await read(world.container().pages)).values()) == [record]
+
+
+async def test_storing_again_changes_nothing(world: World) -> None:
+    """Records have keys that follow from them, so a second delivery adds none."""
+    pages = world.container().pages
+    records = [samples.record(number) for number in range(5)]
+    await pages.store(records)
+    await world.container().pages.store(records[:3])
+    assert sorted(record.url for record in (await read(pages)).values()) == [
+        record.url for record in records
+    ]
+
+
+async def test_a_url_twice_in_one_call_is_one_record(world: World) -> None:
+    """Of two records of one URL the last one counts."""
+    pages = world.container().pages
+    await pages.store([samples.record(1, title="first"), samples.record(1, title="last")])
+    assert [record.title for record in (await read(pages)).values()] == ["last"]
+
+
+async def test_nothing_to_store_is_fine(world: World) -> None:
+    """An empty pack of results stores nothing."""
+    pages = world.container().pages
+    await pages.store([])
+    assert await read(pages) == {}
+
+
+async def test_a_shard_is_read_in_key_order(world: World) -> None:
+    """Every record lies in the shard that its key names, and a shard is read in order."""
+    pages = world.container().pages
+    records = [samples.record(number) for number in range(60)]
+    await pages.store(records)
+    found: list[str] = []
+    for shard in range(pages.shards):
+        rows = [row async for row in pages.read_shard(DAY, shard)]
+        keys = [key for key, _ in rows]
+        assert keys == sorted(keys)
+        assert keys
+        for key, record in rows:
+            assert page_key(record, pages.shards) == (f"{DAY}#{shard}", key)
+        found += [record.url for _, record in rows]
+    assert sorted(found) == sorted(record.url for record in records)
+
+
+async def test_reading_goes_on_behind_a_key(world: World) -> None:
+    """A reader that stopped somewhere goes on with the next record, to the end."""
+    pages = world.container().pages
+    await pages.store([samples.record(number) for number in range(40)])
+    keys = [key async for key, _ in pages.read_shard(DAY, 0)]
+    for place, key in enumerate(keys):
+        rest = [found async for found, _ in pages.read_shard(DAY, 0, after=key)]
+        assert rest == keys[place + 1 :]
+    between = [found async for found, _ in pages.read_shard(DAY, 0, after=keys[0] + "~")]
+    assert between == keys[1:]
+
+
+async def test_reading_narrows_to_a_crawl(world: World) -> None:
+    """Records of other crawls are left out, also of those whose names look alike."""
+    pages = world.container().pages
+    crawls = ("a-1", "a-1x", "a-10", "a", "b")
+    await pages.store(
+        [samples.record(number, crawl=crawl) for number in range(12) for crawl in crawls]
+    )
+    for crawl in crawls:
+        found = (await read(pages, crawl=crawl)).values()
+        assert {record.crawl for record in found} == {crawl}
+        assert len(found) == 12
+    assert await read(pages, crawl="nobody") == {}
+
+
+@pytest.mark.parametrize("after", ["a#", "b#", "b#~", "c#", "~"])
+async def test_narrowed_reading_goes_on_behind_any_key(world: World, after: str) -> None:
+    """`after` and `crawl` hold together, whether or not the key is one of the crawl's."""
+    pages = world.container().pages
+    await pages.store(
+        [samples.record(number, crawl=crawl) for number in range(8) for crawl in "abc"]
+    )
+    for shard in range(pages.shards):
+        everything = [key async for key, _ in pages.read_shard(DAY, shard)]
+        rows = [key async for key, _ in pages.read_shard(DAY, shard, after=after, crawl="b")]
+        assert rows == [key for key in everything if key.startswith("b#") and key > after]
+
+
+async def test_days_are_apart(world: World) -> None:
+    """A record lies in the UTC day in which it was fetched."""
+    pages = world.container().pages
+    midnight_ms = samples.NOW_MS + 12 * 3_600_000
+    await pages.store([samples.record(1, fetched_at=midnight_ms - 1)])
+    await pages.store([samples.record(2, fetched_at=midnight_ms)])
+    assert [record.url for record in (await read(pages)).values()] == ["https://example.com/1"]
+    tomorrow = await read(pages, "2026-01-16")
+    assert [record.url for record in tomorrow.values()] == ["https://example.com/2"]
+    assert await read(pages, "2026-01-17") == {}
+
+
+async def test_a_day_larger_than_one_answer(world: World) -> None:
+    """Reading goes on over the limits of one answer of the database, 1 MB."""
+    pages = world.container().pages
+    wide = "x" * 30_000
+    records = [samples.record(number, description=wide) for number in range(150)]
+    await pages.store(records)
+    assert sorted(record.url for record in (await read(pages)).values()) == sorted(
+        record.url for record in records
+    )
+
+
+async def test_text_that_is_not_unicode_can_be_stored(world: World) -> None:
+    """Header bytes that made lone surrogates cost their record nothing else."""
+    pages = world.container().pages
+    await pages.store([samples.record(1, etag="\udcff", title="kept")])
+    assert [record.title for record in (await read(pages)).values()] == ["kept"]

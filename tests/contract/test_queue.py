@@ -1,0 +1,135 @@
+"""The queue: what is sent arrives, on its lane, whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.journal import Letter
+from orbweaver.core.message import Pack, Seeds, Target, decode
+from tests.contract import samples
+
+if TYPE_CHECKING:
+    from tests.contract.worlds import World
+
+BATCH_BYTES_MAX = 1024 * 1024
+
+
+def seeds(place: int = 0) -> Seeds:
+    """Make seeds to send."""
+    return Seeds(
+        id=f"seeds-{place}",
+        crawl="shop-1",
+        at_ms=samples.NOW_MS,
+        references=("https://example.com/ü", "HTTP://EXAMPLE.com"),
+        planned=True,
+    )
+
+
+async def test_letters_arrive(world: World) -> None:
+    """Every pack that is sent can be received, once, as it was."""
+    letters = [samples.letter(place) for place in range(23)]
+    await world.container().queue.send(letters, express=False)
+    messages = [decode(received.body) for received in await world.receive("crawl")]
+    packs = [message for message in messages if isinstance(message, Pack)]
+    assert sorted(pack.id for pack in packs) == sorted(letter.pack.id for letter in letters)
+    assert {pack.targets for pack in packs} == {letters[0].pack.targets}
+    assert await world.receive("express") == []
+
+
+async def test_nothing_to_send_is_fine(world: World) -> None:
+    """An empty outbox sends nothing."""
+    queue = world.container().queue
+    await queue.send([], express=False)
+    await queue.send_seeds([], express=True)
+    assert await world.receive("crawl") == []
+
+
+async def test_seeds_arrive(world: World) -> None:
+    """Seeds can be received as they were."""
+    await world.container().queue.send_seeds([seeds(0), seeds(1)], express=False)
+    received = [decode(message.body) for message in await world.receive("crawl")]
+    assert sorted(received, key=str) == [seeds(0), seeds(1)]
+
+
+async def test_the_express_lane_is_apart(world: World) -> None:
+    """What is sent by express does not wait behind the rest."""
+    queue = world.container().queue
+    await queue.send([samples.letter(1)], express=True)
+    await queue.send_seeds([seeds()], express=True)
+    assert await world.receive("crawl") == []
+    assert len(await world.receive("express")) == 2
+
+
+async def test_each_crawl_is_a_fairness_group(world: World) -> None:
+    """Messages are grouped by crawl, so that none of them starves the others."""
+    queue = world.container().queue
+    await queue.send([samples.letter(1), samples.letter(2, crawl_id="news-1")], express=False)
+    await queue.send_seeds([seeds()], express=False)
+    groups = sorted(received.group for received in await world.receive("crawl"))
+    assert groups == ["news-1", "shop-1", "shop-1"]
+
+
+@pytest.mark.parametrize("crawl_id", ["Bücher", "two words", "x" * 128, "a" * 129, "\U0001f578"])
+async def test_any_crawl_id_can_be_sent(world: World, crawl_id: str) -> None:
+    """A crawl's id need not be what a queue takes as a group."""
+    await world.container().queue.send([samples.letter(crawl_id=crawl_id)], express=False)
+    (received,) = await world.receive("crawl")
+    message = decode(received.body)
+    assert not isinstance(message, Pack) or message.crawl == crawl_id
+
+
+async def test_delayed_letters_are_held_back(world: World) -> None:
+    """A letter with a delay is on the queue, and not yet to be received."""
+    queue = world.container().queue
+    await queue.send([samples.letter(1, delay_s=900), samples.letter(2)], express=False)
+    assert await world.delayed("crawl") == 1
+    (received,) = await world.receive("crawl")
+    message = decode(received.body)
+    assert isinstance(message, Pack)
+    assert message.id == samples.letter(2).pack.id
+
+
+async def test_large_letters_are_sent_apart(world: World) -> None:
+    """Letters that are too large for one batch together still arrive, all of them."""
+    targets = tuple(
+        Target(url=f"https://example.com/{'ü' * 2_000}{number}", depth=1) for number in range(25)
+    )
+    letters = [
+        Letter(pack=Pack(id=pack, crawl="shop-1", at_ms=samples.NOW_MS, targets=targets))
+        for pack in samples.pack_ids(9)
+    ]
+    await world.container().queue.send(letters, express=False)
+    received = await world.receive("crawl")
+    assert sum(len(message.body) for message in received) > 2 * BATCH_BYTES_MAX
+    assert len(received) == 9
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "stored"),
+    [
+        ("{not json", "body is neither a URL nor valid JSON", "body is neither a URL nor valid JSON"),
+        ("\U0001f578 ü\t\r\n" * 10, "x" * 1_000, "x" * 256),
+        ("x", "a\u0000b\u000bc\ufffe\udcffd", "a\ufffdb\ufffdc\ufffd\ufffdd"),
+        ("x", "", "unknown"),
+    ],
+    ids=["plain", "long", "characters", "none"],
+)
+async def test_buried_messages_carry_their_reason(
+    world: World, body: str, reason: str, stored: str
+) -> None:
+    """A message that can never succeed is kept untouched, with why it is there."""
+    await world.container().queue.bury(body, reason)
+    (received,) = await world.receive("dead")
+    assert received.body == body
+    assert received.reason in {stored, reason}
+    assert await world.receive("crawl") == []
+
+
+async def test_a_message_of_any_size_is_buried(world: World) -> None:
+    """A body as large as SQS takes leaves no room for a reason, and is buried all the same."""
+    body = "x" * BATCH_BYTES_MAX
+    await world.container().queue.bury(body, "too large to be a pack")
+    (received,) = await world.receive("dead")
+    assert received.body == body

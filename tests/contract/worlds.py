@@ -1,0 +1,250 @@
+"""The worlds that a port's contract is checked in: memory, and AWS as two programs play it.
+
+A world hands out containers: sets of adapters over the same state, each with caches of its own, as
+two warm Lambda functions have them. Its clock is set by the test; `sleep` moves it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from uuid import uuid4
+
+import pytest
+
+from orbweaver.adapters import memory
+from orbweaver.adapters.dynamodb import Dynamo
+from orbweaver.adapters.dynamodb_crawls import DynamoCrawls
+from orbweaver.adapters.dynamodb_frontier import DynamoFrontier
+from orbweaver.adapters.dynamodb_hosts import DynamoHosts
+from orbweaver.adapters.dynamodb_packs import DynamoPacks
+from orbweaver.adapters.dynamodb_pages import DynamoPages
+from orbweaver.adapters.events import BusEvents
+from orbweaver.adapters.s3 import BucketFiles
+from orbweaver.adapters.sqs import SqsQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from orbweaver.adapters.aws import Aws
+    from orbweaver.adapters.memory import ManualClock
+    from orbweaver.ports import Crawls, Events, Files, Frontier, Hosts, Packs, Pages, Queue
+
+PAGE_RETENTION_S = 30 * 86_400
+LEDGER_RETENTION_S = 19 * 86_400
+PAGES_SHARDS = 4
+
+KEYS = {
+    "urls": [("k", "HASH")],
+    "pages": [("day", "HASH"), ("k", "RANGE")],
+    "hosts": [("host", "HASH")],
+    "crawls": [("k", "HASH")],
+    "packs": [("k", "HASH"), ("part", "RANGE")],
+}
+AWS_WORLDS = ["moto", pytest.param("emulator", marks=pytest.mark.emulator)]
+LANES = ("crawl", "express", "dead")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """The adapters of one container."""
+
+    queue: Queue
+    packs: Packs
+    crawls: Crawls
+    frontier: Frontier
+    hosts: Hosts
+    pages: Pages
+    files: Files
+    events: Events
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A message as a consumer gets it."""
+
+    body: str
+    group: str = ""
+    reason: str | None = None
+
+
+class World(Protocol):
+    """State that containers share, and what can be seen of it from outside."""
+
+    clock: ManualClock
+
+    def container(self) -> Container:
+        """Start another container."""
+
+    async def receive(self, lane: str) -> list[Received]:
+        """Take all messages that are due from the `crawl`, `express` or `dead` queue."""
+
+    async def delayed(self, lane: str) -> int:
+        """Count the messages that a queue holds back."""
+
+    async def announced(self) -> list[str]:
+        """Take the crawl ids of the completion events that were sent."""
+
+
+Opener: TypeAlias = "Callable[[str], AbstractAsyncContextManager[World]]"
+
+
+class MemoryWorld:
+    """All ports in memory."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.state = memory.World()
+
+    def container(self) -> Container:
+        return Container(
+            queue=memory.MemoryQueue(self.state),
+            packs=memory.MemoryPacks(self.state),
+            crawls=memory.MemoryCrawls(self.state),
+            frontier=memory.MemoryFrontier(self.state),
+            hosts=memory.MemoryHosts(self.state),
+            pages=memory.MemoryPages(self.state, shards=PAGES_SHARDS),
+            files=memory.MemoryFiles(self.state),
+            events=memory.MemoryEvents(self.state),
+        )
+
+    async def receive(self, lane: str) -> list[Received]:
+        if lane == "dead":
+            mails, self.state.buried = self.state.buried, []
+        else:
+            express = lane == "express"
+            mails = [mail for mail in self._sent(express) if not mail.delay_s]
+            self.state.sent = [mail for mail in self.state.sent if mail not in mails]
+        return [Received(body=mail.body, group=mail.group, reason=mail.reason) for mail in mails]
+
+    async def delayed(self, lane: str) -> int:
+        return sum(1 for mail in self._sent(lane == "express") if mail.delay_s)
+
+    async def announced(self) -> list[str]:
+        taken, self.state.announced = self.state.announced, []
+        return [crawl.id for crawl, _ in taken]
+
+    def _sent(self, express: bool) -> list[memory.Mail]:
+        return [mail for mail in self.state.sent if mail.express is express]
+
+
+@dataclass(slots=True, kw_only=True)
+class AwsWorld:
+    """AWS, played by a program on this machine: tables and queues of its own for every test."""
+
+    clock: ManualClock
+    aws: Aws
+    name: str = field(default_factory=lambda: uuid4().hex[:12])
+    urls: dict[str, str] = field(default_factory=dict)
+    clients: dict[str, Any] = field(default_factory=dict)
+
+    async def open(self) -> None:
+        """Make tables, queues and a bucket."""
+        for service in ("dynamodb", "sqs", "s3", "events"):
+            self.clients[service] = await self.aws.client(service)
+        for table, keys in KEYS.items():
+            await self.clients["dynamodb"].create_table(
+                TableName=self.table(table),
+                KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
+                AttributeDefinitions=[
+                    {"AttributeName": name, "AttributeType": "S"} for name, _ in keys
+                ],
+                BillingMode="PAY_PER_REQUEST",
+            )
+        for lane in (*LANES, "events"):
+            answer = await self.clients["sqs"].create_queue(QueueName=f"{self.name}-{lane}")
+            self.urls[lane] = answer["QueueUrl"]
+        await self.clients["s3"].create_bucket(Bucket=self.name)
+
+    def table(self, name: str) -> str:
+        """Name a table of this world."""
+        return f"{self.name}-{name}"
+
+    def container(self, **faulty: Any) -> Container:
+        """Start another container; `faulty` replaces clients by service."""
+        clients = self.clients | faulty
+        random = Random(4711)
+        clock = self.clock
+        dynamo = Dynamo(clients["dynamodb"], clock=clock, random=random)
+        return Container(
+            queue=SqsQueue(
+                clients["sqs"],
+                clock=clock,
+                random=random,
+                crawl_url=self.urls["crawl"],
+                express_url=self.urls["express"],
+                dead_letter_url=self.urls["dead"],
+            ),
+            packs=DynamoPacks(
+                dynamo,
+                clock=clock,
+                packs_table=self.table("packs"),
+                crawls_table=self.table("crawls"),
+                ledger_retention_s=LEDGER_RETENTION_S,
+            ),
+            crawls=DynamoCrawls(dynamo, random=Random(), crawls_table=self.table("crawls")),
+            frontier=DynamoFrontier(dynamo, urls_table=self.table("urls")),
+            hosts=DynamoHosts(dynamo, clock=clock, hosts_table=self.table("hosts")),
+            pages=DynamoPages(
+                dynamo,
+                clock=clock,
+                pages_table=self.table("pages"),
+                retention_s=PAGE_RETENTION_S,
+                shards=PAGES_SHARDS,
+            ),
+            files=BucketFiles(clients["s3"], bucket=self.name),
+            events=BusEvents(clients["events"], bus="default"),
+        )
+
+    async def receive(self, lane: str) -> list[Received]:
+        got: list[Received] = []
+        while True:
+            answer = await self.clients["sqs"].receive_message(
+                QueueUrl=self.urls[lane],
+                MaxNumberOfMessages=10,
+                MessageAttributeNames=["All"],
+                AttributeNames=["All"],
+            )
+            messages = answer.get("Messages", [])
+            if not messages:
+                return got
+            for message in messages:
+                reason = message.get("MessageAttributes", {}).get("reason", {})
+                got.append(
+                    Received(
+                        body=message["Body"],
+                        group=message.get("Attributes", {}).get("MessageGroupId", ""),
+                        reason=reason.get("StringValue"),
+                    )
+                )
+                await self.clients["sqs"].delete_message(
+                    QueueUrl=self.urls[lane], ReceiptHandle=message["ReceiptHandle"]
+                )
+
+    async def delayed(self, lane: str) -> int:
+        counter = "ApproximateNumberOfMessagesDelayed"
+        answer = await self.clients["sqs"].get_queue_attributes(
+            QueueUrl=self.urls[lane], AttributeNames=[counter]
+        )
+        return int(answer["Attributes"][counter])
+
+    async def watch_events(self) -> None:
+        """Lead the bus's completion events to a queue."""
+        events = self.clients["events"]
+        pattern = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
+        await events.put_rule(Name=self.name, EventPattern=json.dumps(pattern))
+        answer = await self.clients["sqs"].get_queue_attributes(
+            QueueUrl=self.urls["events"], AttributeNames=["QueueArn"]
+        )
+        target = {"Id": "queue", "Arn": answer["Attributes"]["QueueArn"]}
+        await events.put_targets(Rule=self.name, Targets=[target])
+
+    async def event_details(self) -> list[dict[str, Any]]:
+        """Take the details of the completion events that were led to the queue."""
+        return [json.loads(message.body)["detail"] for message in await self.receive("events")]
+
+    async def announced(self) -> list[str]:
+        return [detail["id"] for detail in await self.event_details()]

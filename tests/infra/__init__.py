@@ -1,0 +1,1 @@
+"""The stack as its template says it, and what its template is made from."""

@@ -1,0 +1,62 @@
+"""Stacks, each synthesized once a session: it takes seconds."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.config import Config
+from infra.node import use_wheel_node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.infra.template import Synthesized
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Synthesized]:
+    """Return what synthesizes a stack for context given as keywords, over a tiny code asset."""
+    use_wheel_node()
+    from aws_cdk import App
+
+    from infra.program import Code
+    from infra.stack import OrbweaverStack
+    from tests.infra.template import Synthesized
+
+    code = tmp_path_factory.mktemp("code")
+    (code / "empty.py").touch()
+    flags = json.loads((ROOT / "cdk.json").read_text())["context"]
+
+    @cache
+    def made(**context: str) -> Synthesized:
+        app = App(context=flags, outdir=str(tmp_path_factory.mktemp("assembly")))
+        stack = OrbweaverStack(
+            app, "Stack", config=Config.from_context(context), code=Code(folder=str(code))
+        )
+        folder = Path(app.synth().directory)
+        manifest = json.loads((folder / "manifest.json").read_text())
+        assert not manifest.get("missing"), "synthesis must not ask AWS"
+        return Synthesized(
+            stack=stack, template=json.loads((folder / stack.template_file).read_text())
+        )
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def aws(synthesize: Callable[..., Synthesized]) -> Synthesized:
+    """Return the stack as it is for AWS by default."""
+    return synthesize()
+
+
+@pytest.fixture(scope="session")
+def local(synthesize: Callable[..., Synthesized]) -> Synthesized:
+    """Return the stack as it is for an emulator."""
+    return synthesize(target="local", allow_addresses="127.0.0.1/32")

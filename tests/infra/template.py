@@ -1,0 +1,85 @@
+"""A synthesized stack, read the way its rules are worded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from infra.stack import OrbweaverStack
+
+# What CDK appends to a construct's path to make a name in the template.
+HASH = re.compile(r"[0-9A-F]{8}(?=$|\.)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synthesized:
+    """One stack and its template."""
+
+    stack: OrbweaverStack
+    template: Mapping[str, Any]
+
+    def resources(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Return the resources of a type: name without its hash, to the whole resource."""
+        return {
+            HASH.sub("", name): resource
+            for name, resource in self.template["Resources"].items()
+            if resource["Type"] == kind
+        }
+
+    def properties(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Return the properties of the resources of a type, by name without hash."""
+        found = self.resources(kind).items()
+        return {name: resource.get("Properties", {}) for name, resource in found}
+
+    def only(self, kind: str) -> dict[str, Any]:
+        """Return the properties of the one resource of a type."""
+        (found,) = self.properties(kind).values()
+        return found
+
+    def allowed(self, role: str) -> dict[str, set[str]]:
+        """Return what a role may do: resource to actions; every statement must be an Allow."""
+        found = self.properties("AWS::IAM::Role")[role]
+        assert "ManagedPolicyArns" not in found, f"{role} has a managed policy"
+        allowed: dict[str, set[str]] = {}
+        for policy in found["Policies"]:
+            for statement in policy["PolicyDocument"]["Statement"]:
+                assert statement["Effect"] == "Allow"
+                assert "Condition" not in statement
+                for resource in listed(statement["Resource"]):
+                    allowed.setdefault(text(resource), set()).update(listed(statement["Action"]))
+        return allowed
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a value that may stand alone as a list."""
+    return value if isinstance(value, list) else [value]
+
+
+def text(value: Any) -> str:
+    """Return a template's value as text: a reference is `<Name>`, an attribute `<Name.Arn>`."""
+    match value:
+        case {"Ref": str(name)}:
+            return f"<{HASH.sub('', name)}>"
+        case {"Fn::GetAtt": [str(name), str(attribute)]}:
+            return f"<{HASH.sub('', name)}.{attribute}>"
+        case {"Fn::Join": [str(separator), list(parts)]}:
+            return separator.join(text(part) for part in parts)
+        case {"Fn::Sub": str(sentence)}:
+            return sentence
+        case _:
+            return str(value)
+
+
+def denies_plain_http(statements: Iterator[Mapping[str, Any]], action: str) -> bool:
+    """Tell whether everyone is denied an action over anything but TLS."""
+    return any(
+        statement["Effect"] == "Deny"
+        and statement["Action"] == action
+        and statement["Principal"] in ("*", {"AWS": "*"})
+        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+        for statement in statements
+    )

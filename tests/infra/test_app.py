@@ -1,0 +1,52 @@
+"""The CDK app as the command line runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.infra
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(context: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the app as the CDK command line does, but without any credentials."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    environment = {**kept, "CDK_CONTEXT_JSON": json.dumps(context), "CDK_OUTDIR": str(folder)}
+    return subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_synthesis(tmp_path: Path) -> None:
+    """The app makes one stack with the real code asset, and says what the asset weighs."""
+    done = run({"target": "local", "stack_name": "Mine"}, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "code asset: " in done.stderr
+    template = json.loads((tmp_path / "Mine.template.json").read_text())
+    assert "CrawlQueueUrl" in template["Outputs"]
+    (code,) = tmp_path.glob("asset.*")
+    assert (code / "handlers" / "worker.py").is_file()
+    assert (code / "aiohttp").is_dir()
+
+
+def test_a_wrong_key_is_said_in_one_line(tmp_path: Path) -> None:
+    """A key that does not fit ends the app with one line and no traceback."""
+    done = run({"allow_addresses": "127.0.0.1/32"}, tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("context key allow_addresses=127.0.0.1/32 does not fit: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,239 @@
+"""The code asset."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from infra import asset
+from infra.asset import MTIME_S, SERVICES, UNPACKED_BYTES_MAX, Asset, build, is_needed, own_files
+from infra.config import Config
+
+ROOT = Path(__file__).resolve().parents[2]
+ELF_AARCH64 = 183
+LOCAL = Config.from_context({"target": "local"}).functions_run_on
+
+NEEDED = [
+    ("aiohttp/client.py", True),
+    ("aiohttp/_http_parser.cpython-313-aarch64-linux-gnu.so", True),
+    ("botocore/cacert.pem", True),
+    ("botocore/data/endpoints.json", True),
+    ("botocore/data/partitions.json", True),
+    ("botocore/data/sqs/2012-11-05/service-2.json.gz", True),
+    ("botocore/data/sqs/2012-11-05/examples-1.json", False),
+    ("botocore/data/ec2/2016-11-15/service-2.json.gz", False),
+    ("boto3/session.py", True),
+    ("boto3/data/s3/2006-03-01/resources-1.json", False),
+    ("aiohttp-3.14.5.dist-info/METADATA", True),
+    ("aiohttp-3.14.5.dist-info/RECORD", False),
+    ("selectolax/lexbor.c", False),
+    ("selectolax/lexbor.pyi", False),
+    ("pkg/tests/test_it.py", False),
+    ("bin/jp.py", False),
+    (".lock", False),
+]
+
+
+@pytest.mark.parametrize(("name", "needed"), NEEDED)
+def test_what_is_left_out(name: str, *, needed: bool) -> None:
+    """Only what a function may read is deployed."""
+    assert is_needed(Path(name)) is needed
+
+
+def test_the_command_line_is_left_out() -> None:
+    """All of functions/ is deployed but the command line."""
+    files = {path.as_posix() for path in own_files(ROOT / "functions")}
+    assert {"handlers/worker.py", "orbweaver/settings.py"} <= files
+    assert not {name for name in files if name.startswith("orbweaver/cli")}
+    assert not {name for name in files if "__pycache__" in name}
+
+
+@pytest.fixture(scope="module")
+def arm64() -> Asset:
+    """Return the asset that a deployment to AWS takes by default."""
+    return build(Config().functions_run_on)
+
+
+@pytest.fixture(scope="module")
+def local() -> Asset:
+    """Return the asset that an emulator on this machine takes."""
+    return build(LOCAL)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_arm64(arm64: Asset) -> None:
+    """Everything compiled in the asset for AWS is for arm64 and Python 3.13."""
+    compiled = list(arm64.folder.rglob("*.so"))
+    assert len(compiled) > 10
+    for file in compiled:
+        (machine,) = struct.unpack_from("<H", file.read_bytes()[:20], 18)
+        assert machine == ELF_AARCH64, file
+        assert ".cpython-313-" in file.name or ".abi3." in file.name, file
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", ["arm64", "local"])
+def test_size(request: pytest.FixtureRequest, kind: str) -> None:
+    """The asset is a fifth of what Lambda takes, and holds models of the services used only."""
+    built: Asset = request.getfixturevalue(kind)
+    assert built.unpacked_bytes < UNPACKED_BYTES_MAX / 5
+    assert built.zipped_bytes < built.unpacked_bytes / 2
+    models = {path.name for path in (built.folder / "botocore" / "data").iterdir() if path.is_dir()}
+    assert models == SERVICES
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_packages_can_be_told(arm64: Asset) -> None:
+    """Every library still says its name and version to a scanner, and is the pinned one."""
+    pinned = {
+        line.split(" ")[0].split(";")[0].strip()
+        for line in (ROOT / "requirements" / "runtime.txt").read_text().splitlines()
+        if "==" in line and not line.startswith((" ", "#"))
+    }
+    found = set()
+    for metadata in arm64.folder.glob("*.dist-info/METADATA"):
+        named = dict(
+            line.split(": ", 1) for line in metadata.read_text().splitlines()[:4] if ": " in line
+        )
+        found.add(
+            f"{named['Name'].lower().replace('_', '-').replace('.', '-')}=={named['Version']}"
+        )
+    assert found <= {pin.replace(".", "-", pin.split("==")[0].count(".")) for pin in pinned}
+    assert len(found) > 20
+
+
+# Imports every module of ours and every library that pyproject.toml names, and makes a client of
+# each service, with nothing but the asset and the standard library to import from.
+IMPORT_ALL = """
+import asyncio, importlib, json, pkgutil, sys
+folder, libraries, services = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
+sys.path.insert(0, folder)
+for package in ("handlers", "orbweaver"):
+    for found in pkgutil.walk_packages([f"{folder}/{package}"], f"{package}."):
+        importlib.import_module(found.name)
+for library in libraries:
+    importlib.import_module(library)
+import aioboto3
+async def clients():
+    session = aioboto3.Session(
+        aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
+    )
+    for service in services:
+        async with session.client(service) as client:
+            assert client.meta.service_model.operation_names
+asyncio.run(clients())
+foreign = {
+    name for name, module in sys.modules.items()
+    if "site-packages" in (getattr(module, "__file__", None) or "")
+}
+assert not foreign, foreign
+print(len(sys.modules))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_imports(local: Asset) -> None:
+    """All of our modules, all libraries and all clients work with only the asset to import from."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = [word.split(">=")[0].split(";")[0].strip() for word in project["dependencies"]]
+    modules = [name.replace("-", "_") for name in names] + ["selectolax.lexbor"]
+    command = [sys.executable, "-I", "-S", "-W", "error::ImportWarning", "-c", IMPORT_ALL]
+    arguments = [str(local.folder), json.dumps(modules), json.dumps(sorted(SERVICES))]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 500
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_compiled(local: Asset) -> None:
+    """Every module is compiled, so that a cold start compiles none."""
+    sources = {path for path in local.folder.rglob("*.py") if "lib2to3" not in path.parts}
+    compiled = {
+        path.parent.parent / f"{path.name.split('.')[0]}.py" for path in local.folder.rglob("*.pyc")
+    }
+    assert sources - compiled == set()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_same_inputs_same_asset(local: Asset) -> None:
+    """Building again gives the kept folder, with times and modes that do not tell when."""
+    again = build(LOCAL)
+    assert again == local
+    stats = {
+        (path.stat().st_mtime, oct(path.stat().st_mode & 0o777), path.is_dir())
+        for path in local.folder.rglob("*")
+    }
+    assert stats == {(MTIME_S, "0o755", True), (MTIME_S, "0o644", False)}
+
+
+def small_project(root: Path, text: str = "x = 1\n") -> Path:
+    """Make a project whose functions need no library."""
+    for name in ("handlers/__init__.py", "orbweaver/__init__.py"):
+        (root / "functions" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "functions" / name).write_text(text)
+    (root / "requirements").mkdir(exist_ok=True)
+    (root / "requirements" / "runtime.txt").touch()
+    return root
+
+
+@pytest.fixture
+def no_libraries(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Install nothing, and note into which folder it would have been."""
+    installed: list[Path] = []
+    monkeypatch.setattr(asset, "install", lambda _runtime, _pins, folder: installed.append(folder))
+    return installed
+
+
+def test_a_change_of_code_keeps_the_libraries(tmp_path: Path, no_libraries: list[Path]) -> None:
+    """A change to functions/ gives another asset without installing anything again."""
+    store = tmp_path / "store"
+    first = build(LOCAL, root=small_project(tmp_path), store=store)
+    second = build(LOCAL, root=small_project(tmp_path, "x = 2\n"), store=store)
+    assert first.hash != second.hash
+    assert (second.folder / "handlers" / "__init__.py").read_text() == "x = 2\n"
+    assert len(no_libraries) == 1
+
+
+def test_a_change_of_pins_installs_again(tmp_path: Path, no_libraries: list[Path]) -> None:
+    """Other libraries make another asset."""
+    store = tmp_path / "store"
+    first = build(LOCAL, root=small_project(tmp_path), store=store)
+    (tmp_path / "requirements" / "runtime.txt").write_text("# other\n")
+    assert build(LOCAL, root=tmp_path, store=store).hash != first.hash
+    assert len(no_libraries) == 2
+
+
+def test_old_assets_go(tmp_path: Path, no_libraries: list[Path]) -> None:
+    """Only the newest few are kept."""
+    store = tmp_path / "store"
+    for number in range(asset.KEPT_MAX + 3):
+        built = build(LOCAL, root=small_project(tmp_path, f"x = {number}\n"), store=store)
+        os.utime(store / f"{built.hash}.json", (number, number))
+        assert built.folder.is_dir()
+    kept = [path for path in store.iterdir() if path.is_dir() and "libraries" not in path.name]
+    assert len(kept) == asset.KEPT_MAX
+
+
+def test_nothing_half_made_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation that fails leaves nothing that a later one would take for whole."""
+
+    def fail(*_: object) -> None:
+        raise asset.AssetError("no index")
+
+    monkeypatch.setattr(asset, "install", fail)
+    with pytest.raises(asset.AssetError):
+        build(LOCAL, root=small_project(tmp_path), store=tmp_path / "store")
+    assert list((tmp_path / "store").iterdir()) == []

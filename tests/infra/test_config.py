@@ -1,0 +1,154 @@
+"""What may be set about a stack, and what is said when it does not fit."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.config import LIMITS, Config, ConfigError, describe, host_runtime
+from orbweaver.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+KEYS = [item.name for item in fields(Config) if item.metadata]
+
+# Keys that CDK and its command line put into the context.
+CDK_CONTEXT = {
+    "aws:cdk:enable-path-metadata": True,
+    "aws:cdk:bundling-stacks": ["**"],
+    "@aws-cdk/core:target-partitions": ["aws"],
+    "cli-telemetry": False,
+    "availability-zones:account=1:region=us-east-1": ["us-east-1a"],
+}
+
+# context, and what the one line that is said must name: the key, the value, what to do
+REFUSED: list[tuple[dict[str, Any], list[str]]] = [
+    ({"worker_memmory_mb": "2048"}, ["worker_memmory_mb", "2048", "worker_memory_mb?"]),
+    ({"worker-timeout": "9"}, ["worker-timeout", "9", "not known"]),
+    ({"zzz": "1"}, ["zzz", "not known", "python -m infra.config"]),
+    ({"target": "azure"}, ["target", "azure", "aws or local"]),
+    ({"worker_memory_mb": "64"}, ["worker_memory_mb", "64", "512 to 10240"]),
+    ({"worker_memory_mb": "1GB"}, ["worker_memory_mb", "1GB", "whole number"]),
+    ({"worker_memory_mb": True}, ["worker_memory_mb", "True", "whole number"]),
+    ({"worker_memory_mb": "-1"}, ["worker_memory_mb", "-1", "whole number"]),
+    ({"worker_memory_mb": "1" * 400}, ["worker_memory_mb", "whole number"]),
+    ({"receive_max": "1"}, ["receive_max", "1", "3 to 1000"]),
+    ({"worker_concurrency_max": "0"}, ["worker_concurrency_max", "0", "2 to 1000"]),
+    ({"queue_retention_d": "14"}, ["queue_retention_d", "14", "1 to 13"]),
+    (
+        {"queue_retention_d": "9", "dead_letter_retention_d": "9"},
+        ["dead_letter_retention_d", "9", "more than queue_retention_d"],
+    ),
+    ({"log_retention_d": "2"}, ["log_retention_d", "2", "14"]),
+    ({"batch_size": "25", "batch_window_s": "0"}, ["batch_size", "25", "batch_window_s=1"]),
+    ({"runtime": "arm64/python3.11"}, ["runtime", "arm64/python3.11", "python3.13"]),
+    ({"runtime": "mips/python3.13"}, ["runtime", "mips", "arm64 or x86_64"]),
+    ({"target": "local", "runtime": "arm64/python2.7"}, ["runtime", host_runtime()]),
+    ({"removal": "snapshot"}, ["removal", "snapshot", "retain or destroy"]),
+    ({"recursive_loop": "allow"}, ["recursive_loop", "allow", "Allow or Terminate"]),
+    ({"stack_name": "a b"}, ["stack_name", "a b", "letters, digits and hyphens"]),
+    ({"exporter_cron": "0 2 * * *"}, ["exporter_cron", "0 2 * * *", "cron("]),
+    ({"alarm_email": "nobody"}, ["alarm_email", "nobody", "mail address"]),
+    ({"user_agent": "a\r\nX: b"}, ["user_agent", "printable"]),
+    ({"user_agent": "mine/1", "contact": "me@example.org"}, ["contact", "either"]),
+    ({"body_bytes_max": "0"}, ["body_bytes_max", "0", "greater than 0"]),
+    ({"fetch_total_s": "soon"}, ["fetch_total_s", "soon", "number"]),
+    ({"worker_timeout_s": "30", "fetch_total_s": "25"}, ["worker_timeout_s", "30", "at least 33"]),
+    (
+        {"allow_addresses": "127.0.0.1/32"},
+        ["allow_addresses", "127.0.0.1/32", "target=local"],
+    ),
+    (
+        {"target": "aws", "allow_addresses": "10.0.0.0/8"},
+        ["allow_addresses", "10.0.0.0/8", "target=local"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("context", "named"), REFUSED)
+def test_refused(context: dict[str, Any], named: list[str]) -> None:
+    """What does not fit is refused in one line: the key, its value, and what to do."""
+    with pytest.raises(ConfigError) as refusal:
+        Config.from_context(context)
+    said = str(refusal.value)
+    assert said.startswith("context key ")
+    assert "\n" not in said.replace("\r\n", "")
+    assert [name for name in named if name not in said] == []
+
+
+def test_what_cdk_adds_is_passed_over() -> None:
+    """Keys of CDK itself are none of ours."""
+    assert Config.from_context(CDK_CONTEXT) == Config()
+    in_file = json.loads((ROOT / "cdk.json").read_text())["context"]
+    assert Config.from_context(in_file) == Config()
+
+
+@pytest.mark.parametrize(("key", "value"), [("worker_memory_mb", 2048), ("page_retention_d", 7)])
+def test_numbers_come_as_text_or_numbers(key: str, value: int) -> None:
+    """The command line gives text, cdk.json numbers; both mean the same."""
+    made = [Config.from_context({key: given}) for given in (value, str(value))]
+    assert made[0] == made[1]
+    assert getattr(made[0], key) == value
+
+
+def test_local_defaults() -> None:
+    """An emulator is small, runs this machine's code, and keeps nothing."""
+    local = Config.from_context({"target": "local"})
+    assert local.runtime == host_runtime()
+    assert local.functions_run_on.native
+    assert (local.worker_concurrency_max, local.express_concurrency_max) == (2, 2)
+    assert not local.kept
+    assert Config().kept
+
+
+def test_what_is_given_beats_local_defaults() -> None:
+    """A default for emulators is a default."""
+    local = Config.from_context({"target": "local", "worker_concurrency_max": "3"})
+    assert local.worker_concurrency_max == 3
+
+
+def test_environment_by_default() -> None:
+    """By default the functions keep their own defaults, and ledgers outlive every message."""
+    assert Settings.from_environment(Config().environment()) == Settings()
+
+
+def test_environment_follows() -> None:
+    """Limits, lifetimes and the contact reach the functions."""
+    context = {
+        "queue_retention_d": "2",
+        "dead_letter_retention_d": "3",
+        "page_retention_d": "5",
+        "receive_max": "7",
+        "fetch_concurrency": "8",
+        "contact": "https://example.org/bot",
+    }
+    settings = Settings.from_environment(Config.from_context(context).environment())
+    assert settings.ledger_retention_s == (2 + 3 + 1) * 86_400
+    assert settings.page_retention_s == 5 * 86_400
+    assert (settings.receive_max, settings.fetch_concurrency) == (7, 8)
+    assert settings.user_agent.startswith("orbweaver/")
+    assert settings.user_agent.endswith(" (+https://example.org/bot)")
+
+
+def test_whole_user_agent() -> None:
+    """A User-Agent given whole is left as it is."""
+    config = Config.from_context({"user_agent": "mine/1 (+me@example.org)"})
+    assert config.environment()["ORBWEAVER_USER_AGENT"] == "mine/1 (+me@example.org)"
+
+
+def test_allow_addresses_reach_an_emulator_only() -> None:
+    """Private networks are named to the functions of an emulator, where they were asked for."""
+    local = Config.from_context({"target": "local", "allow_addresses": "127.0.0.1/32"})
+    assert local.environment()["ORBWEAVER_ALLOW_ADDRESSES"] == "127.0.0.1/32"
+    assert "ORBWEAVER_ALLOW_ADDRESSES" not in Config().environment()
+
+
+def test_every_key_is_described() -> None:
+    """The list of keys names each of them once, with its default and its meaning."""
+    rows = [row.split("|")[1:-1] for row in describe().splitlines()[2:]]
+    assert [row[0].strip().strip("`") for row in rows] == [*KEYS, *LIMITS]
+    assert all(cell.strip() for cell in itertools.chain.from_iterable(rows))

@@ -1,0 +1,92 @@
+"""What the rule packs of cdk-nag find."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra import findings
+from infra.config import Config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aws_cdk import Acknowledgment
+    from constructs import IConstruct
+
+    from tests.infra.template import Synthesized
+
+pytestmark = pytest.mark.infra
+
+REASON_CHARS_MIN = 30
+
+
+def found_in(stack: IConstruct) -> set[tuple[str, str]]:
+    """Return what both packs find in a stack: rule and path of the resource."""
+    from cdk_nag import AwsSolutionsChecks, ServerlessChecks
+
+    return {
+        (violation.rule_name, resource.construct_path)
+        for pack in (AwsSolutionsChecks(), ServerlessChecks())
+        for violation in pack.validate_scope(stack).violations
+        for resource in violation.violating_resources
+    }
+
+
+@pytest.mark.parametrize("context", [{}, {"alarm_key": "yes", "alarm_email": "a@example.org"}])
+def test_nothing_is_found(synthesize: Callable[..., Synthesized], context: dict[str, str]) -> None:
+    """Neither pack finds anything that is not accepted, with its resource and its reason."""
+    assert found_in(synthesize(**context).stack) == set()
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Stands for CDK's validations of one construct, and only takes notes."""
+
+    path: str
+    notes: list[tuple[str, str, str]]
+
+    def acknowledge(self, rule: Acknowledgment) -> None:
+        self.notes.append((rule.id, self.path, rule.reason or ""))
+
+
+def test_everything_accepted_is_found(
+    synthesize: Callable[..., Synthesized], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is accepted would be found otherwise, nothing else would, and each has its reason."""
+    from aws_cdk import App
+
+    from infra.program import Code
+    from infra.stack import OrbweaverStack
+
+    notes: list[tuple[str, str, str]] = []
+
+    class Notes:
+        @staticmethod
+        def of(construct: IConstruct) -> Noted:
+            return Noted(construct.node.path, notes)
+
+    monkeypatch.setattr(findings, "Validations", Notes)
+    (tmp_path / "empty.py").touch()
+    flags = json.loads((Path(__file__).resolve().parents[2] / "cdk.json").read_text())["context"]
+    stack = OrbweaverStack(
+        App(context=flags), "Stack", config=Config(), code=Code(folder=str(tmp_path))
+    )
+    found = found_in(stack)
+    covered = {
+        (rule, path)
+        for rule, path in found
+        if any(rule == noted and path.startswith(f"{at}/") for noted, at, _ in notes)
+    }
+    assert covered == found
+    stale = {
+        (noted, at)
+        for noted, at, _ in notes
+        if not any(rule == noted and path.startswith(f"{at}/") for rule, path in found)
+    }
+    assert stale == set()
+    assert [reason for _, _, reason in notes if len(reason) < REASON_CHARS_MIN] == []

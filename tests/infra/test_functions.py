@@ -1,0 +1,224 @@
+"""The functions: how they are run, what feeds them, and what each may do."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.config import host_runtime
+from orbweaver.settings import PREFIX, Settings
+from tests.infra.template import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.infra.template import Synthesized
+
+pytestmark = pytest.mark.infra
+
+KIND = "AWS::Lambda::Function"
+WORKER, EXPORTER, API = (f"{part}ProgramFunction" for part in ("Worker", "Exporter", "Api"))
+HERE = "arn:<AWS::Partition>"
+LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
+# The whole of what each role may do. A line here is there because an adapter makes that call.
+ALLOWED = {
+    "WorkerProgramRole": {
+        "<FrontierCrawl.Arn>": {
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:SendMessage",
+        },
+        "<FrontierExpress.Arn>": {
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:SendMessage",
+        },
+        "<FrontierDeadLetters.Arn>": {"sqs:SendMessage"},
+        "<StorageUrls.Arn>": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+            "dynamodb:DeleteItem",
+        },
+        "<StoragePages.Arn>": {"dynamodb:BatchWriteItem"},
+        "<StorageHosts.Arn>": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+        },
+        "<StorageCrawls.Arn>": {
+            "dynamodb:GetItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+            "dynamodb:ConditionCheckItem",
+        },
+        "<StoragePacks.Arn>": {
+            "dynamodb:GetItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+        },
+        f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
+        "<WorkerProgramLogs.Arn>": LOGS,
+    },
+    "ExporterProgramRole": {
+        "<StoragePages.Arn>": {"dynamodb:Query"},
+        "<StorageBucket.Arn>/exports/*": {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"},
+        "<StorageBucket.Arn>": {"s3:ListBucket"},
+        f"{HERE}:lambda:<AWS::Region>:<AWS::AccountId>:function:Orbweaver-exporter": {
+            "lambda:InvokeFunction"
+        },
+        "<ExporterFailures.Arn>": {"sqs:SendMessage"},
+        "<ExporterProgramLogs.Arn>": LOGS,
+    },
+    "ApiProgramRole": {
+        "<FrontierCrawl.Arn>": {"sqs:SendMessage"},
+        "<StorageCrawls.Arn>": {"dynamodb:GetItem"},
+        "<ApiProgramLogs.Arn>": LOGS,
+    },
+    "ExporterScheduleRole": {
+        "<ExporterProgramFunction.Arn>": {"lambda:InvokeFunction"},
+        "<ExporterFailures.Arn>": {"sqs:SendMessage"},
+    },
+}
+
+
+@pytest.mark.parametrize("role", ALLOWED)
+def test_permissions(aws: Synthesized, role: str) -> None:
+    """A role may do exactly what its code does, to exactly the resources it does it to."""
+    assert aws.allowed(role) == ALLOWED[role]
+
+
+def test_no_other_permissions(aws: Synthesized) -> None:
+    """Nothing else gives permissions: no policy beside roles, no role beside those listed."""
+    assert set(aws.properties("AWS::IAM::Role")) == {*ALLOWED, "ApiLogsRole"}
+    assert not aws.properties("AWS::IAM::Policy")
+    assert not aws.properties("AWS::IAM::ManagedPolicy")
+
+
+def test_functions(aws: Synthesized) -> None:
+    """There are three functions, all ours, and no custom resource that would bring another."""
+    functions = aws.properties(KIND)
+    assert set(functions) == {WORKER, EXPORTER, API}
+    kinds = {resource["Type"] for resource in aws.template["Resources"].values()}
+    assert not {kind for kind in kinds if kind.startswith(("Custom::", "AWS::CloudFormation::"))}
+
+
+@pytest.mark.parametrize("name", [WORKER, EXPORTER, API])
+def test_runtime(aws: Synthesized, local: Synthesized, name: str) -> None:
+    """Functions run on arm64 and Python 3.13 on AWS, and on what this machine has here."""
+    found = {
+        f"{function['Architectures'][0]}/{function['Runtime']}"
+        for function in (made.properties(KIND)[name] for made in (aws, local))
+    }
+    assert found == {"arm64/python3.13", host_runtime()}
+
+
+@pytest.mark.parametrize("name", [WORKER, EXPORTER, API])
+def test_handler_exists(aws: Synthesized, name: str) -> None:
+    """The function that Lambda calls is defined where the template says."""
+    package, module, function = aws.properties(KIND)[name]["Handler"].split(".")
+    file = Path(__file__).resolve().parents[2] / "functions" / package / f"{module}.py"
+    tree = ast.parse(file.read_text())
+    assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_worker_limits(aws: Synthesized) -> None:
+    """The worker has its memory and time, and is not halted for feeding its own queue."""
+    worker = aws.properties(KIND)[WORKER]
+    assert (worker["MemorySize"], worker["Timeout"]) == (1024, 60)
+    assert worker["RecursiveLoop"] == "Allow"
+    assert "ReservedConcurrentExecutions" not in worker
+
+
+def test_recursive_loop_may_be_terminated(synthesize: Callable[..., Synthesized]) -> None:
+    """A stack can be given the limit that Lambda has by default, to see what it does."""
+    worker = synthesize(recursive_loop="Terminate").properties(KIND)[WORKER]
+    assert worker["RecursiveLoop"] == "Terminate"
+
+
+@pytest.mark.parametrize(("target", "crawl_max", "express_max"), [("aws", 50, 10), ("local", 2, 2)])
+def test_event_sources(
+    request: pytest.FixtureRequest, target: str, crawl_max: int, express_max: int
+) -> None:
+    """Both queues feed the worker, with bounded concurrency and partial batch responses."""
+    sources = request.getfixturevalue(target).properties("AWS::Lambda::EventSourceMapping")
+    concurrency = {
+        text(source["EventSourceArn"]): source["ScalingConfig"]["MaximumConcurrency"]
+        for source in sources.values()
+    }
+    assert concurrency == {
+        "<FrontierCrawl.Arn>": crawl_max,
+        "<FrontierExpress.Arn>": express_max,
+    }
+    for source in sources.values():
+        assert text(source["FunctionName"]) == "<WorkerProgramFunction>"
+        assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        assert source["BatchSize"] == 10
+        assert source["Enabled"] is True
+
+
+def test_kill_switch(synthesize: Callable[..., Synthesized]) -> None:
+    """One context key stops all crawling, and messages wait."""
+    stopped = synthesize(worker_enabled="no").properties("AWS::Lambda::EventSourceMapping")
+    assert [source["Enabled"] for source in stopped.values()] == [False, False]
+
+
+def test_schedule(aws: Synthesized) -> None:
+    """The exporter runs every night, and an event that keeps failing ends in a queue."""
+    schedule = aws.only("AWS::Scheduler::Schedule")
+    assert schedule["ScheduleExpression"] == "cron(0 2 * * ? *)"
+    assert schedule["ScheduleExpressionTimezone"] == "UTC"
+    target = schedule["Target"]
+    assert text(target["Arn"]) == "<ExporterProgramFunction.Arn>"
+    assert text(target["DeadLetterConfig"]["Arn"]) == "<ExporterFailures.Arn>"
+    assert target["RetryPolicy"]["MaximumRetryAttempts"] == 2
+    assert "Input" not in target, "an input of its own would hide the time of the event"
+
+
+def test_exporter_limits(aws: Synthesized) -> None:
+    """The exporter has 15 minutes, may go on by itself, and says where it failed for good."""
+    exporter = aws.properties(KIND)[EXPORTER]
+    assert (exporter["MemorySize"], exporter["Timeout"]) == (1024, 900)
+    assert exporter["RecursiveLoop"] == "Allow"
+    retries = aws.only("AWS::Lambda::EventInvokeConfig")
+    assert text(retries["FunctionName"]) == "<ExporterProgramFunction>"
+    assert retries["MaximumRetryAttempts"] == 2
+    destination = retries["DestinationConfig"]["OnFailure"]["Destination"]
+    assert text(destination) == "<ExporterFailures.Arn>"
+
+
+@pytest.mark.parametrize("name", [WORKER, EXPORTER, API])
+def test_environment(local: Synthesized, name: str) -> None:
+    """Every variable is a setting that the functions know, with a value that they take."""
+    variables = local.properties(KIND)[name]["Environment"]["Variables"]
+    ours = {key: text(value) for key, value in variables.items()}
+    known = {PREFIX + field.upper() for field in Settings.__dataclass_fields__}
+    assert set(ours) <= known
+    assert Settings.from_environment(ours).allow_addresses == "127.0.0.1/32"
+
+
+def test_worker_knows_all_parts(aws: Synthesized) -> None:
+    """The worker is told the name of everything that it may use."""
+    variables = aws.properties(KIND)[WORKER]["Environment"]["Variables"]
+    named = {text(value) for value in variables.values()}
+    parts = {
+        resource.removesuffix(".Arn>") + ">"
+        for resource in ALLOWED["WorkerProgramRole"]
+        if resource.startswith(("<Frontier", "<Storage"))
+    }
+    assert parts <= named
+    assert "ORBWEAVER_ALLOW_ADDRESSES" not in variables
+
+
+def test_logs(aws: Synthesized) -> None:
+    """Every function and the gateway have a log group, which forgets."""
+    groups = aws.properties("AWS::Logs::LogGroup")
+    assert {group["RetentionInDays"] for group in groups.values()} == {14}
+    functions = aws.properties(KIND).values()
+    used = {text(function["LoggingConfig"]["LogGroup"]) for function in functions}
+    assert {f"<{name}>" for name in groups} == used | {"<ApiAccess>"}

@@ -1,0 +1,219 @@
+"""Loopback servers that say exactly what a test has them say, and names that lead to them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import socket
+import struct
+from enum import Enum
+from ipaddress import ip_network
+from typing import TYPE_CHECKING
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from orbweaver.adapters.http import HttpFetcher, Limits
+from orbweaver.core.exchange import Request
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+
+LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+HTML = frozenset({"text/html"})
+LINGER_NOT = struct.pack("ii", 1, 0)  # closing sends a reset
+
+
+class Act(Enum):
+    """What a server does besides sending."""
+
+    CLOSE = "close"
+    RESET = "reset"
+    ABORT = "abort"  # closed below TLS, which is not told
+    HANG = "hang"  # until the client goes away
+
+
+Step = bytes | float | Act  # a float is a pause in seconds
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request as it came in; `connection` counts from 1."""
+
+    connection: int
+    head: bytes
+
+    @property
+    def target(self) -> str:
+        """The path and query, as they were sent."""
+        return self.head.split(b" ", 2)[1].decode("latin-1")
+
+    def header(self, name: str) -> str | None:
+        """Return a header's value."""
+        for line in self.head.decode("latin-1").split("\r\n")[1:]:
+            found, _, value = line.partition(":")
+            if found.lower() == name.lower():
+                return value.strip()
+        return None
+
+
+class Origin:
+    """What a raw server was asked, on how many connections."""
+
+    def __init__(self, say: Callable[[Asked], Iterable[Step]]) -> None:
+        self.asked: list[Asked] = []
+        self.connections = 0
+        self.open = 0
+        self.port = 0
+        self.scheme = "http"
+        self._say = say
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def url(self, target: str = "/", host: str = "127.0.0.1") -> str:
+        """Return the URL of a path on this server."""
+        return f"{self.scheme}://{host}:{self.port}{target}"
+
+    async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.connections += 1
+        self.open += 1
+        number = self.connections
+        try:
+            await self._converse(reader, writer, number)
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
+            pass  # the client went away, or the test is over
+        finally:
+            self.open -= 1
+            self._tasks.discard(task)
+            writer.close()
+
+    async def stop(self) -> None:
+        """End all conversations."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _converse(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int
+    ) -> None:
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            asked = Asked(connection=number, head=head)
+            self.asked.append(asked)
+            for step in self._say(asked):
+                match step:
+                    case bytes():
+                        writer.write(step)
+                        await writer.drain()
+                    case float():
+                        await asyncio.sleep(step)
+                    case Act.HANG:
+                        await reader.read(1)
+                        return
+                    case Act.RESET:
+                        sock = writer.get_extra_info("socket")
+                        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
+                        return
+                    case Act.ABORT:
+                        writer.transport.abort()
+                        return
+                    case Act.CLOSE:
+                        return
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    say: Callable[[Asked], Iterable[Step]] | Iterable[Step], *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Origin]:
+    """Run a server that answers every request with the same steps, or as `say` decides."""
+    if callable(say):
+        origin = Origin(say)
+    else:
+        steps = tuple(say)
+        origin = Origin(lambda _: steps)
+    server = await asyncio.start_server(
+        origin.meet, "127.0.0.1", 0, ssl=tls, ssl_handshake_timeout=1 if tls else None
+    )
+    origin.port = server.sockets[0].getsockname()[1]
+    origin.scheme = "https" if tls else "http"
+    try:
+        yield origin
+    finally:
+        server.close()
+        await origin.stop()
+
+
+class Names(AbstractResolver):
+    """A resolver with a book of names; an exception in it is raised, other names are unknown."""
+
+    def __init__(self, book: Mapping[str, Iterable[str] | Exception]) -> None:
+        self._book = book
+        self.asked: list[str] = []
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        self.asked.append(host)
+        found = self._book.get(host, OSError(None, "Domain name not found"))
+        if isinstance(found, Exception):
+            raise found
+        return [
+            ResolveResult(
+                hostname=host, host=address, port=port, family=family, proto=0, flags=0
+            )
+            for address in found
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+def answer(body: bytes = b"", *lines: str, status: str = "200 OK") -> bytes:
+    """Write a whole answer with a Content-Length."""
+    head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *lines]
+    return "\r\n".join([*head, "", ""]).encode("latin-1") + body
+
+
+def chunked(*chunks: bytes, lines: Iterable[str] = ()) -> bytes:
+    """Write the head and some chunks of an answer, without its end."""
+    head = ["HTTP/1.1 200 OK", "Transfer-Encoding: chunked", *lines, "", ""]
+    parts = [b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks]
+    return "\r\n".join(head).encode("latin-1") + b"".join(parts)
+
+
+def request(
+    url: str,
+    *,
+    accept: frozenset[str] = HTML,
+    body_bytes_max: int = 1_000_000,
+    total_s: float = 5.0,
+) -> Request:
+    """Make a request with usual limits."""
+    return Request(
+        url=url,
+        user_agent="spider/1",
+        accept=accept,
+        body_bytes_max=body_bytes_max,
+        total_s=total_s,
+    )
+
+
+@contextlib.asynccontextmanager
+async def fetching(
+    limits: Limits | None = None,
+    *,
+    book: Mapping[str, Iterable[str] | Exception] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[HttpFetcher]:
+    """Make a fetcher that may dial this machine and asks no DNS; closed at the end."""
+    fetcher = HttpFetcher(
+        allowed=LOOPBACK, limits=limits, resolver=lambda: Names(book or {}), tls=tls
+    )
+    try:
+        yield fetcher
+    finally:
+        await fetcher.aclose()

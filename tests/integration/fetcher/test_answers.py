@@ -1,0 +1,264 @@
+"""Answers: what of them is read, left or handed over, and what is sent to get them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from orbweaver.adapters.http import DRAIN_BYTES_MAX, HEADERS_CHARS_MAX, Limits
+from orbweaver.core.exchange import Response
+from tests.integration.fetcher.origin import (
+    HTML,
+    Act,
+    Step,
+    answer,
+    chunked,
+    fetching,
+    request,
+    serving,
+)
+
+PAGE = b"<title>A page</title>"
+ANY = frozenset({"*/*"})
+
+
+async def fetched(*steps: Step, accept: frozenset[str] = HTML, cap: int = 1_000_000) -> Response:
+    """Fetch from a server that sends these steps, and expect an answer."""
+    async with serving(steps) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url(), accept=accept, body_bytes_max=cap))
+    assert isinstance(result, Response), result
+    return result
+
+
+@pytest.mark.parametrize(
+    ("kind", "accept", "read"),
+    [
+        ("text/html", HTML, True),
+        ("TEXT/HTML; charset=utf-8", HTML, True),
+        ("application/pdf", HTML, False),
+        ("image/png", HTML, False),
+        ("text/html-not", HTML, False),
+        ("", HTML, True),
+        ("nonsense", HTML, True),
+        ("image/png", ANY, True),
+    ],
+)
+async def test_body_is_read_by_type(kind: str, accept: frozenset[str], read: bool) -> None:
+    """A body is read if its type is accepted, or if it has none that makes sense."""
+    result = await fetched(answer(PAGE, f"Content-Type: {kind}"), accept=accept)
+    assert result.body == (PAGE if read else None)
+
+
+async def test_body_without_type_is_read() -> None:
+    """No Content-Type at all counts as acceptable."""
+    assert (await fetched(answer(PAGE))).body == PAGE
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        ("200 OK", PAGE),
+        ("203 Non-Authoritative Information", PAGE),
+        ("206 Partial Content", PAGE),
+        ("299 Odd", PAGE),
+        ("300 Multiple Choices", None),
+        ("401 Unauthorized", None),
+        ("404 Not Found", None),
+        ("410 Gone", None),
+        ("429 Too Many Requests", None),
+        ("451 Unavailable For Legal Reasons", None),
+        ("500 Internal Server Error", None),
+        ("503 Service Unavailable", None),
+        ("526 Invalid SSL Certificate", None),
+        ("999 No", None),
+    ],
+)
+async def test_body_is_read_by_status(status: str, body: bytes | None) -> None:
+    """Only a 2xx answer has its body read; every status is handed over as it came."""
+    result = await fetched(answer(PAGE, "Content-Type: text/html", status=status))
+    assert (result.status, result.body) == (int(status[:3]), body)
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+        (b"HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n", b""),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b""),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5000000\r\n\r\n", None),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n?", None),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n", b""),
+    ],
+)
+async def test_answers_without_body(head: bytes, body: bytes | None) -> None:
+    """Answers that have no body, whatever they say of it, are taken as they are (case 47)."""
+    assert (await fetched(head)).body == body
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    "location", ["/b", "", "//host/b", "file:///etc/passwd", "javascript:alert(1)", "/bücher", "?"]
+)
+async def test_redirect_is_handed_over(status: int, location: str) -> None:
+    """A redirect is an answer with its Location, followed by nobody here (cases 41 and 42)."""
+    line = f"Location: {location}".encode()
+    head = b"HTTP/1.1 %d Moved\r\nContent-Length: 0\r\n%s\r\n\r\n" % (status, line)
+    async with serving([head]) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url()))
+    assert isinstance(result, Response)
+    assert (result.status, result.headers["location"]) == (status, location)
+    assert len(origin.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        (b"X: caf\xc3\xa9", "café"),
+        (b"X: caf\xe9", "café"),
+        (b"X: a\x1b[31mb\x07", "a [31mb"),
+        (b"X: a\x85b", "a b"),
+        (b"X: a\xc2\x85b\xe2\x80\xa8c", "a b c"),
+        (b"X: a\xed\xa0\x80b", "aí  b"),
+        (b"X: a\r\n b", "a b"),
+        (b"X:", ""),
+        (b"X: first\r\nx: second", "first"),
+        (b"Link: <a>\r\nX: y\r\nLink: <b>", "y"),
+    ],
+)
+async def test_header_values_are_one_printable_line(line: bytes, value: str) -> None:
+    """Whatever bytes a value has, it becomes one printable line, the first of its name (case 40)."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n%s\r\n\r\n" % line
+    headers = (await fetched(head)).headers
+    assert headers["x"] == value
+    assert all(part.isprintable() for item in headers.items() for part in item)
+
+
+async def test_headers_that_are_lists_are_joined() -> None:
+    """Repeated lines of a list mean the list; names are in lower case."""
+    lines = ("X-Robots-Tag: noindex", "X-ROBOTS-TAG: nofollow", "Link: <a>", "Link: <b>")
+    headers = (await fetched(answer(b"", *lines))).headers
+    assert headers["x-robots-tag"] == "noindex, nofollow"
+    assert headers["link"] == "<a>, <b>"
+
+
+async def test_headers_are_bounded() -> None:
+    """Of more headers than anybody needs, those that come first are kept."""
+    lines = [f"X-{number}: {'v' * 8_000}" for number in range(20)]
+    headers = (await fetched(answer(b"", "Early: yes", *lines))).headers
+    assert headers["early"] == "yes"
+    assert sum(map(len, headers.values())) <= HEADERS_CHARS_MAX
+
+
+@pytest.mark.parametrize("value", ["120", "Fri, 31 Dec 1999 23:59:59 GMT", "-1", "soon"])
+async def test_retry_after_is_handed_over(value: str) -> None:
+    """A 429 comes with its Retry-After, whatever that says (case 45)."""
+    result = await fetched(answer(b"", f"Retry-After: {value}", status="429 Slow Down"))
+    assert (result.status, result.headers["retry-after"]) == (429, value)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (answer(b"x" * 1000),),
+        (chunked(b"x" * 1000), b"0\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 1000, Act.CLOSE),
+    ],
+)
+@pytest.mark.parametrize(("cap", "truncated"), [(999, True), (1000, False), (1001, False)])
+async def test_body_is_cut_at_its_limit(
+    steps: tuple[Step, ...], cap: int, truncated: bool
+) -> None:
+    """A body of exactly the limit is whole, one byte more is cut and marked."""
+    result = await fetched(*steps, cap=cap)
+    assert result.body == b"x" * min(cap, 1000)
+    assert result.truncated is truncated
+
+
+@pytest.mark.parametrize("head", [chunked(), b"HTTP/1.1 200 OK\r\n\r\n"])
+async def test_endless_body_is_cut(head: bytes) -> None:
+    """A body without end is cut at its limit, and its connection closed (case 35)."""
+    chunk = b"x" * 65_536
+    steps = [head] + [b"%x\r\n%s\r\n" % (len(chunk), chunk)] * 1_000 + [Act.HANG]
+    async with serving(steps) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url(), body_bytes_max=200_000))
+        assert isinstance(result, Response)
+        assert result.truncated
+        assert result.body is not None
+        assert len(result.body) == 200_000
+        again = await fetcher.fetch(request(origin.url(), body_bytes_max=10))
+        assert isinstance(again, Response)
+        assert origin.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("steps", "connections"),
+    [
+        ((answer(b"x" * 1000, status="404 Not Found"),), 1),
+        ((answer(b"x" * DRAIN_BYTES_MAX, status="404 Not Found"),), 1),
+        ((answer(b"x" * 1_000_000, status="404 Not Found"),), 2),
+        ((chunked(b"x" * 1000, lines=["Content-Type: image/png"]), b"0\r\n\r\n"), 1),
+        ((chunked(*[b"x" * 1000] * 1000, lines=["Content-Type: image/png"]), b"0\r\n\r\n"), 2),
+        ((b"HTTP/1.1 404 Not Found\r\n\r\n", b"x" * 1000, Act.HANG), 2),
+        ((b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nx", Act.CLOSE), 2),
+        ((b"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 9\r\n\r\nx", Act.HANG), 2),
+    ],
+)
+async def test_connection_outlives_a_small_unread_body(
+    steps: tuple[Step, ...], connections: int
+) -> None:
+    """What is not wanted is read away if it is little, else it goes with its connection."""
+    async with serving(steps) as origin, fetching() as fetcher:
+        for _ in range(2):
+            result = await fetcher.fetch(request(origin.url(), total_s=0.2))
+            assert isinstance(result, Response), result
+            assert result.body is None
+    assert origin.connections == connections
+
+
+async def test_request_on_the_wire() -> None:
+    """The URL goes out byte for byte, with honest headers and none that carry state (case 43)."""
+    target = "/a%2Fb/%7e/%C3%A9;x=1?q='a'|b&r=%20+%2B&&="
+    page = answer(PAGE, "Set-Cookie: id=1; Path=/")
+    async with serving([page]) as origin, fetching() as fetcher:
+        for _ in range(2):
+            assert isinstance(await fetcher.fetch(request(origin.url(target))), Response)
+    asked = origin.asked[1]
+    assert asked.head.startswith(b"GET " + target.encode() + b" HTTP/1.1\r\n")
+    assert asked.header("User-Agent") == "spider/1"
+    assert asked.header("Accept") == "text/html, */*;q=0.1"
+    assert asked.header("Accept-Encoding") == "gzip, deflate, br, zstd"
+    assert asked.header("Host") == f"127.0.0.1:{origin.port}"
+    assert asked.header("Cookie") is None
+    assert asked.header("Authorization") is None
+
+
+async def test_every_type_is_asked_for_with_one_word() -> None:
+    """robots.txt is wanted whatever its type."""
+    async with serving([answer(PAGE)]) as origin, fetching() as fetcher:
+        await fetcher.fetch(request(origin.url("/robots.txt"), accept=ANY))
+    assert origin.asked[0].header("Accept") == "*/*"
+
+
+async def test_environment_proxy_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proxies of the environment would be a way around the address guard."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert (await fetched(answer(PAGE))).body == PAGE
+
+
+async def test_latency_is_the_servers() -> None:
+    """Latency runs from the request to the head: neither our queue nor the body is in it."""
+    steps = (0.1, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", 0.15, b"x")
+    async with serving(steps) as origin, fetching(Limits(connections_per_host=1)) as fetcher:
+        started = time.monotonic()
+        asked = request(origin.url())
+        results = await asyncio.gather(*(fetcher.fetch(asked) for _ in range(2)))
+        assert time.monotonic() - started >= 0.45
+    assert all(95 <= result.latency_ms < 220 for result in results)
+
+
+async def test_a_thousand_early_hints_are_passed_over() -> None:
+    """Interim answers are not the answer (case 38)."""
+    hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 1_000
+    assert (await fetched(hints, answer(PAGE))).body == PAGE

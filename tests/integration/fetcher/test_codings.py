@@ -1,0 +1,261 @@
+"""Content codings: what is decoded, what is cut, what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import time
+import tracemalloc
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import brotli
+import pytest
+from backports import zstd
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.adapters.http_coding import ACCEPT_ENCODING, CodingError, Decoding, codings_of
+from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.outcome import Reason
+from tests.integration.fetcher.origin import Act, Step, answer, chunked, fetching, request, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CORPUS = Path(__file__).parents[3] / "../shared/corpora/compressed"
+MIB = 1024 * 1024
+PAGE = b"<title>A page</title>" + random.Random(1).randbytes(200_000).hex().encode()
+
+
+def raw_deflate(body: bytes) -> bytes:
+    """Compress to deflate without zlib's wrapping."""
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(body) + packer.flush()
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "GZip": gzip.compress,
+    "deflate": zlib.compress,
+    "deflate ": raw_deflate,
+    "br": brotli.compress,
+    "zstd": zstd.compress,
+    "identity": bytes,
+    "gzip, gzip": lambda body: gzip.compress(gzip.compress(body)),
+    "deflate, gzip": lambda body: gzip.compress(zlib.compress(body)),
+    "gzip, br, zstd": lambda body: zstd.compress(brotli.compress(gzip.compress(body))),
+}
+
+
+async def fetched(*steps: Step, cap: int = 5 * MIB) -> Response | Failure:
+    """Fetch from a server that sends these steps."""
+    async with serving(steps) as origin, fetching() as fetcher:
+        return await fetcher.fetch(request(origin.url(), body_bytes_max=cap))
+
+
+@pytest.mark.parametrize("coding", PACK)
+async def test_codings_are_undone(coding: str) -> None:
+    """Every coding that is asked for is undone, alone and one inside the other."""
+    result = await fetched(answer(PACK[coding](PAGE), f"Content-Encoding: {coding}"))
+    assert isinstance(result, Response)
+    assert result.body == PAGE
+    assert not result.truncated
+
+
+async def test_codings_on_several_lines_and_transfer_codings() -> None:
+    """Lines add up to one list, and a transfer coding that nobody asked for is undone too."""
+    lines = ["Content-Encoding: gzip", "Content-Encoding: br"]
+    packed = brotli.compress(gzip.compress(PAGE))
+    result = await fetched(answer(packed, *lines))
+    assert isinstance(result, Response)
+    assert result.body == PAGE
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"
+    packed = gzip.compress(PAGE)
+    result = await fetched(head, b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed))
+    assert isinstance(result, Response)
+    assert result.body == PAGE
+
+
+def test_only_what_can_be_undone_is_asked_for() -> None:
+    """Accept-Encoding names the codings that are installed, all of them here."""
+    assert ACCEPT_ENCODING == "gzip, deflate, br, zstd"
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        pytest.param("lzma", PAGE, id="unknown"),
+        pytest.param("compress", PAGE, id="forgotten"),
+        pytest.param("gzip, gzip, gzip, gzip", PAGE, id="too many"),
+        pytest.param("gzip", PAGE, id="plain as gzip"),
+        pytest.param("br", PAGE, id="plain as br"),
+        pytest.param("zstd", PAGE, id="plain as zstd"),
+        pytest.param("deflate", b"\xff" * 100, id="noise as deflate"),
+        pytest.param("gzip", gzip.compress(PAGE)[:-8] + bytes(8), id="bad checksum"),
+        pytest.param("deflate", zlib.compress(PAGE)[:-4] + bytes(4), id="bad zlib checksum"),
+        pytest.param("gzip", gzip.compress(b"") * 50_000, id="50,000 empty members"),
+        pytest.param(
+            "zstd",
+            zstd.compress(bytes(200 * MIB), options={zstd.CompressionParameter.window_log: 27}),
+            id="window of 128 MiB",
+        ),
+    ],
+)
+async def test_what_cannot_be_decoded(coding: str, body: bytes) -> None:
+    """A body that is not in its coding has a reason of its own (cases 48 and 49)."""
+    result = await fetched(answer(body, f"Content-Encoding: {coding}"))
+    assert isinstance(result, Failure), result
+    assert result.reason is Reason.ENCODING
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])
+async def test_coded_body_that_ends_early(coding: str) -> None:
+    """It is kept and marked where the server says it is all, else the connection broke (49)."""
+    packed = PACK[coding](PAGE)[:-2000]
+    line = f"Content-Encoding: {coding}"
+    for steps in ((answer(packed, line),), (chunked(packed, lines=[line]), b"0\r\n\r\n")):
+        result = await fetched(*steps)
+        assert isinstance(result, Response)
+        assert result.truncated
+        assert result.body
+        assert PAGE.startswith(result.body)
+    result = await fetched(f"HTTP/1.1 200 OK\r\n{line}\r\n\r\n".encode(), packed, Act.CLOSE)
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.DISCONNECTED
+
+
+async def test_coded_body_that_ends_before_it_begins() -> None:
+    """Of nothing decoded there is nothing to keep (case 49)."""
+    result = await fetched(answer(gzip.compress(PAGE)[:9], "Content-Encoding: gzip"))
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.ENCODING
+
+
+@cache
+def bomb(coding: str) -> bytes:
+    """Make a body that becomes 64 MiB."""
+    zeros, count = bytes(MIB), 64
+    if coding == "br":
+        packer = brotli.Compressor(quality=5)
+        return b"".join(packer.process(zeros) for _ in range(count)) + bytes(packer.finish())
+    if coding == "zstd":
+        frame = zstd.ZstdCompressor()
+        return b"".join(frame.compress(zeros) for _ in range(count)) + frame.flush()
+    if coding == "gzip, gzip":
+        return gzip.compress(bomb("gzip"))
+    if coding == "gzip, gzip, gzip":
+        return gzip.compress(bomb("gzip, gzip"))
+    stream = zlib.compressobj(wbits=31 if coding == "gzip" else 15)
+    return b"".join(stream.compress(zeros) for _ in range(count)) + stream.flush()
+
+
+@pytest.mark.parametrize(
+    "coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip", "gzip, gzip, gzip"]
+)
+async def test_bombs_are_cut(coding: str) -> None:
+    """A bomb is cut at the limit, soon and within 32 MiB (case 48)."""
+    steps = (answer(bomb(coding), f"Content-Encoding: {coding}"),)
+    async with serving(steps) as origin, fetching() as fetcher:
+        tracemalloc.start()
+        started = time.monotonic()
+        try:
+            result = await fetcher.fetch(request(origin.url(), body_bytes_max=5 * MIB))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert isinstance(result, Response), result
+    assert result.truncated
+    assert result.body == bytes(5 * MIB)
+    assert peak < 32 * MIB
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("coding", "packed"),
+    [
+        ("deflate", b"\0\0\0\xff\xff" * 3_000_000),
+        ("deflate, gzip", gzip.compress(b"\0\0\0\xff\xff" * 3_000_000)),
+        ("zstd", b"\x50\x2a\x4d\x18\xff\xff\x0f\0" + bytes(MIB)),
+    ],
+    ids=["empty blocks", "empty blocks within", "skipped frame"],
+)
+def test_bombs_of_nothing_are_refused(coding: str, packed: bytes) -> None:
+    """Coded bytes without end that decode to nothing are no way to keep us busy."""
+    decoding = Decoding(codings_of(coding), 100_000)
+    with pytest.raises(CodingError, match="far more coded than decoded"):
+        for start in range(0, len(packed), 65_536):
+            decoding.feed(packed[start : start + 65_536])
+
+
+def test_junk_behind_the_end_is_passed_over() -> None:
+    """Bytes behind a coded stream are not the body's, members and frames are."""
+    for coding in ("gzip", "deflate", "zstd"):
+        decoding = Decoding([coding], MIB)
+        decoding.feed(PACK[coding](PAGE) + b"\0\0junk")
+        assert decoding.body == PAGE
+    for coding in ("gzip", "zstd"):
+        decoding = Decoding([coding], MIB)
+        decoding.feed(PACK[coding](PAGE) + PACK[coding](b"more"))
+        assert decoding.body == PAGE + b"more"
+        assert decoding.complete
+
+
+@given(st.binary(max_size=200), st.lists(st.sampled_from(["gzip", "deflate", "br", "zstd"])))
+def test_any_bytes_end_in_a_value_or_a_coding_error(data: bytes, codings: list[str]) -> None:
+    """No bytes in any coding raise anything else, or give more than the limit."""
+    try:
+        decoding = Decoding(codings, 50)
+        for start in range(0, len(data), 7):
+            if not decoding.feed(data[start : start + 7]):
+                break
+    except CodingError:
+        return
+    assert len(decoding.body) <= 50
+
+
+@given(
+    st.binary(max_size=2_000),
+    st.sampled_from(sorted(PACK)),
+    st.integers(1, 300),
+    st.integers(0, 2_500),
+)
+def test_any_body_in_any_pieces(body: bytes, coding: str, step: int, cap: int) -> None:
+    """However a coded body is cut into pieces, it decodes to itself, up to the limit."""
+    packed = PACK[coding](body)
+    decoding = Decoding(codings_of(coding), cap)
+    for start in range(0, len(packed), step):
+        if not decoding.feed(packed[start : start + step]):
+            break
+    assert decoding.body == body[:cap]
+    assert decoding.cut is (len(body) > cap)
+
+
+@pytest.mark.parametrize(
+    ("name", "coding"),
+    [
+        ("html-gzip", "gzip"),
+        ("html-rawdeflate", "deflate"),
+        ("html-zlibdeflate", "deflate"),
+        ("html-br", "br"),
+        ("html-zstd-static-content-size", "zstd"),
+        ("html-zstd-static-no-content-size", "zstd"),
+        ("html-zstd-streaming-no-content-size", "zstd"),
+        ("html-gzip-deflate", "gzip, deflate"),
+        ("html-gzip-deflate-gzip", "gzip, deflate, gzip"),
+    ],
+)
+async def test_corpus(name: str, coding: str) -> None:
+    """Bodies packed by other programs decode to their page."""
+    path = CORPUS / f"{name}.bin"
+    if not path.exists():
+        pytest.skip("the corpora of other projects are not beside this one")
+    result = await fetched(answer(path.read_bytes(), f"Content-Encoding: {coding}"))
+    assert isinstance(result, Response)
+    assert result.body is not None
+    assert result.body.lstrip().startswith(b"<!DOCTYPE")
+    assert result.body.rstrip().endswith(b"</html>")
+    assert not result.truncated

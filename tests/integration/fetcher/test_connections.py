@@ -1,0 +1,278 @@
+"""Connections over time: warm containers, thawed ones, pooled ones that cannot be trusted."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.http import HttpFetcher, Limits
+from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.outcome import Reason
+from tests.integration.fetcher.origin import (
+    LOOPBACK,
+    Act,
+    Asked,
+    Names,
+    Origin,
+    Step,
+    answer,
+    fetching,
+    request,
+    serving,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def echo(asked: Asked) -> tuple[Step, ...]:
+    """Answer with the path that was asked for."""
+    return (answer(asked.target.encode()),)
+
+
+async def body_of(fetcher: HttpFetcher, url: str) -> bytes | None:
+    """Fetch and expect an answer."""
+    result = await fetcher.fetch(request(url))
+    assert isinstance(result, Response), result
+    return result.body
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Origin]:
+    """Run a server in a thread, so that it outlives the loops of a test."""
+    ready, over = threading.Event(), asyncio.Event()
+    found: list[tuple[Origin, asyncio.AbstractEventLoop]] = []
+
+    async def run() -> None:
+        async with serving(echo) as origin:
+            found.append((origin, asyncio.get_running_loop()))
+            ready.set()
+            await over.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(asyncio.run, run())
+        assert ready.wait(5)
+        origin, loop = found[0]
+        yield origin
+        loop.call_soon_threadsafe(over.set)
+        done.result(5)
+
+
+def test_two_loops_one_after_the_other(elsewhere: Origin) -> None:
+    """A warm container that runs a new loop per invocation works, and leaks nothing (case 29)."""
+    fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: Names({}))
+    for target in (b"/first", b"/second", b"/third"):
+        assert asyncio.run(body_of(fetcher, elsewhere.url(target.decode()))) == target
+    gc.collect()  # anything left open is a ResourceWarning, and an error
+
+
+def test_one_runner_for_all_invocations(elsewhere: Origin) -> None:
+    """A container that keeps its loop keeps its connections (case 29)."""
+    fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: Names({}))
+    with asyncio.Runner() as runner:
+        for _ in range(3):
+            assert runner.run(body_of(fetcher, elsewhere.url("/x"))) == b"/x"
+        assert elsewhere.connections == 1
+        runner.run(fetcher.aclose())
+
+
+def test_two_loops_in_turn(elsewhere: Origin) -> None:
+    """A loop that was left and runs again gets a session again."""
+    fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: Names({}))
+    with asyncio.Runner() as one, asyncio.Runner() as other:
+        for _ in range(2):
+            assert one.run(body_of(fetcher, elsewhere.url("/1"))) == b"/1"
+            assert other.run(body_of(fetcher, elsewhere.url("/2"))) == b"/2"
+
+
+def test_loop_that_was_closed_without_ceremony() -> None:
+    """A session whose loop is gone is closed from the next one."""
+
+    async def once(fetcher: HttpFetcher) -> bytes | None:
+        async with serving([answer(b"bye", "Connection: close")]) as origin:
+            return await body_of(fetcher, origin.url())
+
+    fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: Names({}))
+    loop = asyncio.new_event_loop()
+    assert loop.run_until_complete(once(fetcher)) == b"bye"
+    loop.close()
+    assert asyncio.run(once(fetcher)) == b"bye"
+    gc.collect()
+
+
+async def test_fetch_after_aclose() -> None:
+    """Closing ends connections, not the fetcher; closing twice is no matter."""
+    async with serving(echo) as origin, fetching() as fetcher:
+        await fetcher.aclose()
+        assert await body_of(fetcher, origin.url("/a")) == b"/a"
+        await fetcher.aclose()
+        await fetcher.aclose()
+        assert await body_of(fetcher, origin.url("/b")) == b"/b"
+        assert origin.connections == 2
+
+
+async def test_connection_is_used_again() -> None:
+    """One connection serves one URL after the other."""
+    async with serving(echo) as origin, fetching() as fetcher:
+        for number in range(5):
+            assert await body_of(fetcher, origin.url(f"/{number}")) == b"/%d" % number
+        assert origin.connections == 1
+
+
+def dies_when_asked_again(act: Act) -> Callable[[Asked], tuple[Step, ...]]:
+    """Answer once on each connection, then let it die."""
+    seen: set[int] = set()
+
+    def say(asked: Asked) -> tuple[Step, ...]:
+        if asked.connection in seen:
+            return (act,)
+        seen.add(asked.connection)
+        return (answer(asked.target.encode()),)
+
+    return say
+
+
+@pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
+async def test_reused_connection_that_dies_is_no_failure(act: Act) -> None:
+    """A pooled connection that turns out to be dead costs one silent repeat (case 30)."""
+    async with serving(dies_when_asked_again(act)) as origin, fetching() as fetcher:
+        assert await body_of(fetcher, origin.url("/1")) == b"/1"
+        assert await body_of(fetcher, origin.url("/2")) == b"/2"
+        assert [asked.target for asked in origin.asked] == ["/1", "/2", "/2"]
+        assert origin.connections == 2
+
+
+@pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
+async def test_all_pooled_connections_are_dead(act: Act) -> None:
+    """After a freeze every pooled connection may be dead: none of them is a failure (case 30)."""
+    limits = Limits(connections_per_host=4)
+    async with serving(dies_when_asked_again(act)) as origin, fetching(limits) as fetcher:
+        for round_of in range(3):
+            paths = [f"/{round_of}/{number}" for number in range(4)]
+            bodies = await asyncio.gather(*(body_of(fetcher, origin.url(p)) for p in paths))
+            assert bodies == [path.encode() for path in paths]
+
+
+@pytest.mark.parametrize("last", [(Act.CLOSE,), (0.02, Act.RESET)])
+async def test_connection_closed_while_idle_is_passed_over(last: tuple[Step, ...]) -> None:
+    """A pooled connection that was closed meanwhile is not even asked on (case 30)."""
+    async with (
+        serving(lambda asked: (answer(asked.target.encode()), *last)) as origin,
+        fetching() as fetcher,
+    ):
+        for number in range(3):
+            assert await body_of(fetcher, origin.url(f"/{number}")) == b"/%d" % number
+            async with asyncio.timeout(2):
+                while origin.open:
+                    await asyncio.sleep(0.005)
+        assert [asked.target for asked in origin.asked] == ["/0", "/1", "/2"]
+
+
+async def test_reused_connection_that_breaks_within_the_head_is_a_failure() -> None:
+    """Once an answer has begun, a broken connection is the server's doing."""
+
+    def say(asked: Asked) -> tuple[Step, ...]:
+        if asked.target == "/2":
+            return (b"HTTP/1.1 200 OK\r\nX: ", Act.CLOSE)
+        return echo(asked)
+
+    async with serving(say) as origin, fetching() as fetcher:
+        assert await body_of(fetcher, origin.url("/1")) == b"/1"
+        result = await fetcher.fetch(request(origin.url("/2")))
+        assert len(origin.asked) == 2
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.DISCONNECTED
+    assert result.detail == "the connection was closed within the head of the answer"
+
+
+@pytest.mark.parametrize(
+    ("pause_s", "surplus"),
+    [
+        (0.0, answer(b"an answer to nobody")),
+        (0.02, answer(b"an answer to nobody")),
+        (0.02, b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n"),
+        (0.02, b"surplus"),
+        (0.02, b"\r\n\r\n"),
+    ],
+    ids=["at once", "another answer", "idle for too long", "garbage", "line ends"],
+)
+async def test_answer_to_nobody_is_not_filed_under_the_next_url(
+    pause_s: float, surplus: bytes
+) -> None:
+    """What comes in on an idle connection belongs to no URL: the connection goes (case 52)."""
+
+    def say(asked: Asked) -> tuple[Step, ...]:
+        return (*echo(asked), pause_s, surplus) if asked.target == "/1" else echo(asked)
+
+    async with serving(say) as origin, fetching() as fetcher:
+        assert await body_of(fetcher, origin.url("/1")) == b"/1"
+        await asyncio.sleep(0.05)
+        assert await body_of(fetcher, origin.url("/2")) == b"/2"
+        assert await body_of(fetcher, origin.url("/3")) == b"/3"
+
+
+async def test_answer_to_nobody_that_the_loop_has_not_seen() -> None:
+    """What came in during a freeze is still in the socket when the connection is asked for (52)."""
+    surplus = answer(b"an answer to nobody")
+
+    def say(asked: Asked) -> tuple[Step, ...]:
+        return (*echo(asked), 0.01, surplus) if asked.target == "/1" else echo(asked)
+
+    with ThreadPoolExecutor(1) as pool:
+        ready, over = threading.Event(), threading.Event()
+        found: list[Origin] = []
+
+        async def run() -> None:
+            async with serving(say) as origin:
+                found.append(origin)
+                ready.set()
+                await asyncio.to_thread(over.wait, 5)
+
+        done = pool.submit(asyncio.run, run())
+        assert ready.wait(5)
+        async with fetching() as fetcher:
+            assert await body_of(fetcher, found[0].url("/1")) == b"/1"
+            over.wait(0.1)  # this loop is frozen; the server's is not
+            assert await body_of(fetcher, found[0].url("/2")) == b"/2"
+        over.set()
+        done.result(5)
+
+
+async def test_connections_per_host_are_limited() -> None:
+    """One connection per host means one request at a time, and waiting is no connect time."""
+    limits = Limits(connections_per_host=1, connect_s=0.05)
+    async with serving([0.03, answer(b"x")]) as origin, fetching(limits) as fetcher:
+        bodies = await asyncio.gather(*(body_of(fetcher, origin.url("/")) for _ in range(5)))
+        assert bodies == [b"x"] * 5
+        assert origin.connections == 1
+
+
+async def test_connections_are_limited_in_all() -> None:
+    """The total holds over hosts."""
+    book = {f"h{number}.test": ["127.0.0.1"] for number in range(6)}
+    limits = Limits(connections=2)
+    most = 0
+    async with serving([0.02, answer(b"x", "Connection: close")]) as origin:
+
+        async def one(fetcher: HttpFetcher, host: str) -> None:
+            nonlocal most
+            assert await body_of(fetcher, origin.url("/", host)) == b"x"
+            most = max(most, origin.open)
+
+        async with fetching(limits, book=book) as fetcher:
+            await asyncio.gather(*(one(fetcher, host) for host in book))
+    assert 1 <= most <= 2
+
+
+async def test_idle_connection_is_dropped_in_time() -> None:
+    """A connection that was idle longer than the keep-alive time is not used again."""
+    async with serving(echo) as origin, fetching(Limits(keepalive_s=0.02)) as fetcher:
+        assert await body_of(fetcher, origin.url("/1")) == b"/1"
+        await asyncio.sleep(0.05)
+        assert await body_of(fetcher, origin.url("/2")) == b"/2"
+        assert origin.connections == 2

@@ -1,0 +1,295 @@
+"""Which addresses are dialled, seen at the socket; and names that lead nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+import time
+from contextlib import asynccontextmanager
+from ipaddress import ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp.resolver import AsyncResolver, ThreadedResolver
+
+from orbweaver.adapters import http_guard
+from orbweaver.adapters.http import HttpFetcher, Limits
+from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.outcome import Reason
+from tests.integration.fetcher.origin import LOOPBACK, Names, answer, fetching, request, serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+VECTORS = Path(__file__).parents[3] / "../shared/corpora/ssrf/vectors.jsonl"
+PUBLIC = "93.184.216.34"
+
+
+@pytest.fixture(autouse=True)
+def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note every address that is dialled, and dial none beyond this machine."""
+    seen: list[str] = []
+    connect = socket.socket.connect
+
+    def noted(sock: socket.socket, address: tuple[str, int]) -> None:
+        seen.append(address[0])
+        if not address[0].startswith("127."):
+            raise ConnectionRefusedError
+        connect(sock, address)
+
+    monkeypatch.setattr(socket.socket, "connect", noted)
+    return seen
+
+
+async def refused(url: str, book: dict[str, Iterable[str] | Exception] | None = None) -> Failure:
+    """Fetch without any allow-list and expect a refusal."""
+    fetcher = HttpFetcher(resolver=lambda: Names(book or {}))
+    result = await fetcher.fetch(request(url))
+    await fetcher.aclose()
+    assert isinstance(result, Failure), result
+    assert result.reason is Reason.ADDRESS, result
+    return result
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1/",
+        "https://127.0.0.1/",
+        "http://127.0.0.1:9001/2018-06-01/runtime/invocation/next",
+        "http://127.1/",
+        "http://2130706433/",
+        "http://[::1]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://[::ffff:7f00:1]/",
+        "http://[64:ff9b::a9fe:a9fe]/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://169.254.79.129:2000/",
+        "http://[fd00:ec2::254]/",
+        f"http://{PUBLIC}:22/",
+        f"http://{PUBLIC}:9001/",
+    ],
+)
+async def test_literal_is_refused_before_it_is_dialled(url: str, dialled: list[str]) -> None:
+    """A literal is not asked of any resolver; the socket factory stops it (cases 53 and 57)."""
+    await refused(url)
+    assert dialled == []
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ["127.0.0.1"],
+        ["::1"],
+        ["169.254.169.254"],
+        [PUBLIC, "10.0.0.1"],
+        ["10.0.0.1", PUBLIC],
+        [PUBLIC, "::ffff:192.168.0.1"],
+        ["2606:4700::1111", PUBLIC, "fe80::1"],
+        ["0.0.0.0"],  # noqa: S104 - an address to refuse
+        ["not an address"],
+    ],
+)
+async def test_name_with_any_inner_address_is_refused(
+    answers: list[str], dialled: list[str]
+) -> None:
+    """One inner address among public ones is an attack or a mistake: none is dialled (case 54)."""
+    failure = await refused("http://name.test/", {"name.test": answers})
+    assert dialled == []
+    assert "is" in failure.detail
+
+
+@pytest.mark.parametrize("port", [22, 25, 6379, 9001])
+async def test_odd_port_of_a_public_name_is_refused(port: int, dialled: list[str]) -> None:
+    """A public name on a port that is not the web's is not dialled (case 57)."""
+    failure = await refused(f"http://name.test:{port}/", {"name.test": [PUBLIC]})
+    assert failure.detail == f"port {port} is not one of 80, 443, 8000, 8080, 8443"
+    assert dialled == []
+
+
+async def test_name_that_is_rebound_is_refused_at_the_socket(dialled: list[str]) -> None:
+    """Were a resolver to let an address through, the socket would not (case 54)."""
+    sockets = http_guard.GuardedSockets(LOOPBACK)
+    with pytest.raises(http_guard.AddressRefusedError):
+        sockets((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80)))
+    assert dialled == []
+
+
+async def test_name_is_judged_anew_at_each_lookup() -> None:
+    """A name that led to a fine address is refused once it leads elsewhere (case 54)."""
+    book: dict[str, Iterable[str] | Exception] = {"name.test": ["127.0.0.1"]}
+    async with serving([answer(b"x")]) as origin, fetching(book=book) as fetcher:
+        assert isinstance(await fetcher.fetch(request(origin.url("/", "name.test"))), Response)
+        book["name.test"] = ["127.0.0.1", "10.0.0.1"]
+        await fetcher.aclose()
+        result = await fetcher.fetch(request(origin.url("/", "name.test")))
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.ADDRESS
+
+
+async def test_allow_listed_address_is_dialled(dialled: list[str]) -> None:
+    """A stack on one machine may crawl loopback servers on any port."""
+    book = {"name.test": ["127.0.0.1"]}
+    async with serving([answer(b"x")]) as origin, fetching(book=book) as fetcher:
+        for host in ("127.0.0.1", "name.test"):
+            assert isinstance(await fetcher.fetch(request(origin.url("/", host))), Response)
+        assert origin.asked[1].header("Host") == f"name.test:{origin.port}"
+    assert dialled == ["127.0.0.1", "127.0.0.1"]
+
+
+async def test_names_are_asked_once() -> None:
+    """Addresses are kept for a while, for many URLs of one host."""
+    names = Names({"name.test": ["127.0.0.1"]})
+    page = answer(b"x", "Connection: close")
+    async with serving([page]) as origin:
+        fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: names)
+        for _ in range(3):
+            assert isinstance(await fetcher.fetch(request(origin.url("/", "name.test"))), Response)
+        await fetcher.aclose()
+    assert names.asked == ["name.test"]
+
+
+async def test_corpus_of_inner_addresses(dialled: list[str]) -> None:
+    """Every URL of the corpus that is to be blocked is (case 53)."""
+    if not VECTORS.exists():
+        pytest.skip("the corpora of other projects are not beside this one")
+    inner = {"localhost": ["127.0.0.1"], "localhost.": ["::1"], "foo.localhost": ["127.0.0.1"]}
+    vectors = [json.loads(line) for line in VECTORS.read_text().splitlines()]
+    assert len(vectors) > 30
+    fetcher = HttpFetcher(resolver=lambda: Names(inner))
+    for vector in vectors:
+        host, port = vector["normalised_host"], urlsplit(vector["input"]).port or 80
+        result = await fetcher.fetch(request(f"http://{host}:{port}/"))
+        blocked = isinstance(result, Failure) and result.reason is Reason.ADDRESS
+        assert blocked is (vector["expected"] == "block"), vector
+    await fetcher.aclose()
+    assert dialled == []
+
+
+NXDOMAIN, SERVFAIL, REFUSED = 3, 2, 5
+
+
+class NameServer(asyncio.DatagramProtocol):
+    """A DNS server that answers every question with the same code, or not at all."""
+
+    def __init__(self, code: int | None, address: str | None = None) -> None:
+        self._code = code
+        self._address = address
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.DatagramTransport", transport)
+
+    def datagram_received(self, data: bytes, addr: tuple[str | int, int]) -> None:
+        if self._code is None:
+            return
+        end = data.index(b"\0", 12) + 5
+        question, records = data[12:end], b""
+        if self._address and question[-4:-2] == b"\0\x01":
+            records = b"\xc0\x0c\0\x01\0\x01" + struct.pack(">IH", 60, 4)
+            records += socket.inet_aton(self._address)
+        counts = struct.pack(">HHHHH", 0x8180 | self._code, 1, bool(records), 0, 0)
+        self._transport.sendto(data[:2] + counts + question + records, addr)
+
+
+@asynccontextmanager
+async def asking(
+    code: int | None, address: str | None = None, limits: Limits | None = None
+) -> AsyncIterator[HttpFetcher]:
+    """Make a fetcher that asks its own DNS server on this machine."""
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+        lambda: NameServer(code, address), local_addr=("127.0.0.1", 0)
+    )
+    port = transport.get_extra_info("sockname")[1]
+    fetcher = HttpFetcher(
+        allowed=LOOPBACK,
+        limits=limits,
+        resolver=lambda: AsyncResolver(
+            nameservers=[f"127.0.0.1:{port}"], timeout=1, tries=1, domains=[]
+        ),
+    )
+    try:
+        yield fetcher
+    finally:
+        await fetcher.aclose()
+        transport.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "detail"),
+    [
+        (NXDOMAIN, "Domain name not found"),
+        (SERVFAIL, "DNS server returned general failure"),
+        (REFUSED, "DNS server refused query"),
+        (0, "DNS server returned answer with no data"),
+    ],
+)
+async def test_name_that_does_not_resolve(code: int, detail: str) -> None:
+    """Each way in which a name does not resolve is told, under one reason (case 31)."""
+    async with asking(code) as fetcher:
+        result = await fetcher.fetch(request("http://missing.test/"))
+    assert isinstance(result, Failure)
+    assert (result.reason, result.detail) == (Reason.DNS, detail)
+
+
+async def test_name_server_that_is_silent() -> None:
+    """A lookup has a limit of its own, whatever the resolver's (case 31)."""
+    async with asking(None, limits=Limits(resolve_s=0.1)) as fetcher:
+        started = time.monotonic()
+        result = await fetcher.fetch(request("http://silent.test/"))
+        assert time.monotonic() - started < 1
+    assert isinstance(result, Failure)
+    assert (result.reason, result.detail) == (Reason.DNS, "no DNS answer within 0.1 s")
+
+
+async def test_name_that_resolves_is_fetched() -> None:
+    """The real resolver finds an address, and the guard judges it."""
+    async with serving([answer(b"x")]) as origin, asking(0, "127.0.0.1") as fetcher:
+        assert isinstance(await fetcher.fetch(request(origin.url("/", "name.test"))), Response)
+    async with asking(0, "10.1.2.3") as fetcher:
+        result = await fetcher.fetch(request("http://name.test/"))
+    assert isinstance(result, Failure)
+    assert (result.reason, result.detail) == (Reason.ADDRESS, "10.1.2.3 is private")
+
+
+@pytest.mark.parametrize("host", ["localhost", "foo.localhost"])
+async def test_localhost_is_refused_by_its_address(host: str, dialled: list[str]) -> None:
+    """The default resolver knows localhost without asking anybody; the guard knows it too."""
+    fetcher = HttpFetcher()
+    result = await fetcher.fetch(request(f"http://{host}/"))
+    await fetcher.aclose()
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.ADDRESS
+    assert dialled == []
+
+
+@pytest.mark.parametrize("host", ["l" * 64 + ".test", "a..test", "." * 3, "h." * 127 + "test"])
+@pytest.mark.parametrize("resolver", [AsyncResolver, ThreadedResolver])
+async def test_name_that_dns_cannot_hold(
+    host: str, resolver: type[AsyncResolver | ThreadedResolver]
+) -> None:
+    """A name that no DNS message can carry is a DNS failure with every resolver."""
+    fetcher = HttpFetcher(resolver=resolver, limits=Limits(resolve_s=1))
+    result = await fetcher.fetch(request(f"http://{host}/", total_s=2))
+    await fetcher.aclose()
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.DNS
+
+
+async def test_second_address_is_tried() -> None:
+    """Where one address of a host does not answer, the next one does."""
+    book = {"name.test": ["127.0.0.2", "127.0.0.1"]}
+    async with serving([answer(b"x")]) as origin, fetching(book=book) as fetcher:
+        assert isinstance(await fetcher.fetch(request(origin.url("/", "name.test"))), Response)
+
+
+async def test_only_allowed_networks_are_free() -> None:
+    """Another loopback address than the allow-listed one stays refused."""
+    fetcher = HttpFetcher(allowed=[ip_network("127.0.0.1/32")])
+    result = await fetcher.fetch(request("http://127.0.0.2/"))
+    await fetcher.aclose()
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.ADDRESS

@@ -1,0 +1,269 @@
+"""What servers and networks do wrong: each with its reason, none of them an exception."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+import tracemalloc
+from ipaddress import ip_network
+
+import pytest
+
+from orbweaver.adapters.http import HttpFetcher, Limits
+from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.outcome import Reason
+from tests.integration.fetcher.origin import (
+    Act,
+    Asked,
+    Step,
+    answer,
+    chunked,
+    fetching,
+    request,
+    serving,
+)
+
+OK = b"HTTP/1.1 200 OK\r\n"
+MIB = 1024 * 1024
+
+
+async def failed(*steps: Step, limits: Limits | None = None, total_s: float = 5.0) -> Failure:
+    """Fetch from a server that sends these steps, expect a failure and one request."""
+    async with serving(steps) as origin, fetching(limits) as fetcher:
+        result = await fetcher.fetch(request(origin.url(), total_s=total_s))
+        assert len(origin.asked) == 1
+    assert isinstance(result, Failure), result
+    assert result.detail.isprintable()
+    assert 0 < len(result.detail) <= 200
+    return result
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        pytest.param(b"Content-Length: -3\r\n\r\nhello", Reason.PROTOCOL, id="negative"),
+        pytest.param(b"Content-Length: +5\r\n\r\nhello", Reason.PROTOCOL, id="signed"),
+        pytest.param(b"Content-Length: 5, 5\r\n\r\nhello", Reason.PROTOCOL, id="list"),
+        pytest.param(b"Content-Length: 0x5\r\n\r\nhello", Reason.PROTOCOL, id="hexadecimal"),
+        pytest.param(b"Content-Length: 9" + b"9" * 30 + b"\r\n\r\n", Reason.PROTOCOL, id="huge"),
+        pytest.param(
+            b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", Reason.PROTOCOL, id="repeated"
+        ),
+        pytest.param(
+            b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            Reason.PROTOCOL,
+            id="with chunked",
+        ),
+        pytest.param(b"Content-Length: 3\r\n\r\nhello", Reason.PROTOCOL, id="too small"),
+        pytest.param(b"Content-Length: 30\r\n\r\nhello", Reason.DISCONNECTED, id="too big"),
+    ],
+)
+async def test_content_length_that_is_wrong(head: bytes, reason: Reason) -> None:
+    """A length that is none, or not the body's, is found out (case 36)."""
+    assert (await failed(OK + head, Act.CLOSE)).reason is reason
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        pytest.param((b"zz\r\nhello\r\n0\r\n\r\n",), Reason.PROTOCOL, id="no number"),
+        pytest.param((b"-5\r\nhello\r\n0\r\n\r\n",), Reason.PROTOCOL, id="negative"),
+        pytest.param((b"5\r\nhello, world\r\n0\r\n\r\n",), Reason.PROTOCOL, id="too small"),
+        pytest.param((b"f" * 40 + b"\r\nhello",), Reason.PROTOCOL, id="huge"),
+        pytest.param((b"5\r\nhello\r\n", 0.02, b"zz\r\n", Act.HANG), Reason.PROTOCOL, id="later"),
+        pytest.param((b"5\r\nhello\r\n",), Reason.DISCONNECTED, id="no end"),
+        pytest.param((b"5\r\nhel",), Reason.DISCONNECTED, id="half a chunk"),
+        pytest.param(
+            (b"5\r\nhello\r\n0\r\n", b"A: b\r\n" * 5_000, b"\r\n"),
+            Reason.HEADERS_TOO_LARGE,
+            id="many trailers",
+        ),
+        pytest.param(
+            (b"5\r\nhello\r\n0\r\nA: ", b"b" * 100_000, b"\r\n\r\n"),
+            Reason.HEADERS_TOO_LARGE,
+            id="long trailer",
+        ),
+    ],
+)
+async def test_chunks_that_are_wrong(steps: tuple[Step, ...], reason: Reason) -> None:
+    """Chunks that do not add up are found out, and at once (case 37)."""
+    started = time.monotonic()
+    assert (await failed(chunked(), *steps, Act.CLOSE)).reason is reason
+    assert time.monotonic() - started < 1
+
+
+async def test_huge_chunk_extension_costs_no_memory() -> None:
+    """What nobody reads of a chunk is not kept (case 37)."""
+    steps = (chunked(), b"5;", *[b"e" * MIB] * 30, b"\r\nhello\r\n0\r\n\r\n")
+    async with serving(steps) as origin, fetching() as fetcher:
+        tracemalloc.start()
+        try:
+            result = await fetcher.fetch(request(origin.url()))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert isinstance(result, Response)
+    assert result.body == b"hello"
+    assert peak < 8 * MIB
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(b"<html>no head at all</html>", id="HTTP/0.9"),
+        pytest.param(b"ICY 200 OK\r\n\r\nhello", id="ICY"),
+        pytest.param(b"HTTP/1.1 99999 OK\r\n\r\n", id="five digits"),
+        pytest.param(b"HTTP/1.1 OK\r\n\r\n", id="no status"),
+        pytest.param(b"\x15\x03\x01\x00\x02\x02\x16", id="TLS"),
+        pytest.param(b"SSH-2.0-OpenSSH_9.6\r\n", id="SSH"),
+        pytest.param(b"\x00" * 1000, id="zeros"),
+        pytest.param(OK + b"X: a\0b\r\n\r\n", id="NUL in a value"),
+        pytest.param(OK + b"X: a\rb\r\n\r\n", id="CR in a value"),
+        pytest.param(OK + b"X\x01: a\r\n\r\n", id="control in a name"),
+        pytest.param(OK + b"no colon\r\n\r\n", id="no colon"),
+    ],
+)
+async def test_what_is_not_http(said: bytes) -> None:
+    """Garbage is a protocol failure, not an answer, and not asked for twice (cases 38 and 40)."""
+    assert (await failed(said, Act.CLOSE)).reason is Reason.PROTOCOL
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param((OK + b"X: " + b"v" * 70_000 + b"\r\n\r\n",), id="70 KB"),
+        pytest.param((OK + b"X: " + b"v" * 9_000 + b"\r\n\r\n",), id="9 KB"),
+        pytest.param((OK + b"N" * 9_000 + b": v\r\n\r\n",), id="long name"),
+        pytest.param((OK + b"X: v\r\n" * 200 + b"\r\n",), id="200 of them"),
+        pytest.param((OK + b"X: ", *[b"v" * 60_000] * 100), id="endless"),
+        pytest.param((b"HTTP/1.1 200 " + b"r" * 20_000 + b"\r\n\r\n",), id="long reason"),
+    ],
+)
+async def test_headers_that_are_too_large(steps: tuple[Step, ...]) -> None:
+    """Too much of a head has a reason of its own, and is no HTTP 400 (case 39)."""
+    assert (await failed(*steps, Act.CLOSE)).reason is Reason.HEADERS_TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        pytest.param((Act.CLOSE,), Reason.DISCONNECTED, id="closed at once"),
+        pytest.param((Act.RESET,), Reason.DISCONNECTED, id="reset at once"),
+        pytest.param((OK + b"X: ", Act.CLOSE), Reason.DISCONNECTED, id="closed in the head"),
+        pytest.param((OK + b"X: ", 0.02, Act.RESET), Reason.DISCONNECTED, id="reset in the head"),
+        pytest.param((answer(b"hello")[:-1], Act.CLOSE), Reason.DISCONNECTED, id="in the body"),
+        pytest.param(
+            (answer(b"hello")[:-1], 0.02, Act.RESET), Reason.DISCONNECTED, id="reset in the body"
+        ),
+    ],
+)
+async def test_connection_that_breaks(steps: tuple[Step, ...], reason: Reason) -> None:
+    """A new connection that breaks is a failure after one request: the host chose not to answer."""
+    assert (await failed(*steps)).reason is reason
+
+
+async def test_server_that_breaks_off_and_recovers() -> None:
+    """A body broken off is nothing to keep; the next attempt gets all of it (case 51)."""
+
+    def say(asked: Asked) -> tuple[Step, ...]:
+        whole = answer(b"hello")
+        return (whole[:-2], Act.CLOSE) if asked.connection == 1 else (whole,)
+
+    async with serving(say) as origin, fetching() as fetcher:
+        first = await fetcher.fetch(request(origin.url()))
+        second = await fetcher.fetch(request(origin.url()))
+    assert isinstance(first, Failure)
+    assert first.reason is Reason.DISCONNECTED
+    assert isinstance(second, Response)
+    assert second.body == b"hello"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param((Act.HANG,), id="no answer"),
+        pytest.param((OK, *[b"X: y\r\n", 0.02] * 100), id="slow head"),
+        pytest.param((OK + b"Content-Length: 100\r\n\r\n", *[b"x", 0.02] * 100), id="slow body"),
+        pytest.param((chunked(b"x" * 1000), Act.HANG), id="stalled body"),
+        pytest.param((b"HTTP/1.1 103 Hint\r\n\r\n", 0.02) * 100, id="interim answers"),
+    ],
+)
+async def test_slow_server_meets_the_total_limit(steps: tuple[Step, ...]) -> None:
+    """However alive a server seems, the total time is the end of it (case 34)."""
+    started = time.monotonic()
+    failure = await failed(*steps, total_s=0.2)
+    assert failure.reason is Reason.TIMEOUT
+    assert failure.detail == "not answered in full within 0.2 s"
+    assert 0.15 < time.monotonic() - started < 1
+    assert 100 < failure.latency_ms < 1000
+
+
+@pytest.mark.parametrize(
+    "steps", [(Act.HANG,), (OK, Act.HANG), (OK + b"Content-Length: 9\r\n\r\nx", Act.HANG)]
+)
+async def test_silent_server_meets_the_idle_limit(steps: tuple[Step, ...]) -> None:
+    """A server that says nothing at all is left before the total time."""
+    started = time.monotonic()
+    assert (await failed(*steps, limits=Limits(idle_s=0.1))).reason is Reason.TIMEOUT
+    assert time.monotonic() - started < 1
+
+
+async def test_connection_refused() -> None:
+    """A port where nobody listens is a connect failure (case 32)."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
+        async with fetching() as fetcher:
+            result = await fetcher.fetch(request(url))
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.CONNECT
+    assert "refused" in result.detail or "Connect call failed" in result.detail
+
+
+async def test_network_unreachable() -> None:
+    """An address without a route is a connect failure (case 32)."""
+    fetcher = HttpFetcher(allowed=[ip_network("255.255.255.255")])
+    result = await fetcher.fetch(request("http://255.255.255.255/"))
+    await fetcher.aclose()
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.CONNECT
+
+
+@pytest.mark.parametrize(
+    ("connect_s", "total_s", "reason"), [(0.1, 5.0, Reason.CONNECT), (5.0, 0.1, Reason.TIMEOUT)]
+)
+async def test_black_hole(connect_s: float, total_s: float, reason: Reason) -> None:
+    """An address that swallows connection requests costs the connect limit (case 33)."""
+    with socket.socket() as hole:
+        hole.bind(("127.0.0.1", 0))
+        hole.listen(0)
+        address = hole.getsockname()
+        # A queue of none holds one: further requests to connect get no answer.
+        fillers = [socket.socket() for _ in range(3)]
+        for filler in fillers:
+            filler.setblocking(False)
+            filler.connect_ex(address)
+        async with fetching(Limits(connect_s=connect_s)) as fetcher:
+            started = time.monotonic()
+            url = f"http://127.0.0.1:{address[1]}/"
+            result = await fetcher.fetch(request(url, total_s=total_s))
+            assert 0.08 < time.monotonic() - started < 1
+        for filler in fillers:
+            filler.close()
+    assert isinstance(result, Failure)
+    assert result.reason is reason
+
+
+async def test_cancellation_passes_through() -> None:
+    """A cancelled fetch is cancelled, and leaves no connection behind."""
+    async with serving([Act.HANG]) as origin, fetching() as fetcher:
+        task = asyncio.create_task(fetcher.fetch(request(origin.url())))
+        async with asyncio.timeout(2):
+            while not origin.asked:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            while origin.open:
+                await asyncio.sleep(0.01)

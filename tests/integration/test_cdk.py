@@ -1,0 +1,251 @@
+"""The CDK command line as we run it, and synthesized stacks as we keep them.
+
+A stand-in for `cdk` is run by the real Node; deploying the real stack is for the e2e tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localstack import assembly, cdk, emulator, layout, processes
+from localstack.__main__ import main
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+EMULATOR = layout.client_environment("http://127.0.0.1:1")
+
+STAND_IN = """
+    const fs = require("fs");
+    const words = process.argv.slice(2);
+    const after = (name) => words[words.indexOf(name) + 1];
+    fs.appendFileSync("calls.txt", words.join(" ") + "\\n");
+    if (words.includes("synth")) {
+      if (words.includes("broken=yes")) {
+        console.log("first line");
+        console.error("no such construct");
+        process.exit(3);
+      }
+      if (words.includes("endless=yes")) {
+        setInterval(() => {}, 1000);
+        return;
+      }
+      fs.writeFileSync(after("--output") + "/manifest.json", "{}");
+    }
+    if (words.includes("deploy")) {
+      const outputs = { Orbweaver: { QueueUrl: "here", Node: process.version } };
+      fs.writeFileSync(after("--outputs-file"), JSON.stringify(outputs));
+    }
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Lay out a project with everything that a synthesis reads."""
+    root = tmp_path / "project"
+    for name in ("infra/stack.py", "functions/handlers/worker.py", "requirements/runtime.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    (root / "app.py").write_text("app")
+    (root / "cdk.json").write_text("{}")
+    return root
+
+
+@pytest.fixture
+def calls(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], list[str]]:
+    """Put a stand-in in the place of `cdk` and tell what it was asked."""
+    script = tmp_path / "cdk.js"
+    script.write_text(textwrap.dedent(STAND_IN))
+    monkeypatch.setattr(layout, "CDK", script)
+    monkeypatch.setattr(cdk, "standing", lambda *_: {})
+
+    def asked() -> list[str]:
+        file = project / "calls.txt"
+        return [line.split()[1] for line in file.read_text().splitlines()] if file.exists() else []
+
+    return asked
+
+
+def _edit(root: Path) -> None:
+    (root / "infra" / "stack.py").write_text("other")
+
+
+def _add(root: Path) -> None:
+    (root / "functions" / "new.py").write_text("")
+
+
+def _rename(root: Path) -> None:
+    (root / "infra" / "stack.py").rename(root / "infra" / "renamed.py")
+
+
+def _remove(root: Path) -> None:
+    (root / "requirements" / "runtime.txt").unlink()
+
+
+def _touch(root: Path) -> None:
+    os.utime(root / "app.py", (0, 0))
+
+
+def _compile(root: Path) -> None:
+    (root / "infra" / "__pycache__").mkdir()
+    (root / "infra" / "__pycache__" / "stack.cpython-311.pyc").write_bytes(b"x")
+
+
+def _document(root: Path) -> None:
+    (root / "README.md").write_text("not read by a synthesis")
+
+
+@pytest.mark.parametrize(
+    ("change", "differs"),
+    [
+        (_edit, True),
+        (_add, True),
+        (_rename, True),
+        (_remove, True),
+        (_touch, False),
+        (_compile, False),
+        (_document, False),
+    ],
+)
+def test_fingerprint_follows_contents(
+    project: Path, change: Callable[[Path], None], *, differs: bool
+) -> None:
+    """Only what a synthesis reads changes its key: contents and names, not times or caches."""
+    before = assembly.fingerprint(project, {})
+
+    change(project)
+
+    assert (assembly.fingerprint(project, {}) != before) is differs
+
+
+def test_fingerprint_follows_context(project: Path) -> None:
+    """Each context has a key of its own, in whatever order it is given."""
+    one, other = {"a": "1", "b": "2"}, {"b": "2", "a": "1"}
+
+    assert assembly.fingerprint(project, one) == assembly.fingerprint(project, other)
+    assert assembly.fingerprint(project, one) != assembly.fingerprint(project, {"a": "12"})
+
+
+def test_assemblies_are_made_once_and_the_newest_kept(tmp_path: Path) -> None:
+    """A key is made once; of many keys the last used stay."""
+    made: list[str] = []
+
+    def make(folder: Path) -> None:
+        made.append(folder.name)
+        (folder / "manifest.json").write_text("{}")
+
+    for number in range(assembly.KEPT_MAX + 2):
+        kept, _ = assembly.obtain(f"key{number}", tmp_path, make)
+        os.utime(kept, (number, number))
+    again, is_new = assembly.obtain(f"key{number}", tmp_path, make)
+
+    assert (again.name, is_new) == (f"key{number}", False)
+    assert len(made) == assembly.KEPT_MAX + 2
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["key2", "key3", "key4", "key5"]
+
+
+def test_a_failed_synthesis_leaves_nothing(
+    project: Path, calls: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    """The last words of a failed command are in the error, and no half assembly is kept."""
+    with pytest.raises(LocalStackError, match=r"(?s)cdk synth.*first line.*no such construct"):
+        cdk.synthesize(EMULATOR, {"broken": "yes"}, root=project, store=tmp_path / "store")
+
+    assert calls() == ["synth"]
+    assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_an_endless_command_is_ended(
+    project: Path,
+    calls: Callable[[], list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A command that runs on and on is stopped when its time is over, and the error says so."""
+    monkeypatch.setattr(cdk, "RUN_S_MAX", 1.0)
+
+    with pytest.raises(LocalStackError, match="stopped after 1 s"):
+        cdk.synthesize(EMULATOR, {"endless": "yes"}, root=project, store=tmp_path / "store")
+
+    assert calls() == ["synth"]
+
+
+def test_an_interrupted_command_ends_with_its_children(tmp_path: Path) -> None:
+    """Ctrl-C while a command runs ends it and all that it has started."""
+    words = ["/bin/sh", "-c", "sleep 60 & echo ready; wait"]
+    groups: list[int] = []
+
+    def interrupted() -> None:
+        with cdk.group(words, tmp_path, EMULATOR) as (process, _):
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            groups.append(process.pid)
+            assert len(processes.members(process.pid)) == 2
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    assert [processes.members(group) for group in groups] == [[]]
+
+
+def test_a_deployment_synthesizes_only_what_changed(
+    project: Path, calls: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    """Deploying twice synthesizes once; a change synthesizes again; outputs come back flat."""
+    said: list[str] = []
+    store = tmp_path / "store"
+
+    first = cdk.deploy(EMULATOR, {"k": "v"}, say=said.append, root=project, store=store)
+    cdk.deploy(EMULATOR, {"k": "v"}, say=said.append, root=project, store=store)
+    _edit(project)
+    cdk.deploy(EMULATOR, {"k": "v"}, say=said.append, root=project, store=store)
+
+    assert first["QueueUrl"] == "here"
+    assert first["Node"].startswith("v24.")
+    assert calls() == ["synth", "deploy", "deploy", "synth", "deploy"]
+    assert said[:2] == ["synthesizing the stack", "deploying the stack"]
+
+
+def test_the_stacks_of_an_assembly_are_named(tmp_path: Path) -> None:
+    """Stack names come from the manifest, by the name given or else by the artifact's own."""
+    stack = "aws:cloudformation:stack"
+    artifacts = {
+        "One": {"type": stack, "properties": {"stackName": "given"}},
+        "Two": {"type": stack},
+        "Tree": {"type": "cdk:tree"},
+    }
+    (tmp_path / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+
+    assert assembly.stack_names(tmp_path) == ["given", "Two"]
+
+
+def test_an_endpoint_that_does_not_answer_is_named() -> None:
+    """Asking an endpoint where nothing listens is a clear error."""
+    with pytest.raises(LocalStackError, match=r"Cannot reach http://127\.0\.0\.1:1"):
+        cdk.standing("Orbweaver", EMULATOR)
+
+
+@pytest.mark.emulator
+def test_a_stack_that_is_not_there_is_none(tmp_path: Path) -> None:
+    """An empty account has no stack, and that is an answer, not an error."""
+    running = emulator.start(port=0, keep=False, instances=tmp_path)
+    try:
+        assert cdk.standing(cdk.TOOLKIT, running.environment()) is None
+    finally:
+        running.stop()
+
+
+def test_context_is_given_as_pairs(capsys: pytest.CaptureFixture[str]) -> None:
+    """A context value without a key is refused with the form that is wanted."""
+    assert main(["up", "--port", "0", "-c", "novalue"]) == 1
+    assert "KEY=VALUE" in capsys.readouterr().err

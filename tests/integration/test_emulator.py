@@ -1,0 +1,277 @@
+"""The emulator as a child process: started, found, kept or thrown away, and never left behind."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localstack import cdk, emulator, layout, processes
+from localstack.__main__ import main
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Start = Callable[..., emulator.Emulator]
+
+pytestmark = pytest.mark.emulator
+
+SLOW_FUNCTION = """
+    import time
+
+    def handler(event, context):
+        time.sleep(event["sleep_s"])
+        return "done"
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start emulators in a folder of the test; stop those that still run at its end."""
+    started: list[emulator.Emulator] = []
+
+    def run(**options: object) -> emulator.Emulator:
+        options = {"port": 0, "instances": tmp_path} | options
+        started.append(emulator.start(**options))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield run
+    for one in started:
+        one.stop()
+
+
+def queues(running: emulator.Emulator) -> list[str]:
+    """List the names of an emulator's queues."""
+    with cdk.client("sqs", running.environment()) as sqs:
+        return [url.rpartition("/")[2] for url in sqs.list_queues().get("QueueUrls", ())]
+
+
+def make_queue(running: emulator.Emulator, name: str) -> None:
+    """Leave something in an emulator by which its state can be told."""
+    with cdk.client("sqs", running.environment()) as sqs:
+        sqs.create_queue(QueueName=name)
+
+
+def start_function(running: emulator.Emulator) -> None:
+    """Have an emulator run a function that is busy for a minute after having answered once."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("slow.py", textwrap.dedent(SLOW_FUNCTION))
+    with cdk.client("lambda", running.environment()) as functions:
+        functions.create_function(
+            FunctionName="slow",
+            Runtime="python3.13",
+            Role=f"arn:aws:iam::{layout.ACCOUNT}:role/any",
+            Handler="slow.handler",
+            Code={"ZipFile": archive.getvalue()},
+            Timeout=100,
+        )
+        answer = functions.invoke(FunctionName="slow", Payload=b'{"sleep_s": 0}')
+        assert json.loads(answer["Payload"].read()) == "done"
+        functions.invoke(FunctionName="slow", Payload=b'{"sleep_s": 60}', InvocationType="Event")
+
+
+def test_two_run_at_once_on_ports_of_their_own(start: Start) -> None:
+    """Two emulators on free ports share nothing, and listen on 127.0.0.1 alone."""
+    first, second = start(keep=False), start(keep=False)
+
+    make_queue(first, "only-here")
+
+    assert first.port != second.port
+    assert first.is_healthy()
+    assert second.is_healthy()
+    assert (queues(first), queues(second)) == (["only-here"], [])
+    with socket.socket() as other_address:
+        assert other_address.connect_ex(("127.0.0.2", first.port)) != 0
+
+
+def test_state_survives_a_stop_when_kept(start: Start) -> None:
+    """A kept emulator comes back with its state, until it is asked to begin anew."""
+    first = start(keep=True)
+    make_queue(first, "kept")
+    first.stop()
+
+    second = start(port=first.port, keep=True)
+    assert queues(second) == ["kept"]
+    second.stop()
+
+    assert queues(start(port=first.port, keep=True, fresh=True)) == []
+
+
+def test_nothing_is_left_of_one_that_is_not_kept(start: Start, tmp_path: Path) -> None:
+    """A throw-away emulator removes its folder when it is stopped."""
+    running = start(keep=False)
+    make_queue(running, "gone")
+
+    running.stop()
+
+    assert list(tmp_path.iterdir()) == []
+    assert emulator.find(running.port, instances=tmp_path) is None
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_stop_ends_functions_too(start: Start, *, keep: bool) -> None:
+    """Stopping an emulator ends the processes of its functions, also of one that is busy."""
+    running = start(keep=keep)
+    start_function(running)
+    assert len(processes.members(running.process.pid)) > 1
+
+    running.stop()
+
+    assert processes.members(running.process.pid) == []
+
+
+def test_functions_end_with_an_emulator_that_is_asked_by_signal(start: Start) -> None:
+    """A SIGTERM from anywhere ends the functions with the emulator."""
+    running = start(keep=True)
+    start_function(running)
+    workers = processes.members(running.process.pid)
+    identities = [found for pid in workers if (found := processes.identify(pid))]
+
+    os.kill(running.process.pid, signal.SIGTERM)
+
+    assert len(identities) > 1
+    assert all(processes.wait_gone(identity, timeout_s=20) for identity in identities)
+
+
+def test_a_running_one_is_found_and_stopped_by_another_process(
+    start: Start, tmp_path: Path
+) -> None:
+    """What one process started, another finds by its port and stops."""
+    running = start(keep=True)
+
+    found = emulator.find(running.port, instances=tmp_path)
+
+    assert found is not None
+    assert found.process == running.process
+    assert [one.port for one in emulator.find_all(instances=tmp_path)] == [running.port]
+    found.stop()
+    assert emulator.find(running.port, instances=tmp_path) is None
+
+
+def test_a_stale_pid_file_is_no_obstacle_and_harms_nobody(start: Start, tmp_path: Path) -> None:
+    """A file left by a dead emulator, whose process id now is ours, is removed; we live on."""
+    first = start(keep=True)
+    first.stop()
+    stale = {"pid": os.getpid(), "started": "long ago", "keep": True}
+    (tmp_path / str(first.port) / "pid.json").write_text(json.dumps(stale))
+
+    assert emulator.find(first.port, instances=tmp_path) is None
+    assert start(port=first.port).is_healthy()
+
+
+def test_a_taken_port_is_named_with_what_to_do(start: Start) -> None:
+    """A port that another program holds, or an emulator of ours, is a clear error."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(LocalStackError, match=f"Port {port} is taken .*--port"):
+            start(port=port)
+    running = start()
+    with pytest.raises(LocalStackError, match=f"down --port {running.port}"):
+        start(port=running.port)
+
+
+def test_a_failed_start_tells_why_and_leaves_no_process(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last words of an emulator that cannot start are in the error."""
+    monkeypatch.setattr(layout, "EMULATOR_PYTHON", layout.ROOT / ".venv" / "bin" / "python")
+    with pytest.raises(LocalStackError, match="No module named 'ministack'"):
+        start()
+    assert emulator.find_all(instances=tmp_path) == []
+
+    monkeypatch.setattr(layout, "EMULATOR_PYTHON", tmp_path / "absent")
+    with pytest.raises(LocalStackError, match="make setup"):
+        start()
+
+
+STARTER = """
+    import sys
+    from pathlib import Path
+    from localstack import emulator
+
+    running = emulator.start(port=0, keep=True, instances=Path(sys.argv[1]))
+    {then}
+    print(running.port, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "signal_number", "survives"),
+    [
+        ("pass", signal.SIGKILL, False),
+        ("pass", signal.SIGTERM, False),
+        ("pass", signal.SIGINT, False),
+        ("running.release()", signal.SIGKILL, True),
+    ],
+)
+def test_it_ends_with_its_starter_unless_released(
+    tmp_path: Path, then: str, signal_number: signal.Signals, *, survives: bool
+) -> None:
+    """However the starter goes, its emulator goes too, unless it was let go."""
+    program = textwrap.dedent(STARTER.format(then=then))
+    with subprocess.Popen(
+        [sys.executable, "-c", program, tmp_path],
+        cwd=layout.ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as starter:
+        assert starter.stdout is not None
+        port = int(starter.stdout.readline())
+        running = emulator.find(port, instances=tmp_path)
+        assert running is not None
+        starter.send_signal(signal_number)
+        starter.wait()
+    if survives:
+        assert running.is_healthy()
+        running.stop()
+    assert processes.wait_gone(running.process, timeout_s=20)
+
+
+def test_its_surroundings_are_its_own(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither the emulator nor its clients see the account that is set up on this machine."""
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a real one")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://elsewhere.invalid")
+
+    running = start(keep=False, settings={"LOG_LEVEL": "ERROR"})
+
+    seen = running.environment()
+    assert "AWS_PROFILE" not in seen
+    assert "AWS_ENDPOINT_URL_SQS" not in seen
+    assert seen["AWS_SECRET_ACCESS_KEY"] == "test"
+    assert seen["AWS_ENDPOINT_URL"] == running.endpoint_url
+    inside = Path(f"/proc/{running.process.pid}/environ").read_text().split("\0")
+    assert "LOG_LEVEL=ERROR" in inside
+    assert not [item for item in inside if "production" in item or "a real one" in item]
+    assert f"HOME={tmp_path / str(running.port) / 'tmp'}" in inside
+
+
+def test_the_command_line_lists_and_stops(capsys: pytest.CaptureFixture[str]) -> None:
+    """`status` names what runs and `down` stops it; `down` again says that nothing runs."""
+    running = emulator.start(port=0, keep=False)
+
+    assert main(["status"]) == 0
+    assert f"{running.endpoint_url}  process {running.process.pid}  healthy" in (
+        capsys.readouterr().out
+    )
+    assert main(["down", "--port", str(running.port)]) == 0
+    assert main(["down", "--port", str(running.port)]) == 0
+    assert f"no emulator runs on port {running.port}" in capsys.readouterr().err
+    running.stop()

@@ -1,0 +1,83 @@
+"""The stack on this machine, with deployments that are only noted: what is started and stopped.
+
+Deploying the real app is for the e2e tests.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localstack import cdk, layout, processes, stack
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+pytestmark = pytest.mark.emulator
+
+
+@pytest.fixture
+def deployed(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, str]]:
+    """Note deployments instead of making them; the context `broken` makes one fail."""
+    contexts: list[Mapping[str, str]] = []
+
+    def deploy(
+        _environment: Mapping[str, str], context: Mapping[str, str], **_: object
+    ) -> dict[str, str]:
+        contexts.append(context)
+        if "broken" in context:
+            raise LocalStackError("no such construct")
+        return {"QueueUrl": "here"}
+
+    monkeypatch.setattr(cdk, "deploy", deploy)
+    return contexts
+
+
+def test_a_temporary_stack_leaves_nothing(
+    deployed: list[Mapping[str, str]], tmp_path: Path
+) -> None:
+    """A stack for the length of a block is gone after it, with its folder."""
+    with stack.temporary(context={"k": "v"}, root=tmp_path) as stood:
+        assert stood.outputs == {"QueueUrl": "here"}
+        assert stood.environment()["AWS_ENDPOINT_URL"] == stood.emulator.endpoint_url
+        assert stood.emulator.is_healthy()
+
+    assert deployed == [{"target": "local", "k": "v"}]
+    assert not processes.is_running(stood.emulator.process)
+    assert not stood.emulator.directory.exists()
+
+
+@pytest.mark.usefixtures("deployed")
+def test_a_failed_deployment_stops_what_was_started(tmp_path: Path) -> None:
+    """Where the deployment fails, nothing stays of the emulator that was started for it."""
+    layout.INSTANCES.mkdir(parents=True, exist_ok=True)
+    before = sorted(layout.INSTANCES.iterdir())
+
+    with pytest.raises(LocalStackError, match="no such construct"):
+        stack.up(port=0, context={"broken": "yes"}, root=tmp_path)
+
+    assert sorted(layout.INSTANCES.iterdir()) == before
+
+
+def test_up_takes_what_runs_unless_fresh(deployed: list[Mapping[str, str]], tmp_path: Path) -> None:
+    """A second `up` uses the emulator of the first; a fresh one replaces it; `down` stops it."""
+    first = stack.up(port=0, context={}, root=tmp_path)
+    port = first.emulator.port
+    try:
+        second = stack.up(port=port, context={"k": "v"}, root=tmp_path)
+        with pytest.raises(LocalStackError):
+            stack.up(port=port, context={"broken": "yes"}, root=tmp_path)
+        assert second.emulator.process == first.emulator.process
+        assert second.emulator.is_healthy()
+
+        third = stack.up(port=port, fresh=True, context={}, root=tmp_path)
+        assert third.emulator.process != first.emulator.process
+        assert len(deployed) == 4
+    finally:
+        assert stack.down(port)
+        assert not stack.down(port)
+        shutil.rmtree(first.emulator.directory)

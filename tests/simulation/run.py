@@ -1,0 +1,147 @@
+"""Run one seed: start the crawls, let faults rage, let them stop, see it converge, check it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+
+from orbweaver.adapters.memory import World
+from orbweaver.core.crawl import Crawl, State, Stop, run_id
+from orbweaver.core.message import seeds_of
+from tests.simulation import loop
+from tests.simulation.check import Violation, check
+from tests.simulation.cloud import Cloud, Container, Trace
+from tests.simulation.faults import Faults
+from tests.simulation.scenario import DAY_S, HOUR_S, CrawlPlan, Scenario, scenario
+from tests.simulation.web import SimWeb
+
+# Once faults have stopped, this much virtual time must be enough.
+CALM_S = 4 * DAY_S
+REDRIVES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What one seed came to."""
+
+    seed: int
+    trace_hash: str
+    violations: tuple[Violation, ...]
+    counts: dict[str, int]
+    virtual_s: float
+    asks: int
+
+
+def simulate(seed: int, *, lines: list[str] | None = None) -> Result:
+    """Run one seed in virtual time."""
+    plan = scenario(seed)
+    world, trace = World(), Trace(lines=lines)
+    return loop.run(_simulate(plan, world, trace))  # type: ignore[no-any-return]
+
+
+async def _simulate(plan: Scenario, world: World, trace: Trace) -> Result:
+    running = asyncio.get_running_loop()
+    web = SimWeb(plan.sites, running.time)
+    cloud = Cloud(plan, world, web, trace)
+    runs: list[tuple[CrawlPlan, str]] = []
+    people = [
+        running.create_task(_person(cloud, crawl, runs)) for crawl in plan.crawls
+    ]
+    people += [running.create_task(_drop(cloud, at_s, body)) for at_s, body in plan.loose]
+    people += [running.create_task(_drop(cloud, 1.0, body)) for body in plan.malformed]
+    people.append(running.create_task(_reap(cloud, plan.ttl_lag_s)))
+    await cloud.run(plan.faults_until_s, stop_when_idle=False)
+    cloud.faults = Faults(latency_s=0.001, skew_ms=plan.faults.skew_ms)
+    last_s = max([0.0, *(crawl.at_s for crawl in plan.crawls)])
+    idle = False
+    for redrives_left in reversed(range(REDRIVES + 1)):
+        await _attended(cloud, last_s)
+        steering = asyncio.gather(*people[:-1])
+        while not steering.done():
+            await cloud.run(running.time() + HOUR_S, stop_when_idle=False)
+        idle = await cloud.run(running.time() + CALM_S, stop_when_idle=True)
+        cloud.collect()
+        if not redrives_left or not cloud.redrive():
+            break
+    for task in people:
+        task.cancel()
+    trace.note(repr(sorted(world.pages)))
+    violations = check(plan, runs, world, web, cloud, idle=idle)
+    return Result(
+        seed=plan.seed,
+        trace_hash=trace.hash,
+        violations=tuple(violations),
+        counts=dict(trace.counts),
+        virtual_s=running.time(),
+        asks=len(web.asks),
+    )
+
+
+async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str]]) -> None:
+    """Start a crawl and steer it."""
+    await asyncio.sleep(plan.at_s)
+    person = cloud.person()
+    at_ms = cloud.start_ms + round(cloud.now_s * 1000)
+    crawl_id = run_id(plan.name, at_ms)
+    seeds = seeds_of(crawl_id, crawl_id, plan.seeds, at_ms=at_ms, planned=True)
+    crawl = Crawl(
+        id=crawl_id,
+        name=plan.name,
+        started_at_ms=at_ms,
+        seeds=plan.seeds,
+        seeds_planned=len(seeds),
+        depth_max=plan.depth_max,
+        pages_max=plan.pages_max,
+        delay_ms=plan.delay_ms,
+        concurrency=plan.concurrency,
+        window_s=plan.window_s,
+        shards=plan.shards,
+        user_agent=f"sim/1.0 (+{crawl_id})",
+    )
+    cloud.world.crawls[crawl.id] = crawl
+    runs.append((plan, crawl.id))
+    await person.queue.send_seeds(seeds, express=False)
+    started_s = cloud.now_s
+    for after_s, action in plan.actions:
+        await asyncio.sleep(max(0.0, started_s + after_s - cloud.now_s))
+        await _steer(cloud, person, crawl.id, action)
+
+
+async def _steer(cloud: Cloud, person: Container, crawl_id: str, action: str) -> None:
+    crawl = cloud.world.crawls[crawl_id]
+    match action:
+        case "pause":
+            await person.crawls.move(replace(crawl, state=State.PAUSED), [State.RUNNING])
+        case "resume":
+            await person.crawls.move(replace(crawl, state=State.RUNNING), [State.PAUSED])
+            await _unpark(cloud, person, crawl_id)
+        case "cancel":
+            stopped = replace(crawl, state=State.STOPPING, stop=Stop.CANCELLED)
+            await person.crawls.move(stopped, [State.RUNNING, State.PAUSED])
+            await _unpark(cloud, person, crawl_id)
+
+
+async def _unpark(cloud: Cloud, person: Container, crawl_id: str) -> None:
+    parked = await person.packs.parked(crawl_id)
+    for body in parked.values():
+        cloud.drop(body)
+    await person.packs.unpark(crawl_id, list(parked))
+
+
+async def _attended(cloud: Cloud, until_s: float) -> None:
+    """Run until a moment, with somebody who redrives the dead letters once in a while."""
+    while cloud.now_s < until_s:
+        await cloud.run(min(until_s, cloud.now_s + HOUR_S), stop_when_idle=False)
+        cloud.redrive()
+
+
+async def _drop(cloud: Cloud, at_s: float, body: str) -> None:
+    await asyncio.sleep(at_s)
+    cloud.drop(body)
+
+
+async def _reap(cloud: Cloud, lag_s: float) -> None:
+    """Delete expired claims, late, as TTL does."""
+    while True:
+        await asyncio.sleep(HOUR_S)
+        cloud.world.reap(round(cloud.start_ms / 1000 + cloud.now_s - lag_s))

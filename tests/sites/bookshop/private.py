@@ -1,0 +1,43 @@
+"""What robots.txt forbids.
+
+It all answers, so that a crawler that asks for it is seen in the log, and is not stopped by a 404:
+the calendar and the search go on for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from tests.sites.bookshop.markup import Writer, listing
+from tests.sites.server import Answer
+
+HTML = (("Content-Type", "text/html; charset=utf-8"),)
+MONTH = re.compile(r"/calendar/(\d{4})/(\d\d)/$")
+FIRST_MONTH = (2026, 11)
+MONTHS = 12
+
+
+def answer(target: str) -> Answer:
+    """Return a page for any forbidden path."""
+    if target.endswith(".zip"):
+        return Answer(
+            headers=(("Content-Type", "application/zip"),), body=b"PK\x05\x06" + bytes(18)
+        )
+    page = Writer(target)
+    if target.startswith("/calendar/"):
+        match = MONTH.match(target)
+        year, month = (int(match[1]), int(match[2])) if match else FIRST_MONTH
+        title, links = f"Events, {year}-{month:02}", _months(page, year, month)
+    elif target.startswith("/search"):
+        title, links = "Search", [page.link(f"{target}+more", "more results")]
+    else:
+        title, links = "For customers only", []
+    main = f"<h1>{title}</h1>{listing(links)}<p>You asked for {escape(target)}.</p>"
+    return Answer(headers=HTML, body=page.page(title, main).body)
+
+
+def _months(page: Writer, year: int, month: int) -> list[str]:
+    count = year * MONTHS + month - 1
+    near = [(text, divmod(count + step, MONTHS)) for text, step in (("earlier", -1), ("later", 1))]
+    return [page.link(f"/calendar/{y:04}/{m + 1:02}/", text) for text, (y, m) in near]

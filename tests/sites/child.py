@@ -1,0 +1,108 @@
+"""A site in a process of its own: both ends.
+
+`run` is the child's end: it prints one JSON line `{"url": …}` when the site listens, and stops at
+SIGTERM, SIGINT or the end of its standard input, so that a child never outlives its parent.
+`start` is the parent's end: it starts `python -m tests.sites.NAME`, reads that line, and speaks to
+the site through its control paths. It blocks: it is for tests and tools without an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.request import ProxyHandler, build_opener
+
+from tests.sites.server import CONTROL, Record, listening
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.sites.server import Site
+
+ROOT = Path(__file__).parents[2]
+CONTROL_TIMEOUT_S = 30
+STOP_TIMEOUT_S = 10
+STDIN = 0
+READ_BYTES = 4096
+
+
+def run(site: Site, port: int) -> None:
+    """Serve a site until the process is told to stop, or its parent is gone."""
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve_until_told(site, port))
+
+
+async def _serve_until_told(site: Site, port: int) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with listening(site, port):
+        sys.stdout.write(json.dumps({"url": site.url}) + "\n")
+        sys.stdout.flush()
+        # A thread and not a loop reader: epoll refuses files and /dev/null as standard input.
+        threading.Thread(target=_wait_for_stdin_end, args=(loop, stop), daemon=True).start()
+        await stop.wait()
+
+
+def _wait_for_stdin_end(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    with contextlib.suppress(OSError):  # closed from the start is an end too
+        while os.read(STDIN, READ_BYTES):
+            pass
+    with contextlib.suppress(RuntimeError):  # the loop may have closed before
+        loop.call_soon_threadsafe(stop.set)
+
+
+class Child:
+    """A site that runs in another process."""
+
+    def __init__(self, url: str, pid: int) -> None:
+        self.url = url
+        self.pid = pid
+        self._opener = build_opener(ProxyHandler({}))  # loopback never goes through a proxy
+
+    def control(self, name: str) -> Any:  # JSON, of the site's own shape
+        """Return a control document, for example `expected.json`."""
+        with self._opener.open(self.url + CONTROL + name, timeout=CONTROL_TIMEOUT_S) as answer:
+            return json.load(answer)
+
+    def log(self, *, after: int = 0) -> tuple[Record, ...]:
+        """Return the access log, or the part of it after a `seq`."""
+        return tuple(Record(**row) for row in self.control(f"log.json?after={after}"))
+
+    def reset(self) -> None:
+        """Put the site back to how it was when it started."""
+        self.control("reset")
+
+
+@contextlib.contextmanager
+def start(name: str, *arguments: str) -> Iterator[Child]:
+    """Run `python -m tests.sites.NAME` with arguments for as long as the context lasts."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"tests.sites.{name}", *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:  # leaving it closes the pipes, which is what stops the child
+        try:
+            line = process.stdout.readline() if process.stdout else ""
+            if not line:
+                message = f"the site {name!r} ended with code {process.wait(STOP_TIMEOUT_S)}"
+                raise RuntimeError(message)
+            yield Child(json.loads(line)["url"], process.pid)
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()

@@ -1,0 +1,107 @@
+"""A directory of files as a site, for example a manual that a package installed.
+
+Rules: `index.html` for a directory, a redirect from `/dir` to `/dir/`, the content type by the name
+of the file, 404 for all else. Paths are percent-decoded; one that leaves the directory, be it by a
+symbolic link, is not found.
+
+    python -m tests.sites.static DIRECTORY --port 8000
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import mimetypes
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from tests.sites.child import run
+from tests.sites.server import AccessLog, Answer, Asked, background, listening
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+INDEX = "index.html"
+CACHE_BYTES_MAX = 256 * 1024 * 1024  # both manuals fit; files beyond it are read at each request
+# A table of our own: the types that `mimetypes` knows differ from machine to machine.
+TYPES = mimetypes.MimeTypes(filenames=())
+NOT_FOUND = Answer(status=404)  # without a body: it is not kept
+
+
+class Static:
+    """A directory's files, read once and kept."""
+
+    def __init__(self, directory: Path) -> None:
+        self.url = ""
+        self.log = AccessLog()
+        self._root = directory.resolve(strict=True)
+        self._cache: dict[str, Answer] = {}
+        self._cache_bytes = 0
+
+    def answer(self, asked: Asked) -> Answer:
+        """Answer with the file that a path names."""
+        if asked.method not in {"GET", "HEAD"}:
+            return Answer(status=405, headers=(("Allow", "GET, HEAD"),))
+        path = urlsplit("//" + asked.host + asked.target).path
+        if path in self._cache:
+            return self._cache[path]
+        answer = self._read(path)
+        if answer.body and self._cache_bytes + len(answer.body) <= CACHE_BYTES_MAX:
+            self._cache[path] = answer
+            self._cache_bytes += len(answer.body)
+        return answer
+
+    def _read(self, path: str) -> Answer:
+        name = unquote(path).lstrip("/")
+        if "\0" in name:
+            return NOT_FOUND
+        file = (self._root / name).resolve()
+        if not file.is_relative_to(self._root):
+            return NOT_FOUND
+        if file.is_dir():
+            if not path.endswith("/"):
+                return Answer(status=301, headers=(("Location", path + "/"),))
+            file /= INDEX
+        elif path.endswith("/"):
+            return NOT_FOUND
+        if not file.is_file():
+            return NOT_FOUND
+        content_type = TYPES.guess_type(file.name)[0] or "application/octet-stream"
+        return Answer(headers=(("Content-Type", content_type),), body=file.read_bytes())
+
+    def reset(self) -> None:
+        """Do nothing: files have no memory."""
+
+    def documents(self) -> Mapping[str, Callable[[], object]]:
+        """Return none."""
+        return {}
+
+
+@contextlib.asynccontextmanager
+async def serve(directory: Path, port: int = 0) -> AsyncIterator[Static]:
+    """Serve a directory in the running event loop."""
+    site = Static(directory)
+    async with listening(site, port):
+        yield site
+
+
+@contextlib.contextmanager
+def serve_in_background(directory: Path, port: int = 0) -> Iterator[Static]:
+    """Serve a directory from a thread, for tests that block."""
+    site = Static(directory)
+    with background(site, port):
+        yield site
+
+
+def main() -> None:
+    """Serve the directory of the command line until told to stop."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sites.static")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    options = parser.parse_args()
+    run(Static(options.directory), options.port)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,307 @@
+"""What the commands are tested in: a world in memory, and a machine that plays emulator and worker.
+
+The play goes on whenever somebody sleeps: each step ends some of the site's URLs. A crawl whose
+name has seen its seeds ends at once with nothing, as the dedup window has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import signal
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, cast
+
+from orbweaver.adapters.memory import (
+    ManualClock,
+    MemoryCrawls,
+    MemoryEvents,
+    MemoryFiles,
+    MemoryFrontier,
+    MemoryHosts,
+    MemoryPacks,
+    MemoryPages,
+    MemoryQueue,
+    Moment,
+    World,
+)
+from orbweaver.adapters.memory.world import ShardItem
+from orbweaver.cli import run
+from orbweaver.cli.session import Surroundings
+from orbweaver.cli.stacks import NAMES, WORKER, Depths, Standing, Unreachable
+from orbweaver.core.crawl import Crawl, State, Stop
+from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import PageRecord, page_key
+from orbweaver.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+    from orbweaver.bootstrap import Ports
+    from orbweaver.cli.stacks import Say
+    from orbweaver.core.exchange import Request
+    from orbweaver.ports import Fetcher
+
+NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
+SITE = "https://example.com"
+LOCAL = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
+OUTPUTS = {**{name: f"the-{name}" for name in NAMES}, WORKER: "the-worker"}
+
+
+@dataclass
+class Row:
+    """How one URL of the played site ends."""
+
+    path: str
+    outcome: Outcome = Outcome.FETCHED
+    reason: Reason = Reason.OK
+    title: str | None = None
+    bytes: int | None = 1_000
+
+
+@dataclass
+class Machine:
+    """A machine without emulator or CDK, which notes what was asked of it."""
+
+    up_already: bool = False
+    deployed: Mapping[str, str] | None = field(default_factory=lambda: OUTPUTS)
+    function: Mapping[str, str] = field(default_factory=dict)
+    queue: Depths | None = field(default_factory=Depths)
+    asked: list[str] = field(default_factory=list)
+    broken: bool = False
+
+    def local(self) -> Mapping[str, str] | None:
+        return LOCAL if self.up_already else None
+
+    def outputs(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str] | None:
+        self.asked.append(f"outputs {stack} {environment.get('AWS_ENDPOINT_URL', 'aws')}")
+        if self.broken:
+            raise Unreachable("Cannot reach it")
+        return self.deployed
+
+    def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+        return self.function
+
+    def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
+        return self.queue
+
+    @contextlib.contextmanager
+    def standing(self, port: int, say: Say) -> Iterator[Standing]:
+        if not self.up_already:
+            say("starting the emulator")
+            self.asked.append(f"start {port}")
+        try:
+            yield Standing(
+                environment=LOCAL,
+                outputs=self.deployed or {},
+                started=not self.up_already,
+                log="emulator.log",
+            )
+        finally:
+            if not self.up_already:
+                self.asked.append(f"stop {port}")
+
+    def up(self, port: int, *, fresh: bool, say: Say) -> Mapping[str, str]:
+        self.asked.append(f"up {port} {'fresh' if fresh else 'kept'}")
+        return {**OUTPUTS, **LOCAL}
+
+    def down(self, port: int | None, say: Say) -> bool:
+        self.asked.append(f"down {port or 'all'}")
+        return self.up_already
+
+    def running(self) -> list[str]:
+        return ["http://127.0.0.1:4566  healthy"] if self.up_already else []
+
+    def deploy(
+        self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
+    ) -> Mapping[str, str]:
+        self.asked.append(f"deploy {dict(environment)} {dict(context)} {yes}")
+        return OUTPUTS
+
+    def destroy(
+        self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
+    ) -> None:
+        self.asked.append(f"destroy {dict(environment)} {dict(context)} {yes}")
+
+
+class Web:
+    """Answers by URL; everything else is refused."""
+
+    def __init__(self, answers: Mapping[str, Response]) -> None:
+        self.answers = answers
+
+    async def fetch(self, request: Request) -> Response | Failure:
+        refused = Failure(reason=Reason.CONNECT, detail="refused", latency_ms=1)
+        return self.answers.get(request.url, refused)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@dataclass
+class Stage:
+    """Surroundings for commands, and the play in them."""
+
+    folder: Path = Path()
+    machine: Machine = field(default_factory=Machine)
+    world: World = field(default_factory=World)
+    site: list[Row] = field(default_factory=lambda: [Row("/"), Row("/a", title="A"), Row("/b")])
+    per_step: int = 2
+    environment: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, Response] = field(default_factory=dict)
+    interrupt_at: int | None = None
+    stuck: bool = False
+    out: io.StringIO = field(default_factory=io.StringIO)
+    err: io.StringIO = field(default_factory=io.StringIO)
+    connected: list[tuple[Settings, Mapping[str, str]]] = field(default_factory=list)
+    fault: Callable[[str], None] = field(default=lambda _: None)
+
+    def __post_init__(self) -> None:
+        self.clock = PlayClock(self)
+
+    def run(self, line: str) -> int:
+        """Run one command line, split at its spaces."""
+        self.out.seek(0)
+        self.out.truncate()
+        self.err.seek(0)
+        self.err.truncate()
+        return run(line.split(), self.surroundings())
+
+    @property
+    def said(self) -> str:
+        return self.out.getvalue()
+
+    @property
+    def noted(self) -> str:
+        return self.err.getvalue()
+
+    def objects(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.said.splitlines()]
+
+    def surroundings(self) -> Surroundings:
+        return Surroundings(
+            out=self.out,
+            err=self.err,
+            environment=self.environment,
+            folder=self.folder,
+            machine=self.machine,
+            connect=self.connect,
+            web=self.web,
+            clock=self.clock,
+        )
+
+    @contextlib.asynccontextmanager
+    async def connect(
+        self, settings: Settings, environment: Mapping[str, str]
+    ) -> AsyncIterator[Ports]:
+        self.connected.append((settings, environment))
+        yield cast("Ports", Everything(self, settings))
+
+    @contextlib.asynccontextmanager
+    async def web(self) -> AsyncIterator[Fetcher]:
+        yield Web(self.answers)
+
+    async def gate(self, effect: str, moment: Moment) -> None:
+        if moment is Moment.BEFORE:
+            self.fault(effect)
+
+    # --- the play ---------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Have every running crawl come a step further."""
+        for crawl in list(self.world.crawls.values()):
+            if crawl.state is State.RUNNING and not self.stuck:
+                self._advance(crawl)
+            elif crawl.state is State.STOPPING:
+                self._end(crawl, Stop.CANCELLED)
+
+    def _advance(self, crawl: Crawl) -> None:
+        tally = self._tally(crawl)
+        if not tally:
+            older = [one for one in self.world.crawls.values() if one.name == crawl.name]
+            tally["seeds"] = crawl.seeds_planned
+            if len(older) > 1 and crawl.window_s:
+                self._end(crawl, Stop.FINISHED)
+                return
+            tally["claimed"] = len(self.site)
+            tally["refused.scope"] = 4
+        done = sum(tally[outcome] for outcome in Outcome)
+        for row in self.site[done : done + self.per_step]:
+            self._end_url(crawl, row)
+        if done + self.per_step >= len(self.site):
+            self._end(crawl, Stop.FINISHED)
+
+    def _end_url(self, crawl: Crawl, row: Row) -> None:
+        record = PageRecord(
+            crawl=crawl.id,
+            url=SITE + row.path,
+            outcome=row.outcome,
+            reason=row.reason,
+            fetched_at=self.clock.at_ms,
+            depth=0,
+            status=200,
+            title=row.title,
+            bytes=row.bytes,
+        )
+        self.world.pages[page_key(record, 16)] = record
+        tally = self._tally(crawl)
+        tally[row.outcome] += 1
+        tally[f"{row.outcome}.{row.reason}"] += 1
+        tally["bytes"] += row.bytes or 0
+
+    def _tally(self, crawl: Crawl) -> Counter[str]:
+        item = self.world.shards.setdefault((crawl.id, 0), ShardItem())
+        if not isinstance(item.tally, Counter):
+            item.tally = Counter(item.tally)
+        return item.tally
+
+    def _end(self, crawl: Crawl, stop: Stop) -> None:
+        ended = replace(
+            crawl, state=State.FINISHED, stop=stop, finished_at_ms=self.clock.at_ms
+        )
+        self.world.crawls[crawl.id] = ended
+
+
+class PlayClock(ManualClock):
+    """A clock whose sleepers move the play, and may be interrupted."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(NOW_MS)
+        self._stage = stage
+        self._sleeps = 0
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        self._sleeps += 1
+        if self._sleeps == self._stage.interrupt_at:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(0)
+        self._stage.step()
+
+
+class Everything:
+    """All ports over the world of a stage."""
+
+    def __init__(self, stage: Stage, settings: Settings) -> None:
+        world, gate = stage.world, stage.gate
+        self.queue = MemoryQueue(world, gate)
+        self.packs = MemoryPacks(world, gate)
+        self.crawls = MemoryCrawls(world, gate)
+        self.frontier = MemoryFrontier(world, gate)
+        self.hosts = MemoryHosts(world, gate)
+        self.pages = MemoryPages(world, gate, shards=settings.pages_shards)
+        self.files = MemoryFiles(world, gate)
+        self.events = MemoryEvents(world, gate)
+        self.clock = stage.clock
+        self.random = Random(1)
+        self.settings = settings

@@ -1,0 +1,308 @@
+"""`crawl` and `start`, from the command line to files and exit codes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orbweaver.cli.stacks import Depths, Unreachable
+from orbweaver.core.crawl import State
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.ports import Transient
+from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Row, Stage
+
+RUN = "example.com-20261121-090000"
+BROKEN = Row("/broken", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, bytes=None)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """A machine on which nothing runs."""
+    return Stage(folder=tmp_path)
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    """Read an export as a reader does: by its manifest."""
+    (manifest,) = folder.glob("dt=*/manifest.json")
+    parts = json.loads(manifest.read_text())["parts"]
+    lines = [gzip.decompress((manifest.parent / part["name"]).read_bytes()) for part in parts]
+    return [json.loads(line) for line in b"".join(lines).splitlines()]
+
+
+def test_crawl_goes_from_nothing_to_files(stage: Stage) -> None:
+    """The emulator is started and stopped, the crawl shown, and its records lie in the folder."""
+    assert stage.run(f"crawl {SITE} --out data --delay 0") == 0
+    assert stage.machine.asked == ["start 4566", "stop 4566"]
+    assert {row["url"] for row in rows(stage.folder / "data")} == {
+        f"{SITE}/",
+        f"{SITE}/a",
+        f"{SITE}/b",
+    }
+    assert f"{RUN} finished in 0:02: 3 pages, 1.5 a second, 3.0 kB" in stage.said
+    assert "fetched          3  ok 3" in stage.said
+    assert "(not asked)      4  links: scope 4" in stage.said
+    assert "data/dt=2026-11-21/part-00000.jsonl.gz  3 rows" in stage.said
+    settings, environment = stage.connected[0]
+    assert environment == LOCAL
+    assert settings.pages_table == "the-PagesTable"
+    crawl = stage.world.crawls[RUN]
+    assert (crawl.delay_ms, crawl.concurrency, crawl.shards) == (0, 16, 16)
+
+
+def test_a_running_emulator_is_used_and_left(stage: Stage) -> None:
+    """What this command did not start, it does not stop; files go below out/ by default."""
+    stage.machine.up_already = True
+    assert stage.run(f"crawl {SITE}") == 0
+    assert stage.machine.asked == []
+    assert len(rows(stage.folder / "out" / RUN)) == 3
+
+
+def test_crawling_again_at_once_fetches_nothing(stage: Stage) -> None:
+    """A second run says why there is nothing new, and leaves the first one's files alone."""
+    stage.run(f"crawl {SITE} --out data")
+    assert stage.run(f"crawl {SITE} --out data") == 0
+    assert "nothing new: the seed was crawled within the window of 7 days;" in stage.said
+    assert "--window 0s crawls it again" in stage.said
+    assert len(rows(stage.folder / "data")) == 3
+    stage.site.append(Row("/new"))
+    assert stage.run(f"crawl {SITE} --out data --window 0s") == 0
+    assert len(rows(stage.folder / "data")) == 4
+
+
+def test_files_of_another_crawl_are_not_replaced(stage: Stage) -> None:
+    """A folder with another crawl's files is refused before anything is started."""
+    stage.run(f"crawl {SITE} --out data")
+    stage.machine.asked.clear()
+    assert stage.run(f"crawl {SITE} --out data --name other") == 2
+    assert f"data holds files of the crawl {RUN} already: give another folder" in stage.noted
+    (stage.folder / "file").write_text("")
+    assert stage.run(f"crawl {SITE} --out file") == 2
+    assert "file is a file: give a folder" in stage.noted
+    (stage.folder / "data" / "dt=2026-11-21" / "manifest.json").write_text("not ours")
+    assert stage.run(f"crawl {SITE} --out data --name other --window 0s") == 0
+    assert stage.machine.asked == ["start 4566", "stop 4566"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("example.com", "URL: 'example.com' cannot be crawled"),
+        (f"{SITE} --name A!", "--name: 'A!' does not fit"),
+        (f"{SITE} --max-pages 0", "--max-pages: 0 does not fit: give 1 to 100,000,000"),
+        (f"{SITE} --concurrency 99", "--concurrency: 99 does not fit: give 1 to 64"),
+        (f"{SITE} --max-depth 9999", "--max-depth: 9999 does not fit"),
+        (f"{SITE} --delay 9d", "--delay: 777600000 ms does not fit"),
+        (f"{SITE} --window 999d", "--window: 86313600 s does not fit"),
+    ],
+)
+def test_what_cannot_be_crawled_starts_nothing(stage: Stage, options: str, said: str) -> None:
+    """A mistake in the plan is found before the emulator is started, and named by its option."""
+    assert stage.run(f"crawl {options}") == 2
+    assert said in stage.noted
+    assert stage.machine.asked == []
+
+
+@pytest.mark.parametrize(
+    ("threshold", "code"), [("", 0), ("--fail-above 0", 1), ("--fail-above 1", 0), ("--fail-above 20%", 1)]
+)
+def test_failures_above_the_threshold_are_an_exit_code(
+    stage: Stage, threshold: str, code: int
+) -> None:
+    """Only who asks for it gets an error for pages that failed."""
+    stage.site = [Row("/"), Row("/a"), BROKEN, Row("/c")]
+    assert stage.run(f"crawl {SITE} {threshold}") == code
+    assert ("1 failures are above --fail-above" in stage.noted) == bool(code)
+    assert "failed           1  http_client_error 1" in stage.said
+
+
+def test_json_is_one_object_a_line(stage: Stage) -> None:
+    """Steps, progress and one result at the end, and nothing else on the standard output."""
+    stage.site = [Row("/"), BROKEN]
+    stage.per_step = 1
+    assert stage.run(f"crawl {SITE} --out data --json --fail-above 0") == 1
+    objects = stage.objects()
+    assert [one["type"] for one in objects] == ["step", "step", "progress", "progress", "result"]
+    result = objects[-1]
+    assert (result["crawl"], result["state"], result["stop"]) == (RUN, "finished", "finished")
+    assert (result["claimed"], result["done"], result["rows"]) == (2, 2, 2)
+    assert result["outcomes"]["fetched"] == result["outcomes"]["failed"] == 1
+    assert result["reasons"]["failed"] == {"http_client_error": 1}
+    assert result["files"] == ["data/dt=2026-11-21/part-00000.jsonl.gz"]
+    assert (result["exit_code"], result["nothing_new"]) == (1, False)
+
+
+def test_an_interrupted_crawl_is_paused_and_gone_on_with(stage: Stage) -> None:
+    """Ctrl-C stops the emulator that was started, and the same command goes on from there."""
+    stage.per_step, stage.interrupt_at = 1, 2
+    assert stage.run(f"crawl {SITE} --out data") == 130
+    assert stage.machine.asked == ["start 4566", "stop 4566"]
+    assert stage.world.crawls[RUN].state is State.PAUSED
+    assert f"interrupted: {RUN} is paused" in stage.noted
+    assert f"orbweaver local up && orbweaver status {RUN}" in stage.noted
+    stage.clock.at_ms += 60_000
+    assert stage.run(f"crawl {SITE} --out data") == 0
+    assert f"going on with {RUN}" in stage.said
+    assert list(stage.world.crawls) == [RUN]
+    assert len(rows(stage.folder / "data")) == 3
+
+
+def test_an_interrupted_crawl_that_cannot_be_paused_says_so(stage: Stage) -> None:
+    """A stack that does not answer any more does not keep the person waiting."""
+
+    def fault(effect: str) -> None:
+        if effect == "crawls.move":
+            raise Transient("gone")
+
+    stage.per_step, stage.interrupt_at, stage.fault = 1, 1, fault
+    assert stage.run(f"crawl {SITE} --json") == 130
+    assert f"interrupted: {RUN} is not finished" in stage.noted
+    assert stage.objects()[-1] == {"type": "result", "crawl": RUN, "interrupted": True}
+
+
+def test_an_interrupt_before_the_crawl_is_only_that(stage: Stage) -> None:
+    """While the emulator starts there is no crawl to speak of."""
+
+    def fault(_effect: str) -> None:
+        raise KeyboardInterrupt
+
+    stage.fault = fault
+    assert stage.run(f"crawl {SITE}") == 130
+    assert stage.noted == "interrupted\n"
+    assert stage.machine.asked == ["start 4566", "stop 4566"]
+
+
+def test_an_unfinished_crawl_with_other_options_is_pointed_at(stage: Stage) -> None:
+    """It goes on beside the new one, and the person is told how to end it."""
+    stage.interrupt_at = 1
+    stage.run(f"crawl {SITE} --delay 5s")
+    stage.clock.at_ms += 60_000
+    assert stage.run(f"crawl {SITE} --window 0s") == 0
+    assert f"`orbweaver cancel {RUN}` would end it" in stage.said
+    assert len(stage.world.crawls) == 2
+
+
+def test_a_crawl_that_stands_still_is_given_up(stage: Stage) -> None:
+    """Nothing on the queues for a minute, and no end: the person is not kept waiting for ever."""
+    stage.stuck = True
+    stage.machine.queue = Depths(dead=2)
+    assert stage.run(f"crawl {SITE}") == 1
+    assert f"{RUN} stands still: 0 URLs have no outcome, and nothing is queued" in stage.noted
+    assert "2 messages are on the dead-letter queue" in stage.noted
+    assert stage.clock.at_ms - NOW_MS < 100_000
+
+
+def test_a_stack_that_fails_for_a_moment_is_asked_again(stage: Stage) -> None:
+    """One reading that fails is no reason to give up; many are."""
+    failures = 3
+
+    def fault(effect: str) -> None:
+        nonlocal failures
+        if effect == "crawls.shard" and failures:
+            failures -= 1
+            raise Transient("throttled")
+
+    stage.fault = fault
+    assert stage.run(f"crawl {SITE}") == 0
+    failures = 1_000
+    assert stage.run(f"crawl {SITE} --window 0s --name other") == 3
+    assert "cannot reach the stack: throttled" in stage.noted
+
+
+# --- start --------------------------------------------------------------------------------------
+
+
+def test_start_prints_the_id(stage: Stage) -> None:
+    """The id alone goes to the standard output, for scripts; the hint goes beside it."""
+    stage.machine.up_already = True
+    assert stage.run(f"start {SITE} --priority high --max-pages 5") == 0
+    assert stage.said == f"{RUN}\n"
+    assert f"orbweaver status {RUN} --watch" in stage.noted
+    crawl = stage.world.crawls[RUN]
+    assert (crawl.express, crawl.pages_max, crawl.shards) == (True, 5, 1)
+    assert crawl.state is State.RUNNING
+
+
+def test_start_waits_when_told_to(stage: Stage) -> None:
+    """With --wait the progress follows, and the exit code is the crawl's."""
+    stage.machine.up_already = True
+    stage.site = [BROKEN]
+    assert stage.run(f"start {SITE} --wait --fail-above 0 --json") == 1
+    assert [one["type"] for one in stage.objects()] == ["started", "progress", "result"]
+    assert "files" not in stage.objects()[-1]
+
+
+def test_an_interrupted_wait_leaves_the_crawl(stage: Stage) -> None:
+    """Ctrl-C ends the looking on, not what is looked at."""
+    stage.machine.up_already, stage.interrupt_at = True, 1
+    assert stage.run(f"start {SITE} --wait") == 130
+    assert stage.world.crawls[RUN].state is State.RUNNING
+    assert f"{RUN} goes on: orbweaver status {RUN} --watch" in stage.noted
+
+
+def test_a_start_that_was_cut_short_can_be_completed(stage: Stage) -> None:
+    """The id of what may have begun is named, and starting it again sends the seeds."""
+    stage.machine.up_already = True
+
+    def fault(effect: str) -> None:
+        if effect == "queue.send":
+            raise Transient("throttled")
+
+    stage.fault = fault
+    assert stage.run(f"start {SITE}") == 3
+    assert f"add --id {RUN} to repeat it" in stage.noted
+    stage.fault = lambda _: None
+    stage.clock.at_ms += 9_000
+    assert stage.run(f"start {SITE} --id {RUN}") == 0
+    assert list(stage.world.crawls) == [RUN]
+    assert len(stage.world.sent) == 1
+    assert stage.run(f"start {SITE} --id {RUN} --delay 9s") == 2
+    assert "belongs to a crawl with other seeds or options" in stage.noted
+
+
+@pytest.mark.parametrize("line", [f"start {SITE}", "status", "pages x", "pause x", "export"])
+def test_without_a_stack_it_says_what_to_run(stage: Stage, line: str) -> None:
+    """Exit code 3, and the command that helps."""
+    stage.machine.deployed = None
+    assert stage.run(line) == 3
+    assert "`orbweaver local up`" in stage.noted
+
+
+def test_an_emulator_that_does_not_start_is_not_a_traceback(stage: Stage) -> None:
+    """Whatever the local stack has to say is said, with exit code 3."""
+
+    def refuse(*_: object) -> None:
+        raise Unreachable("Port 4566 is taken by another program")
+
+    stage.machine.standing = refuse  # type: ignore[method-assign, assignment]
+    assert stage.run(f"crawl {SITE}") == 3
+    assert stage.noted == "Port 4566 is taken by another program\n"
+
+
+def test_limits_of_the_stack_hold_for_what_is_read(stage: Stage) -> None:
+    """Records are exported from as many shards as the worker of this stack writes to."""
+    stage.machine.function = {"ORBWEAVER_PAGES_SHARDS": "16", "ORBWEAVER_PART_ROWS_MAX": "2"}
+    stage.run(f"crawl {SITE} --out data")
+    assert sorted(path.name for path in (stage.folder / "data").glob("dt=*/part*")) == [
+        "part-00000.jsonl.gz",
+        "part-00001.jsonl.gz",
+    ]
+
+
+def test_a_crawl_cancelled_by_somebody_else_ends(stage: Stage) -> None:
+    """The summary says that it did not come to its own end."""
+    stage.per_step = 1
+    stage.machine.up_already = True
+
+    def fault(effect: str) -> None:
+        if effect == "hosts.look" and stage.clock.at_ms > NOW_MS:
+            crawl = stage.world.crawls[RUN]
+            if crawl.state is State.RUNNING:
+                stage.world.crawls[RUN] = replace(crawl, state=State.STOPPING)
+
+    stage.fault = fault
+    assert stage.run(f"crawl {SITE}") == 0
+    assert "(it was cancelled): 1 page" in stage.said

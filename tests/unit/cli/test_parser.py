@@ -1,0 +1,90 @@
+"""What is typed, and what is said to somebody who mistypes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbweaver.cli.parser import UsageError, parse
+
+URL = "http://example.com/"
+
+
+def test_crawl_is_polite_by_default() -> None:
+    """Options that are left out mean what the help says."""
+    given = parse(["crawl", URL])
+    assert given.seeds == [URL]
+    assert (given.max_depth, given.max_pages, given.scope) == (20, None, "host")
+    assert (given.delay, given.concurrency, given.window) == (1_000, None, 604_800)
+    assert (given.ignore_robots, given.priority, given.fail_above) == (False, "normal", None)
+    assert (given.json, given.out, given.port) == (False, None, 4566)
+
+
+def test_options_may_stand_anywhere() -> None:
+    """Before, between and behind the URLs; with a space or an equals sign."""
+    given = parse(["crawl", "--delay", "0", URL, "--max-pages=1,000", f"{URL}b", "--json"])
+    assert given.seeds == [URL, f"{URL}b"]
+    assert (given.delay, given.max_pages, given.json) == (0, 1_000, True)
+
+
+def test_words_behind_two_hyphens_are_no_options() -> None:
+    """A reference that begins with a hyphen can still be asked about."""
+    assert parse(["url", "--base", URL, "--", "--x"]).reference == "--x"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "usage: orbweaver"),
+        ("crwl http://x", "there is no command 'crwl': did you mean `orbweaver crawl`?"),
+        ("xyzzy", "there is no command 'xyzzy': see `orbweaver --help`"),
+        ("local upp", "there is no command 'local upp': did you mean `orbweaver local up`?"),
+        ("local", "orbweaver local: still missing: up|down|status"),
+        ("--json status", "'--json' stands before the command"),
+        ("crawl", "orbweaver crawl: still missing: URL"),
+        ("crawl http://x --dealy 0", "there is no option --dealy: did you mean --delay?"),
+        ("crawl http://x --dealy=0", "there is no option --dealy: did you mean --delay?"),
+        ("crawl http://x --max-page 3", "did you mean --max-pages?"),
+        ("crawl http://x --del 0", "there is no option --del: did you mean --delay?"),
+        ("crawl http://x --qqq", "orbweaver crawl: there is no option --qqq\nsee"),
+        ("crawl http://x -x", "there is no option -x"),
+        ("crawl http://x --delay", "orbweaver crawl: --delay: needs a value"),
+        ("crawl http://x --delay 1x", "--delay: '1x' is not a duration: give 0s, 250ms"),
+        ("crawl http://x --delay -1", "--delay: '-1' is not a duration"),
+        ("crawl http://x --delay -1s", "--delay: needs a value"),
+        ("crawl http://x --max-pages many", "--max-pages: 'many' is not a whole number"),
+        ("crawl http://x --scope hots", "--scope: 'hots' does not fit: did you mean host?"),
+        ("crawl http://x --priority low", "--priority: 'low' does not fit: give normal or high"),
+        ("crawl http://x --fail-above few", "--fail-above: 'few' is neither"),
+        ("crawl http://x --target aws", "there is no option --target"),
+        ("start http://x --target gcp", "--target: 'gcp' does not fit: give local or aws"),
+        ("pages", "orbweaver pages: still missing: ID"),
+        ("pages a b", "orbweaver pages: 'b' is one word too many"),
+        ("pages a --outcome fail", "did you mean failed? It takes fetched, unchanged"),
+        ("pages --outcme failed", "there is no option --outcme: did you mean --outcome?"),
+        ("export --day today", "--day: a day is written YYYY-MM-DD"),
+        ("export --format csv", "--format: 'csv' does not fit: give jsonl"),
+        ("deploy -c target", "-c/--context: 'target' does not fit: give KEY=VALUE"),
+        ("local up --prot 3", "orbweaver local up: there is no option --prot: did you mean --port?"),
+    ],
+)
+def test_mistakes_are_named_and_mended(line: str, said: str) -> None:
+    """An error names the option, its value and the fix, and the nearest name."""
+    with pytest.raises(UsageError) as caught:
+        parse(line.split())
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ["--help", "--version", "crawl --help", "local up -h"])
+def test_help_is_no_mistake(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Asking for help or the version ends well, on the standard output."""
+    with pytest.raises(SystemExit) as caught:
+        parse(line.split())
+    assert not caught.value.code
+    assert "orbweaver" in capsys.readouterr().out
+
+
+def test_context_values_are_pairs() -> None:
+    """Short options may be joined to their value, as cdk has it."""
+    given = parse(["deploy", "-cremoval=destroy", "-c", "contact=me", "--yes"])
+    assert given.context == [("removal", "destroy"), ("contact", "me")]
+    assert given.yes

@@ -1,0 +1,51 @@
+"""A plain HTTP client for the sites' tests: no redirects, no decoding, URLs as they are written."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from yarl import URL
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from multidict import CIMultiDictProxy
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Got:
+    """An answer as it came over the wire."""
+
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+
+class Client:
+    """One session on one connection at a time."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def get(self, url: str, method: str = "GET", **headers: str) -> Got:
+        """Ask once; header names are given with `_` for `-`."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        target = URL(url, encoded=True)
+        async with self._session.request(
+            method, target, headers=named, allow_redirects=False
+        ) as answer:
+            return Got(status=answer.status, headers=answer.headers, body=await answer.read())
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """Return a client that keeps its connection alive."""
+    connector = aiohttp.TCPConnector(limit=1)
+    headers = {"User-Agent": "test-client", "Accept-Encoding": "identity"}
+    async with aiohttp.ClientSession(
+        connector=connector, headers=headers, auto_decompress=False
+    ) as session:
+        yield Client(session)

@@ -1,0 +1,227 @@
+"""Every special page of the bookshop answers as it is said to."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.sites import bookshop
+from tests.sites.bookshop.world import SCRIPTS, Script
+from tests.sites.reader import decode, links
+from tests.sites.server import Asked
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from .conftest import Client
+
+SLOW_S = 0.05
+
+
+@pytest.fixture
+async def shop() -> AsyncIterator[bookshop.Bookshop]:
+    """Return a small shop."""
+    async with bookshop.serve(books=30, slow_s=SLOW_S) as served:
+        yield served
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "target"),
+    [
+        ("/old/book-1.html", 301, "/books/"),
+        ("/old/book-2.html", 302, "/books/"),
+        ("/old/book-3.html", 303, "/books/"),
+        ("/old/book-4.html", 307, "/books/"),
+        ("/old/book-5.html", 308, "/books/"),
+        ("/corners/redirects/hop/1", 302, "/corners/redirects/hop/2"),
+        ("/corners/redirects/hop/2", 307, "/corners/redirects/hop/3"),
+        ("/corners/redirects/hop/3", 301, "/corners/redirects/goal/"),
+        ("/corners/redirects/fragment", 302, "/about/#team"),
+        ("/corners/redirects/dead", 301, "/dead/1"),
+        ("/wishlist", 302, "/account/login"),
+        ("/loop/a", 302, "/loop/b"),
+        ("/loop/b", 302, "/loop/a"),
+        ("/loop/self", 302, "/loop/self"),
+        ("/catalogue", 301, "/catalogue/"),
+    ],
+)
+async def test_redirects(
+    shop: bookshop.Bookshop, client: Client, path: str, status: int, target: str
+) -> None:
+    """Each kind of redirect leads where it should, also from a relative Location."""
+    got = await client.get(shop.url + path)
+    assert got.status == status
+    assert urljoin(shop.url + path, got.headers["Location"]).startswith(shop.url + target)
+
+
+async def test_a_redirect_to_another_host(shop: bookshop.Bookshop, client: Client) -> None:
+    """One redirect leaves the site."""
+    got = await client.get(shop.url + "/corners/redirects/away")
+    assert got.headers["Location"].startswith("http://external.invalid/")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/dead/1", 404),
+        ("/dead/7", 410),
+        ("/dead/10", 403),
+        ("/no/such/page", 404),
+        ("/_site/x", 404),
+    ],
+)
+async def test_dead_links(shop: bookshop.Bookshop, client: Client, path: str, status: int) -> None:
+    """Dead pages answer with their error for good."""
+    for _ in range(2):
+        assert (await client.get(shop.url + path)).status == status
+
+
+async def test_a_busy_page_recovers(shop: bookshop.Bookshop, client: Client) -> None:
+    """The first request for each busy path gets 503 with Retry-After, the next ones 200."""
+    for path in ("/busy/1", "/busy/2"):
+        first = await client.get(shop.url + path)
+        assert (first.status, first.headers["Retry-After"]) == (503, "1")
+        assert [(await client.get(shop.url + path)).status for _ in range(2)] == [200, 200]
+    await client.get(shop.url + "/_site/reset")
+    assert (await client.get(shop.url + "/busy/1")).status == 503
+
+
+async def test_a_slow_page_takes_its_time(shop: bookshop.Bookshop, client: Client) -> None:
+    """The slow page waits before it answers: 1.5 s where nothing else is asked for."""
+    start = time.monotonic()
+    assert (await client.get(shop.url + "/slow/")).status == 200
+    assert time.monotonic() - start >= SLOW_S
+    asked = Asked(method="GET", target="/slow/", host="x", headers={})
+    assert bookshop.Bookshop(books=30).answer(asked).delay_s == 1.5
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+async def test_charsets(shop: bookshop.Bookshop, client: Client, script: Script) -> None:
+    """Each page is readable by the web's rules, is not ASCII, and its own link leads to a page."""
+    url = f"{shop.url}/world/{script.name}/"
+    got = await client.get(url)
+    content_type = got.headers["Content-Type"]
+    assert ("charset" in content_type) == (script.header is not None)
+    assert f"<h1>{script.title}</h1>" in decode(got.body, content_type)
+    first = links(url, got.body, content_type=content_type, x_robots_tag="", follow_nofollow=False)[
+        0
+    ]
+    assert "%" in first
+    assert (await client.get(first)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "content_type", "start"),
+    [
+        ("/files/leaflet.pdf", "application/pdf", b"%PDF-1.4"),
+        ("/files/leaflet", "application/pdf", b"%PDF-1.4"),
+        ("/files/logo.png", "image/png", b"\x89PNG"),
+        ("/files/prices.csv", "text/csv; charset=utf-8", b"number,title,"),
+        ("/files/notes.html", "application/octet-stream", b"\0"),
+        ("/files/everything.zip", "application/zip", b"PK"),
+        ("/style.css", "text/css; charset=utf-8", b":root"),
+        ("/robots.txt", "text/plain; charset=utf-8", b"# The"),
+        ("/sitemap.xml", "application/xml", b"<?xml"),
+    ],
+)
+async def test_downloads(
+    shop: bookshop.Bookshop, client: Client, path: str, content_type: str, start: bytes
+) -> None:
+    """What is no page says what it is."""
+    got = await client.get(shop.url + path)
+    assert (got.status, got.headers["Content-Type"]) == (200, content_type)
+    assert got.body.startswith(start)
+
+
+async def test_the_calendar_has_no_end(shop: bookshop.Bookshop, client: Client) -> None:
+    """Each month links to the next one, over the turn of the year, as far as one asks."""
+    url = shop.url + "/calendar/"
+    for _ in range(30):
+        body = (await client.get(url)).body.decode()
+        later = re.search(r'href="([^"]+)">later<', body)
+        assert later
+        url = shop.url + later[1]
+    assert url.endswith("/calendar/2029/05/")
+
+
+async def test_what_is_forbidden_answers_all_the_same(
+    shop: bookshop.Bookshop, client: Client
+) -> None:
+    """A crawler that asks for a disallowed URL gets an answer, and is seen in the log."""
+    for url in shop.expected().disallowed:
+        assert (await client.get(url)).status == 200
+    assert len(shop.log.records()) == len(shop.expected().disallowed)
+
+
+async def test_tracking_parameters_change_nothing(shop: bookshop.Bookshop, client: Client) -> None:
+    """A page with tracking parameters is the page without them; other parameters count."""
+    url = str(shop.books()[0]["url"])
+    plain = await client.get(url)
+    assert (await client.get(f"{url}?utm_source=a&gclid=b&fbclid=c")).body == plain.body
+    query = f"{shop.url}/corners/query"
+    assert (await client.get(f"{query}?format=full&utm_medium=x&lang=en")).status == 200
+    assert (await client.get(f"{query}?utm_medium=x&format=full&lang=en")).status == 200
+    assert (await client.get(f"{query}?lang=de")).status == 404
+
+
+async def test_validators(shop: bookshop.Bookshop, client: Client) -> None:
+    """A page that the client has by its ETag is not sent again, and is logged as 304."""
+    first = await client.get(shop.url + "/")
+    again = await client.get(shop.url + "/", If_None_Match=f'"x", {first.headers["ETag"]}')
+    other = await client.get(shop.url + "/", If_None_Match='"x"')
+    assert [first.status, again.status, other.status] == [200, 304, 200]
+    assert again.body == b""
+    assert [record.status for record in shop.log.records()] == [200, 304, 200]
+
+
+async def test_lengths_and_encodings(shop: bookshop.Bookshop, client: Client) -> None:
+    """Content-Length is that of the bytes sent, plain or gzipped, and HEAD sends none of them."""
+    plain = await client.get(shop.url + "/")
+    packed = await client.get(shop.url + "/", Accept_Encoding="gzip, br")
+    head = await client.get(shop.url + "/", method="HEAD")
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    for got in (plain, packed):
+        assert int(got.headers["Content-Length"]) == len(got.body)
+    assert (head.body, head.headers["Content-Length"]) == (b"", plain.headers["Content-Length"])
+    assert (await client.get(shop.url + "/", method="POST")).status == 405
+
+
+def test_books_are_what_their_pages_show() -> None:
+    """Title, price, stock, rating and the rest of every row are in the page, and in its JSON-LD."""
+    shop = bookshop.Bookshop(books=150)
+    for row in shop.books(""):
+        asked = Asked(method="GET", target=str(row["url"]), host="x", headers={})
+        soup = BeautifulSoup(shop.answer(asked).body, "html.parser")
+        shown = {
+            name: tag.get_text()
+            for name in ("article h1", ".book .price", ".description", ".category", ".author")
+            if (tag := soup.select_one(name)) is not None
+        }
+        assert list(shown.values()) == [
+            row["title"], row["price"], row["description"], row["category"], row["author"],
+        ]  # fmt: skip
+        product = json.loads(soup.select('script[type="application/ld+json"]')[0].get_text())
+        offer = product["offers"]
+        assert (product["name"], product["sku"]) == (row["title"], row["upc"])
+        assert (offer["price"], offer["priceCurrency"]) == (row["amount"], row["currency"])
+        assert product["aggregateRating"]["ratingValue"] == row["rating"]
+        assert offer["availability"].endswith("InStock" if row["stock"] else "OutOfStock")
+        digits = re.sub(r"\D", "", str(row["price"]))
+        assert digits in {str(row["amount"]).replace(".", ""), str(row["amount"])[:-3]}
+
+
+def test_prices_come_in_many_forms() -> None:
+    """Seven currencies, with the sign before and after, and both ways to write the point."""
+    prices = [str(row["price"]) for row in bookshop.Bookshop().books("")]
+    forms = {re.sub(r"\d+", "1", price) for price in prices}
+    assert len(forms) > 15
+    assert {row["currency"] for row in bookshop.Bookshop().books("")} >= {"GBP", "EUR", "JPY"}
+    assert any(row["stock"] == 0 for row in bookshop.Bookshop().books(""))

@@ -1,0 +1,169 @@
+"""The sets that the bookshop expects are those that an independent walk of it finds."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from urllib.parse import urljoin, urlsplit
+from urllib.robotparser import RobotFileParser
+from xml.etree import ElementTree as ET
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.sites import bookshop, child, walk
+from tests.sites.bookshop import catalogue, sitemap, words
+from tests.sites.bookshop.corners import RULES
+from tests.sites.bookshop.model import Page
+from tests.sites.bookshop.shop import resources
+from tests.sites.reader import decode, normal
+
+SMALL = 30
+BASE = "http://shop.invalid"
+
+
+async def test_a_walk_finds_exactly_what_is_expected() -> None:
+    """The whole shop, walked with robots.txt obeyed, gives every set of `expected`."""
+    async with bookshop.serve(slow_s=0.01) as shop:
+        walked = await walk.walk(shop.url + "/")
+        expected = shop.expected()
+    assert walked.pages == expected.pages | expected.noindex
+    assert walked.redirected == expected.redirected
+    assert walked.failed == expected.failed
+    assert walked.disallowed == expected.disallowed
+    assert walked.other == expected.other
+    assert walked.external == expected.external
+    asked = shop.log.paths()
+    assert not [path for path in asked if "ghost" in path]
+    assert {shop.url + path for path in asked if path != "/robots.txt"} == (
+        walked.pages | walked.redirected | walked.failed | walked.other
+    )
+
+
+async def test_following_nofollow_links_adds_only_the_nofollow_pages() -> None:
+    """A walk that ignores nofollow finds the pages that `expected` keeps apart for it."""
+    async with bookshop.serve(books=SMALL, slow_s=0.01) as shop:
+        walked = await walk.walk(shop.url + "/", walk.Options(follow_nofollow=True))
+        expected = shop.expected()
+    assert walked.pages == expected.pages | expected.noindex | expected.nofollow
+    assert len(expected.nofollow) == 4
+
+
+def test_the_shop_has_the_size_of_a_real_one() -> None:
+    """By default more than 1,000 pages are reachable: 1,000 books on 25 shelves with pagination."""
+    shop = bookshop.Bookshop()
+    pages = shop.expected(BASE).pages
+    books = {str(row["url"]) for row in shop.books(BASE)}
+    assert len(pages) > 1_300
+    assert len(books) == 1_000
+    assert books <= pages
+    shelves = {urlsplit(url).path.split("/")[2] for url in pages if "/category/" in url}
+    assert len(shelves) == len(words.CATEGORIES) >= 20
+    assert any(url.endswith("/page-5.html") for url in pages)
+
+
+def test_the_sets_are_disjoint_and_survive_json() -> None:
+    """No URL is expected to end in two ways, and `from_json` undoes `as_json`."""
+    expected = bookshop.Bookshop(books=SMALL).expected(BASE)
+    sets = [
+        expected.pages, expected.noindex, expected.redirected, expected.failed,
+        expected.disallowed, expected.other, expected.nofollow, expected.external,
+    ]  # fmt: skip
+    assert sum(map(len, sets)) == len(frozenset().union(*sets))
+    assert all(sets)
+    assert expected.loops < expected.redirected
+    assert bookshop.Expected.from_json(expected.as_json()) == expected
+
+
+def test_every_page_of_the_model_is_reachable_or_behind_nofollow() -> None:
+    """No page was written and then forgotten."""
+    shop = bookshop.Bookshop(books=SMALL)
+    expected = shop.expected(BASE)
+    assert set(shop.titles(BASE)) == expected.pages | expected.noindex | expected.nofollow
+
+
+def test_a_standard_html_parser_finds_the_links_that_the_model_notes() -> None:
+    """For every odd page, html5lib's tree holds the same links as the writer noted."""
+    for page in resources(bookshop.SEED, SMALL).values():
+        if isinstance(page, Page) and page.path.startswith(("/corners/", "/world/", "/about/")):
+            url = BASE + page.path
+            soup = BeautifulSoup(decode(page.body, dict(page.headers)["Content-Type"]), "html5lib")
+            base = soup.find("base")
+            start = urljoin(url, str(base["href"])) if base else url
+            tags = soup.select("a[href], area[href]")
+            found = {normal(urljoin(start, str(tag["href"]).strip())) for tag in tags}
+            noted = {urljoin(BASE, link.target) for link in page.links}
+            assert {link for link in found if link.startswith("http")} == noted, page.path
+
+
+def test_titles_are_those_of_the_pages() -> None:
+    """Each page's bytes, decoded as a browser would, hold the title that the model states."""
+    for page in resources(bookshop.SEED, SMALL).values():
+        if isinstance(page, Page):
+            text = decode(page.body, dict(page.headers)["Content-Type"])
+            title = BeautifulSoup(text, "html.parser").title
+            assert title is not None
+            assert title.get_text() == page.title
+
+
+DIGEST = """
+import hashlib, sys
+from tests.sites.bookshop import shop
+digest = hashlib.sha256()
+for path, resource in sorted(shop.resources(int(sys.argv[1]), 50).items()):
+    digest.update(repr((path, resource)).encode())
+print(digest.hexdigest())
+"""
+
+
+def _digest(seed: int, hash_seed: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", DIGEST, str(seed)],
+        cwd=child.ROOT,
+        env={"PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_the_same_seed_gives_the_same_bytes_in_every_process() -> None:
+    """Neither the process nor its hash seed changes a byte, but another seed does."""
+    digest = _digest(1, "1")
+    assert digest == _digest(1, "2")
+    assert digest != _digest(2, "1")
+
+
+async def test_robots_txt_says_what_the_model_forbids() -> None:
+    """Python's own robots parser agrees on the rules without wildcards, which it does not know."""
+    async with bookshop.serve(books=SMALL) as shop:
+        expected = shop.expected()
+        parser = RobotFileParser()
+        text = RULES.text.format(base_url=shop.url)
+        # Its first match wins, so the exception has to come first for it.
+        lines = text.replace("Disallow: /account/\nAllow: /account/help/", "Allow: /account/help/\n"
+                             "Disallow: /account/").splitlines()  # fmt: skip
+        parser.parse(lines)
+    plain = {u for u in expected.disallowed if "?sort=" not in u and not u.endswith(".zip")}
+    assert plain
+    assert not [url for url in plain if parser.can_fetch("any", url)]
+    assert not [url for url in expected.pages if not parser.can_fetch("any", url)]
+    assert not parser.can_fetch("GreedyBot", shop.url + "/")
+    assert parser.site_maps() == [f"{shop.url}/sitemap.xml"]
+
+
+@pytest.mark.parametrize("name", ["/sitemap-pages.xml", "/sitemap-books.xml.gz"])
+def test_sitemaps_name_expected_pages_only(name: str) -> None:
+    """The index names each sitemap, and each sitemap's URLs are pages that links reach too."""
+    shop = bookshop.Bookshop(books=SMALL)
+    files = sitemap.files(catalogue.make(bookshop.SEED, SMALL), BASE)
+    index = ET.fromstring(files["/sitemap.xml"][1])  # noqa: S314  # our own document
+    space = f"{{{sitemap.NAMESPACE}}}"
+    assert BASE + name in {loc.text for loc in index.iter(f"{space}loc")}
+    body = files[name][1]
+    if name.endswith(".gz"):
+        body = gzip.decompress(body)
+    urls = {loc.text for loc in ET.fromstring(body).iter(f"{space}loc")}  # noqa: S314  # same
+    assert urls
+    assert urls <= shop.expected(BASE).pages

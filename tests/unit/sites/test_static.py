@@ -1,0 +1,82 @@
+"""A directory is served as a plain file server does it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sites import static
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import Client
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Return a directory with files of some types, and a secret beside it."""
+    (tmp_path / "secret.txt").write_text("secret")
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    (root / "bare").mkdir()
+    for name in (
+        "index.html",
+        "sub/index.html",
+        "a b é.html",
+        "style.css",
+        "image.png",
+        "data.xyz",
+    ):
+        (root / name).write_text(name)
+    (root / "link.txt").symlink_to(tmp_path / "secret.txt")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "content_type", "body"),
+    [
+        ("/", 200, "text/html", "index.html"),
+        ("/?q=1", 200, "text/html", "index.html"),
+        ("/index.html", 200, "text/html", "index.html"),
+        ("/sub/", 200, "text/html", "sub/index.html"),
+        ("/a%20b%20%C3%A9.html", 200, "text/html", "a b é.html"),
+        ("/style.css", 200, "text/css", "style.css"),
+        ("/image.png", 200, "image/png", "image.png"),
+        ("/data.xyz", 200, "chemical/x-xyz application/octet-stream", "data.xyz"),
+        ("/bare/", 404, None, ""),
+        ("/index.html/", 404, None, ""),
+        ("/none.html", 404, None, ""),
+        ("/../secret.txt", 404, None, ""),
+        ("/%2e%2e/secret.txt", 404, None, ""),
+        ("/..%2fsecret.txt", 404, None, ""),
+        ("/link.txt", 404, None, ""),
+        ("/%00", 404, None, ""),
+    ],
+)
+async def test_files(
+    directory: Path, client: Client, path: str, status: int, content_type: str | None, body: str
+) -> None:
+    """Each path has its file and type, also the second time; nothing outside is served."""
+    async with static.serve(directory) as site:
+        for _ in range(2):
+            got = await client.get(site.url + path)
+            assert (got.status, got.body.decode()) == (status, body)
+            if content_type is not None:
+                assert got.headers["Content-Type"] in content_type.split()
+    assert [record.path for record in site.log.records()] == [path, path]
+
+
+async def test_a_directory_without_its_slash_is_redirected(directory: Path, client: Client) -> None:
+    """`/dir` leads to `/dir/`, so that relative links in it work."""
+    async with static.serve(directory) as site:
+        got = await client.get(site.url + "/sub")
+        assert (got.status, got.headers["Location"]) == (301, "/sub/")
+        assert (await client.get(site.url + "/", method="PUT")).status == 405
+
+
+def test_a_directory_that_is_absent_is_an_error(tmp_path: Path) -> None:
+    """A wrong path is told at once, not as 404 for everything."""
+    with pytest.raises(FileNotFoundError):
+        static.Static(tmp_path / "absent")

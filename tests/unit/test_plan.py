@@ -1,0 +1,123 @@
+"""What a person asks of a crawl, and the crawl that it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orbweaver.core.crawl import DAY_S, WEEK_S, Scope
+from orbweaver.core.plan import SEEDS_MAX, Plan, PlanError, crawl_of, name_of
+
+NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
+SEED = "https://example.com/"
+
+
+def test_a_plan_of_one_seed_is_polite_by_default() -> None:
+    """A seed alone becomes a crawl of its host with the defaults that hurt nobody."""
+    crawl = crawl_of(Plan(seeds=(SEED,)), NOW_MS)
+    assert crawl.id == "example.com-20261121-090000"
+    assert crawl.name == "example.com"
+    assert crawl.started_at_ms == NOW_MS
+    assert crawl.seeds == (SEED,)
+    assert crawl.seeds_planned == 1
+    assert (crawl.scope, crawl.depth_max) == (Scope.HOST, 20)
+    assert (crawl.delay_ms, crawl.concurrency) == (1_000, 1)
+    assert (crawl.window_s, crawl.obey_robots, crawl.express) == (WEEK_S, True, False)
+    assert (crawl.pages_max, crawl.shards) == (1_000_000, 16)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"pages_max": 7}, {"pages_max": 7, "shards": 1}),
+        ({"pages_max": 1_000_000}, {"pages_max": 1_000_000, "shards": 1}),
+        ({"delay_ms": 0}, {"delay_ms": 0, "concurrency": 16}),
+        ({"delay_ms": 0, "concurrency": 3}, {"concurrency": 3}),
+        ({"delay_ms": 5, "concurrency": 4}, {"concurrency": 4}),
+        ({"window_s": 0}, {"window_s": 0}),
+        ({"name": "shop"}, {"name": "shop", "id": "shop-20261121-090000"}),
+        ({"id": "run-1"}, {"name": "example.com", "id": "run-1"}),
+        ({"scope": Scope.ANY, "depth_max": 0}, {"scope": Scope.ANY, "depth_max": 0}),
+        ({"express": True, "obey_robots": False}, {"express": True, "obey_robots": False}),
+    ],
+)
+def test_options_reach_the_crawl(changes: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Each option shows in the crawl, and those that follow from others do too."""
+    crawl = crawl_of(replace(Plan(seeds=(SEED,)), **changes), NOW_MS)
+    assert {key: getattr(crawl, key) for key in expected} == expected
+
+
+def test_seeds_are_canonical_and_count_once() -> None:
+    """Spellings of one URL are one seed, in the order in which they came."""
+    plan = Plan(seeds=("HTTPS://Example.com/b#x", "https://example.com:443/b", "https://a.org"))
+    assert crawl_of(plan, NOW_MS).seeds == ("https://example.com/b", "https://a.org/")
+
+
+@pytest.mark.parametrize(("number", "messages"), [(1, 1), (100, 1), (101, 2), (250, 3)])
+def test_seed_messages_are_planned(number: int, messages: int) -> None:
+    """The crawl knows before anything is sent how many messages its seeds take."""
+    plan = Plan(seeds=tuple(f"https://example.com/{place}" for place in range(number)))
+    assert crawl_of(plan, NOW_MS).seeds_planned == messages
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "said"),
+    [
+        ({"seeds": ()}, "seeds", "at least one URL"),
+        ({"seeds": ("example.com",)}, "seeds", "did you mean https://example.com/?"),
+        ({"seeds": ("example.com/a?b",)}, "seeds", "did you mean https://example.com/a?b?"),
+        ({"seeds": ("localhost:8000/x",)}, "seeds", "did you mean http://localhost:8000/x?"),
+        ({"seeds": ("127.0.0.1:80",)}, "seeds", "did you mean http://127.0.0.1/?"),
+        ({"seeds": ("[::1]:8000",)}, "seeds", "did you mean http://[::1]:8000/?"),
+        ({"seeds": ("htps://example.com",)}, "seeds", "did you mean https://example.com/?"),
+        ({"seeds": ("htp://[/",)}, "seeds", "'htp://[/' cannot be crawled"),
+        ({"seeds": ("ftp://example.com",)}, "seeds", "'ftp://example.com' cannot be crawled"),
+        ({"seeds": ("mailto:a@example.com",)}, "seeds", "cannot be crawled"),
+        ({"seeds": (SEED, "books")}, "seeds", "'books' cannot be crawled"),
+        ({"seeds": ("exa mple.com",)}, "seeds", "'exa mple.com' cannot be crawled"),
+        ({"seeds": (SEED,) * (SEEDS_MAX + 1)}, "seeds", "10,001 seeds are too many"),
+        ({"name": ""}, "name", "does not fit"),
+        ({"name": "Weavers Shop!"}, "name", "weavers-shop would do"),
+        ({"name": "x" * 81}, "name", "1 to 80"),
+        ({"name": "default"}, "name", "crawl of bare URLs"),
+        ({"id": "a b"}, "id", "'a b' is not a crawl's id"),
+        ({"id": "default"}, "id", "not a crawl's id"),
+        ({"depth_max": -1}, "depth_max", "give 0 to 1,000"),
+        ({"pages_max": 0}, "pages_max", "give 1 to 100,000,000"),
+        ({"delay_ms": 90_000_000}, "delay_ms", "give 0 to 86,400,000 ms"),
+        ({"concurrency": 65}, "concurrency", "give 1 to 64"),
+        ({"window_s": 400 * DAY_S}, "window_s", "give 0 to 31,622,400 s"),
+    ],
+)
+def test_what_does_not_fit_is_named(changes: dict[str, Any], field: str, said: str) -> None:
+    """An error names the part of the plan, its value and what would fit."""
+    with pytest.raises(PlanError) as caught:
+        crawl_of(replace(Plan(seeds=(SEED,)), **changes), NOW_MS)
+    assert caught.value.field == field
+    assert said in str(caught.value)
+
+
+def test_seeds_must_fit_into_one_item() -> None:
+    """More seeds than the definition can hold are refused, with a way out."""
+    seeds = tuple(f"https://example.com/{'x' * 1_000}{place}" for place in range(300))
+    with pytest.raises(PlanError, match="two crawls of one name"):
+        crawl_of(Plan(seeds=seeds), NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://example.com/a", "example.com"),
+        ("http://127.0.0.1:8000/", "127.0.0.1-8000"),
+        ("http://[::1]:8000/", "1-8000"),
+        ("https://sub_domain.example.com/", "sub_domain.example.com"),
+        ("http://default/", "crawl"),
+        (f"https://{'a' * 60}.{'b' * 60}.com/", f"{'a' * 60}.{'b' * 19}"),
+    ],
+)
+def test_a_name_is_made_of_the_host(url: str, name: str) -> None:
+    """The default name fits, whatever host it is made of."""
+    assert name_of(url) == name
+    assert crawl_of(Plan(seeds=(url,)), NOW_MS).name == name

