@@ -1,6 +1,7 @@
 """The AWS stack, one construct per concern.
 
-`config` (what may be set) · `node` (the Node that CDK runs on) · `asset` (the code of the
-functions) · `frontier` (queues) · `storage` (tables, bucket) · `program` (a function with its role
-and log group) · `worker` · `exporter` · `api` · `monitoring` · `stack` (all of it).
+What goes in: `config` (what may be set) · `runtime` (what functions run on) · `asset` (their code).
+What CDK needs: `node` (the Node it runs on) · `findings` (of rule packs, meant to be so).
+The stack: `frontier` (queues) · `storage` (tables, bucket) · `program` (a function with role and
+logs) · `worker` · `exporter` · `api` · `monitoring` · `stack` (all of it).
 """

@@ -20,7 +20,8 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.findings import NOT_TRACED, accept
-from infra.program import Code, Needs, Program, allow, log_group
+from infra.program import Code, Needs, Program, allow, log_group, sending
+from orbweaver.core.message import CRAWL_ID_CHARS_MAX, REFERENCE_CHARS_MAX
 
 if TYPE_CHECKING:
     from infra.config import Config
@@ -31,10 +32,6 @@ HANDLER = "api"
 STAGE = "v1"
 MEMORY_MB = 512
 TIMEOUT_S = 28  # the gateway waits 29 s
-# One request is cut into queue messages; more than this is a job for `orbweaver start`.
-SEEDS_MAX = 10_000
-URL_CHARS_MAX = 8_192
-CRAWL_CHARS_MAX = 128
 ROUTES = (("POST", "/seeds"),)
 
 
@@ -63,11 +60,13 @@ class Api(Construct):
                 timeout_s=TIMEOUT_S,
                 environment={
                     "ORBWEAVER_CRAWL_QUEUE_URL": frontier.crawl.queue_url,
+                    "ORBWEAVER_EXPRESS_QUEUE_URL": frontier.express.queue_url,
                     "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
                 },
                 permissions=[
-                    allow(["sqs:SendMessage"], frontier.crawl.queue_arn),
-                    allow(["dynamodb:GetItem"], storage.crawls.table_arn),
+                    allow(sending(config), frontier.crawl.queue_arn, frontier.express.queue_arn),
+                    # PutItem: the crawl `default` comes with its first seeds.
+                    allow(["dynamodb:GetItem", "dynamodb:PutItem"], storage.crawls.table_arn),
                 ],
             ),
         )
@@ -152,7 +151,7 @@ class Api(Construct):
 
     def _seeds_model(self) -> apigateway.Model:
         kinds = apigateway.JsonSchemaType
-        url = apigateway.JsonSchema(type=kinds.STRING, min_length=1, max_length=URL_CHARS_MAX)
+        url = apigateway.JsonSchema(type=kinds.STRING, min_length=1, max_length=REFERENCE_CHARS_MAX)
         return apigateway.Model(
             self,
             "Seeds",
@@ -164,11 +163,10 @@ class Api(Construct):
                 additional_properties=False,
                 properties={
                     "url": url,
-                    "urls": apigateway.JsonSchema(
-                        type=kinds.ARRAY, items=url, min_items=1, max_items=SEEDS_MAX
-                    ),
+                    # How many are too many is the function's to say, which answers 413.
+                    "urls": apigateway.JsonSchema(type=kinds.ARRAY, items=url, min_items=1),
                     "crawl": apigateway.JsonSchema(
-                        type=kinds.STRING, min_length=1, max_length=CRAWL_CHARS_MAX
+                        type=kinds.STRING, min_length=1, max_length=CRAWL_ID_CHARS_MAX
                     ),
                 },
             ),

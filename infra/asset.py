@@ -36,7 +36,7 @@ from infra.config import Config, ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from infra.config import Runtime
+    from infra.runtime import Runtime
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".local" / "asset"

@@ -14,12 +14,12 @@ Rules
 from __future__ import annotations
 
 import difflib
-import platform
 import re
 import sys
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
 from orbweaver.settings import PREFIX, USER_AGENT, Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -40,31 +40,12 @@ LIMITS = (
     "links_per_page_max",
     "part_rows_max",
 )
-# Python 3.11 and older run on Amazon Linux 2, whose C library is too old for today's wheels.
-PYTHONS = ("3.12", "3.13", "3.14")
-ARCHITECTURES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "AMD64": "x86_64"}
 # What CloudWatch Logs takes.
 LOG_RETENTIONS_D = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827)
 
 
 class ConfigError(Exception):
     """A context key has no usable value; the text names it, its value and what to do."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
-    """What the functions run on; a native one is that of this machine, for an emulator on it."""
-
-    architecture: str
-    python: str
-    native: bool = False
-
-
-def host_runtime() -> str:
-    """Return the runtime of this interpreter on this machine."""
-    machine = platform.machine()
-    major, minor, *_ = sys.version_info
-    return f"{ARCHITECTURES.get(machine, machine)}/python{major}.{minor}"
 
 
 def _number(default: int, low: int, high: int, meaning: str, *, local: int | None = None) -> int:
@@ -103,8 +84,8 @@ class Config:
     runtime: str = _text(
         "arm64/python3.13",
         "architecture and Python of the functions; local: those of this machine",
-        pattern=rf"(arm64|x86_64)/python({'|'.join(map(re.escape, PYTHONS))})",
-        takes=f"arm64 or x86_64, a slash, and python{', python'.join(PYTHONS)}",
+        pattern=PATTERN,
+        takes=TAKES,
     )
     removal: str = _choice(
         "retain",
@@ -215,6 +196,11 @@ class Config:
         return self.target == "local"
 
     @property
+    def tls_only(self) -> bool:
+        """Whether plain HTTP is refused: all that an emulator speaks, were it to enforce this."""
+        return not self.local
+
+    @property
     def kept(self) -> bool:
         """Whether what is stored outlives the stack."""
         return self.removal == "retain"
@@ -222,8 +208,7 @@ class Config:
     @property
     def functions_run_on(self) -> Runtime:
         """The runtime in its parts."""
-        architecture, python = self.runtime.split("/python")
-        return Runtime(architecture=architecture, python=python, native=self.local)
+        return Runtime.of(self.runtime, native=self.local)
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which the functions learn what was set here."""

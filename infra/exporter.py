@@ -44,7 +44,7 @@ class Exporter(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         name = f"{config.stack_name}-{HANDLER}"
-        self.failures = self._failures(name)
+        self.failures = self._failures(name, config)
         program = Program(
             self,
             "Program",
@@ -89,14 +89,14 @@ class Exporter(Construct):
             "Names of files follow from days and crawls; the prefix is the narrowest fence.",
         )
 
-    def _failures(self, name: str) -> sqs.Queue:
+    def _failures(self, name: str, config: Config) -> sqs.Queue:
         queue = sqs.Queue(
             self,
             "Failures",
             queue_name=f"{name}-failures",
             retention_period=Duration.days(FAILURES_KEPT_D),
             encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
+            enforce_ssl=config.tls_only,
         )
         reason = "It is a dead-letter queue: of a function and a schedule, not of a queue."
         accept(queue, "AwsSolutions-SQS3", reason)

@@ -47,7 +47,7 @@ class Frontier(Construct):
             retention_period=Duration.days(config.dead_letter_retention_d),
             max_message_size_bytes=MESSAGE_BYTES_MAX,
             encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
+            enforce_ssl=config.tls_only,
             redrive_allow_policy=sqs.RedriveAllowPolicy(
                 redrive_permission=sqs.RedrivePermission.BY_QUEUE,
                 source_queues=[
@@ -74,7 +74,7 @@ class Frontier(Construct):
             retention_period=Duration.days(config.queue_retention_d),
             max_message_size_bytes=MESSAGE_BYTES_MAX,
             encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
+            enforce_ssl=config.tls_only,
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dead_letters, max_receive_count=config.receive_max
             ),

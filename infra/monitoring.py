@@ -82,7 +82,7 @@ class Monitoring(Construct):
         if config.alarm_key == "yes":
             key = kms.Key(self, "Key", enable_key_rotation=True)
             key.add_to_resource_policy(_alarms_may(["kms:Decrypt", "kms:GenerateDataKey*"], "*"))
-        topic = sns.Topic(self, "Alarms", enforce_ssl=True, master_key=key)
+        topic = sns.Topic(self, "Alarms", enforce_ssl=config.tls_only, master_key=key)
         # A topic with a policy loses the default one, by which the account's alarms may publish.
         topic.add_to_resource_policy(_alarms_may(["sns:Publish"], topic.topic_arn))
         if config.alarm_email:

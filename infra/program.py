@@ -60,6 +60,11 @@ def allow(actions: Sequence[str], *resources: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=[*actions], resources=[*resources])
 
 
+def sending(config: Config) -> list[str]:
+    """Name what sends messages: AWS authorises a batch as its messages, an emulator by its name."""
+    return ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if config.local else [])]
+
+
 def function_arn(scope: Construct, name: str) -> str:
     """Return the ARN of a function by its name, without making it depend on the function."""
     return Stack.of(scope).format_arn(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 TTL = "expires_at"
 BODIES = "bodies/"
 EXPORTS = "exports/"
+TLS_MIN = 1.2
 UPLOAD_D = 1  # an upload in parts that is not done after a day is left over from a crash
 
 
@@ -44,8 +45,8 @@ class Storage(Construct):
             "Bucket",
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             encryption=s3.BucketEncryption.S3_MANAGED,
-            enforce_ssl=True,
-            minimum_tls_version=1.2,
+            enforce_ssl=config.tls_only,
+            minimum_tls_version=TLS_MIN if config.tls_only else None,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             removal_policy=self._removal,
             lifecycle_rules=[

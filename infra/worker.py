@@ -19,7 +19,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.findings import accept
-from infra.program import Code, Needs, Program, allow
+from infra.program import Code, Needs, Program, allow, sending
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
@@ -70,7 +70,7 @@ class Worker(Construct):
                     "ORBWEAVER_PACKS_TABLE": storage.packs.table_name,
                     "ORBWEAVER_EVENT_BUS": EVENT_BUS,
                 },
-                permissions=self._permissions(frontier, storage),
+                permissions=self._permissions(config, frontier, storage),
                 recursive_loop=LOOPS[config.recursive_loop],
             ),
         )
@@ -87,7 +87,9 @@ class Worker(Construct):
             "Invoked by queues only; their dead-letter queue takes what fails.",
         )
 
-    def _permissions(self, frontier: Frontier, storage: Storage) -> list[iam.PolicyStatement]:
+    def _permissions(
+        self, config: Config, frontier: Frontier, storage: Storage
+    ) -> list[iam.PolicyStatement]:
         crawl, express, dead = (
             queue.queue_arn for queue in (frontier.crawl, frontier.express, frontier.dead_letters)
         )
@@ -110,11 +112,11 @@ class Worker(Construct):
                 "UpdateItem",
                 "ConditionCheckItem",
             ),
-            storage.packs: ("GetItem", "BatchGetItem", "PutItem"),
+            storage.packs: ("GetItem", "BatchGetItem", "PutItem", "UpdateItem"),
         }
         return [
             allow(receive, crawl, express),
-            allow(["sqs:SendMessage"], crawl, express, dead),
+            allow(sending(config), crawl, express, dead),
             *(
                 allow([f"dynamodb:{operation}" for operation in operations], table.table_arn)
                 for table, operations in tables.items()

@@ -7,6 +7,6 @@ from typing import Any
 from orbweaver.bootstrap import container
 
 
-def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Answer one request."""
-    return container().answer(event, context)
+    return container().answer(event)

@@ -46,11 +46,11 @@ class ControlError(Exception):
     """What was asked cannot be done; the text says why, and what can."""
 
 
-class UnknownCrawl(ControlError):  # noqa: N818 - what the caller meant is not there
+class UnknownCrawl(ControlError):
     """No crawl has this id or name."""
 
 
-class Conflict(ControlError):  # noqa: N818 - the crawl's word for it
+class Conflict(ControlError):
     """The crawl is not in a state for that, or its id belongs to another crawl."""
 
 

@@ -147,9 +147,7 @@ class Exporter:
         return await self._seal(place, progress)
 
     def _short(self, deadline_ms: int | None) -> bool:
-        if deadline_ms is None:
-            return False
-        return self.clock.now_ms() + self.reserve_ms >= deadline_ms
+        return deadline_ms is not None and self.clock.now_ms() + self.reserve_ms >= deadline_ms
 
     # --- parts ------------------------------------------------------------------------------
 

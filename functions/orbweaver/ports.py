@@ -11,14 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from orbweaver.core.exchange import Failure as Failure
-from orbweaver.core.exchange import Request as Request
-from orbweaver.core.exchange import Response as Response
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from orbweaver.core.crawl import Books, Crawl, State, Tally
+    from orbweaver.core.exchange import Failure as Failure
+    from orbweaver.core.exchange import Request as Request
+    from orbweaver.core.exchange import Response as Response
     from orbweaver.core.journal import Journal, Ledger, Letter
     from orbweaver.core.message import Seeds, Target
     from orbweaver.core.politeness import Host, RobotsEntry, Slots
@@ -29,11 +28,11 @@ class PortError(Exception):
     """A port could not do what was asked."""
 
 
-class Transient(PortError):  # noqa: N818 - the crawl's word for it
+class Transient(PortError):
     """It may work later: throttled, timed out, conflicting."""
 
 
-class Permanent(PortError):  # noqa: N818 - the crawl's word for it
+class Permanent(PortError):
     """It will not work: denied, missing, invalid."""
 
 
@@ -62,6 +61,7 @@ class Recalled:
 
     journal: Journal | None = None
     ledger: Ledger | None = None
+    strikes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +107,12 @@ class Packs(Protocol):
         shard is closed, or when `tally["claimed"]` would take the shard over its quota
         (`Crawl.shard_quota`).
         """
+
+    async def strike(self, pack_id: str) -> int:
+        """Note that a suspect is about to be processed; how often that was noted by now."""
+
+    async def absolve(self, pack_id: str) -> None:
+        """Note that a suspect was processed, and nobody died of it."""
 
     async def sent(self, pack_id: str) -> None:
         """Note that a committed pack's outbox is on the queue and its surplus given back."""
@@ -272,4 +278,7 @@ class Metrics(Protocol):
     """Counters of an invocation."""
 
     def add(self, name: str, value: float) -> None:
-        """Add to a counter; written out once per invocation."""
+        """Add to a counter."""
+
+    def flush(self) -> None:
+        """Write the counters out; called once at the end of an invocation."""

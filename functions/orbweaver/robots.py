@@ -12,7 +12,13 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from orbweaver.core.answer import REDIRECTS
+from orbweaver.core.answer import (
+    CLIENT_ERROR_MIN,
+    REDIRECT_MIN,
+    REDIRECTS,
+    SERVER_ERROR_MIN,
+    SUCCESS_MIN,
+)
 from orbweaver.core.exchange import Request, Response
 from orbweaver.core.politeness import RobotsEntry
 from orbweaver.core.retry import TOO_MANY_REQUESTS
@@ -53,9 +59,7 @@ Ruling: TypeAlias = Robots | Deferred | Unreachable | None
 class RobotsKeeper:
     """Knows the robots.txt of hosts; one request a host at a time in this container."""
 
-    def __init__(
-        self, *, fetcher: Fetcher, hosts: Hosts, clock: Clock, settings: Settings
-    ) -> None:
+    def __init__(self, *, fetcher: Fetcher, hosts: Hosts, clock: Clock, settings: Settings) -> None:
         """Start knowing none."""
         self._fetcher = fetcher
         self._hosts = hosts
@@ -141,10 +145,8 @@ def _fresh(entry: RobotsEntry, now_ms: int) -> bool:
 
 
 def _entry(answer: Response, now_ms: int) -> RobotsEntry:
-    if answer.status // 100 == 2:  # noqa: PLR2004 - the 2xx class
+    if SUCCESS_MIN <= answer.status < REDIRECT_MIN:
         return RobotsEntry(fetched_at_ms=now_ms, body=answer.body or b"")
-    if answer.status // 100 == 4 and answer.status != TOO_MANY_REQUESTS:  # noqa: PLR2004
+    if CLIENT_ERROR_MIN <= answer.status < SERVER_ERROR_MIN and answer.status != TOO_MANY_REQUESTS:
         return RobotsEntry(fetched_at_ms=now_ms, verdict="allow")
-    return RobotsEntry(
-        fetched_at_ms=now_ms, verdict="unreachable", detail=f"HTTP {answer.status}"
-    )
+    return RobotsEntry(fetched_at_ms=now_ms, verdict="unreachable", detail=f"HTTP {answer.status}")

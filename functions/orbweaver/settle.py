@@ -1,4 +1,4 @@
-"""From a journal to the next packs: claim, store, commit, send; then: is the crawl finished?
+"""From a journal to the next packs: claim, store, commit, send, and finish the crawl.
 
 Every step may be repeated by another delivery, at any time, with the same effect:
 
@@ -27,7 +27,12 @@ SEAL_TRIES = 3
 
 
 def claimer_of(crawl: Crawl, pack_id: str, at_ms: int) -> Claimer:
-    """Say who claims, so that every delivery of a pack claims alike."""
+    """Say who claims, so that every delivery of a pack claims alike.
+
+    A container whose clock is slow must not date a claim before the crawl began: to a forced run
+    it would look like one of an earlier run.
+    """
+    at_ms = max(at_ms, crawl.started_at_ms)
     return Claimer(
         name=crawl.name,
         pack=pack_id,
@@ -40,7 +45,7 @@ def claimer_of(crawl: Crawl, pack_id: str, at_ms: int) -> Claimer:
 class Settler:
     """Carries journals out and finishes crawls."""
 
-    def __init__(  # noqa: PLR0913 - one argument a port
+    def __init__(
         self,
         *,
         queue: Queue,
@@ -121,14 +126,10 @@ class Settler:
     async def _commit(
         self, crawl: Crawl, pack_id: str, journal: Journal, won: frozenset[str]
     ) -> Ledger | None:
-        places = [
-            place for place, target in enumerate(journal.candidates) if target.url in won
-        ]
+        places = [place for place, target in enumerate(journal.candidates) if target.url in won]
         kept = places
         while True:
-            ledger = Ledger(
-                pack=pack_id, children=tuple(kept), surplus=len(kept) < len(places)
-            )
+            ledger = Ledger(pack=pack_id, children=tuple(kept), surplus=len(kept) < len(places))
             tally = commit_tally(journal, ledger, len(places))
             result = await self._packs.commit(crawl, ledger, tally)
             match result:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core import answer as answers
 from orbweaver.core.admission import admit_link, admit_redirect
@@ -60,9 +60,7 @@ class Visitor:
         self._clock = clock
         self._random = random
         self._settings = settings
-        self._robots = RobotsKeeper(
-            fetcher=fetcher, hosts=hosts, clock=clock, settings=settings
-        )
+        self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         self._asking: dict[tuple[str, int], asyncio.Semaphore] = {}
         self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
 
@@ -93,9 +91,7 @@ class Visitor:
         asked_s = robots.crawl_delay(agent) if robots else None
         await self._walk(visit, host, allowed, delay_of(visit.crawl.delay_ms, asked_s))
 
-    async def _walk(
-        self, visit: Visit, host: str, targets: list[Target], delay_ms: int
-    ) -> None:
+    async def _walk(self, visit: Visit, host: str, targets: list[Target], delay_ms: int) -> None:
         """Ask for one host's targets in turn, each in its slot."""
         pacer = Pacer(
             hosts=self._hosts,
@@ -154,9 +150,9 @@ class Visitor:
                 end = self._redirect(visit, target, location)
             case answers.End():
                 end = verdict
-        visit.draft.end(
-            page_record(visit.crawl.id, target, end, at_ms, answer=answer, page=page)
-        )
+            case _:
+                assert_never(verdict)
+        visit.draft.end(page_record(visit.crawl.id, target, end, at_ms, answer=answer, page=page))
 
     def _follow(self, visit: Visit, target: Target, page: Page) -> None:
         draft = visit.draft

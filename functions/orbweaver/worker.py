@@ -10,15 +10,16 @@ For every message, beside all others of the batch:
     settle   claim, store, commit, send                (settle.py)
 
 then, once a crawl: is it finished? A message is acknowledged when all of that is done. One that
-can never succeed goes to the dead-letter queue with its reason; a pack that comes a second time
-without a journal is cut into single URLs, so that one that crashes us does so alone.
+can never succeed goes to the dead-letter queue with its reason. A pack that comes a second time
+without a journal is cut into single URLs; a single URL that comes a second time is a suspect: it
+waits until all others of the batch are done, and is struck before it is tried.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core.admission import admit_target
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 CRAWL_FRESH_MS = 5_000
+# A single URL that was being processed when its worker died, this often, is to blame.
+STRIKES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,7 @@ class Done:
 class Worker:
     """Processes batches; one a container, its caches outlive an invocation."""
 
-    def __init__(  # noqa: PLR0913 - one argument a port
+    def __init__(  # noqa: PLR0913 - one argument a port or actor
         self,
         *,
         queue: Queue,
@@ -107,12 +110,7 @@ class Worker:
         except PortError as error:
             _log.warning("batch.recall_failed", extra={"error": str(error)})
             return tuple(delivery.id for delivery in deliveries)
-        results = await asyncio.gather(
-            *(
-                self._guarded(delivery, messages[delivery.id], recalled, deadline_ms)
-                for delivery in deliveries
-            )
-        )
+        results = await self._all(deliveries, messages, recalled, deadline_ms)
         failed = [
             delivery.id
             for delivery, result in zip(deliveries, results, strict=True)
@@ -120,6 +118,41 @@ class Worker:
         ]
         failed += await self._finish(deliveries, results)
         return tuple(failed)
+
+    async def _all(
+        self,
+        deliveries: Sequence[Delivery],
+        messages: Mapping[str, Message],
+        recalled: Mapping[str, Recalled],
+        deadline_ms: int,
+    ) -> list[Done | None]:
+        """Process all messages at once, then the suspects one by one, the least suspect first.
+
+        When one of those brings us down, what came before it is done, and only it was struck.
+        """
+        results: dict[str, Done | None] = {}
+        suspects: list[tuple[int, Delivery]] = []
+        crowd: list[Delivery] = []
+        for delivery in deliveries:
+            message = messages[delivery.id]
+            known = recalled.get(message.id) if isinstance(message, Pack) else None
+            if isinstance(message, Pack) and _suspect(message, delivery, known):
+                suspects.append((known.strikes if known else 0, delivery))
+            else:
+                crowd.append(delivery)
+
+        async def process(delivery: Delivery) -> None:
+            message = messages[delivery.id]
+            results[delivery.id] = await self._guarded(delivery, message, recalled, deadline_ms)
+
+        await asyncio.gather(*(process(delivery) for delivery in crowd))
+        for _, delivery in sorted(suspects, key=lambda suspect: suspect[0]):
+            await process(delivery)
+        return [results[delivery.id] for delivery in deliveries]
+
+    def flush(self) -> None:
+        """Write out what this invocation counted."""
+        self._metrics.flush()
 
     async def _finish(
         self, deliveries: Sequence[Delivery], results: Sequence[Done | None]
@@ -151,7 +184,7 @@ class Worker:
             return await self._process(delivery, message, recalled, deadline_ms)
         except PortError as error:
             _log.warning("message.deferred", extra={"id": delivery.id, "error": str(error)})
-        except Exception as error:  # the one guard: a message's failure is its own
+        except Exception as error:  # noqa: BLE001 - the one guard: a message's failure is its own
             _log.exception("message.failed", extra={"id": delivery.id, "error": repr(error)})
         self._metrics.add("MessagesFailed", 1)
         return None
@@ -188,18 +221,26 @@ class Worker:
             await self._settler.resend(crawl, message.id, known.journal, known.ledger)
             more = outbox(message.id, crawl.id, known.journal, known.ledger)
             return Done(check=None if more else crawl.id, recalled=True)
-        if delivery.receives >= self._settings.receive_max:
-            return await self._bury(delivery, f"failed {delivery.receives - 1} times")
+        failures = delivery.receives - 1
+        if isinstance(message, Pack):
+            failures += message.failures
+        if failures + 1 >= self._settings.receive_max:
+            return await self._bury(delivery, f"failed {failures} times")
         journal = known.journal
         if journal is None:
-            journal = await self._come_to(delivery, message, crawl, deadline_ms)
+            journal = await self._come_to(delivery, message, crawl, failures, deadline_ms)
             if journal is None:
                 return Done()
             journal = await self._packs.write_journal(message.id, journal)
         return await self._settle(crawl, message.id, journal)
 
     async def _come_to(
-        self, delivery: Delivery, message: Pack | Seeds, crawl: Crawl, deadline_ms: int
+        self,
+        delivery: Delivery,
+        message: Pack | Seeds,
+        crawl: Crawl,
+        failures: int,
+        deadline_ms: int,
     ) -> Journal | None:
         """Do the part of the work that happens once; None if the message went elsewhere."""
         if crawl.state is State.PAUSED:
@@ -208,9 +249,16 @@ class Worker:
             self._crawls_read.pop(crawl.id, None)
         if isinstance(message, Seeds):
             return journal_of(message, crawl)
-        if delivery.receives > 1 and len(message.targets) > 1:
+        if failures and len(message.targets) > 1:
             return apart(message, self._clock.now_ms())
-        return await self._visit(message, crawl, deadline_ms)
+        if not failures:
+            return await self._visit(message, crawl, deadline_ms)
+        if await self._packs.strike(message.id) > STRIKES_MAX:
+            await self._bury(delivery, f"crashed its worker {STRIKES_MAX} times")
+            return None
+        journal = await self._visit(replace(message, failures=failures), crawl, deadline_ms)
+        await self._packs.absolve(message.id)
+        return journal
 
     async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> Journal | None:
         draft = Draft(crawl.id)
@@ -286,3 +334,10 @@ class Worker:
         _log.error("message.buried", extra={"id": delivery.id, "reason": reason})
         self._metrics.add("MessagesBuried", 1)
         return Done()
+
+
+def _suspect(pack: Pack, delivery: Delivery, known: Recalled | None) -> bool:
+    """Whether a pack may have brought a worker down: one URL, here before, and no journal."""
+    if known is not None and (known.journal is not None or known.ledger is not None):
+        return False
+    return len(pack.targets) == 1 and (delivery.receives > 1 or pack.failures > 0)

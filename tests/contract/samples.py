@@ -22,7 +22,8 @@ NOW_MS = 1_768_478_400_000
 
 def crawl(name: str = "shop", **changes: Any) -> Crawl:
     """Make a crawl that has just started."""
-    return Crawl(**({"id": f"{name}-1", "name": name, "started_at_ms": NOW_MS} | changes))
+    fields: dict[str, Any] = {"id": f"{name}-1", "name": name, "started_at_ms": NOW_MS}
+    return Crawl(**(fields | changes))
 
 
 def record(number: int, **changes: Any) -> PageRecord:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
+
+from orbweaver.adapters import dynamodb_hosts
 from orbweaver.core.politeness import RobotsEntry
 from tests.contract import samples
 from tests.contract.faults import Faulty
 from tests.contract.test_frontier import claimer
 
 if TYPE_CHECKING:
-    from random import Random
-
     from tests.contract.worlds import AwsWorld, Container
 
 HOST = "https://example.com"
@@ -84,35 +86,34 @@ async def test_a_look_is_remembered_for_seconds(moto_world: AwsWorld) -> None:
         assert client.calls["batch_get_item"] == reads
 
 
-async def test_what_a_container_remembers_of_hosts_is_bounded(moto_world: AwsWorld) -> None:
+async def test_what_a_container_remembers_of_hosts_is_bounded(
+    moto_world: AwsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The hosts that were not asked for the longest are forgotten, by number of bytes too."""
+    monkeypatch.setattr(dynamodb_hosts, "ROBOTS_BYTES_KEPT_MAX", 3_000)
     container, client = counted(moto_world)
-    large = b"Disallow: /" + b"x" * 500_000
-    now_ms = moto_world.clock.now_ms()
-    hosts = [f"https://{number}.example" for number in range(80)]
+    hosts = [f"https://{number}.example" for number in range(5)]
     for host in hosts:
-        await container.hosts.keep_robots(host, RobotsEntry(fetched_at_ms=now_ms, body=large))
+        entry = RobotsEntry(fetched_at_ms=moto_world.clock.now_ms(), body=b"x" * 1_000)
+        await container.hosts.keep_robots(host, entry)
         await container.hosts.look(host)
-    reads = client.calls["batch_get_item"]
-    await container.hosts.look(hosts[-1])
-    assert client.calls["batch_get_item"] == reads
-    await container.hosts.look(hosts[0])
-    assert client.calls["batch_get_item"] == reads + 1
+    for host, reads in ((hosts[-1], 0), (hosts[-3], 0), (hosts[0], 1)):
+        before = client.calls["batch_get_item"]
+        await container.hosts.look(host)
+        assert client.calls["batch_get_item"] == before + reads
 
 
-async def test_robots_that_no_item_holds_are_cut(moto_world: AwsWorld, random: Random) -> None:
+@pytest.mark.parametrize("separator", [b"\n", b""], ids=["lines", "one line"])
+async def test_robots_that_no_item_holds_are_cut(moto_world: AwsWorld, separator: bytes) -> None:
     """A file of noise is cut at a line until it fits: what is kept is its beginning."""
-    lines = [b"Disallow: /" + random.randbytes(60).hex().encode() for _ in range(4_000)]
-    body = b"\n".join(lines)
-    container = moto_world.container()
-    entry = RobotsEntry(fetched_at_ms=moto_world.clock.now_ms(), body=random.randbytes(600_000))
-    await container.hosts.keep_robots(HOST, entry)
+    random = Random(9)
+    body = separator.join(random.randbytes(500).replace(b"\n", b"") for _ in range(1_100))
     entry = RobotsEntry(fetched_at_ms=moto_world.clock.now_ms(), body=body)
-    await container.hosts.keep_robots(HOST, entry)
+    await moto_world.container().hosts.keep_robots(HOST, entry)
     robots = (await moto_world.container().hosts.look(HOST)).robots
     assert robots is not None
-    assert robots.body
-    assert body.startswith(robots.body)
+    assert robots.body is not None
+    assert body.startswith(robots.body + separator)
 
 
 async def test_claims_that_are_decided_cost_no_write(moto_world: AwsWorld) -> None:

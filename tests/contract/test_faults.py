@@ -15,7 +15,7 @@ from tests.contract.faults import Faulty
 from tests.contract.test_frontier import claimer
 
 if TYPE_CHECKING:
-    from tests.contract.faults import Fault
+    from tests.contract.faults import Answer, Call, Fault
     from tests.contract.worlds import AwsWorld, Container
 
 ONE, TWO = samples.pack_ids(2)
@@ -43,10 +43,15 @@ async def test_only_failed_messages_are_sent_again(moto_world: AwsWorld) -> None
 
 async def test_messages_that_are_not_taken_fail_the_send(moto_world: AwsWorld) -> None:
     """A queue that goes on refusing is tried a bounded number of times."""
-    container, client = faulty(moto_world, "sqs", send_message_batch=faults.half_sent(times=99))
+
+    async def refuse(_call: Call, parameters: Answer) -> Answer:
+        code = {"SenderFault": False, "Code": "InternalError"}
+        return {"Failed": [{"Id": entry["Id"], **code} for entry in parameters["Entries"]]}
+
+    container, client = faulty(moto_world, "sqs", send_message_batch=refuse)
     with pytest.raises(Transient):
-        await container.queue.send([samples.letter(n) for n in range(1000)], express=False)
-    assert client.calls["send_message_batch"] <= 100 * 8
+        await container.queue.send([samples.letter(1), samples.letter(2)], express=False)
+    assert client.calls["send_message_batch"] == 8
 
 
 async def test_a_senders_fault_is_not_sent_again(moto_world: AwsWorld) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
     from orbweaver.ports import Files
     from tests.contract.worlds import Opener
 
-NAMES = ("pages/2026-01-15/part-2.jsonl.gz", "pages/2026-01-15/part-10.jsonl.gz", "pagesX", "b/ü ?#%.csv")
+NAMES = (
+    "pages/2026-01-15/part-2.jsonl.gz",
+    "pages/2026-01-15/part-10.jsonl.gz",
+    "pagesX",
+    "b/ü ?#%.csv",
+)
 
 
 @pytest.fixture(params=["memory", "folder", *AWS_WORLDS])
@@ -104,9 +110,9 @@ async def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     """An error of the file system is told by its code, and leaves no partial file."""
     (tmp_path / "file").write_bytes(b"in the way")
     files = FolderFiles(tmp_path)
-    with pytest.raises(Permanent, match="ENOTDIR|EEXIST"):
+    with pytest.raises(Permanent, match="EEXIST"):
         await files.put("file/below", b"x")
     (tmp_path / "folder").mkdir()
     with pytest.raises(Permanent, match="EISDIR"):
         await files.put("folder", b"x")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]  # noqa: PTH208 - no blocking Path

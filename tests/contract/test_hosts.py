@@ -68,8 +68,7 @@ async def test_the_turns_of_a_waiting_line_differ(world: World) -> None:
     """Packs that get no slot are sent away for longer and longer, at most a quarter of an hour."""
     hosts, now_ms = world.container().hosts, world.clock.now_ms()
     turns = [
-        (await hosts.reserve(HOST, 25, SPACING_MS, now_ms, now_ms)).return_at_ms
-        for _ in range(60)
+        (await hosts.reserve(HOST, 25, SPACING_MS, now_ms, now_ms)).return_at_ms for _ in range(60)
     ]
     assert turns == sorted(turns)
     assert len(set(turns[:20])) == 20
@@ -106,10 +105,7 @@ async def test_competing_containers_keep_the_horizon(world: World) -> None:
     now_ms = world.clock.now_ms()
     until_ms = now_ms + 9 * SPACING_MS
     given = await asyncio.gather(
-        *(
-            world.container().hosts.reserve(HOST, 3, SPACING_MS, now_ms, until_ms)
-            for _ in range(8)
-        )
+        *(world.container().hosts.reserve(HOST, 3, SPACING_MS, now_ms, until_ms) for _ in range(8))
     )
     slots = sorted(slot for slots in given for slot in slots.at_ms)
     assert slots == sorted(set(slots))
@@ -242,7 +238,7 @@ async def test_any_history_of_one_container_is_as_in_memory(world: World) -> Non
     """A random history of reservations and blocks gives the slots that the memory adapter gives."""
     random = Random(77)
     model, hosts = MemoryHosts(MemoryState()), world.container().hosts
-    for _ in range(60):
+    for _ in range(40):
         world.clock.at_ms = now_ms = world.clock.at_ms + random.choice((0, 700, 5_000, 30_000))
         if random.random() < 0.15:
             block = (HOST, now_ms + random.choice((500, 4_000)), 1, now_ms)

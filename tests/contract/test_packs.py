@@ -140,9 +140,7 @@ async def test_one_of_competing_commits_counts(world: World) -> None:
         *(world.container().packs.commit(crawl, ledger, {"claimed": 1}) for ledger in ledgers)
     )
     stands = [
-        ledger
-        for ledger, result in zip(ledgers, results, strict=True)
-        if result == Committed()
+        ledger for ledger, result in zip(ledgers, results, strict=True) if result == Committed()
     ]
     assert len(stands) == 1
     others = [result for result in results if result != Committed()]
@@ -176,7 +174,9 @@ async def test_the_budget_is_exact(world: World) -> None:
     assert await container.packs.commit(crawl, samples.ledger(TWO), {"claimed": 2}) == Committed()
     full = await container.packs.commit(crawl, samples.ledger(THREE), {"claimed": 1})
     assert full == OverBudget(left=0)
-    none = await container.packs.commit(crawl, samples.ledger(THREE, ()), {"claimed": 0, "fetched": 1})
+    none = await container.packs.commit(
+        crawl, samples.ledger(THREE, ()), {"claimed": 0, "fetched": 1}
+    )
     assert none == Committed()
 
 
@@ -241,7 +241,7 @@ async def test_any_history_of_commits_ends_as_in_memory(world: World) -> None:
     model = MemoryPacks(MemoryState())
     crawl = samples.crawl(pages_max=60, shards=3)
     ids = samples.pack_ids(25)
-    for _ in range(60):
+    for _ in range(40):
         ledger = samples.ledger(random.choice(ids), sorted(random.sample(range(40), 4)))
         tally = {"claimed": random.choice((0, 1, 3, 8)), "fetched": random.choice((0, 1))}
         result = await world.container().packs.commit(crawl, ledger, tally)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.core.journal import Letter
-from orbweaver.core.message import Pack, Seeds, Target, decode
+from orbweaver.core.message import Malformed, Pack, Seeds, Target, decode
 from tests.contract import samples
+from tests.contract.worlds import AwsWorld
 
 if TYPE_CHECKING:
     from tests.contract.worlds import World
@@ -76,8 +78,10 @@ async def test_any_crawl_id_can_be_sent(world: World, crawl_id: str) -> None:
     """A crawl's id need not be what a queue takes as a group."""
     await world.container().queue.send([samples.letter(crawl_id=crawl_id)], express=False)
     (received,) = await world.receive("crawl")
-    message = decode(received.body)
+    assert isinstance(message := decode(received.body), Pack | Malformed)
     assert not isinstance(message, Pack) or message.crawl == crawl_id
+    if isinstance(world, AwsWorld):
+        assert re.fullmatch("[!-~]{1,128}", received.group)
 
 
 async def test_delayed_letters_are_held_back(world: World) -> None:
@@ -109,7 +113,11 @@ async def test_large_letters_are_sent_apart(world: World) -> None:
 @pytest.mark.parametrize(
     ("body", "reason", "stored"),
     [
-        ("{not json", "body is neither a URL nor valid JSON", "body is neither a URL nor valid JSON"),
+        (
+            "{not json",
+            "body is neither a URL nor valid JSON",
+            "body is neither a URL nor valid JSON",
+        ),
         ("\U0001f578 ü\t\r\n" * 10, "x" * 1_000, "x" * 256),
         ("x", "a\u0000b\u000bc\ufffe\udcffd", "a\ufffdb\ufffdc\ufffd\ufffdd"),
         ("x", "", "unknown"),
@@ -133,3 +141,4 @@ async def test_a_message_of_any_size_is_buried(world: World) -> None:
     await world.container().queue.bury(body, "too large to be a pack")
     (received,) = await world.receive("dead")
     assert received.body == body
+    assert received.reason is None or not isinstance(world, AwsWorld)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.core.message import REFERENCE_CHARS_MAX
 from tests.infra.template import text
 
 if TYPE_CHECKING:
@@ -25,15 +26,15 @@ def test_routes_are_signed(aws: Synthesized) -> None:
 
 
 def test_bodies_are_checked(aws: Synthesized) -> None:
-    """The gateway refuses bodies with unknown fields, too many seeds or too long ones."""
+    """The gateway refuses bodies with unknown fields, without seeds or with too long ones."""
     (method,) = aws.properties("AWS::ApiGateway::Method").values()
     assert text(method["RequestModels"]["application/json"]) == "<ApiSeeds>"
     assert text(method["RequestValidatorId"]) == "<ApiChecked>"
     assert aws.only("AWS::ApiGateway::RequestValidator")["ValidateRequestBody"] is True
     schema = aws.only("AWS::ApiGateway::Model")["Schema"]
     assert schema["additionalProperties"] is False
-    assert schema["properties"]["urls"]["maxItems"] == 10_000
-    assert schema["properties"]["urls"]["items"]["maxLength"] == 8_192
+    assert schema["properties"]["urls"]["minItems"] == 1
+    assert schema["properties"]["urls"]["items"]["maxLength"] == REFERENCE_CHARS_MAX
 
 
 def test_stage(aws: Synthesized) -> None:

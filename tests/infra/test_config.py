@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from infra.config import LIMITS, Config, ConfigError, describe, host_runtime
+from infra.config import LIMITS, Config, ConfigError, describe
+from infra.runtime import host_runtime
 from orbweaver.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]

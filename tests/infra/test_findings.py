@@ -30,7 +30,7 @@ def found_in(stack: IConstruct) -> set[tuple[str, str]]:
     from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
     return {
-        (violation.rule_name, resource.construct_path)
+        (violation.rule_name, str(resource.construct_path))
         for pack in (AwsSolutionsChecks(), ServerlessChecks())
         for violation in pack.validate_scope(stack).violations
         for resource in violation.violating_resources

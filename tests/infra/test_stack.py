@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -58,3 +59,9 @@ def test_names_start_with_the_stack(synthesize: Callable[..., Synthesized]) -> N
     }
     assert len(names) == 12
     assert all(name.rsplit("/", maxsplit=1)[-1].startswith("Second") for name in names)
+
+
+def test_an_emulator_is_asked_over_plain_http(local: Synthesized) -> None:
+    """No policy of a stack on an emulator asks for TLS, which no emulator speaks by itself."""
+    assert "aws:SecureTransport" not in json.dumps(local.template)
+    assert "s3:TlsVersion" not in json.dumps(local.template)

@@ -31,7 +31,7 @@ class Violation:
     detail: str
 
 
-def check(  # noqa: PLR0913 - everything that was recorded
+def check(
     plan: Scenario,
     runs: list[tuple[CrawlPlan, str]],
     world: World,
@@ -143,7 +143,7 @@ def _budget(world: World, plan: CrawlPlan, crawl_id: str) -> Iterator[Violation]
                 return
 
 
-def _complete(  # noqa: PLR0913 - the run, its plan, and all there is to compare with
+def _complete(
     plan: Scenario,
     runs: list[tuple[CrawlPlan, str]],
     crawl: CrawlPlan,
@@ -183,14 +183,14 @@ def _complete(  # noqa: PLR0913 - the run, its plan, and all there is to compare
     }
     if fetched != oracle.fetched:
         lost, extra = oracle.fetched - fetched, fetched - oracle.fetched
-        yield Violation("I1 fetched", f"{crawl_id}: lost {sorted(lost)[:3]} extra {sorted(extra)[:3]}")
+        yield Violation(
+            "I1 fetched", f"{crawl_id}: lost {sorted(lost)[:3]} extra {sorted(extra)[:3]}"
+        )
 
 
 def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:
     """I4: no two requests to a host are closer than the delay of the earlier one's crawl."""
-    delays = {
-        crawl.user_agent: crawl.delay_ms / 1000 for crawl in world.crawls.values()
-    }
+    delays = {crawl.user_agent: crawl.delay_ms / 1000 for crawl in world.crawls.values()}
     # A wrong clock shifts slots by as much as clocks differ; within one host that is the bound.
     tolerance_s = 2 * plan.faults.skew_ms / 1000 + 0.0015
     last: dict[str, tuple[float, float]] = {}
@@ -216,7 +216,7 @@ def _admitted(web: SimWeb) -> Iterator[Violation]:
         if site.rules is not None and ask.path.startswith("/private/"):
             yield Violation("robots", f"{ask.origin}{ask.path}")
             return
-        unreachable = site.rules is None and site.robots != 404  # noqa: PLR2004
+        unreachable = site.rules is None and site.robots != 404
         if unreachable and ask.path != "/robots.txt":
             yield Violation("robots unreachable", f"{ask.origin}{ask.path}")
             return

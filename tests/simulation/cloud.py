@@ -27,6 +27,7 @@ from orbweaver.adapters.memory import (
     Moment,
     World,
 )
+from orbweaver.core.message import Malformed, decode
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Transient
 from orbweaver.settings import Settings
@@ -77,7 +78,7 @@ class Trace:
         return self.digest.hexdigest()  # type: ignore[attr-defined,no-any-return]
 
 
-class Killed(Exception):  # noqa: N818 - what happened to the process
+class Killed(Exception):
     """The invocation's process is gone."""
 
 
@@ -214,9 +215,7 @@ class SimQueue(MemoryQueue):
 class Cloud:
     """The event source mapping: messages to containers, over and over."""
 
-    def __init__(
-        self, scenario: Scenario, world: World, web: SimWeb, trace: Trace
-    ) -> None:
+    def __init__(self, scenario: Scenario, world: World, web: SimWeb, trace: Trace) -> None:
         seed, faults = scenario.seed, scenario.faults
         self.seed = seed
         self.start_ms = MIDNIGHT_MS - round(scenario.before_midnight_s * 1000)
@@ -261,12 +260,15 @@ class Cloud:
         self.world.buried.clear()
 
     def redrive(self) -> int:
-        """Move the dead letters back, as new messages with the same bodies."""
+        """Move dead letters back, as new messages; what is malformed stays where it is."""
         self.collect()
-        letters, self.dead_letters = self.dead_letters, []
-        for body, _ in letters:
+        fit = [body for body, _ in self.dead_letters if not isinstance(decode(body), Malformed)]
+        self.dead_letters = [
+            letter for letter in self.dead_letters if isinstance(decode(letter[0]), Malformed)
+        ]
+        for body in fit:
             self.drop(body)
-        return len(letters)
+        return len(fit)
 
     def person(self) -> Container:
         """A container whose ports a person's commands go through; faults do not touch it."""

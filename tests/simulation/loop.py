@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import selectors
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import selectors
     from collections.abc import Coroutine
 
 
-class Stuck(Exception):  # noqa: N818 - what the loop is, in the simulation's words
+class Stuck(Exception):
     """Nothing is ready, no timer is set: the actors wait for each other for ever."""
 
 

@@ -44,9 +44,7 @@ async def _simulate(plan: Scenario, world: World, trace: Trace) -> Result:
     web = SimWeb(plan.sites, running.time)
     cloud = Cloud(plan, world, web, trace)
     runs: list[tuple[CrawlPlan, str]] = []
-    people = [
-        running.create_task(_person(cloud, crawl, runs)) for crawl in plan.crawls
-    ]
+    people = [running.create_task(_person(cloud, crawl, runs)) for crawl in plan.crawls]
     people += [running.create_task(_drop(cloud, at_s, body)) for at_s, body in plan.loose]
     people += [running.create_task(_drop(cloud, 1.0, body)) for body in plan.malformed]
     people.append(running.create_task(_reap(cloud, plan.ttl_lag_s)))

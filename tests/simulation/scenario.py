@@ -61,9 +61,7 @@ def scenario(seed: int) -> Scenario:
         crawls = [_bounded(random, plan) for plan in crawls]
     loose: tuple[tuple[float, str], ...] = ()
     if random.random() < 0.3 and not endless:
-        loose = tuple(
-            (random.uniform(0, 60), f"{random.choice(sites).origin}/") for _ in range(2)
-        )
+        loose = tuple((random.uniform(0, 60), f"{random.choice(sites).origin}/") for _ in range(2))
     malformed = ("not a url", '{"urls": 3}', "[" * 1_000) if random.random() < 0.2 else ()
     return Scenario(
         seed=seed,

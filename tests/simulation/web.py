@@ -188,7 +188,7 @@ def walk(web: SimWeb, seeds: list[str], depth_max: int, pages_max: int) -> Walk:
 
 def _forbidden(site: Site, path: str) -> bool:
     if site.rules is None:
-        return site.robots != 404  # noqa: PLR2004 - absent robots.txt allows
+        return site.robots != 404
     return "/private/" in site.rules and path.startswith("/private/")
 
 
@@ -204,12 +204,16 @@ def _html(page: SimPage) -> bytes:
 
 
 def _response(
-    status: int, body: bytes | None, *, kind: str = "text/html", headers: dict[str, str] | None = None
+    status: int,
+    body: bytes | None,
+    *,
+    kind: str = "text/html",
+    headers: dict[str, str] | None = None,
 ) -> Response:
     return Response(
         status=status,
         headers={"content-type": kind, **(headers or {})},
-        body=body if 200 <= status < 300 else None,  # noqa: PLR2004 - the 2xx class
+        body=body if 200 <= status < 300 else None,
         latency_ms=20,
     )
 
@@ -266,6 +270,4 @@ def _page(random: Random, paths: list[str], number: int) -> SimPage:
 def _with_link(page: SimPage, path: str) -> SimPage:
     if page.location is not None or page.status != 200 or page.kind != "text/html":
         return page
-    return SimPage(
-        links=(*page.links, path), latency_s=page.latency_s, trouble=page.trouble
-    )
+    return SimPage(links=(*page.links, path), latency_s=page.latency_s, trouble=page.trouble)

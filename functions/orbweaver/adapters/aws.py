@@ -28,7 +28,7 @@ import aiohttp
 from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
 from botocore import exceptions as boto
-from botocore.httpsession import get_cert_path
+from botocore.httpsession import where
 from botocore.parsers import ResponseParserError
 
 from orbweaver.ports import Permanent, PortError, Transient
@@ -113,8 +113,13 @@ def _tls(authorities: str) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=authorities)
 
 
-class _HttpSession(AIOHTTPSession):  # type: ignore[misc] # aiobotocore ships no types
+class _HttpSession(AIOHTTPSession):
     """aiobotocore's connections, all clients' with the same certificate authorities."""
+
+    # Private to aiobotocore 2.25, and so in none of its stubs.
+    _connector_args: dict[str, Any]
+    _max_pool_connections: int
+    _verify: bool | str | None
 
     async def send(self, request: Any) -> Any:
         # aiohttp sends bytes in one go, and warns that a large body holds the event loop up.
@@ -124,13 +129,11 @@ class _HttpSession(AIOHTTPSession):  # type: ignore[misc] # aiobotocore ships no
 
     def _create_connector(self, proxy_url: str | None) -> aiohttp.TCPConnector:
         if proxy_url is not None or not self._verify:
-            connector: aiohttp.TCPConnector = super()._create_connector(proxy_url)
+            connector: aiohttp.TCPConnector = super()._create_connector(proxy_url)  # type: ignore[misc]
             return connector
-        return aiohttp.TCPConnector(
-            limit=self._max_pool_connections,
-            ssl=_tls(get_cert_path(self._verify)),
-            **self._connector_args,
-        )
+        authorities = where() if self._verify is True else self._verify
+        limit = self._max_pool_connections
+        return aiohttp.TCPConnector(limit=limit, ssl=_tls(authorities), **self._connector_args)
 
 
 def config(read_s: int = READ_S) -> AioConfig:

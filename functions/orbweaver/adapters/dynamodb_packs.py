@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from orbweaver.ports import Clock, CommitResult
 
 LEDGER = "ledger"
+STRIKES = "strikes"
 # How many parked packs one call reads: a few MB, for a function with little memory.
 PARKED_READ_MAX = 1_000
 # Longer than any crawl is kept that could be resumed.
@@ -73,7 +74,7 @@ class DynamoPacks:
         keys = [
             to_item({"k": pack_id, "part": part})
             for pack_id in dict.fromkeys(pack_ids)
-            for part in (JOURNAL, LEDGER)
+            for part in (JOURNAL, LEDGER, STRIKES)
         ]
         items = await self._dynamo.get_many(self._packs, keys, consistent=True)
         recalled: dict[str, Recalled] = {}
@@ -82,6 +83,8 @@ class DynamoPacks:
             known = recalled.get(fields["k"], Recalled())
             if fields["part"] == LEDGER:
                 known = replace(known, ledger=_ledger(item))
+            elif fields["part"] == STRIKES:
+                known = replace(known, strikes=fields["strikes"])
             else:
                 journal = await dynamodb_journal.read(self._dynamo, self._packs, fields)
                 known = replace(known, journal=journal)
@@ -127,6 +130,40 @@ class DynamoPacks:
             left = crawl.shard_quota(number) - books.tally.get("claimed", 0)
             return OverBudget(left=max(0, left))
         return Committed()
+
+    async def strike(self, pack_id: str) -> int:
+        """See the port."""
+        answer = await self._dynamo.call(
+            "update_item",
+            TableName=self._packs,
+            Key=to_item({"k": pack_id, "part": STRIKES}),
+            UpdateExpression="ADD #strikes :one SET #expires = :expires",
+            ExpressionAttributeNames={"#strikes": "strikes", "#expires": "expires_at"},
+            ExpressionAttributeValues=to_item({":one": 1, ":expires": self._expires_s()}),
+            ReturnValues="ALL_NEW",
+        )
+        return int(from_item(answer["Attributes"])["strikes"])
+
+    async def absolve(self, pack_id: str) -> None:
+        """See the port."""
+        key = to_item({"k": pack_id, "part": STRIKES})
+        await self._dynamo.call("delete_item", TableName=self._packs, Key=key)
+
+    async def sent(self, pack_id: str) -> None:
+        """See the port."""
+        try:
+            await self._dynamo.call(
+                "update_item",
+                TableName=self._packs,
+                Key=to_item({"k": pack_id, "part": LEDGER}),
+                UpdateExpression="SET #sent = :yes",
+                # A ledger past its retention stays gone.
+                ConditionExpression="attribute_exists(#k)",
+                ExpressionAttributeNames={"#sent": "sent", "#k": "k"},
+                ExpressionAttributeValues=to_item({":yes": True}),
+            )
+        except ConditionFailed:
+            return
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
         """See the port."""
@@ -205,6 +242,7 @@ def _ledger(item: Item) -> Ledger:
         pack=fields["k"],
         children=_from_bits(fields.get("children", b"")),
         surplus=fields["surplus"],
+        sent=fields.get("sent", False),
     )
 
 

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 ANY_TYPE = "*/*"
 DNS_CACHE_S = 60
 DRAIN_BYTES_MAX = 65_536
-DRAIN_S = 1.0
 HEADERS_CHARS_MAX = 65_536
 # Lists, of which more than one line means the same as one line with commas (RFC 9110 section 5.3).
 LISTS = frozenset(
@@ -78,6 +77,7 @@ class Limits:
     idle_s: float = 10.0  # nothing at all from the server
     keepalive_s: float = 15.0
     resolve_s: float = 5.0
+    drain_s: float = 1.0  # to save a connection, after the head of an answer nobody reads
 
 
 class HttpFetcher:
@@ -94,7 +94,7 @@ class HttpFetcher:
         """Take what may be dialled besides the public web, and limits.
 
         aiohttp's default resolver is aiodns where that is installed. `tls` must verify; if it is
-        not given, one is made with the first session, and used by all of them.
+        not given, one is made for the first https URL, and used for all of them.
         """
         if tls is not None and not (tls.verify_mode == ssl.CERT_REQUIRED and tls.check_hostname):
             raise ValueError("a TLS context that does not verify certificates and host names")
@@ -108,12 +108,15 @@ class HttpFetcher:
 
     async def fetch(self, request: Request) -> Response | Failure:
         """Ask once; redirects are not followed."""
+        url = URL(request.url, encoded=True)  # canonical already: quoting again changes paths
+        if url.scheme == "https" and self._tls is None:
+            self._tls = _tls_context()  # takes 50 ms, which are not the server's
         attempt = Attempt()
         started_s = time.monotonic()
         total = asyncio.timeout(request.total_s)
         try:
             async with total:
-                return await self._ask(request, attempt, total)
+                return await self._ask(url, request, attempt, total)
         except FAILURES as error:
             latency_ms = _ms_since(attempt.sent_s or started_s)
             if total.expired():
@@ -128,10 +131,12 @@ class HttpFetcher:
         if lifetime is not None:
             await lifetime.aclose()
 
-    async def _ask(self, request: Request, attempt: Attempt, total: asyncio.Timeout) -> Response:
+    async def _ask(
+        self, url: URL, request: Request, attempt: Attempt, total: asyncio.Timeout
+    ) -> Response:
         session = await self._session_here()
         async with session.get(
-            URL(request.url, encoded=True),  # canonical already: quoting again changes paths
+            url,
             headers={
                 "User-Agent": request.user_agent,
                 "Accept": _accept(request.accept),
@@ -139,6 +144,7 @@ class HttpFetcher:
             },
             allow_redirects=False,
             middlewares=(attempt,),
+            ssl=self._tls or True,
         ) as answer:
             latency_ms = _ms_since(attempt.sent_s or time.monotonic())
             headers = _headers(answer.raw_headers)
@@ -147,7 +153,7 @@ class HttpFetcher:
             if _wanted(answer.status, headers, request.accept):
                 body, truncated = await _read(answer, headers, request.body_bytes_max)
             else:
-                await _drain(answer, headers, total)
+                await _drain(answer, headers, total, self._limits.drain_s)
         return Response(
             status=answer.status,
             headers=headers,
@@ -173,7 +179,6 @@ class HttpFetcher:
     async def _live(self) -> AsyncGenerator[aiohttp.ClientSession, None]:
         """Hold a session open; an async generator, for a loop closes those it has at its end."""
         limits = self._limits
-        self._tls = self._tls or _tls_context()
         resolver = GuardedResolver(self._resolver(), self._allowed, limits.resolve_s)
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -183,7 +188,6 @@ class HttpFetcher:
                 limit=limits.connections,
                 limit_per_host=limits.connections_per_host,
                 keepalive_timeout=limits.keepalive_s,
-                ssl=self._tls,
             ),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -227,10 +231,13 @@ async def _read(
 
 
 async def _drain(
-    answer: aiohttp.ClientResponse, headers: dict[str, str], total: asyncio.Timeout
+    answer: aiohttp.ClientResponse,
+    headers: dict[str, str],
+    total: asyncio.Timeout,
+    drain_s: float,
 ) -> None:
     """Read away what is left of an answer if it is little, else close the connection."""
-    until = asyncio.get_running_loop().time() + DRAIN_S
+    until = asyncio.get_running_loop().time() + drain_s
     until = min(until, total.when() or until)
     total.reschedule(None)  # the head is here: the answer stands, whatever becomes of the rest
     little = _framed(headers) and (answer.content_length or 0) <= DRAIN_BYTES_MAX

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.memory import MemoryHosts, World
@@ -147,6 +148,7 @@ async def export(arguments: argparse.Namespace, around: Surroundings) -> int:
         else:
             day = arguments.day or day_of(around.clock.now_ms())
             written = await files.export_day(session, day, crawl, place)
+        written = replace(written, folder=folder)
     if arguments.json:
         paths = [str(path) for path, _, _ in written.parts]
         body = {"type": "result", "out": str(folder), "rows": written.rows, "files": paths}

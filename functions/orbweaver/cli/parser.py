@@ -53,7 +53,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     command = _command(parser, words, commands)
     _check_options(command, words)
     arguments, rest = parser.parse_known_args(words)
-    if rest:
+    if hasattr(arguments, "seeds") and not any(word.startswith("-") for word in rest):
+        arguments.seeds += rest  # argparse wants all of them side by side
+    elif rest:
         problem = "stands before the command" if rest[0].startswith("-") else "is one word too many"
         raise UsageError(f"{command.prog}: {rest[0]!r} {problem}\n{_see(command)}")
     return arguments

@@ -155,9 +155,7 @@ class Books:
 
     def balance(self, crawl: Crawl) -> bool:
         """Whether every claimed URL has its outcome and every planned seed was taken in."""
-        return (
-            self.claimed == self.done and self.total.get("seeds", 0) == crawl.seeds_planned
-        )
+        return self.claimed == self.done and self.total.get("seeds", 0) == crawl.seeds_planned
 
 
 def stop_reason(crawl: Crawl, books: Books) -> Stop:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from orbweaver.core.outcome import Reason
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.core.outcome import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

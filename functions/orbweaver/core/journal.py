@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.crawl import Tally
 from orbweaver.core.message import PACK_TARGETS_MAX, Pack, Target, child_id
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.record import PageRecord, from_fields, to_fields
@@ -25,6 +24,8 @@ from orbweaver.core.url import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from orbweaver.core.crawl import Tally
 
 VERSION = 1
 DELAY_S_MAX = 900
@@ -165,9 +166,7 @@ def apart(pack: Pack, at_ms: int) -> Journal:
 def surplus_of(journal: Journal, ledger: Ledger) -> tuple[Target, ...]:
     """List the candidates whose claims, if this pack holds them, are to be given back."""
     kept = set(ledger.children)
-    return tuple(
-        target for place, target in enumerate(journal.candidates) if place not in kept
-    )
+    return tuple(target for place, target in enumerate(journal.candidates) if place not in kept)
 
 
 def commit_tally(journal: Journal, ledger: Ledger, won: int) -> Tally:
@@ -229,9 +228,7 @@ def decode(blob: bytes) -> Journal:
     return Journal(
         at_ms=body["at"],
         records=tuple(from_fields(raw) for raw in body["records"]),
-        again=tuple(
-            Again(target=_target(row), delay_s=row[5]) for row in body["again"]
-        ),
+        again=tuple(Again(target=_target(row), delay_s=row[5]) for row in body["again"]),
         candidates=tuple(_target(row) for row in body["candidates"]),
         tally=MappingProxyType(body["tally"]),
         alone=body["alone"],

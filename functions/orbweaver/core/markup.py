@@ -18,62 +18,80 @@ from string import ascii_lowercase
 
 TREE_BYTES_MAX = 65_536
 TREE_TAGS_MAX = 2_000
-# Room for the longest URL, yet few enough attributes that comparing each with each is no burden.
-TAG_BYTES_MAX = 4_096
+# The attributes of a tag that `outline` keeps: lexbor compares each with each.
+_VALUES_MAX = 32
+_NAMES_BYTES_MAX = 256
 
-# What `outline` keeps, and elements whose content is no markup.
-_KEPT_NAMES = "a area base link meta html template title"
-_RAW_NAMES = "script style textarea xmp iframe noembed noframes"
+# What `outline` keeps, besides the first `html`.
+_KEPT = "a area base link meta template /template"
+# Elements whose content is no markup; a title's is kept.
+_RAW = "script style textarea xmp iframe noembed noframes"
+_INLINE = (
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark q rp rt ruby s "
+    "samp small span strike strong sub sup time tt u var wbr"
+)
+
+# What ends a tag's name; a value after "=", most often in double quotes; and all up to ">".
+_END = r"(?=[\t\n\f\r />])"
+_VALUE = r"""=(?:"[^"]*+" | [\t\n\f\r ]*+
+    (?:"[^"]*+(?:"|\Z) | '[^']*+(?:'|\Z) | [^\t\n\f\r >"'][^\t\n\f\r >]*+)?+)"""
+_INSIDE = rf"[^>=]*+(?:{_VALUE} [^>=]*+)*+"
+_ATTRIBUTES = rf"{_INSIDE}>?+"
+_COMMENT = r"<!-- (?:-?> | (?:[^-]++ | -(?!-!?>))*+ (?:--!?>)?+)"
+_BOGUS_COMMENT = r"<(?:[!?] | /(?![a-zA-Z])) [^>]*+ >?+"
 
 
-def _other_than(names: str) -> bytes:
+def _any_case(name: str) -> str:
+    """Match a name in any case; faster than ignoring it."""
+    return "".join(f"[{char}{char.upper()}]" if char.isalpha() else char for char in name)
+
+
+def _one_of(names: str) -> str:
+    return f"(?:{'|'.join(map(_any_case, names.split()))}){_END}"
+
+
+def _other_than(names: str) -> str:
     """Match the beginning of any other name; told by the first letter, which is fast."""
     rests: dict[str, list[str]] = {letter: [] for letter in ascii_lowercase}
     for name in names.split():
-        rests[name[0]].append(name[1:])
-    plain = "".join(letter for letter, rest in rests.items() if not rest)
-    special = (f"{letter}(?!(?:{'|'.join(rest)}){_W})" for letter, rest in rests.items() if rest)
-    return f"(?:[{plain}]|{'|'.join(special)})".encode()
+        rests[name[0]].append(_any_case(name[1:]))
+    plain = "".join(letter + letter.upper() for letter, rest in rests.items() if not rest)
+    special = (
+        f"{_any_case(letter)}(?!(?:{'|'.join(rest)}){_END})"
+        for letter, rest in rests.items()
+        if rest
+    )
+    return f"(?:[{plain}]|{'|'.join(special)})"
 
 
-# The patterns read lower case. W is what ends a tag's name; of values, most are in double quotes.
-_W = r"(?=[\t\n\f\r />])"
-_END = _W.encode()
-_ATTRIBUTES = rb"""[^>=]*+(?:=(?:"[^"]*+" | [\t\n\f\r ]*+
-    (?:"[^"]*+(?:"|\Z) | '[^']*+(?:'|\Z) | [^\t\n\f\r >"'][^\t\n\f\r >]*+)?+) [^>=]*+)*+>?+"""
-_COMMENT = rb"<!-- (?:-?> | (?:[^-]++ | -(?!-!?>))*+ (?:--!?>)?+)"
-_BOGUS_COMMENT = rb"<(?:[!?] | /(?![a-z])) [^>]*+ >?+"
-_RAW = (
-    rb"<(?P<raw>" + _RAW_NAMES.replace(" ", "|").encode() + rb")" + _END + _ATTRIBUTES
-    + rb"(?:[^<]++ | <(?!/(?P=raw)" + _END + rb"))*+"
-)  # fmt: skip
-_TITLE = (
-    rb"<title" + _END + _ATTRIBUTES
-    + rb"(?:[^<]++ | <(?!/title" + _END + rb"))*+ (?:</title[^>]*+>?+)?+"
-)  # fmt: skip
-_ORDINARY = (
-    rb"<(?:" + _other_than(f"plaintext {_KEPT_NAMES} {_RAW_NAMES}")
-    + rb"|/" + _other_than("template") + rb")" + _ATTRIBUTES
-)  # fmt: skip
-_KEPT = rb"<(?:" + _KEPT_NAMES.replace(" ", "|").encode() + rb"|/template)" + _END
-_OUTLINE = re.compile(
+def _element(name: str) -> str:
+    """Match an element whose content is no markup, up to its end tag."""
+    name = _one_of(name)
+    return rf"<{name}{_ATTRIBUTES} (?:[^<]++ | <(?!/{name}))*+"
+
+
+def _compiled(pattern: str) -> re.Pattern[bytes]:
+    return re.compile(pattern.encode(), re.VERBOSE)
+
+
+_RAW_ELEMENT = "|".join(map(_element, _RAW.split()))
+_ORDINARY = rf"""<(?:/{_other_than("template")}
+    | {_other_than(f"plaintext title {_KEPT.removesuffix(' /template')} {_RAW}")}){_ATTRIBUTES}"""
+_HTML = _compiled(rf"<{_one_of('html')}{_ATTRIBUTES}")
+_OUTLINE = _compiled(
     # What is passed over: text, tags, and at last a "<" that begins nothing ...
-    rb"(?: [^<]++ |" + _ORDINARY + rb"|" + _RAW + rb"| <plaintext" + _END + rb"[\x00-\xff]*+ |"
-    + _COMMENT + rb"|" + _BOGUS_COMMENT + rb"| (?!" + _KEPT + rb") < )*+"
+    rf"""(?: [^<]*+{_ORDINARY} | [^<]++ | {_RAW_ELEMENT} | <{_one_of("plaintext")}[\x00-\xff]*+
+        | {_COMMENT} | {_BOGUS_COMMENT} | (?!<{_one_of(f"title {_KEPT}")}) <(?:<(?=<))*+ )*+"""
     # ... up to what is kept, or the end of the page.
-    + rb"(?:(?P<kept>" + _TITLE + rb"| <(?P<name>/?[a-z]+)" + _ATTRIBUTES + rb") | \Z)",
-    re.VERBOSE,
-)  # fmt: skip
-
-_INLINE_NAMES = (
-    rb"(?:a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|mark|q|rp|rt|ruby|s"
-    rb"|samp|small|span|strike|strong|sub|sup|time|tt|u|var|wbr)"
+    rf"""(?: ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+
+        | (<{_one_of(_KEPT)}[^>=]{{0,{_NAMES_BYTES_MAX}}}+
+          (?:{_VALUE} [^>=]{{0,{_NAMES_BYTES_MAX}}}+){{0,{_VALUES_MAX}}}+) {_INSIDE} >
+        | (?:<[\x00-\xff]*+)?+ \Z )"""  # a tag that does not end is none
 )
-_NO_TEXT = re.compile(
-    rb"(?P<inline></?+" + _INLINE_NAMES + _END + _ATTRIBUTES + rb"|" + _COMMENT + rb")|" + _RAW
-    + rb"|" + _TITLE + rb"| </?+[a-z]" + _ATTRIBUTES + rb"|" + _BOGUS_COMMENT,
-    re.VERBOSE,
-)  # fmt: skip
+_NO_TEXT = _compiled(
+    rf"""(</?+{_one_of(_INLINE)}{_ATTRIBUTES} | {_COMMENT})
+        | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{_ATTRIBUTES} | {_BOGUS_COMMENT}"""
+)
 # Python's unescape fails on numbers of thousands of digits; no character has more than seven.
 _LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
 
@@ -84,34 +102,13 @@ def is_small(html: bytes) -> bool:
 
 
 def outline(html: bytes) -> bytes:
-    """Return the tags of a page that matter, and its titles, without the content of templates."""
-    kept: list[bytes] = []
-    templates = 0
-    for found in _OUTLINE.finditer(html.lower()):
-        start, end = found.span("kept")
-        match found["name"]:
-            case b"template":
-                templates += 1
-            case b"/template":
-                templates = max(0, templates - 1)
-            case b"html" if kept:
-                pass  # the attributes of a second one would be compared with those of the first
-            case None if not templates:
-                kept.append(html[start:end])
-            case _ if not templates and end - start <= TAG_BYTES_MAX:
-                kept.append(html[start:end])
-    return b"".join(kept)
+    """Return the tags of a page that matter, and its titles; each closed by a ">"."""
+    head = _HTML.search(html, 0, TREE_BYTES_MAX)
+    return (head[0] if head else b"") + _OUTLINE.sub(rb"\1\2>", html)
 
 
 def text_of(html: bytes) -> str:
     """Return the text of a page as its readers see it, with single spaces."""
-    pieces: list[bytes] = []
-    at = 0
-    for found in _NO_TEXT.finditer(html.lower()):
-        pieces.append(html[at : found.start()])
-        if not found["inline"]:
-            pieces.append(b" ")
-        at = found.end()
-    pieces.append(html[at:])
-    text = b"".join(pieces).decode("utf-8", "replace").replace("\0", "")
-    return " ".join(unescape(_LONG_NUMBER.sub("\ufffd", text)).split())
+    text = _NO_TEXT.sub(lambda found: b"" if found[1] else b" ", html)
+    line = text.decode("utf-8", "replace").replace("\0", "")
+    return " ".join(unescape(_LONG_NUMBER.sub("\ufffd", line)).split())

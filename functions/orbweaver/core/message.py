@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,12 +44,17 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """Claimed URLs of one crawl; `at_ms` is when it was made."""
+    """Claimed URLs of one crawl; `at_ms` is when it was made.
+
+    `failures` counts deliveries that came to nothing before the pack was last put off: the
+    queue's own count starts anew with every message.
+    """
 
     id: str
     crawl: str
     at_ms: int
     targets: tuple[Target, ...]
+    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +124,8 @@ def encode(message: Pack | Seeds | Loose) -> str:
             }
         case Loose():
             body = {"urls": message.references, "crawl": message.crawl}
+        case _:
+            assert_never(message)
     return json.dumps(body, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -141,7 +148,7 @@ def decode(body: str) -> Message:
         return Malformed(reason=str(error))
 
 
-class _Invalid(Exception):  # noqa: N818 - carries a reason inside this module only
+class _Invalid(Exception):
     """A field that breaks the schema."""
 
 
@@ -202,6 +209,7 @@ def _encode_pack(pack: Pack) -> dict[str, Any]:
         "at": pack.at_ms,
         "urls": rows,
         "from": list(referrers),
+        "failures": pack.failures,
     }
 
 
@@ -219,15 +227,16 @@ def _decode_pack(raw: dict[str, Any]) -> Pack:
         crawl=_text(raw, "crawl", CRAWL_ID_CHARS_MAX),
         at_ms=_integer(raw.get("at"), "at"),
         targets=tuple(_targets(rows, referrers)),
+        failures=_integer(raw.get("failures", 0), "failures"),
     )
 
 
 def _targets(rows: list[Any], referrers: list[Any]) -> Iterator[Target]:
     for row in rows:
         match row:
-            case [str(url), int(depth), int(attempt), int(hops), int(place)] if (
-                min(depth, attempt, hops) >= 0 and -1 <= place < len(referrers)
-            ):
+            case [str(url), int(depth), int(attempt), int(hops), int(place)] if min(
+                depth, attempt, hops
+            ) >= 0 and -1 <= place < len(referrers):
                 yield Target(
                     url=url,
                     depth=depth,

@@ -61,7 +61,7 @@ class PageRecord:
 COLUMNS = tuple(field.name for field in fields(PageRecord))
 
 
-def page_record(  # noqa: PLR0913 - what a URL came to has this many sides
+def page_record(
     crawl_id: str,
     target: Target,
     end: End,

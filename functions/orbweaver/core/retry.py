@@ -22,14 +22,16 @@ SERVER_ERROR_MIN = 500
 NOT_IMPLEMENTED = 501
 HTTP_VERSION = 505
 
-TRANSIENT = frozenset({
-    Reason.DNS,
-    Reason.CONNECT,
-    Reason.TIMEOUT,
-    Reason.DISCONNECTED,
-    Reason.HTTP_SERVER_ERROR,
-    Reason.BLOCKED,
-})
+TRANSIENT = frozenset(
+    {
+        Reason.DNS,
+        Reason.CONNECT,
+        Reason.TIMEOUT,
+        Reason.DISCONNECTED,
+        Reason.HTTP_SERVER_ERROR,
+        Reason.BLOCKED,
+    }
+)
 
 
 def transient_status(status: int) -> bool:
@@ -41,5 +43,5 @@ def transient_status(status: int) -> bool:
 
 def backoff_s(attempt: int, random: Random) -> float:
     """Seconds before attempt `attempt` + 1: between half and all of 2 s x 2^(attempt - 1)."""
-    ceiling = min(CAP_S, BASE_S * 2 ** (attempt - 1))
+    ceiling: float = min(CAP_S, BASE_S * 2 ** (attempt - 1))
     return ceiling * (0.5 + random.random() / 2)

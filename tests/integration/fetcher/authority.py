@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import ssl
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-NOW = datetime.datetime.now(datetime.UTC)
+NOW = dt.datetime.now(dt.UTC)
 SHA256_WITH_RSA = bytes.fromhex("2a864886f70d01010b")
 SHA1_WITH_RSA = bytes.fromhex("2a864886f70d010105")
 Issuer = Literal["trusted", "unknown", "intermediate", "itself"]
@@ -123,8 +123,8 @@ def _issue(
         .issuer_name(issuer.certificate.subject if issuer else subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(NOW + datetime.timedelta(days=days[0]))
-        .not_valid_after(NOW + datetime.timedelta(days=days[1]))
+        .not_valid_before(NOW + dt.timedelta(days=days[0]))
+        .not_valid_after(NOW + dt.timedelta(days=days[1]))
     )
     for extension in (
         *extensions,

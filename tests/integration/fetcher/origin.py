@@ -65,6 +65,8 @@ class Origin:
         self.asked: list[Asked] = []
         self.connections = 0
         self.open = 0
+        self.busy = asyncio.Event()  # something was asked
+        self.quiet = asyncio.Event()  # all connections are closed
         self.port = 0
         self.scheme = "http"
         self._say = say
@@ -81,6 +83,7 @@ class Origin:
         self._tasks.add(task)
         self.connections += 1
         self.open += 1
+        self.quiet.clear()
         number = self.connections
         try:
             await self._converse(reader, writer, number)
@@ -88,6 +91,8 @@ class Origin:
             pass  # the client went away, or the test is over
         finally:
             self.open -= 1
+            if not self.open:
+                self.quiet.set()
             self._tasks.discard(task)
             writer.close()
 
@@ -104,6 +109,7 @@ class Origin:
             head = await reader.readuntil(b"\r\n\r\n")
             asked = Asked(connection=number, head=head)
             self.asked.append(asked)
+            self.busy.set()
             for step in self._say(asked):
                 match step:
                     case bytes():
@@ -162,9 +168,7 @@ class Names(AbstractResolver):
         if isinstance(found, Exception):
             raise found
         return [
-            ResolveResult(
-                hostname=host, host=address, port=port, family=family, proto=0, flags=0
-            )
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
             for address in found
         ]
 

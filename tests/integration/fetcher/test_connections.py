@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,21 +46,18 @@ async def body_of(fetcher: HttpFetcher, url: str) -> bytes | None:
 @pytest.fixture
 def elsewhere() -> Iterator[Origin]:
     """Run a server in a thread, so that it outlives the loops of a test."""
-    ready, over = threading.Event(), asyncio.Event()
-    found: list[tuple[Origin, asyncio.AbstractEventLoop]] = []
+    over = threading.Event()
+    found: SimpleQueue[Origin] = SimpleQueue()
 
     async def run() -> None:
         async with serving(echo) as origin:
-            found.append((origin, asyncio.get_running_loop()))
-            ready.set()
-            await over.wait()
+            found.put(origin)
+            await asyncio.to_thread(over.wait, 60)
 
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(asyncio.run, run())
-        assert ready.wait(5)
-        origin, loop = found[0]
-        yield origin
-        loop.call_soon_threadsafe(over.set)
+        yield found.get(timeout=5)
+        over.set()
         done.result(5)
 
 
@@ -168,8 +166,7 @@ async def test_connection_closed_while_idle_is_passed_over(last: tuple[Step, ...
         for number in range(3):
             assert await body_of(fetcher, origin.url(f"/{number}")) == b"/%d" % number
             async with asyncio.timeout(2):
-                while origin.open:
-                    await asyncio.sleep(0.005)
+                await origin.quiet.wait()
         assert [asked.target for asked in origin.asked] == ["/0", "/1", "/2"]
 
 
@@ -218,35 +215,37 @@ async def test_answer_to_nobody_is_not_filed_under_the_next_url(
 
 async def test_answer_to_nobody_that_the_loop_has_not_seen() -> None:
     """What came in during a freeze is still in the socket when the connection is asked for (52)."""
-    surplus = answer(b"an answer to nobody")
+    sent, over = threading.Event(), threading.Event()
 
-    def say(asked: Asked) -> tuple[Step, ...]:
-        return (*echo(asked), 0.01, surplus) if asked.target == "/1" else echo(asked)
+    def say(asked: Asked) -> Iterator[Step]:
+        yield from echo(asked)
+        if asked.target == "/1":
+            yield 0.05
+            yield answer(b"an answer to nobody")
+            sent.set()
+
+    found: SimpleQueue[Origin] = SimpleQueue()
+
+    async def run() -> None:
+        async with serving(say) as origin:
+            found.put(origin)
+            await asyncio.to_thread(over.wait, 10)
 
     with ThreadPoolExecutor(1) as pool:
-        ready, over = threading.Event(), threading.Event()
-        found: list[Origin] = []
-
-        async def run() -> None:
-            async with serving(say) as origin:
-                found.append(origin)
-                ready.set()
-                await asyncio.to_thread(over.wait, 5)
-
         done = pool.submit(asyncio.run, run())
-        assert ready.wait(5)
+        origin = found.get(timeout=5)
         async with fetching() as fetcher:
-            assert await body_of(fetcher, found[0].url("/1")) == b"/1"
-            over.wait(0.1)  # this loop is frozen; the server's is not
-            assert await body_of(fetcher, found[0].url("/2")) == b"/2"
+            assert await body_of(fetcher, origin.url("/1")) == b"/1"
+            assert sent.wait(5)  # this loop is frozen meanwhile; the server's is not
+            assert await body_of(fetcher, origin.url("/2")) == b"/2"
         over.set()
         done.result(5)
 
 
 async def test_connections_per_host_are_limited() -> None:
     """One connection per host means one request at a time, and waiting is no connect time."""
-    limits = Limits(connections_per_host=1, connect_s=0.05)
-    async with serving([0.03, answer(b"x")]) as origin, fetching(limits) as fetcher:
+    limits = Limits(connections_per_host=1, connect_s=0.3)
+    async with serving([0.1, answer(b"x")]) as origin, fetching(limits) as fetcher:
         bodies = await asyncio.gather(*(body_of(fetcher, origin.url("/")) for _ in range(5)))
         assert bodies == [b"x"] * 5
         assert origin.connections == 1

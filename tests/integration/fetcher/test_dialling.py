@@ -240,7 +240,7 @@ async def test_name_server_that_is_silent() -> None:
     async with asking(None, limits=Limits(resolve_s=0.1)) as fetcher:
         started = time.monotonic()
         result = await fetcher.fetch(request("http://silent.test/"))
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 4
     assert isinstance(result, Failure)
     assert (result.reason, result.detail) == (Reason.DNS, "no DNS answer within 0.1 s")
 

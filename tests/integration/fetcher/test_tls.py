@@ -8,14 +8,13 @@ import socket
 import ssl
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.http import HttpFetcher, Limits
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
 from tests.integration.fetcher.authority import Leaf, authority, server_context
@@ -29,18 +28,21 @@ from tests.integration.fetcher.origin import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import Iterator
 
 CASES = Path(__file__).parents[3] / "../shared/corpora/tls/cases.tsv"
 PAGE = b"<title>A page</title>"
 SETTINGS_FRAME = b"\0\0\0\x04\0\0\0\0\0"
 
 
+GOOD = Leaf()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A certificate, what the server does with its context, what it says, and what comes of it."""
 
-    leaf: Leaf = Leaf()
+    leaf: Leaf = GOOD
     host: str = "good.test"
     versions: tuple[str, str] | None = None
     ciphers: str | None = None
@@ -90,7 +92,7 @@ SERVED: dict[str, Case] = {
     "idn-host": Case(leaf=Leaf(names=("xn--bcher-kva.test",)), host="xn--bcher-kva.test"),
     "redirect-https-to-http": Case(steps=(answer(b"", "Location: http://x/", status="302 F"),)),
 }
-# Those that have a test of their own below.
+# Those that have a test of their own, here or beside.
 OTHERS = {
     "client-cert-required",
     "handshake-stall",
@@ -138,7 +140,7 @@ async def test_certificates_and_handshakes(name: str, tmp_path: Path) -> None:
         fetching(book=book) as fetcher,
     ):
         result = await fetcher.fetch(request(origin.url("/", case.host)))
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5
     if case.reason is None:
         assert isinstance(result, Response), result
         assert result.body in {PAGE, None}
@@ -168,7 +170,7 @@ async def test_name_is_sent_for_the_right_certificate(tmp_path: Path) -> None:
         if name == "good.test":
             sock.context = right
 
-    default.sni_callback = choose  # type: ignore[assignment] # asyncio's sockets are SSLObjects
+    default.sni_callback = choose
     async with (
         serving([answer(PAGE)], tls=default) as origin,
         fetching(book={"good.test": ["127.0.0.1"]}) as fetcher,
@@ -236,97 +238,3 @@ async def test_server_that_says_why(case: Case, said: str, tmp_path: Path) -> No
     assert isinstance(result, Failure), result
     assert result.reason is Reason.TLS
     assert said in result.detail
-
-
-@asynccontextmanager
-async def listening(
-    meet: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
-) -> AsyncIterator[str]:
-    """Run a server below HTTP and TLS; gives its https URL."""
-
-    async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await meet(reader, writer)
-        except OSError:
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(guarded, "127.0.0.1", 0)
-    try:
-        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-    finally:
-        server.close()
-
-
-async def stall(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    """Take all that comes and say nothing."""
-    while await reader.read(65_536):
-        pass
-
-
-async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Begin a handshake, a byte at a time."""
-    for byte in b"\x16\x03\x03\x0f\xff\x02" + bytes(1_000):
-        writer.write(bytes([byte]))
-        await writer.drain()
-        await asyncio.sleep(0.01)
-
-
-async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer a handshake in plain HTTP."""
-    await reader.read(65_536)
-    writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-    await writer.drain()
-
-
-@pytest.mark.parametrize(
-    ("meet", "limits", "total_s", "reason"),
-    [
-        pytest.param(stall, Limits(connect_s=0.1), 5.0, Reason.CONNECT, id="handshake-stall"),
-        pytest.param(drip, Limits(connect_s=0.1), 5.0, Reason.CONNECT, id="handshake-drip"),
-        pytest.param(drip, None, 0.1, Reason.TIMEOUT, id="handshake-drip-total"),
-        pytest.param(plain, None, 5.0, Reason.TLS, id="plain-http-on-443"),
-    ],
-)
-async def test_server_without_a_handshake(
-    meet: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
-    limits: Limits | None,
-    total_s: float,
-    reason: Reason,
-) -> None:
-    """A handshake that does not come to its end costs the connect limit at most."""
-    started = time.monotonic()
-    async with listening(meet) as url, fetching(limits) as fetcher:
-        result = await fetcher.fetch(request(url, total_s=total_s))
-    assert isinstance(result, Failure)
-    assert result.reason is reason, result
-    assert time.monotonic() - started < 1
-
-
-async def test_tls_on_a_plain_port() -> None:
-    """A TLS alert is no answer to a plain request (tls-on-80)."""
-    steps = (b"\x15\x03\x01\x00\x02\x02\x16", Act.CLOSE)
-    async with serving(steps) as origin, fetching() as fetcher:
-        result = await fetcher.fetch(request(origin.url()))
-    assert isinstance(result, Failure)
-    assert result.reason is Reason.PROTOCOL
-
-
-async def test_transport_security_of_a_plain_answer_changes_nothing() -> None:
-    """HSTS over plain HTTP is ignored: the next request is as plain (hsts-header)."""
-    page = answer(PAGE, "Strict-Transport-Security: max-age=31536000")
-    async with serving([page]) as origin, fetching() as fetcher:
-        for _ in range(2):
-            assert isinstance(await fetcher.fetch(request(origin.url())), Response)
-
-
-@pytest.mark.parametrize("field", ["check_hostname", "verify_mode"])
-def test_context_that_does_not_verify_is_refused(field: str) -> None:
-    """There is no way to switch the verification of certificates off."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    if field == "verify_mode":
-        context.verify_mode = ssl.CERT_NONE
-    with pytest.raises(ValueError, match="does not verify"):
-        HttpFetcher(tls=context)

@@ -38,7 +38,6 @@ from orbweaver.core.crawl import Crawl, State, Stop
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord, page_key
-from orbweaver.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from orbweaver.cli.stacks import Say
     from orbweaver.core.exchange import Request
     from orbweaver.ports import Fetcher
+    from orbweaver.settings import Settings
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"
@@ -266,9 +266,7 @@ class Stage:
         return item.tally
 
     def _end(self, crawl: Crawl, stop: Stop) -> None:
-        ended = replace(
-            crawl, state=State.FINISHED, stop=stop, finished_at_ms=self.clock.at_ms
-        )
+        ended = replace(crawl, state=State.FINISHED, stop=stop, finished_at_ms=self.clock.at_ms)
         self.world.crawls[crawl.id] = ended
 
 

@@ -1,19 +1,22 @@
-"""`crawl` and `start`, from the command line to files and exit codes."""
+"""`crawl`, from the command line to files and exit codes."""
 
 from __future__ import annotations
 
 import gzip
 import json
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.cli.stacks import Depths, Unreachable
+from orbweaver.cli.stacks import Depths
 from orbweaver.core.crawl import State
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.ports import Transient
 from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Row, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RUN = "example.com-20261121-090000"
 BROKEN = Row("/broken", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, bytes=None)
@@ -21,7 +24,7 @@ BROKEN = Row("/broken", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, bytes=None)
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """A machine on which nothing runs."""
+    """Give a machine on which nothing runs."""
     return Stage(folder=tmp_path)
 
 
@@ -107,7 +110,8 @@ def test_what_cannot_be_crawled_starts_nothing(stage: Stage, options: str, said:
 
 
 @pytest.mark.parametrize(
-    ("threshold", "code"), [("", 0), ("--fail-above 0", 1), ("--fail-above 1", 0), ("--fail-above 20%", 1)]
+    ("threshold", "code"),
+    [("", 0), ("--fail-above 0", 1), ("--fail-above 1", 0), ("--fail-above 20%", 1)],
 )
 def test_failures_above_the_threshold_are_an_exit_code(
     stage: Stage, threshold: str, code: int
@@ -210,76 +214,6 @@ def test_a_stack_that_fails_for_a_moment_is_asked_again(stage: Stage) -> None:
     failures = 1_000
     assert stage.run(f"crawl {SITE} --window 0s --name other") == 3
     assert "cannot reach the stack: throttled" in stage.noted
-
-
-# --- start --------------------------------------------------------------------------------------
-
-
-def test_start_prints_the_id(stage: Stage) -> None:
-    """The id alone goes to the standard output, for scripts; the hint goes beside it."""
-    stage.machine.up_already = True
-    assert stage.run(f"start {SITE} --priority high --max-pages 5") == 0
-    assert stage.said == f"{RUN}\n"
-    assert f"orbweaver status {RUN} --watch" in stage.noted
-    crawl = stage.world.crawls[RUN]
-    assert (crawl.express, crawl.pages_max, crawl.shards) == (True, 5, 1)
-    assert crawl.state is State.RUNNING
-
-
-def test_start_waits_when_told_to(stage: Stage) -> None:
-    """With --wait the progress follows, and the exit code is the crawl's."""
-    stage.machine.up_already = True
-    stage.site = [BROKEN]
-    assert stage.run(f"start {SITE} --wait --fail-above 0 --json") == 1
-    assert [one["type"] for one in stage.objects()] == ["started", "progress", "result"]
-    assert "files" not in stage.objects()[-1]
-
-
-def test_an_interrupted_wait_leaves_the_crawl(stage: Stage) -> None:
-    """Ctrl-C ends the looking on, not what is looked at."""
-    stage.machine.up_already, stage.interrupt_at = True, 1
-    assert stage.run(f"start {SITE} --wait") == 130
-    assert stage.world.crawls[RUN].state is State.RUNNING
-    assert f"{RUN} goes on: orbweaver status {RUN} --watch" in stage.noted
-
-
-def test_a_start_that_was_cut_short_can_be_completed(stage: Stage) -> None:
-    """The id of what may have begun is named, and starting it again sends the seeds."""
-    stage.machine.up_already = True
-
-    def fault(effect: str) -> None:
-        if effect == "queue.send":
-            raise Transient("throttled")
-
-    stage.fault = fault
-    assert stage.run(f"start {SITE}") == 3
-    assert f"add --id {RUN} to repeat it" in stage.noted
-    stage.fault = lambda _: None
-    stage.clock.at_ms += 9_000
-    assert stage.run(f"start {SITE} --id {RUN}") == 0
-    assert list(stage.world.crawls) == [RUN]
-    assert len(stage.world.sent) == 1
-    assert stage.run(f"start {SITE} --id {RUN} --delay 9s") == 2
-    assert "belongs to a crawl with other seeds or options" in stage.noted
-
-
-@pytest.mark.parametrize("line", [f"start {SITE}", "status", "pages x", "pause x", "export"])
-def test_without_a_stack_it_says_what_to_run(stage: Stage, line: str) -> None:
-    """Exit code 3, and the command that helps."""
-    stage.machine.deployed = None
-    assert stage.run(line) == 3
-    assert "`orbweaver local up`" in stage.noted
-
-
-def test_an_emulator_that_does_not_start_is_not_a_traceback(stage: Stage) -> None:
-    """Whatever the local stack has to say is said, with exit code 3."""
-
-    def refuse(*_: object) -> None:
-        raise Unreachable("Port 4566 is taken by another program")
-
-    stage.machine.standing = refuse  # type: ignore[method-assign, assignment]
-    assert stage.run(f"crawl {SITE}") == 3
-    assert stage.noted == "Port 4566 is taken by another program\n"
 
 
 def test_limits_of_the_stack_hold_for_what_is_read(stage: Stage) -> None:

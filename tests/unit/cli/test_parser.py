@@ -63,8 +63,11 @@ def test_words_behind_two_hyphens_are_no_options() -> None:
         ("pages --outcme failed", "there is no option --outcme: did you mean --outcome?"),
         ("export --day today", "--day: a day is written YYYY-MM-DD"),
         ("export --format csv", "--format: 'csv' does not fit: give jsonl"),
-        ("deploy -c target", "-c/--context: 'target' does not fit: give KEY=VALUE"),
-        ("local up --prot 3", "orbweaver local up: there is no option --prot: did you mean --port?"),
+        ("deploy -c target", "orbweaver deploy: --context: 'target' does not fit: give KEY=VALUE"),
+        (
+            "local up --prot 3",
+            "orbweaver local up: there is no option --prot: did you mean --port?",
+        ),
     ],
 )
 def test_mistakes_are_named_and_mended(line: str, said: str) -> None:

@@ -45,7 +45,7 @@ def test_a_local_target_must_run() -> None:
 
 
 def test_settings_are_the_outputs_and_the_workers_limits() -> None:
-    """Names come from the outputs, limits from the worker's variables; other variables are not ours."""
+    """Names come from the outputs, limits from the worker's variables; others are not ours."""
     function = {"ORBWEAVER_PAGES_SHARDS": "4", "ORBWEAVER_PAGES_TABLE": "old", "OTHER": "x"}
     settings = settings_of("Orbweaver", Machine(function=function), LOCAL)
     assert settings.pages_shards == 4

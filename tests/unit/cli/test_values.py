@@ -40,7 +40,9 @@ def test_windows_are_rounded_up(text: str, s: int) -> None:
     assert values.duration_s(text) == s
 
 
-@pytest.mark.parametrize(("text", "number"), [("0", 0), ("1000", 1000), ("1_000", 1000), ("1,000", 1000)])
+@pytest.mark.parametrize(
+    ("text", "number"), [("0", 0), ("1000", 1000), ("1_000", 1000), ("1,000", 1000)]
+)
 def test_counts(text: str, number: int) -> None:
     """Thousands may be set apart."""
     assert values.count(text) == number

@@ -48,9 +48,7 @@ class MemoryFrontier(Gated):
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         """See the port."""
         won = await asyncio.gather(*(self._claim(claimer, target.url) for target in targets))
-        return frozenset(
-            target.url for target, mine in zip(targets, won, strict=True) if mine
-        )
+        return frozenset(target.url for target, mine in zip(targets, won, strict=True) if mine)
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
         """See the port."""
@@ -89,11 +87,15 @@ class MemoryPacks(Gated):
         """See the port."""
 
         def read() -> dict[str, Recalled]:
-            journals, ledgers = self._world.journals, self._world.ledgers
+            world = self._world
             return {
-                pack_id: Recalled(journal=journals.get(pack_id), ledger=ledgers.get(pack_id))
+                pack_id: Recalled(
+                    journal=world.journals.get(pack_id),
+                    ledger=world.ledgers.get(pack_id),
+                    strikes=world.strikes.get(pack_id, 0),
+                )
                 for pack_id in pack_ids
-                if pack_id in journals or pack_id in ledgers
+                if any(pack_id in part for part in (world.journals, world.ledgers, world.strikes))
             }
 
         return await self._do("packs.recall", read)
@@ -126,6 +128,19 @@ class MemoryPacks(Gated):
             return Committed()
 
         return await self._do("packs.commit", transact)
+
+    async def strike(self, pack_id: str) -> int:
+        """See the port."""
+
+        def add() -> int:
+            self._world.strikes[pack_id] = self._world.strikes.get(pack_id, 0) + 1
+            return self._world.strikes[pack_id]
+
+        return await self._do("packs.strike", add)
+
+    async def absolve(self, pack_id: str) -> None:
+        """See the port."""
+        await self._do("packs.absolve", lambda: self._world.strikes.pop(pack_id, None))
 
     async def sent(self, pack_id: str) -> None:
         """See the port."""

@@ -73,6 +73,7 @@ class World:
     ledgers: dict[str, Ledger] = field(default_factory=dict)
     # Every commit that took effect, in order: the crawl, its ledger, what it counted.
     commits: list[tuple[str, Ledger, Tally]] = field(default_factory=list)
+    strikes: dict[str, int] = field(default_factory=dict)
     parked: dict[tuple[str, str], str] = field(default_factory=dict)
     sent: list[Mail] = field(default_factory=list)
     buried: list[Mail] = field(default_factory=list)

@@ -1,0 +1,160 @@
+"""Errors of AWS in the crawl's words, and values as attributes of the database."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.adapters import aws
+from orbweaver.adapters.dynamodb import from_item, marshal, to_item, unmarshal
+from orbweaver.core import crawl_codec
+from orbweaver.core.crawl import State
+from orbweaver.ports import Permanent, PortError, Transient
+from tests.contract import samples
+from tests.contract.faults import refused
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+ENDPOINT = "https://aws.example"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (refused("ProvisionedThroughputExceededException"), Transient),
+        (refused("ThrottlingException"), Transient),
+        (refused("RequestLimitExceeded"), Transient),
+        (refused("SlowDown", 503), Transient),
+        (refused("TransactionInProgressException"), Transient),
+        (refused("InternalServerError", 500), Transient),
+        (refused("SomethingNew", 502), Transient),
+        (refused("SomethingNew", 429), Transient),
+        (refused("ExpiredTokenException"), Transient),
+        (refused("AccessDeniedException"), Permanent),
+        (refused("ResourceNotFoundException"), Permanent),
+        (refused("ValidationException"), Permanent),
+        (refused("AWS.SimpleQueueService.NonExistentQueue"), Permanent),
+        (refused("SomethingNew"), Permanent),
+        (boto.ConnectTimeoutError(endpoint_url=ENDPOINT), Transient),
+        (boto.ReadTimeoutError(endpoint_url=ENDPOINT), Transient),
+        (boto.EndpointConnectionError(endpoint_url=ENDPOINT), Transient),
+        (boto.ConnectionClosedError(endpoint_url=ENDPOINT), Transient),
+        (boto.HTTPClientError(error="any"), Transient),
+        (boto.ResponseStreamingError(error="any"), Transient),
+        (boto.IncompleteReadError(actual_bytes=1, expected_bytes=2), Transient),
+        (ResponseParserError("<html>"), Transient),
+        (aiohttp.ClientPayloadError(), Transient),
+        (TimeoutError(), Transient),
+        (boto.NoCredentialsError(), Permanent),
+        (boto.ParamValidationError(report="any"), Permanent),
+        (boto.NoRegionError(), Permanent),
+    ],
+    ids=repr,
+)
+def test_every_error_is_transient_or_permanent(error: Exception, kind: type[PortError]) -> None:
+    """What may work later is told from what will not, by code, status and type."""
+    with pytest.raises(kind, match="an_operation"), aws.translated("an_operation"):
+        raise error
+
+
+@pytest.mark.parametrize("error", [ValueError("ours"), KeyError("ours"), asyncio.CancelledError()])
+def test_errors_of_our_own_are_not_translated(error: BaseException) -> None:
+    """A mistake in this code is not taken for a bad day of AWS."""
+    with pytest.raises(type(error)), aws.translated("an_operation"):
+        raise error
+
+
+async def test_all_are_awaited_before_one_fails() -> None:
+    """The first error is raised once everything else has been done."""
+    done: list[int] = []
+
+    async def step(number: int) -> int:
+        await asyncio.sleep(0)
+        if number in (1, 3):
+            raise Transient(str(number))
+        done.append(number)
+        return number
+
+    with pytest.raises(Transient, match="1"):
+        await aws.all_of((step(number) for number in range(6)), 2)
+    assert done == [0, 2, 4, 5]
+    assert await aws.all_of((step(number) for number in (0, 2)), 5) == [0, 2]
+
+
+async def test_no_more_run_at_once_than_allowed() -> None:
+    """Calls wait for their turn."""
+    running = peak = 0
+
+    async def step() -> None:
+        nonlocal running, peak
+        running += 1
+        peak = max(peak, running)
+        await asyncio.sleep(0)
+        running -= 1
+
+    steps: list[Awaitable[None]] = [step() for _ in range(20)]
+    await aws.all_of(steps, 3)
+    assert peak == 3
+
+
+async def test_a_container_has_one_client_a_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients are made once, and closed together."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    async with aws.Aws() as opened:
+        assert await opened.client("sqs") is await opened.client("sqs")
+        assert await opened.client("sqs") is not await opened.client("events")
+
+
+VALUES = st.recursive(
+    st.one_of(
+        st.text(st.characters(exclude_categories=["Cs"])),
+        st.integers(min_value=-(2**53), max_value=2**53),
+        st.floats(min_value=-1e15, max_value=1e15, allow_subnormal=False),
+        st.booleans(),
+        st.binary(),
+    ),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(VALUES)
+def test_values_are_read_as_spelled(value: Any) -> None:
+    """The attribute codec brings back value and type."""
+    back = unmarshal(marshal(value))
+    assert back == value
+    assert type(back) is type(value)
+
+
+@given(st.dictionaries(st.text(min_size=1), st.one_of(st.none(), VALUES)))
+def test_items_leave_out_what_is_none(fields: dict[str, Any]) -> None:
+    """A field without a value is not stored, and all others are."""
+    assert from_item(to_item(fields)) == {
+        name: value for name, value in fields.items() if value is not None
+    }
+
+
+def test_what_is_no_attribute_is_a_mistake() -> None:
+    """Neither a foreign value nor a foreign attribute passes for something else."""
+    with pytest.raises(TypeError):
+        marshal({"a": 1})
+    with pytest.raises(TypeError):
+        unmarshal({"SS": ["a"]})
+
+
+def test_a_crawl_of_another_version_is_read() -> None:
+    """Unknown fields are passed over, and missing ones take their defaults."""
+    raw = crawl_codec.to_fields(samples.crawl(state=State.PAUSED))
+    assert crawl_codec.from_fields(raw | {"colour": "red", "k": "x"}) == samples.crawl(
+        state=State.PAUSED
+    )
+    least = {"id": "shop-1", "name": "shop", "started_at_ms": samples.NOW_MS}
+    assert crawl_codec.from_fields(least) == samples.crawl()

@@ -1,0 +1,279 @@
+"""Commands that look: status, pages, page, export, robots, url."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.cli.stacks import Depths
+from orbweaver.core.exchange import Response
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.politeness import Host
+from tests.unit.cli.fakes import NOW_MS, SITE, Machine, Row, Stage, Terminal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = "example.com-20261121-090000"
+EVIL = "\x1b[31mred\x1b[0m\n{}\u202e"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a machine with a stack on which one crawl has ended."""
+    stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
+    stage.site = [
+        Row("/", title="Home"),
+        Row("/evil", title=EVIL),
+        Row("/lost", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, bytes=None),
+    ]
+    stage.run(f"crawl {SITE} --out first")
+    return stage
+
+
+# --- status -------------------------------------------------------------------------------------
+
+
+def test_status_shows_how_a_crawl_stands(stage: Stage) -> None:
+    """Counts, reasons, waiting hosts and queues of the newest crawl, and the names of others."""
+    stage.run(f"start {SITE} --name other")
+    stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=stage.clock.at_ms + 58_000)
+    stage.machine.queue = Depths(waiting=12, in_work=3, delayed=1_234, dead=1)
+    assert stage.run("status") == 0
+    assert "other-20261121-090002 · running" in stage.said
+    assert "waiting  https://example.com: blocked for 58 s" in stage.said
+    assert "queue    12 waiting · 3 in work · 1,234 delayed" in stage.said
+    assert "dead     1 message that could not be done" in stage.said
+    assert f"other crawls\n  {RUN}  finished" in stage.said
+    assert stage.run(f"status {RUN}") == 0
+    assert "2 fetched, 3 of 3 known URLs" in stage.said
+    assert "failed   http_client_error 1" in stage.said
+    assert "other crawls" not in stage.said
+
+
+def test_status_lists_only_some_of_many_crawls(stage: Stage) -> None:
+    """A long history is cut."""
+    for number in range(12):
+        stage.run(f"start {SITE} --name n{number}")
+    stage.run("status")
+    assert "  and 2 more" in stage.said
+
+
+def test_status_for_machines(stage: Stage) -> None:
+    """One object, with everything that people are shown."""
+    assert stage.run("status example.com --json") == 0
+    (body,) = stage.objects()
+    assert (body["type"], body["crawl"], body["claimed"]) == ("status", RUN, 3)
+    assert body["queue"] == {"waiting": 0, "in_work": 0, "delayed": 0, "dead": 0}
+
+
+@pytest.mark.parametrize("form", ["", " --json"])
+def test_status_watches_to_the_end(stage: Stage, form: str) -> None:
+    """With --watch it stays until the crawl has ended, and sums it up."""
+    stage.run(f"start {SITE} --name other")
+    stage.machine.queue = None  # may not be read
+    assert stage.run(f"status --watch{form}") == 0
+    assert "2 fetched, 3 of 3" in stage.said if not form else stage.objects()[-1]["done"] == 3
+
+
+def test_a_paused_crawl_says_how_it_goes_on(stage: Stage) -> None:
+    """The command that helps stands where the person looks."""
+    stage.run(f"start {SITE} --name other")
+    stage.run("pause other")
+    stage.run("status")
+    assert "paused  `orbweaver resume other-20261121-090002` goes on" in stage.said
+
+
+def test_an_unknown_crawl_is_a_usage_error(stage: Stage) -> None:
+    """The nearest id is named."""
+    assert stage.run("status exmple.com") == 2
+    assert "no crawl has the id or name 'exmple.com': did you mean example.com?" in stage.noted
+
+
+def test_on_a_terminal_a_panel_is_drawn(stage: Stage) -> None:
+    """The panel is drawn in place and goes at the end; the summary stays."""
+    stage.out = Terminal()
+    stage.environment["TERM"] = "xterm"
+    stage.site = [Row("/"), *stage.site]
+    stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 60_000)
+    assert stage.run(f"crawl {SITE} --window 0s --name other") == 0
+    assert "slots are taken for 5" in stage.said
+    assert "━" in stage.said
+    assert stage.said.rstrip().endswith(" B")
+    stage.environment["TERM"] = "dumb"
+    stage.run(f"crawl {SITE} --window 0s --name another")
+    assert "\x1b" not in stage.said
+
+
+def test_status_of_a_crawl_with_many_reasons(stage: Stage) -> None:
+    """The most frequent reasons are shown, the rest counted."""
+    reasons = [Reason.DNS, Reason.TLS, Reason.TIMEOUT, Reason.CONNECT, Reason.PROTOCOL, Reason.DNS]
+    stage.site = [Row(f"/{n}", Outcome.FAILED, reason) for n, reason in enumerate(reasons)]
+    stage.run(f"crawl {SITE} --window 0s --name other --json")
+    crawl = stage.world.crawls[json.loads(stage.said.splitlines()[-1])["crawl"]]
+    stage.world.crawls[crawl.id] = replace(crawl, seeds=())
+    stage.run(f"status {crawl.id}")
+    assert "dns 2 · connect 1 · protocol 1 · timeout 1 · 1 more" in stage.said
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+def test_pages_are_listed_safely(stage: Stage) -> None:
+    """A line a page, whatever its title holds; the number goes beside it."""
+    assert stage.run(f"pages {RUN}") == 0
+    assert len(stage.said.splitlines()) == 3
+    assert f"fetched    ok                 200  {SITE}/evil red {{}}\n" in stage.said
+    assert not {"\x1b", "\u202e"} & set(stage.said)
+    assert stage.noted == f"3 pages of {RUN}\n"
+
+
+def test_pages_of_one_outcome(stage: Stage) -> None:
+    """--outcome picks, --limit ends."""
+    assert stage.run("pages example.com --outcome failed") == 0
+    assert stage.said == f"failed     http_client_error  200  {SITE}/lost\n"
+    assert stage.noted == f"1 failed page of {RUN}\n"
+    stage.run("pages example.com --limit 2")
+    assert len(stage.said.splitlines()) == 2
+
+
+def test_pages_for_machines(stage: Stage) -> None:
+    """Lines as exports have them, in ASCII."""
+    stage.run(f"pages {RUN} --json")
+    titles = {row["url"]: row["title"] for row in stage.objects()}
+    assert titles[f"{SITE}/evil"] == EVIL
+    assert stage.said.isascii()
+
+
+def test_a_page_is_shown_whole(stage: Stage) -> None:
+    """Every known field on a line of its own, safely; for machines as a row."""
+    assert stage.run(f"page {SITE}/evil#x") == 0
+    assert "outcome     fetched\n" in stage.said
+    assert "title       red {}\n" in stage.said
+    assert "fetched_at  2026-11-21T09:00:01.000Z" in stage.said
+    assert "referrer" not in stage.said
+    stage.run(f"page {SITE}/evil --json --crawl example.com")
+    assert stage.objects()[0]["title"] == EVIL
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        (f"page {SITE}/none", 1, f"there is no record of {SITE}/none in any crawl"),
+        (f"page {SITE}/none --crawl {RUN}", 1, f"in {RUN}"),
+        ("page example.com", 2, "'example.com': not an absolute URL"),
+        ("page x --crawl none", 2, "'x': not an absolute URL"),
+        (f"page {SITE} --crawl none", 2, "no crawl has the id or name 'none'"),
+    ],
+)
+def test_a_page_that_is_not_there(stage: Stage, line: str, code: int, said: str) -> None:
+    """No record, no URL and no crawl are told apart."""
+    assert stage.run(line) == code
+    assert said in stage.noted
+
+
+def test_several_records_of_a_day_are_shown(stage: Stage) -> None:
+    """Two crawls of one URL on one day are two blocks, the newest first."""
+    stage.run(f"crawl {SITE} --window 0s --out second --name other")
+    stage.run(f"page {SITE}/")
+    first, second = stage.said.split("\n\n")
+    assert "other-" in first
+    assert RUN in second
+
+
+# --- export -------------------------------------------------------------------------------------
+
+
+def test_export_of_a_crawl_and_of_a_day(stage: Stage) -> None:
+    """A crawl's records go below out/ID, a day's below out/; each is one export."""
+    assert stage.run(f"export --crawl {RUN}") == 0
+    assert f"out/{RUN}/dt=2026-11-21/part-00000.jsonl.gz  3 rows" in stage.said
+    assert stage.run("export") == 0
+    assert "out/dt=2026-11-21/part-00000.jsonl.gz  3 rows" in stage.said
+    assert stage.run(f"export --day 2026-11-21 --crawl {RUN} --out x --json") == 0
+    assert stage.objects()[0]["rows"] == 3
+    assert stage.run("export --day 2026-11-20") == 0
+    assert "no records, so no files in out" in stage.said
+
+
+def test_an_export_does_not_replace_another_ones_files(stage: Stage) -> None:
+    """All crawls' records of a day are not those of one crawl."""
+    assert stage.run("export --out first") == 2
+    assert f"holds files of the crawl {RUN} already" in stage.noted
+    stage.run("export --out all")
+    assert stage.run(f"export --crawl {RUN} --out all") == 2
+    assert "holds files of all crawls already" in stage.noted
+
+
+# --- decide and print ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("url HTTP://Example.COM:80/a/../b?utm_source=x#y", 0, "http://example.com/b\n"),
+        ("url ../c --base http://example.com/a/b", 0, "http://example.com/c\n"),
+        ("url ../c", 2, "'../c': not an absolute URL\n"),
+        ("url x --base ../c", 2, "'../c': not an absolute URL\n"),
+    ],
+)
+def test_url_shows_the_canonical_form(stage: Stage, line: str, code: int, said: str) -> None:
+    """References are resolved as a crawl does it; what is none is a usage error."""
+    assert stage.run(line) == code
+    assert stage.said + stage.noted == said
+
+
+def test_url_for_machines(stage: Stage) -> None:
+    """With the politeness unit, and the hash that keys are made of."""
+    stage.run("url http://a:81/x --json")
+    body = stage.objects()[0]
+    assert (body["url"], body["host"], len(body["hash"])) == ("http://a:81/x", "http://a:81", 32)
+
+
+def answer(status: int, text: str = "") -> Response:
+    """Make the answer of a web server."""
+    return Response(status=status, headers={}, body=text.encode(), latency_ms=1)
+
+
+RULES = "User-agent: *\nDisallow: /private\nCrawl-delay: 5\nSitemap: https://example.com/s.xml"
+
+
+@pytest.mark.parametrize(
+    ("url", "robots", "expected"),
+    [
+        (
+            f"{SITE}/a",
+            answer(200, RULES),
+            {"allowed": True, "why": "no rule matches", "crawl_delay_s": 5.0},
+        ),
+        (f"{SITE}/private/x", answer(200, RULES), {"allowed": False}),
+        (f"{SITE}/a", answer(404), {"allowed": True, "bytes": None}),
+        (
+            f"{SITE}/a",
+            answer(503),
+            {"allowed": False, "why": "unreachable, so nothing is allowed: HTTP 503"},
+        ),
+        ("https://down.example/", answer(200), {"allowed": False}),
+    ],
+)
+def test_robots_decides_as_a_crawl_would(
+    stage: Stage, url: str, robots: Response, expected: dict[str, object]
+) -> None:
+    """The verdict, the line that decides, and what else the file says."""
+    stage.answers[f"{SITE}/robots.txt"] = robots
+    assert stage.run(f"robots {url} --json") == 0
+    body = stage.objects()[0]
+    assert {key: body[key] for key in expected} == expected
+
+
+def test_robots_for_people(stage: Stage) -> None:
+    """Lines of label and word; the rule that decides is quoted."""
+    stage.answers[f"{SITE}/robots.txt"] = answer(200, RULES)
+    stage.run(f"robots {SITE}/private/x --user-agent me/1.0")
+    assert "allowed        no" in stage.said
+    assert "Disallow: /private" in stage.said
+    assert "user_agent     me/1.0" in stage.said
+    assert "sitemaps       https://example.com/s.xml" in stage.said

@@ -1,0 +1,85 @@
+"""Commands that change what runs: pause, resume, cancel; local, deploy, destroy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.crawl import State
+from tests.unit.cli.fakes import LOCAL, OUTPUTS, SITE, Machine, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a machine with a stack on which one crawl has ended."""
+    stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
+    stage.run(f"crawl {SITE}")
+    return stage
+
+
+def test_pause_resume_cancel(stage: Stage) -> None:
+    """Each says how the crawl stands now, and what comes next."""
+    stage.run(f"start {SITE} --name other")
+    assert stage.run("pause other") == 0
+    assert stage.said == "other-20261121-090002 is paused\n"
+    assert "`orbweaver resume other-20261121-090002` goes on" in stage.noted
+    assert stage.run("resume other --json") == 0
+    assert stage.objects()[0]["state"] == "running"
+    assert stage.run("cancel other") == 0
+    assert stage.world.crawls["other-20261121-090002"].state is State.STOPPING
+    assert stage.run("resume other") == 2
+    assert "is stopping: it ends once its queue has drained" in stage.noted
+
+
+def test_local_up_down_status(stage: Stage) -> None:
+    """The stack of this machine: its parts, and where it listens."""
+    stage.machine.asked.clear()
+    assert stage.run("local up --fresh") == 0
+    assert "AWS_ENDPOINT_URL = http://127.0.0.1:4566" in stage.said
+    assert "orbweaver start URL --wait" in stage.noted
+    stage.run("local up --port 0")
+    assert "Bucket = the-Bucket" in stage.said
+    assert stage.run("local down") == 0
+    assert stage.run("local status") == 0
+    assert stage.said == "http://127.0.0.1:4566  healthy\n"
+    stage.machine.up_already = False
+    stage.run("local status")
+    assert stage.said == "no emulator runs\n"
+    stage.run("local down --all")
+    assert stage.noted == "no emulator runs\n"
+    stage.run("local down --port 99")
+    assert stage.noted == "no emulator runs on port 99\n"
+    assert stage.machine.asked == [
+        "up 4566 fresh",
+        "up 0 kept",
+        "down 4566",
+        "down all",
+        "down 99",
+    ]
+
+
+def test_deploy_and_destroy(stage: Stage) -> None:
+    """To the account or emulator that the options name, with what is to be set about the stack."""
+    stage.machine.asked.clear()
+    assert stage.run("deploy -c contact=me --stack Mine --yes") == 0
+    assert "Bucket = the-Bucket" in stage.said
+    assert stage.run("destroy --target aws") == 0
+    assert "there is no stack 'Orbweaver' at AWS any more" in stage.noted
+    assert stage.machine.asked == [
+        f"deploy {LOCAL} {{'stack_name': 'Mine', 'contact': 'me'}} True",
+        "destroy {} {} False",
+    ]
+
+
+def test_another_stack_is_spoken_to_by_its_name(stage: Stage) -> None:
+    """--stack names it, the environment says where."""
+    stage.environment["AWS_ENDPOINT_URL"] = "http://127.0.0.1:1"
+    stage.machine.deployed = {**OUTPUTS, "CrawlsTable": "other"}
+    stage.machine.asked.clear()
+    assert stage.run("status --stack Mine") == 0
+    assert stage.machine.asked == ["outputs Mine http://127.0.0.1:1"]
+    assert stage.connected[-1][0].crawls_table == "other"
