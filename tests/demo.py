@@ -218,7 +218,7 @@ def show(status: Status, exports: Sequence[Export], rows: Sequence[Row]) -> None
     pages = [row for row in rows if row["outcome"] == Outcome.FETCHED and row["title"]]
     step = max(1, len(pages) // SAMPLES)
     for row in sorted(pages, key=lambda row: str(row["url"]))[::step][:SAMPLES]:
-        shown = {key: row[key] for key in ("url", "status", "depth", "title", "links", "bytes")}
+        shown = {key: row[key] for key in ("url", "status", "title", "links")}
         print(text.cut(f"  {json.dumps(shown, ensure_ascii=False)}", COLUMNS_MAX))
     print()
 

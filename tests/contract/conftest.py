@@ -14,6 +14,7 @@ from werkzeug.serving import make_server
 from localstack import emulator, layout
 from orbweaver.adapters.aws import Aws
 from orbweaver.adapters.memory import ManualClock
+from tests.contract.moto_inserts import WithInserts
 from tests.contract.samples import NOW_MS
 from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld, World
 
@@ -85,6 +86,8 @@ def opener(
         async with Aws(session) as aws:
             world = AwsWorld(clock=clock, aws=aws)
             await world.open()
+            if name == "moto":
+                world.clients["dynamodb"] = WithInserts(world.clients["dynamodb"])
             yield world
 
     return opened

@@ -117,15 +117,27 @@ async def test_robots_that_no_item_holds_are_cut(moto_world: AwsWorld, separator
 
 
 async def test_claims_that_are_decided_cost_no_write(moto_world: AwsWorld) -> None:
-    """What is this pack's already, or another's, is read and not written."""
+    """New claims travel 25 at a time; what is this pack's already, or another's, is only read."""
     container, client = counted(moto_world)
     now_ms = moto_world.clock.now_ms()
     targets = [samples.target(number) for number in range(50)]
     await container.frontier.claim(claimer("a", now_ms), targets)
-    assert client.calls == {"batch_get_item": 1, "put_item": 50}
+    assert client.calls == {"batch_get_item": 1, "batch_execute_statement": 2}
     await container.frontier.claim(claimer("a", now_ms), targets)
     await container.frontier.claim(claimer("b", now_ms), targets)
-    assert client.calls == {"batch_get_item": 3, "put_item": 50}
+    assert client.calls == {"batch_get_item": 3, "batch_execute_statement": 2}
+
+
+async def test_only_lapsed_claims_are_written_one_by_one(moto_world: AwsWorld) -> None:
+    """What stands in the way and holds no more is put under a condition."""
+    container, client = counted(moto_world)
+    now_ms = moto_world.clock.now_ms()
+    targets = [samples.target(number) for number in range(30)]
+    await container.frontier.claim(claimer("a", now_ms), targets[:4])
+    client.calls.clear()
+    later = claimer("b", now_ms + 86_400_000)
+    assert len(await container.frontier.claim(later, targets)) == 30
+    assert client.calls == {"batch_get_item": 1, "batch_execute_statement": 2, "put_item": 4}
 
 
 async def test_messages_travel_ten_at_a_time(moto_world: AwsWorld) -> None:

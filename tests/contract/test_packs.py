@@ -248,6 +248,44 @@ async def test_any_history_of_commits_ends_as_in_memory(world: World) -> None:
         assert result == await model.commit(crawl, ledger, tally)
 
 
+async def test_strikes_are_counted_until_absolved(world: World) -> None:
+    """How often a suspect was taken up is known to every container, until it did no harm."""
+    packs = world.container().packs
+    assert [await packs.strike(ONE) for _ in range(3)] == [1, 2, 3]
+    assert await world.container().packs.strike(TWO) == 1
+    recalled = await world.container().packs.recall([ONE, TWO, THREE])
+    assert recalled == {ONE: Recalled(strikes=3), TWO: Recalled(strikes=1)}
+    await packs.absolve(ONE)
+    await packs.absolve(THREE)
+    assert await packs.recall([ONE, THREE]) == {}
+    assert await packs.strike(ONE) == 1
+
+
+async def test_a_sent_outbox_is_noted_in_its_ledger(world: World) -> None:
+    """A copy of a pack whose outbox is on the queue learns so; an absent ledger stays absent."""
+    packs, ledger = world.container().packs, samples.ledger(ONE)
+    await packs.sent(ONE)
+    assert await packs.recall([ONE]) == {}
+    await packs.commit(samples.crawl(), ledger, {"claimed": 2})
+    await packs.sent(ONE)
+    await packs.sent(ONE)
+    noted = replace(ledger, sent=True)
+    assert await world.container().packs.recall([ONE]) == {ONE: Recalled(ledger=noted)}
+    again = await packs.commit(samples.crawl(), ledger, {"claimed": 2})
+    assert again == AlreadyCommitted(ledger=noted)
+
+
+async def test_all_that_is_known_of_a_pack_is_recalled_together(world: World) -> None:
+    """Journal, ledger and strikes of one pack come in one answer."""
+    packs = world.container().packs
+    journal, ledger = samples.journal(), samples.ledger(ONE)
+    await packs.strike(ONE)
+    await packs.write_journal(ONE, journal)
+    await packs.commit(samples.crawl(), ledger, {"claimed": 2})
+    recalled = await packs.recall([TWO, ONE])
+    assert recalled == {ONE: Recalled(journal=journal, ledger=ledger, strikes=1)}
+
+
 async def test_a_paused_crawls_packs_are_parked(world: World) -> None:
     """Packs are set aside while their crawl is paused, and forgotten once they are sent."""
     container, crawl = world.container(), samples.crawl(state=State.PAUSED)

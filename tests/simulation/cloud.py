@@ -27,7 +27,6 @@ from orbweaver.adapters.memory import (
     Moment,
     World,
 )
-from orbweaver.core.message import Malformed, decode
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Transient
 from orbweaver.settings import Settings
@@ -260,15 +259,15 @@ class Cloud:
         self.world.buried.clear()
 
     def redrive(self) -> int:
-        """Move dead letters back, as new messages; what is malformed stays where it is."""
+        """Move dead letters back, as new messages; what can never succeed stays where it is."""
         self.collect()
-        fit = [body for body, _ in self.dead_letters if not isinstance(decode(body), Malformed)]
-        self.dead_letters = [
-            letter for letter in self.dead_letters if isinstance(decode(letter[0]), Malformed)
-        ]
-        for body in fit:
-            self.drop(body)
-        return len(fit)
+        letters, self.dead_letters = self.dead_letters, []
+        for body, reason in letters:
+            if reason is None or reason.startswith(("failed", "crashed")):
+                self.drop(body)
+            else:
+                self.dead_letters.append((body, reason))
+        return len(letters) - len(self.dead_letters)
 
     def person(self) -> Container:
         """A container whose ports a person's commands go through; faults do not touch it."""

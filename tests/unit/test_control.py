@@ -67,7 +67,7 @@ class Stage:
         return [decode(mail.body) for mail in self.world.sent]
 
 
-class Killed(Exception):  # noqa: N818 - what happened to the process
+class Killed(Exception):
     """The process ends here."""
 
 

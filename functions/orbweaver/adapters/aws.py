@@ -139,8 +139,8 @@ class _HttpSession(AIOHTTPSession):
 def config(read_s: int = READ_S) -> AioConfig:
     """Make a client's settings.
 
-    Parameters are not validated on every call: that is a tenth of a call's CPU, and what they are
-    is up to this code alone.
+    Parameters are not validated on every call: it costs about a tenth of a call's CPU, and what
+    they are is up to this code alone.
     """
     return AioConfig(
         http_session_cls=_HttpSession,

@@ -5,10 +5,12 @@ Rules
   days late, so both are compared, in reads and in conditions alike.
 - A pack's own claim is won again by that pack, so a redelivery goes on where it stopped, and a
   write whose outcome is unknown may be repeated.
-- A failed condition costs as much as a write, five times a read: `claim` reads first and writes
+- A failed condition costs as much as a write, ten times a read: `claim` reads first and writes
   only what looks free. That read may be a moment old. It can then call a URL held whose claim was
   given back or ran out just now, which is a link found a moment too early; the other way round the
   condition decides.
+- What looks absent, which is nearly all, is inserted in batches; only what turns out to be there
+  by then, and what has lapsed, is put one by one under the condition above.
 
 Source: DynamoDB developer guide, "Working with expired items and time to live".
 """
@@ -18,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import all_of
-from orbweaver.adapters.dynamodb import ConditionFailed, Dynamo, from_item, to_item
+from orbweaver.adapters.dynamodb import ConditionFailed, Dynamo, Item, from_item, to_item
 from orbweaver.core.url import url_hash
 
 if TYPE_CHECKING:
@@ -56,15 +58,20 @@ class DynamoFrontier:
         wanted = {target.url: target for target in targets}
         claims = await self._read(claimer.name, tuple(wanted))
         own = {url for url, claim in claims.items() if claim["pack"] == claimer.pack}
-        free = [
+        absent = [target for url, target in wanted.items() if url not in claims]
+        inserted = await self._dynamo.insert_many(
+            self._table, [_item(claimer, target) for target in absent]
+        )
+        new = {target.url for target, done in zip(absent, inserted, strict=True) if done}
+        # What has lapsed, and what was claimed since it was read, is for the condition to decide.
+        open_ = [
             target
             for url, target in wanted.items()
-            if url not in claims or (url not in own and not _holds(claims[url], claimer))
+            if url not in own | new and not (url in claims and _holds(claims[url], claimer))
         ]
-        won = await all_of((self._put(claimer, target) for target in free), WRITES_AT_ONCE)
-        return frozenset(own).union(
-            target.url for target, mine in zip(free, won, strict=True) if mine
-        )
+        won = await all_of((self._put(claimer, target) for target in open_), WRITES_AT_ONCE)
+        taken = {target.url for target, mine in zip(open_, won, strict=True) if mine}
+        return frozenset(own | new | taken)
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
         """See the port."""
@@ -83,19 +90,11 @@ class DynamoFrontier:
         return {by_key[claim["k"]]: claim for claim in claims}
 
     async def _put(self, claimer: Claimer, target: Target) -> bool:
-        fields = {
-            "k": _key(claimer.name, target.url),
-            "url": target.url,
-            "pack": claimer.pack,
-            "depth": target.depth,
-            "at": claimer.at_ms,
-            "expires_at": claimer.expires_s,
-        }
         try:
             await self._dynamo.call(
                 "put_item",
                 TableName=self._table,
-                Item=to_item(fields),
+                Item=_item(claimer, target),
                 ConditionExpression=FREE_OR_OWN,
                 ExpressionAttributeNames={
                     "#k": "k",
@@ -127,6 +126,19 @@ class DynamoFrontier:
             )
         except ConditionFailed:
             return
+
+
+def _item(claimer: Claimer, target: Target) -> Item:
+    return to_item(
+        {
+            "k": _key(claimer.name, target.url),
+            "url": target.url,
+            "pack": claimer.pack,
+            "depth": target.depth,
+            "at": claimer.at_ms,
+            "expires_at": claimer.expires_s,
+        }
+    )
 
 
 def _key(name: str, url: str) -> str:

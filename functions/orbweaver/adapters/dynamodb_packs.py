@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 LEDGER = "ledger"
 STRIKES = "strikes"
-# How many parked packs one call reads: a few MB, for a function with little memory.
-PARKED_READ_MAX = 1_000
 # Longer than any crawl is kept that could be resumed.
 PARKED_KEPT_S = 365 * 86_400
 
@@ -146,8 +144,14 @@ class DynamoPacks:
 
     async def absolve(self, pack_id: str) -> None:
         """See the port."""
-        key = to_item({"k": pack_id, "part": STRIKES})
-        await self._dynamo.call("delete_item", TableName=self._packs, Key=key)
+        await self._dynamo.call(
+            "update_item",
+            TableName=self._packs,
+            Key=to_item({"k": pack_id, "part": STRIKES}),
+            UpdateExpression="SET #strikes = :none",
+            ExpressionAttributeNames={"#strikes": "strikes"},
+            ExpressionAttributeValues=to_item({":none": 0}),
+        )
 
     async def sent(self, pack_id: str) -> None:
         """See the port."""
@@ -188,17 +192,16 @@ class DynamoPacks:
         return True
 
     async def parked(self, crawl: str) -> Mapping[str, str]:
-        """See the port; at most PARKED_READ_MAX at a time, the rest once these are unparked."""
-        answer = await self._dynamo.call(
+        """See the port."""
+        pages = self._dynamo.pages(
             "query",
             TableName=self._packs,
             KeyConditionExpression="#k = :k",
             ExpressionAttributeNames={"#k": "k"},
             ExpressionAttributeValues=to_item({":k": _parked_key(crawl)}),
             ConsistentRead=True,
-            Limit=PARKED_READ_MAX,
         )
-        found = [from_item(item) for item in answer.get("Items", [])]
+        found = [from_item(item) async for page in pages for item in page]
         return {fields["part"]: zlib.decompress(fields["body"]).decode() for fields in found}
 
     async def unpark(self, crawl: str, pack_ids: Sequence[str]) -> None:

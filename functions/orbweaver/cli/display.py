@@ -121,13 +121,11 @@ class Panel:
 
     def _drawn(self, view: View) -> RenderableType:
         from rich.console import Group
-        from rich.progress_bar import ProgressBar
         from rich.text import Text
 
-        status = view.reading.status
-        bar = ProgressBar(
-            total=max(1, status.books.claimed), completed=status.books.done, width=BAR_COLUMNS
-        )
+        books = view.reading.status.books
+        filled = BAR_COLUMNS * books.done // max(1, books.claimed)
+        bar = Text.assemble(("━" * filled, "green"), ("─" * (BAR_COLUMNS - filled), "dim"))
         width = max(len(label) for label, _ in rows(view))
         drawn: list[RenderableType] = [Text(text.clean(heading(view)), style="bold"), bar]
         for label, words in rows(view):
@@ -207,8 +205,10 @@ def _pages(view: View) -> str:
 
 
 def _time(view: View) -> str:
-    elapsed = f"{text.clock(view.reading.status.elapsed_ms / 1000)} so far"
-    return f"{elapsed}, {_left(view)}" if _left(view) and not view.ended else elapsed
+    elapsed = text.clock(view.reading.status.elapsed_ms / 1000)
+    if view.ended:
+        return f"{elapsed} from start to end"
+    return ", ".join(filter(None, (f"{elapsed} so far", _left(view))))
 
 
 def _left(view: View) -> str:

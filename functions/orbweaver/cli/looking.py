@@ -93,10 +93,20 @@ async def pages(arguments: argparse.Namespace, around: Surroundings) -> int:
         async for record in found:
             number += 1
             around.write(_json(record) if arguments.json else _line(record))
-    if not arguments.json:
-        what = text.plural(number, f"{outcome} page" if outcome else "page")
-        around.note(f"{what} of {crawl.id}")
+        if not arguments.json:
+            what = text.plural(number, f"{outcome} page" if outcome else "page")
+            around.note(f"{what} of {crawl.id}")
+        if not number:
+            await _point_back(session, crawl, around)
     return OK
+
+
+async def _point_back(session: Session, crawl: Crawl, around: Surroundings) -> None:
+    """Name the run before one without records: a name means the newest run, new or not."""
+    runs = [run for run in await session.control.crawls() if run.name == crawl.name]
+    older = [run.id for run in runs if run.started_at_ms < crawl.started_at_ms]
+    if older:
+        around.note(f"the run before it: {older[0]}")
 
 
 async def page(arguments: argparse.Namespace, around: Surroundings) -> int:
@@ -149,6 +159,8 @@ async def export(arguments: argparse.Namespace, around: Surroundings) -> int:
             day = arguments.day or day_of(around.clock.now_ms())
             written = await files.export_day(session, day, crawl, place)
         written = replace(written, folder=folder)
+        if crawl is not None and not written.rows:
+            await _point_back(session, crawl, around)
     if arguments.json:
         paths = [str(path) for path, _, _ in written.parts]
         body = {"type": "result", "out": str(folder), "rows": written.rows, "files": paths}

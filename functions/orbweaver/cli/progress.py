@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from orbweaver.core.politeness import Host
 
 WINDOW_MS = 10_000
+# Less is no ground for a guess.
+DONE_MIN = 10
 # A host with a slot due sooner than this is simply being crawled.
 WAITING_MS_MIN = 2_000
 # SQS says that its counts are right within a minute.
@@ -94,13 +96,17 @@ class Meter:
         """Take one more reading in."""
         status = reading.status
         done, at_ms = status.books.done, status.at_ms
+        if not done:
+            self._seen.clear()  # nobody works yet: what comes is not to be slowed by that
         self._seen.append((at_ms, done))
         while len(self._seen) > 2 and self._seen[1][0] <= at_ms - WINDOW_MS:  # noqa: PLR2004 - two make a rate
             self._seen.popleft()
         first_ms, first_done = self._seen[0]
         per_s = (done - first_done) * 1000 / (at_ms - first_ms) if at_ms > first_ms else 0.0
-        left = status.books.claimed - done
-        return View(reading=reading, per_s=per_s, left_s=left / per_s if per_s > 0 else None)
+        left_s = None
+        if per_s > 0 and done >= DONE_MIN:
+            left_s = (status.books.claimed - done) / per_s
+        return View(reading=reading, per_s=per_s, left_s=left_s)
 
     def stalled(self, reading: Reading) -> bool:
         """Whether nothing has been queued for long, and nothing done, of a crawl that runs."""

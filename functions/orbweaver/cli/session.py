@@ -39,7 +39,7 @@ HOSTS_MAX = 5
 POLL_FAILURES_MAX = 5
 
 
-class Stalled(Exception):  # noqa: N818 - how the crawl is
+class Stalled(Exception):
     """A crawl has not ended, and nothing is left that could end it."""
 
     def __init__(self, view: View) -> None:

@@ -38,7 +38,7 @@ NAMES = {
 WORKER = "WorkerFunction"
 
 
-class Unreachable(Exception):  # noqa: N818 - what the person finds
+class Unreachable(Exception):
     """There is no stack to speak to; the text says what to run."""
 
 

@@ -14,6 +14,7 @@ import json
 import zlib
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -104,8 +105,11 @@ class Draft:
         self._tally[f"{outcome}.{reason}"] += 1
 
     def again(self, target: Target, delay_s: float, *, why: str) -> None:
-        """Send a URL round once more, `why` being `retries` or `deferrals`."""
-        delay = min(max(0, round(delay_s)), DELAY_S_MAX)
+        """Send a URL round once more, `why` being `retries` or `deferrals`.
+
+        Never at once: a host that is blocked for another 300 ms would be asked about all the time.
+        """
+        delay = min(max(1, ceil(delay_s)), DELAY_S_MAX)
         self._again[target.url] = Again(target=target, delay_s=delay)
         self._tally[why] += 1
 

@@ -35,6 +35,7 @@ _INLINE = (
 _END = r"(?=[\t\n\f\r />])"
 _VALUE = r"""=(?:"[^"]*+" | [\t\n\f\r ]*+
     (?:"[^"]*+(?:"|\Z) | '[^']*+(?:'|\Z) | [^\t\n\f\r >"'][^\t\n\f\r >]*+)?+)"""
+_NAMES = rf"[\t\n\f\r ]*+[^>=]{{0,{_NAMES_BYTES_MAX}}}+"
 _INSIDE = rf"[^>=]*+(?:{_VALUE} [^>=]*+)*+"
 _ATTRIBUTES = rf"{_INSIDE}>?+"
 _COMMENT = r"<!-- (?:-?> | (?:[^-]++ | -(?!-!?>))*+ (?:--!?>)?+)"
@@ -84,8 +85,7 @@ _OUTLINE = _compiled(
         | {_COMMENT} | {_BOGUS_COMMENT} | (?!<{_one_of(f"title {_KEPT}")}) <(?:<(?=<))*+ )*+"""
     # ... up to what is kept, or the end of the page.
     rf"""(?: ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+
-        | (<{_one_of(_KEPT)}[^>=]{{0,{_NAMES_BYTES_MAX}}}+
-          (?:{_VALUE} [^>=]{{0,{_NAMES_BYTES_MAX}}}+){{0,{_VALUES_MAX}}}+) {_INSIDE} >
+        | (<{_one_of(_KEPT)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+) {_INSIDE} >
         | (?:<[\x00-\xff]*+)?+ \Z )"""  # a tag that does not end is none
 )
 _NO_TEXT = _compiled(
@@ -104,7 +104,9 @@ def is_small(html: bytes) -> bool:
 def outline(html: bytes) -> bytes:
     """Return the tags of a page that matter, and its titles; each closed by a ">"."""
     head = _HTML.search(html, 0, TREE_BYTES_MAX)
-    return (head[0] if head else b"") + _OUTLINE.sub(rb"\1\2>", html)
+    # The last match is the end of the page, and empty.
+    kept = b">".join([title or tag for title, tag in _OUTLINE.findall(html)])
+    return head[0] + kept if head else kept
 
 
 def text_of(html: bytes) -> str:

@@ -12,7 +12,6 @@ The text is worked out only when it is asked for.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
@@ -31,16 +30,12 @@ LANGUAGE_CHARS_MAX = 35  # the longest that RFC 5646 asks to have room for
 _QUERY = "html[lang], base[href], meta[name][content], title, link[rel][href], a[href], area[href]"
 _NOFOLLOW = {"nofollow", "none"}
 _NOINDEX = {"noindex", "none"}
-# Directives of X-Robots-Tag with a value after a colon, which looks like an agent's name before one.
+# Directives with a value after a colon; what else stands before a colon is an agent's name.
 _VALUED = ("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after")
 # Wishes may be addressed to us by name.
 _ADDRESSEES = {"robots", "orbweaver"}
 
 _Attributes: TypeAlias = dict[str, str | None]
-
-# Pages of a host refer to the same places in the same words: 8 of 10 references of a manual hit.
-_SHORT_CHARS = 200
-_canonical = lru_cache(maxsize=8_192)(canonicalize)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +129,8 @@ def _look(html: bytes) -> _Found:
         attributes = node.attributes
         match node.tag:
             case "a" | "area":
-                if "nofollow" in _words(attributes.get("rel")):
+                relations = attributes.get("rel")
+                if relations and "nofollow" in _words(relations):
                     found.nofollow += 1
                 else:
                     found.references.append(attributes["href"] or "")
@@ -175,50 +171,35 @@ class _Links:
 
     def add(self, references: Iterable[str]) -> None:
         """Add references; the same words mean the same, so they are looked at once."""
-        for reference in dict.fromkeys(map(_without_fragment, references)):
-            if _is_foreign(reference):
+        for words in dict.fromkeys(map(_without_fragment, references)):
+            reference = words.strip(SPACES)
+            if ":" in reference and _is_foreign(reference):
                 self.foreign += 1
-            elif len(self.found) >= self.wanted:
+            elif len(self.found) + self.invalid >= self.wanted:
                 self.cut += 1
             else:
+                if not reference.isascii():
+                    reference = charsets.encode_query(reference, self.charset)
                 try:
-                    self.found[self._resolve(reference)] = None
+                    self.found[canonicalize(reference, self.base)] = None
                 except ValueError:
                     self.invalid += 1
 
-    def _resolve(self, reference: str) -> str:
-        if not reference.isascii():
-            reference = charsets.encode_query(reference, self.charset)
-        if len(reference) > _SHORT_CHARS:
-            return canonicalize(reference, self.base)
-        return _canonical(reference, self._seen_from(reference))
-
-    def _seen_from(self, reference: str) -> str:
-        """Return the part of the base that matters, so that pages of a folder share results."""
-        first = reference[:1]
-        if first == "/" or reference.startswith(("http://", "https://")):
-            return self.base[: self.base.find("/", 8) + 1]
-        if first in {"", "?"} or ":" in reference:
-            return self.base
-        return self.base[: self.base.partition("?")[0].rfind("/") + 1]
-
 
 def _without_fragment(reference: str) -> str:
-    text = reference.strip(SPACES)
-    path, mark, _ = text.partition("#")
-    # Spaces between the two are part of the path.
-    return path + mark if path[-1:] == " " else path
+    path = reference.partition("#")[0]
+    # Spaces before a fragment are part of the path, so both stay.
+    return reference if path[-1:] == " " else path
 
 
 def _is_foreign(reference: str) -> bool:
     """Whether a reference plainly has another scheme, such as `mailto:`; cheaper than parsing."""
-    scheme, colon, _ = reference.partition(":")
+    scheme = reference.partition(":")[0].lower()
     return (
-        colon == ":"
-        and scheme.isascii()
+        scheme.isascii()
         and scheme.isalnum()
         and scheme[0].isalpha()
-        and scheme.lower() not in {"http", "https"}
+        and scheme not in {"http", "https"}
     )
 
 

@@ -8,11 +8,14 @@ Beyond it the canonical form
 - has no tracking parameters: whole parameters whose names are on a list. What is left of the
   query keeps its bytes and its order, and a query that held nothing else goes with its `?`.
 
-`join_url` is ada-url's fastest public call: 2.7 us a link, against 4.5 for `URL(..).href`.
+`join_url` is ada-url's fastest public call: 2.7 us a link, against 4.5 for `URL(..).href`. Most
+links need no parser: those that are spelled plainly are canonical once put after their base's
+origin or folder, at a quarter of the cost.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -37,6 +40,12 @@ TRACKING_PARAMETERS = frozenset(_TRACKING.split())
 SPACES = "".join(map(chr, range(0x21)))
 
 _SCHEMES = ("http://", "https://")
+# Spellings that parsing would not change: no escapes, no dot segments (looked for separately), a
+# host that is no number and has no Punycode (likewise).
+_PATH_CHARS = r"-A-Za-z0-9_.~!$&()*+,;=@/"
+_QUERY = rf"(?:\?[{_PATH_CHARS}:?%]*)?"
+_PLAIN_PATH = re.compile(rf"(?:/(?!/)[{_PATH_CHARS}:]*|[A-Za-z0-9_][{_PATH_CHARS}]*){_QUERY}")
+_PLAIN_URL = re.compile(rf"https?://(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*/[{_PATH_CHARS}:]*{_QUERY}")
 # References have no base to be relative to when joined with this one.
 _NO_BASE = "about:blank"
 
@@ -55,7 +64,7 @@ def canonicalize(
             raise ValueError("the reference is too long")
     if hash_sign and text[-1:] in SPACES:
         text += hash_sign  # spaces before a fragment are part of the URL, at the end they are not
-    url = _join(text, base or _NO_BASE).removesuffix("#")
+    url = _plain(text, base) or _join(text, base or _NO_BASE).removesuffix("#")
     if not url.startswith(_SCHEMES):
         raise ValueError("not an http or https URL")
     path_at = url.index("/", 8)
@@ -91,15 +100,35 @@ def url_hash(url: str) -> str:
     return blake2b(url.encode(), digest_size=16).hexdigest()
 
 
+def _plain(text: str, base: str | None) -> str | None:
+    """Return the URL of a plainly spelled reference, before checks; None of any other."""
+    if "/." in text:
+        return None
+    if base and _PLAIN_PATH.fullmatch(text):
+        origin, folder = _parts(base)
+        return (origin if text[0] == "/" else folder) + text
+    return text if _PLAIN_URL.fullmatch(text) and "xn--" not in text else None
+
+
+@lru_cache(maxsize=256)
+def _parts(base: str) -> tuple[str, str]:
+    """Return origin and folder of a base, both empty if it is none."""
+    url = _join("", base)
+    if not url.startswith(_SCHEMES):
+        return "", ""
+    return host_of(url), url[: url.partition("?")[0].rindex("/") + 1]
+
+
 def _join(text: str, base: str) -> str:
     try:
         return join_url(base, text)
     except ValueError:
         # Half a surrogate pair has no bytes; the web reads it as U+FFFD.
         scalar = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        if scalar != text:
-            return _join(scalar, base)
-        raise ValueError("not a valid URL" if base != _NO_BASE else "not an absolute URL") from None
+        if scalar == text:
+            problem = "not an absolute URL" if base == _NO_BASE else "not a valid URL"
+            raise ValueError(problem) from None
+    return _join(scalar, base)
 
 
 def _untracked(url: str, tracking: frozenset[str]) -> str:

@@ -140,6 +140,17 @@ def test_pages_of_one_outcome(stage: Stage) -> None:
     assert len(stage.said.splitlines()) == 2
 
 
+def test_a_run_without_records_points_to_the_one_before(stage: Stage) -> None:
+    """A name means its newest run, which has found nothing new if it came too soon."""
+    stage.run(f"crawl {SITE}")
+    assert stage.run("pages example.com") == 0
+    assert f"the run before it: {RUN}\n" in stage.noted
+    assert stage.run("export --crawl example.com") == 0
+    assert f"the run before it: {RUN}\n" in stage.noted
+    stage.run(f"pages {RUN} --outcome unchanged")
+    assert "the run before" not in stage.noted
+
+
 def test_pages_for_machines(stage: Stage) -> None:
     """Lines as exports have them, in ASCII."""
     stage.run(f"pages {RUN} --json")
