@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from orbweaver.advance import Delivery
 from orbweaver.bootstrap import container
-from orbweaver.worker import Delivery
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
     core/message    what is on the queue
     worker          a batch in, what is to come back out
+    advance         one pack, from where earlier deliveries left it
     ingest          references dropped by hand become seeds, seeds become candidates
     core/admission  why a URL is refused
     visit           robots, slots, requests, answers

@@ -31,7 +31,8 @@ from orbweaver.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
-    from orbweaver.worker import Delivery, Worker
+    from orbweaver.advance import Delivery
+    from orbweaver.worker import Worker
 
 T = TypeVar("T")
 
@@ -99,6 +100,7 @@ def worker_of(ports: Ports) -> Worker:
     """Put a worker together."""
     from orbweaver.adapters.http import HttpFetcher, Limits
     from orbweaver.adapters.metrics import EmfMetrics
+    from orbweaver.advance import Advancer
     from orbweaver.core.address import parse_allowed
     from orbweaver.ingest import Ingester
     from orbweaver.settle import Settler
@@ -128,17 +130,25 @@ def worker_of(ports: Ports) -> Worker:
         pages=ports.pages,
         clock=ports.clock,
     )
-    return Worker(
+    metrics = EmfMetrics(service="worker")
+    advancer = Advancer(
         queue=ports.queue,
         packs=ports.packs,
         crawls=ports.crawls,
         frontier=ports.frontier,
-        ingester=Ingester(queue=ports.queue, crawls=ports.crawls, clock=ports.clock),
         visitor=visitor,
         settler=settler,
         clock=ports.clock,
-        metrics=EmfMetrics(service="worker"),
+        metrics=metrics,
         settings=settings,
+    )
+    return Worker(
+        queue=ports.queue,
+        packs=ports.packs,
+        ingester=Ingester(queue=ports.queue, crawls=ports.crawls, clock=ports.clock),
+        advancer=advancer,
+        settler=settler,
+        metrics=metrics,
     )
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import ClientError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 STATEMENT = re.compile(r'INSERT INTO "(?P<table>[^"]+)" VALUE \{(?P<fields>.+)\}')
 FIELD = re.compile(r"'(\w+)': \?")
@@ -23,27 +20,19 @@ class WithInserts:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    async def batch_execute_statement(
-        self,
-        *,
-        Statements: Sequence[dict[str, Any]],  # noqa: N803 - AWS names it
-    ) -> dict[str, Any]:
-        assert 1 <= len(Statements) <= 25
-        return {"Responses": [await self._insert(**statement) for statement in Statements]}
+    async def batch_execute_statement(self, **parameters: Any) -> dict[str, Any]:
+        statements = parameters["Statements"]
+        assert 1 <= len(statements) <= 25
+        return {"Responses": [await self._insert(statement) for statement in statements]}
 
-    async def _insert(
-        self,
-        *,
-        Statement: str,
-        Parameters: Sequence[Any],  # noqa: N803
-    ) -> dict[str, Any]:
-        found = STATEMENT.fullmatch(Statement)
+    async def _insert(self, statement: dict[str, Any]) -> dict[str, Any]:
+        found = STATEMENT.fullmatch(statement["Statement"])
         assert found is not None
         names = FIELD.findall(found["fields"])
         try:
             await self._client.put_item(
                 TableName=found["table"],
-                Item=dict(zip(names, Parameters, strict=True)),
+                Item=dict(zip(names, statement["Parameters"], strict=True)),
                 ConditionExpression="attribute_not_exists(k)",
             )
         except ClientError:

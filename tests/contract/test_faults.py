@@ -256,7 +256,7 @@ async def test_insertions_that_are_throttled_are_repeated(moto_world: AwsWorld) 
             return await call(**parameters)
         answer = await call(Statements=statements[::2])
         throttled = {"Error": {"Code": "ThrottlingError"}}
-        responses = [{}] * len(statements)
+        responses: list[Answer] = [{}] * len(statements)
         responses[::2] = answer["Responses"]
         responses[1::2] = [throttled] * (len(statements) // 2)
         return {"Responses": responses}
@@ -282,6 +282,13 @@ async def test_insertions_that_go_on_failing_fail_the_claim(
     with pytest.raises(kind):
         await container.frontier.claim(claimer("a", samples.NOW_MS), [samples.target(1)])
     assert client.calls["batch_execute_statement"] == calls
+
+
+async def test_a_ledger_that_expired_stays_gone(moto_world: AwsWorld) -> None:
+    """Noting that an outbox was sent makes no ledger out of nothing."""
+    packs = moto_world.container().packs
+    await packs.sent(ONE)
+    assert await packs.recall([ONE]) == {}
 
 
 async def test_a_journal_with_a_hole_is_not_replayed(moto_world: AwsWorld) -> None:

@@ -27,12 +27,13 @@ from orbweaver.adapters.memory import (
     Moment,
     World,
 )
+from orbweaver.advance import Advancer, Delivery
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Transient
 from orbweaver.settings import Settings
 from orbweaver.settle import Settler
 from orbweaver.visit import Visitor
-from orbweaver.worker import Delivery, Worker
+from orbweaver.worker import Worker
 
 if TYPE_CHECKING:
     from orbweaver.core.exchange import Failure, Request, Response
@@ -128,17 +129,25 @@ class Container:
         visitor = Visitor(
             fetcher=self, hosts=hosts, clock=self.clock, random=random, settings=settings
         )
-        self.worker = Worker(
+        metrics = MemoryMetrics()
+        advancer = Advancer(
             queue=queue,
             packs=packs,
             crawls=crawls,
             frontier=frontier,
-            ingester=Ingester(queue=queue, crawls=crawls, clock=self.clock),
             visitor=visitor,
             settler=settler,
             clock=self.clock,
-            metrics=MemoryMetrics(),
+            metrics=metrics,
             settings=settings,
+        )
+        self.worker = Worker(
+            queue=queue,
+            packs=packs,
+            ingester=Ingester(queue=queue, crawls=crawls, clock=self.clock),
+            advancer=advancer,
+            settler=settler,
+            metrics=metrics,
         )
 
     async def gate(self, effect: str, moment: Moment) -> None:

@@ -41,7 +41,7 @@ BLOB_BYTES_MAX = 350 * 1024
 CONDITION_FAILED = "ConditionalCheckFailed"
 
 
-class ConditionFailed(Exception):  # noqa: N818 - an answer
+class ConditionFailed(Exception):
     """A condition did not hold; `item` is what stood there, empty if nothing did."""
 
     def __init__(self, item: Item | None) -> None:
@@ -49,7 +49,7 @@ class ConditionFailed(Exception):  # noqa: N818 - an answer
         self.item = item or {}
 
 
-class Cancelled(Exception):  # noqa: N818 - an answer
+class Cancelled(Exception):
     """A transaction was refused: `code` is the first reason, `items` what stood in the way.
 
     `items` has an entry, empty if nothing stood there, for each action whose condition failed.
@@ -214,7 +214,7 @@ def _insertion(table: str, item: Item) -> Item:
     """Spell the insertion of an item; names are ours, values are parameters."""
     fields = ", ".join(f"'{name}': ?" for name in item)
     return {
-        "Statement": f'INSERT INTO "{table}" VALUE {{{fields}}}',  # noqa: S608 - a table of ours
+        "Statement": f'INSERT INTO "{table}" VALUE {{{fields}}}',
         "Parameters": list(item.values()),
     }
 

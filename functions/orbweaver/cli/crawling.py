@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from orbweaver.cli import files, report
 from orbweaver.cli.display import Objects
-from orbweaver.cli.parser import UsageError
+from orbweaver.cli.parser import PORT, UsageError
 from orbweaver.cli.progress import nothing_new
 from orbweaver.cli.session import Stalled, chosen, opened
-from orbweaver.cli.stacks import settings_from
+from orbweaver.cli.stacks import ENDPOINT, settings_from
 from orbweaver.control import same_work
 from orbweaver.core.crawl import Scope, State
 from orbweaver.core.outcome import Outcome
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from orbweaver.cli.files import Written
     from orbweaver.cli.progress import View
     from orbweaver.cli.session import Session, Surroundings
+    from orbweaver.cli.stacks import Standing
     from orbweaver.cli.values import Threshold
     from orbweaver.core.crawl import Crawl
 
@@ -54,6 +56,8 @@ class Running:
 
     crawl: str | None = None
     paused: bool = False
+    # What has to be run before the crawl can be asked about.
+    before: str = ""
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan:
@@ -95,6 +99,8 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
     try:
         with around.machine.standing(arguments.port, display.say) as stood:
             settings = settings_from(stood.outputs, around.machine, stood.environment)
+            if stood.started:
+                running.before = f"orbweaver local up{_port(stood)} && "
 
             async def go() -> int:
                 async with opened(around, settings, stood.environment) as session:
@@ -139,6 +145,11 @@ async def _crawl(
     return conclude(view, written, arguments.fail_above, around, display)
 
 
+def _port(stood: Standing) -> str:
+    port = urlsplit(stood.environment[ENDPOINT]).port
+    return "" if port == PORT else f" --port {port}"
+
+
 async def _begin(session: Session, plan: Plan, around: Surroundings, display: Display) -> Crawl:
     """Start a crawl, or go on with the run of the same work that was interrupted."""
     standing = await session.control.unfinished(plan)
@@ -170,8 +181,8 @@ def _say_how_to_go_on(around: Surroundings, display: Display, running: Running) 
         words = [
             f"interrupted: {running.crawl} is {'paused' if running.paused else 'not finished'}",
             "the same command again goes on with it; to look at it or to end it:",
-            f"  orbweaver local up && orbweaver status {running.crawl}",
-            f"  orbweaver local up && orbweaver cancel {running.crawl}",
+            f"  {running.before}orbweaver status {running.crawl}",
+            f"  {running.before}orbweaver cancel {running.crawl}",
         ]
     around.note(*words)
     if isinstance(display, Objects):

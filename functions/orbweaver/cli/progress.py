@@ -101,7 +101,10 @@ class Meter:
         self._seen.append((at_ms, done))
         while len(self._seen) > 2 and self._seen[1][0] <= at_ms - WINDOW_MS:  # noqa: PLR2004 - two make a rate
             self._seen.popleft()
-        first_ms, first_done = self._seen[0]
+        # A single reading knows only the whole time.
+        first_ms, first_done = status.crawl.started_at_ms, 0
+        if len(self._seen) > 1:
+            first_ms, first_done = self._seen[0]
         per_s = (done - first_done) * 1000 / (at_ms - first_ms) if at_ms > first_ms else 0.0
         left_s = None
         if per_s > 0 and done >= DONE_MIN:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orbweaver.cli.session import Surroundings
 
 THEN = {
-    "pause": "no page is asked for any more: `orbweaver resume {id}` goes on",
+    "pause": "what is in work comes to its end, then it waits: `orbweaver resume {id}` goes on",
     "resume": "it goes on: `orbweaver status {id} --watch`",
     "cancel": "it ends once its queue has drained: `orbweaver status {id} --watch`",
 }

@@ -106,7 +106,7 @@ def outline(html: bytes) -> bytes:
     head = _HTML.search(html, 0, TREE_BYTES_MAX)
     # The last match is the end of the page, and empty.
     kept = b">".join([title or tag for title, tag in _OUTLINE.findall(html)])
-    return head[0] + kept if head else kept
+    return head[0] + kept if head and head[0].endswith(b">") else kept
 
 
 def text_of(html: bytes) -> str:

@@ -148,6 +148,10 @@ def test_an_interrupted_crawl_is_paused_and_gone_on_with(stage: Stage) -> None:
     assert f"interrupted: {RUN} is paused" in stage.noted
     assert f"orbweaver local up && orbweaver status {RUN}" in stage.noted
     stage.clock.at_ms += 60_000
+    stage.machine.up_already = True
+    stage.interrupt_at = 3
+    assert stage.run(f"crawl {SITE} --out data") == 130
+    assert f"  orbweaver status {RUN}" in stage.noted
     assert stage.run(f"crawl {SITE} --out data") == 0
     assert f"going on with {RUN}" in stage.said
     assert list(stage.world.crawls) == [RUN]

@@ -1,0 +1,64 @@
+"""Canonical URLs, whatever the reference."""
+
+from __future__ import annotations
+
+import contextlib
+
+from ada_url import URL
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from orbweaver.core.url import URL_CHARS_MAX, canonicalize, host_of, hostname_of
+
+# Pieces that URLs are made of, so that one in two is nearly a URL; and any text at all.
+WORDS = r"""
+    http https : / // /// \ . .. ./ ../ /. /.. %2e %2E %zz % ? # & = ; @ ! * ' ( ) , + ~ | ^ a b x
+    A Z é ß 中 a.b example.com 1 0x7f 127.1 256 99999 xn-- xn--a - _ [ ] [::1] :80 :443 :8080
+    user:pass@ utm_source=x gclid=1 &fbclid= ftp javascript mailto http:// https:// http://a/
+"""
+SPACES = ["", " ", "\t", "\n", "\x00", "\x1f", "\x7f", "\xa0", "\ud800", "\udfff"]
+PIECES = st.sampled_from([*WORDS.split(), *SPACES])
+SPELLED = st.lists(PIECES, max_size=10).map("".join)
+REFERENCES = SPELLED | st.text() | st.text(st.characters(categories=["Cs", "Cc", "Zs", "Po"]))
+BASES = st.none() | st.sampled_from(
+    ["http://a/", "https://a.b:8443/c/d?e#f", "http://u:p@a/b//c", "ftp://a/b", "mailto:a", "b"]
+)
+
+
+@given(REFERENCES, BASES | SPELLED)
+@example("/.", "http://a/b")
+@example("a/..", "http://a/b/c")
+def test_a_canonical_url_is_its_own_canonical_form(reference: str, base: str | None) -> None:
+    """There is a canonical URL or a ValueError, and the canonical form of that is itself."""
+    with contextlib.suppress(ValueError):
+        url = canonicalize(reference, base)
+        assert url.isascii()
+        assert url.isprintable()
+        assert len(url) <= URL_CHARS_MAX
+        assert url.startswith(("http://", "https://"))
+        assert "#" not in url
+        assert "@" not in host_of(url)
+        assert url.startswith(host_of(url) + "/")
+        assert hostname_of(url) in host_of(url)
+        assert canonicalize(url) == url
+        assert canonicalize(url, url) == url
+
+
+@given(REFERENCES, BASES)
+@example("x.-y/0:8/..;a", "http://a/b")
+@example("https://0.a-/x?%zz", None)
+def test_short_cuts_agree_with_the_parser(reference: str, base: str | None) -> None:
+    """What is said to be plainly spelled is what the parser makes of it."""
+    expected = None
+    scalar = reference.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    with contextlib.suppress(ValueError):
+        parsed = URL(scalar) if base is None else URL(scalar, base)
+        if parsed.protocol in {"http:", "https:"}:
+            parsed.username = parsed.password = ""
+            expected = parsed.href.partition("#")[0]
+    try:
+        url = canonicalize(reference, base, tracking=frozenset())
+    except ValueError:
+        assert expected is None
+    else:
+        assert url == expected
