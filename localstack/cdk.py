@@ -6,6 +6,7 @@ Rules
   terminal belongs to CDK, which shows its own progress and asks before it widens permissions.
 - An assembly for an emulator is taken from the store where nothing it depends on has changed; one
   for AWS is always made anew.
+- What an emulator's CloudFormation passes over is made up for after a deployment (`amend`).
 - A command that is interrupted ends with all its processes.
 """
 
@@ -25,7 +26,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localstack import assembly, layout
+from localstack import amend, assembly, layout
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def deploy(
             words += ["--method", "direct"]  # no change sets: nobody reads them
         _run(words, environment, root=root, attached=not is_emulator(environment))
         by_stack = json.loads(outputs.read_text()) if outputs.exists() else {}
+    if is_emulator(environment):
+        amend.apply(folder, lambda service: client(service, environment))
     return {key: value for stack in by_stack.values() for key, value in stack.items()}
 
 

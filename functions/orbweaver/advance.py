@@ -13,7 +13,7 @@ a second time is a suspect, and is struck before it is tried.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from orbweaver.core.admission import admit_target
 from orbweaver.core.crawl import DAY_S, Crawl, State
@@ -28,7 +28,7 @@ from orbweaver.visit import Visit
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from orbweaver.ports import Clock, Crawls, Frontier, Metrics, Packs, Queue, Recalled
+    from orbweaver.ports import Clock, Crawls, Frontier, Metrics, Packs, Recalled
     from orbweaver.settings import Settings
     from orbweaver.settle import Settler
     from orbweaver.visit import Visitor
@@ -56,19 +56,29 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PutOff:
+    """Nothing was done for a pack yet: it is to be sent again as it is."""
+
+    letter: Letter
+    express: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hopeless:
     """A message can never succeed."""
 
     reason: str
 
 
+Result: TypeAlias = Done | PutOff | Hopeless
+
+
 class Advancer:
     """Takes packs along; one a container, its caches outlive an invocation."""
 
-    def __init__(  # noqa: PLR0913 - one argument a port or actor
+    def __init__(
         self,
         *,
-        queue: Queue,
         packs: Packs,
         crawls: Crawls,
         frontier: Frontier,
@@ -79,7 +89,6 @@ class Advancer:
         settings: Settings,
     ) -> None:
         """Take the ports, and the actors of the middle and the end of the path."""
-        self._queue = queue
         self._packs = packs
         self._crawls = crawls
         self._frontier = frontier
@@ -94,7 +103,7 @@ class Advancer:
 
     async def advance(
         self, delivery: Delivery, message: Pack | Seeds, known: Recalled, deadline_ms: int
-    ) -> Done | Hopeless:
+    ) -> Result:
         """Take a pack or seeds as far as it goes from where earlier deliveries left it."""
         crawl = await self._crawl(message.crawl)
         if crawl is None:
@@ -125,7 +134,7 @@ class Advancer:
         crawl: Crawl,
         failures: int,
         deadline_ms: int,
-    ) -> Journal | Done | Hopeless:
+    ) -> Journal | Result:
         """Do the part of the work that happens once; `Done` if the message went elsewhere."""
         if crawl.state is State.PAUSED:
             if await self._packs.park(crawl.id, delivery.body, message.id):
@@ -137,17 +146,18 @@ class Advancer:
             return apart(message, self._clock.now_ms())
         if not failures:
             return await self._visit(message, crawl, deadline_ms)
-        if await self._packs.strike(message.id) > STRIKES_MAX:
-            # Whoever moves it back from the dead-letter queue gives it another chance.
-            await self._packs.absolve(message.id)
+        strikes = await self._packs.strike(message.id)
+        if strikes > STRIKES_MAX:
+            # Whoever moves it back from the dead-letter queue gives it one more chance.
+            await self._packs.absolve(message.id, STRIKES_MAX - 1)
             return Hopeless(reason=f"crashed its worker {STRIKES_MAX} times")
         try:
             return await self._visit(replace(message, failures=failures), crawl, deadline_ms)
         finally:
             # A worker that dies does not come by here; whatever else happened was no crash.
-            await self._packs.absolve(message.id)
+            await self._packs.absolve(message.id, strikes - 1)
 
-    async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> Journal | Done:
+    async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> Journal | PutOff:
         draft = Draft(crawl.id)
         refused = admit_target(crawl, self._clock.now_ms())
         if refused is not None:
@@ -160,9 +170,7 @@ class Advancer:
         if pack.targets == tuple(item.target for item in journal.again):
             # Nothing was asked: the same pack again, later, costs no write.
             delay_s = min(item.delay_s for item in journal.again)
-            await self._queue.send([Letter(pack=pack, delay_s=delay_s)], express=crawl.express)
-            self._metrics.add("PacksDeferred", 1)
-            return Done()
+            return PutOff(letter=Letter(pack=pack, delay_s=delay_s), express=crawl.express)
         return await self._sift(crawl, pack, draft)
 
     async def _sift(self, crawl: Crawl, pack: Pack, draft: Draft) -> Journal:

@@ -132,7 +132,6 @@ def worker_of(ports: Ports) -> Worker:
     )
     metrics = EmfMetrics(service="worker")
     advancer = Advancer(
-        queue=ports.queue,
         packs=ports.packs,
         crawls=ports.crawls,
         frontier=ports.frontier,

@@ -15,8 +15,9 @@ LAPSES_MAX = 5
 # A reservation takes a moment itself: slots are asked for from this far ahead, further with
 # every one that lapsed, so that a slow table or a busy process still meets its slots.
 LEAD_MS, LEAD_GROWTH = 20, 4
-# Whether a host was blocked meanwhile is looked up this long before a slot.
-LOOK_MS = 500
+# Whether a host was blocked meanwhile is looked up this long before a slot; without a delay it
+# is how old that knowledge may be.
+LOOK_MS = 1_000
 
 
 class Pacer:
@@ -38,7 +39,7 @@ class Pacer:
 
         None once the slot is there and the host may be asked at once; else when to come back.
         """
-        late_ms = slack_ms(self._delay_ms)
+        late_ms = slack_ms(self._delay_ms) if self._delay_ms else LOOK_MS
         lead_ms = LEAD_MS if self._delay_ms else 0
         for _ in range(LAPSES_MAX):
             if not self._slots:
@@ -58,7 +59,7 @@ class Pacer:
             now_ms = self._clock.now_ms()
             if now_ms > self._until_ms:
                 return now_ms
-            if not self._delay_ms or now_ms <= slot_ms + late_ms:
+            if now_ms <= slot_ms + late_ms:
                 return None
             lead_ms *= LEAD_GROWTH
             while self._slots and self._slots[0] < now_ms:

@@ -111,8 +111,8 @@ class Packs(Protocol):
     async def strike(self, pack_id: str) -> int:
         """Note that a suspect is about to be processed; how often that was noted by now."""
 
-    async def absolve(self, pack_id: str) -> None:
-        """Note that a suspect was processed, and nobody died of it."""
+    async def absolve(self, pack_id: str, strikes: int) -> None:
+        """Leave a suspect with this many strikes: it was processed, and nobody died of it."""
 
     async def sent(self, pack_id: str) -> None:
         """Note that a committed pack's outbox is on the queue and its surplus given back."""

@@ -87,13 +87,12 @@ class Settler:
 
     async def resend(self, crawl: Crawl, pack_id: str, journal: Journal, ledger: Ledger) -> None:
         """Finish what a committed pack may have left undone."""
-        if ledger.sent:
-            return
         if ledger.surplus:
             claimer = claimer_of(crawl, pack_id, journal.at_ms)
             urls = [target.url for target in surplus_of(journal, ledger)]
             await self._frontier.release(claimer, urls)
-        await self._send(crawl, pack_id, journal, ledger)
+        if not ledger.sent:
+            await self._send(crawl, pack_id, journal, ledger)
 
     async def finish(self, crawl_id: str, *, recalled: bool) -> None:
         """Finish a crawl if its books balance; `recalled` makes up for a lost announcement.

@@ -16,7 +16,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, assert_never
 
-from orbweaver.advance import Done, Hopeless, suspect
+from orbweaver.advance import Done, Hopeless, PutOff, suspect
 from orbweaver.core.message import Loose, Malformed, Message, Pack, Seeds, decode
 from orbweaver.ports import PortError, Recalled
 
@@ -71,8 +71,30 @@ class Worker:
             for delivery, result in zip(deliveries, results, strict=True)
             if result is None
         ]
+        failed += await self._put_off(deliveries, results)
         failed += await self._finish(deliveries, results)
         return tuple(failed)
+
+    async def _put_off(
+        self, deliveries: Sequence[Delivery], results: Sequence[Done | PutOff | None]
+    ) -> list[str]:
+        """Send again what nothing was done for; last, so that a crash does not make copies."""
+        failed: list[str] = []
+        for express in (False, True):
+            waiting = {
+                delivery.id: result.letter
+                for delivery, result in zip(deliveries, results, strict=True)
+                if isinstance(result, PutOff) and result.express is express
+            }
+            if not waiting:
+                continue
+            try:
+                await self._queue.send(list(waiting.values()), express=express)
+                self._metrics.add("PacksPutOff", len(waiting))
+            except PortError as error:
+                _log.warning("packs.not_put_off", extra={"error": str(error)})
+                failed += waiting
+        return failed
 
     async def _all(
         self,
@@ -80,12 +102,12 @@ class Worker:
         messages: Mapping[str, Message],
         recalled: Mapping[str, Recalled],
         deadline_ms: int,
-    ) -> list[Done | None]:
+    ) -> list[Done | PutOff | None]:
         """Process all messages at once, then the suspects one by one, the least suspect first.
 
         When one of those brings us down, what came before it is done, and only it was struck.
         """
-        results: dict[str, Done | None] = {}
+        results: dict[str, Done | PutOff | None] = {}
         suspects: list[tuple[int, Delivery]] = []
         crowd: list[Delivery] = []
         for delivery in deliveries:
@@ -110,12 +132,12 @@ class Worker:
         self._metrics.flush()
 
     async def _finish(
-        self, deliveries: Sequence[Delivery], results: Sequence[Done | None]
+        self, deliveries: Sequence[Delivery], results: Sequence[Done | PutOff | None]
     ) -> list[str]:
         """Check once for each crawl whether it is finished; failing that, its messages return."""
         checks: dict[str, list[tuple[str, bool]]] = {}
         for delivery, result in zip(deliveries, results, strict=True):
-            if result is not None and result.check is not None:
+            if isinstance(result, Done) and result.check is not None:
                 checks.setdefault(result.check, []).append((delivery.id, result.recalled))
         failed: list[str] = []
         for crawl_id, asking in checks.items():
@@ -133,7 +155,7 @@ class Worker:
         message: Message,
         recalled: Mapping[str, Recalled],
         deadline_ms: int,
-    ) -> Done | None:
+    ) -> Done | PutOff | None:
         """Process one message; None if it failed by our fault and is to come back."""
         try:
             return await self._process(delivery, message, recalled, deadline_ms)
@@ -150,7 +172,7 @@ class Worker:
         message: Message,
         recalled: Mapping[str, Recalled],
         deadline_ms: int,
-    ) -> Done:
+    ) -> Done | PutOff:
         match message:
             case Malformed():
                 return await self._bury(delivery, message.reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -54,7 +55,9 @@ def check(
         if crawl_id not in stuck:
             found += _complete(plan, runs, crawl, crawl_id, world, web)
     found += _polite(plan, world, web)
+    found += _unblocked(plan, web)
     found += _admitted(web)
+    found += _dangling(plan, world)
     return found
 
 
@@ -163,6 +166,8 @@ def _complete(
     )
     first = namesakes[0]
     repeat = crawl is not first
+    if len(namesakes) > 1 and not _apart(world, [run for other, run in runs if other in namesakes]):
+        return  # runs of one name at the same time share the URLs out between them
     if repeat and crawl.pages_max < len(oracle.claimed):
         return
     hold_s = max(first.window_s, 7 * 86_400)
@@ -186,6 +191,44 @@ def _complete(
         yield Violation(
             "I1 fetched", f"{crawl_id}: lost {sorted(lost)[:3]} extra {sorted(extra)[:3]}"
         )
+
+
+def _apart(world: World, ids: list[str]) -> bool:
+    """Whether each run had finished when the next one began."""
+    crawls = sorted((world.crawls[crawl_id] for crawl_id in ids), key=lambda it: it.started_at_ms)
+    return all(
+        earlier.finished_at_ms is not None
+        # A wrong clock may have dated the end.
+        and earlier.finished_at_ms + 600_000 < later.started_at_ms
+        for earlier, later in itertools.pairwise(crawls)
+    )
+
+
+def _dangling(plan: Scenario, world: World) -> Iterator[Violation]:
+    """I1: a claim of a committed pack is one that its ledger counts."""
+    for claim in world.claims.values():
+        ledger = world.ledgers.get(claim.pack)
+        if ledger is None:
+            continue
+        faults = plan.faults
+        copies = faults.doubled or faults.early or faults.frozen or faults.ack_lost
+        if ledger.surplus and copies:
+            continue  # a copy that died after the budget was spent may leave one; nobody needs it
+        candidates = world.journals[claim.pack].candidates
+        if claim.url not in {candidates[place].url for place in ledger.children}:
+            yield Violation("I1 dangling claim", f"{claim.url} of {claim.pack}")
+            return
+
+
+def _unblocked(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
+    """A host that said when to come back is not asked before, by anybody."""
+    grace_s = 3 + plan.faults.latency_s * 4
+    skew_s = 2 * plan.faults.skew_ms / 1000
+    for origin, at_s, until_s in web.rebuffs:
+        for ask in web.asks:
+            if ask.origin == origin and at_s + grace_s < ask.at_s < until_s - skew_s - 0.001:
+                yield Violation("blocked", f"{ask.origin}{ask.path} at {ask.at_s:.3f} < {until_s}")
+                return
 
 
 def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:

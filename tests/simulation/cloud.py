@@ -131,7 +131,6 @@ class Container:
         )
         metrics = MemoryMetrics()
         advancer = Advancer(
-            queue=queue,
             packs=packs,
             crawls=crawls,
             frontier=frontier,

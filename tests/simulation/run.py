@@ -127,10 +127,11 @@ async def _unpark(cloud: Cloud, person: Container, crawl_id: str) -> None:
 
 
 async def _attended(cloud: Cloud, until_s: float) -> None:
-    """Run until a moment, with somebody who redrives the dead letters once in a while."""
-    while cloud.now_s < until_s:
+    """Run until a moment, with somebody who redrives the dead letters a few times."""
+    for _ in range(REDRIVES):
         await cloud.run(min(until_s, cloud.now_s + HOUR_S), stop_when_idle=False)
         cloud.redrive()
+    await cloud.run(until_s, stop_when_idle=False)
 
 
 async def _drop(cloud: Cloud, at_s: float, body: str) -> None:

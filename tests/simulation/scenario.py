@@ -113,6 +113,7 @@ def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
         (
             (4 * HOUR_S, 7 * 86_400),
             (4 * HOUR_S, 0),
+            (600.0, 0),
             (8 * DAY_S, 7 * 86_400),
             (16 * DAY_S, 7 * 86_400),
         )

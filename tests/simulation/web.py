@@ -81,6 +81,8 @@ class SimWeb:
     def __init__(self, sites: list[Site], epoch_s: Callable[[], float]) -> None:
         self.sites = {site.origin: site for site in sites}
         self.asks: list[Ask] = []
+        # Host, when it answered 429, and until when it asked to be left alone.
+        self.rebuffs: list[tuple[str, float, float]] = []
         self._asked: defaultdict[str, int] = defaultdict(int)
         self._now_s = epoch_s
         self.calm = False
@@ -125,6 +127,8 @@ class SimWeb:
     def _answer(self, site: Site, page: SimPage | None, count: int) -> Response | Failure:
         if site.storm_s is not None and site.storm_s[0] <= self._now_s() < site.storm_s[1]:
             after = site.storm_retry_after_s
+            if after is not None:
+                self.rebuffs.append((site.origin, self._now_s(), self._now_s() + after))
             headers = {} if after is None else {"retry-after": str(after)}
             return _response(429, b"", headers=headers)
         if page is None:

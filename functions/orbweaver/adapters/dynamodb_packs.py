@@ -142,15 +142,15 @@ class DynamoPacks:
         )
         return int(from_item(answer["Attributes"])["strikes"])
 
-    async def absolve(self, pack_id: str) -> None:
+    async def absolve(self, pack_id: str, strikes: int) -> None:
         """See the port."""
         await self._dynamo.call(
             "update_item",
             TableName=self._packs,
             Key=to_item({"k": pack_id, "part": STRIKES}),
-            UpdateExpression="SET #strikes = :none",
+            UpdateExpression="SET #strikes = :left",
             ExpressionAttributeNames={"#strikes": "strikes"},
-            ExpressionAttributeValues=to_item({":none": 0}),
+            ExpressionAttributeValues=to_item({":left": strikes}),
         )
 
     async def sent(self, pack_id: str) -> None:

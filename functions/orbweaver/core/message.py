@@ -15,6 +15,7 @@ Bodies are ASCII JSON: SQS refuses characters outside XML 1.0 (`InvalidMessageCo
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
@@ -29,6 +30,9 @@ SEEDS_REFERENCES_MAX = 100
 REFERENCE_CHARS_MAX = 8_192
 CRAWL_ID_CHARS_MAX = 128
 DEFAULT_CRAWL = "default"
+# Ids become keys of tables, where `#` sets parts apart: one that no table takes, or that names
+# something else there, would bring down the batch it came in.
+ID = re.compile(r"[!\"$-~]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +175,8 @@ def _decode_object(raw: dict[str, Any]) -> Message:
     if "seeds" in raw:
         planned = raw.get("planned", False)
         return Seeds(
-            id=_text(raw, "seeds", 64),
-            crawl=_text(raw, "crawl", CRAWL_ID_CHARS_MAX),
+            id=_id(raw, "seeds", 64),
+            crawl=_id(raw, "crawl", CRAWL_ID_CHARS_MAX),
             at_ms=_integer(raw.get("at"), "at"),
             references=_references(raw.get("urls"), SEEDS_REFERENCES_MAX),
             planned=planned is True,
@@ -189,7 +193,7 @@ def _decode_loose(raw: dict[str, Any]) -> Loose:
         message = "give either url or urls"
         raise _Invalid(message)
     listed = raw["urls"] if "urls" in raw else [raw["url"]]
-    crawl = _text(raw, "crawl", CRAWL_ID_CHARS_MAX) if "crawl" in raw else DEFAULT_CRAWL
+    crawl = _id(raw, "crawl", CRAWL_ID_CHARS_MAX) if "crawl" in raw else DEFAULT_CRAWL
     # One SQS body is 1 MiB at most, which bounds the list before this number does.
     return Loose(crawl=crawl, references=_references(listed, 100_000))
 
@@ -223,8 +227,8 @@ def _decode_pack(raw: dict[str, Any]) -> Pack:
         message = "from must be a list"
         raise _Invalid(message)
     return Pack(
-        id=_text(raw, "pack", 64),
-        crawl=_text(raw, "crawl", CRAWL_ID_CHARS_MAX),
+        id=_id(raw, "pack", 64),
+        crawl=_id(raw, "crawl", CRAWL_ID_CHARS_MAX),
         at_ms=_integer(raw.get("at"), "at"),
         targets=tuple(_targets(rows, referrers)),
         failures=_integer(raw.get("failures", 0), "failures"),
@@ -249,10 +253,10 @@ def _targets(rows: list[Any], referrers: list[Any]) -> Iterator[Target]:
                 raise _Invalid(message)
 
 
-def _text(raw: dict[str, Any], key: str, chars_max: int) -> str:
+def _id(raw: dict[str, Any], key: str, chars_max: int) -> str:
     value = raw.get(key)
-    if not isinstance(value, str) or not 1 <= len(value) <= chars_max:
-        message = f"{key} must be a string of 1 to {chars_max} characters"
+    if not isinstance(value, str) or len(value) > chars_max or not ID.fullmatch(value):
+        message = f"{key} must be a string of 1 to {chars_max} ASCII characters, none a space or #"
         raise _Invalid(message)
     return value
 

@@ -104,16 +104,17 @@ def _plain(text: str, base: str | None) -> str | None:
     """Return the URL of a plainly spelled reference, before checks; None of any other."""
     if "/." in text:
         return None
-    if base and _PLAIN_PATH.fullmatch(text):
-        origin, folder = _parts(base)
-        return (origin if text[0] == "/" else folder) + text
+    if base:
+        origin, folder = _parts(base)  # with a base that is none, nothing is a URL
+        if _PLAIN_PATH.fullmatch(text):
+            return (origin if text[0] == "/" else folder) + text
     return text if _PLAIN_URL.fullmatch(text) and "xn--" not in text else None
 
 
 @lru_cache(maxsize=256)
 def _parts(base: str) -> tuple[str, str]:
-    """Return origin and folder of a base, both empty if it is none."""
-    url = _join("", base)
+    """Return origin and folder of a base, both empty if it is not http or https."""
+    url = _join("#", base).removesuffix("#")
     if not url.startswith(_SCHEMES):
         return "", ""
     return host_of(url), url[: url.partition("?")[0].rindex("/") + 1]

@@ -121,7 +121,8 @@ REFUSED = [
     ("http://example.com:65536/", BASE, "not a valid URL"),
     ("http://\ud800/", BASE, "not a valid URL"),
     ("x", "nonsense", "not a valid URL"),
-    ("/x", "mailto:a@example.com", "not a valid URL"),
+    ("../x", "mailto:a@example.com", "not a valid URL"),
+    ("/x", "mailto:a@example.com", "not an http or https URL"),
     ("/x", "ftp://example.com/", "not an http or https URL"),
     ("x", "https://example.com/\ud800", "not a valid URL"),
 ]

@@ -138,9 +138,9 @@ class MemoryPacks(Gated):
 
         return await self._do("packs.strike", add)
 
-    async def absolve(self, pack_id: str) -> None:
+    async def absolve(self, pack_id: str, strikes: int) -> None:
         """See the port."""
-        await self._do("packs.absolve", lambda: self._world.strikes.pop(pack_id, None))
+        await self._do("packs.absolve", lambda: self._world.strikes.update({pack_id: strikes}))
 
     async def sent(self, pack_id: str) -> None:
         """See the port."""

@@ -1,0 +1,92 @@
+"""What an emulator's CloudFormation leaves out of a deployment, put in right after it.
+
+MiniStack (1.5.33) has both properties in its own APIs but passes over them in a template:
+
+| property                                    | without it                                        |
+| ------------------------------------------- | ------------------------------------------------- |
+| `TimeToLiveSpecification` of a table        | nothing expires, however long the emulator runs   |
+| `RecursiveLoop` of a function               | a crawl is halted after 16 hops                   |
+
+Rules
+- What is wanted is read from the template of the cloud assembly, so that an emulator is told what
+  AWS would be told; nothing is named here.
+- Only what differs is changed: an emulator that reads these properties by itself is left alone
+  (for a table, AWS and LocalStack refuse to be told twice).
+- Never for AWS, whose CloudFormation does as the template says.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    Lend = Callable[[str], AbstractContextManager[Any]]  # a service's name in, its client out
+    # Physical name and wanted value of each resource that has the property.
+    Wanted = dict[str, Any]
+
+STACK = "aws:cloudformation:stack"
+
+
+def apply(assembly: Path, lend: Lend) -> None:
+    """Bring the deployed stacks of an assembly to what their templates say."""
+    try:
+        for name, template in _templates(assembly):
+            deployed = _deployed(name, lend)
+            _expire(_wanted(template, deployed, "DynamoDB::Table", "TimeToLiveSpecification"), lend)
+            _loop(_wanted(template, deployed, "Lambda::Function", "RecursiveLoop"), lend)
+    except (BotoCoreError, ClientError) as error:
+        raise LocalStackError(f"Cannot complete the deployment to the emulator: {error}") from error
+
+
+def _templates(assembly: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Read the stacks of an assembly: name and template."""
+    artifacts = json.loads((assembly / "manifest.json").read_text()).get("artifacts", {})
+    for artifact, described in artifacts.items():
+        if described["type"] == STACK:
+            properties = described["properties"]
+            template = json.loads((assembly / properties["templateFile"]).read_text())
+            yield properties.get("stackName", artifact), template
+
+
+def _deployed(stack: str, lend: Lend) -> dict[str, str]:
+    """Name the resources of a deployed stack: logical id to physical."""
+    with lend("cloudformation") as cloudformation:
+        found = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
+    return {item["LogicalResourceId"]: item["PhysicalResourceId"] for item in found}
+
+
+def _wanted(
+    template: dict[str, Any], deployed: dict[str, str], kind: str, property_: str
+) -> Wanted:
+    return {
+        deployed[logical]: resource["Properties"][property_]
+        for logical, resource in template.get("Resources", {}).items()
+        if resource["Type"] == f"AWS::{kind}" and property_ in resource.get("Properties", {})
+    }
+
+
+def _expire(wanted: Wanted, lend: Lend) -> None:
+    with lend("dynamodb") as dynamodb:
+        for table, specification in wanted.items():
+            found = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+            enabled = found["TimeToLiveStatus"] in ("ENABLED", "ENABLING")
+            wanted_attribute = specification["AttributeName"] if specification["Enabled"] else None
+            if (found["AttributeName"] if enabled else None) != wanted_attribute:
+                dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)
+
+
+def _loop(wanted: Wanted, lend: Lend) -> None:
+    with lend("lambda") as functions:
+        for function, loop in wanted.items():
+            found = functions.get_function_recursion_config(FunctionName=function)
+            if found["RecursiveLoop"] != loop:
+                functions.put_function_recursion_config(FunctionName=function, RecursiveLoop=loop)

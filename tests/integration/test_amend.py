@@ -1,0 +1,120 @@
+"""What an emulator's CloudFormation passes over is made up for, once, and as the template says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from localstack import amend, cdk, emulator, layout
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from localstack.emulator import Emulator
+
+pytestmark = pytest.mark.emulator
+
+STACK = "Some"
+
+
+def function(name: str, **more: str) -> dict[str, Any]:
+    """Describe a function as a template does."""
+    role = f"arn:aws:iam::{layout.ACCOUNT}:role/any"
+    code = {"ZipFile": "def handler(event, context): return 1"}
+    fixed = {"Runtime": "python3.13", "Handler": "index.handler", "Role": role, "Code": code}
+    return {"Type": "AWS::Lambda::Function", "Properties": {"FunctionName": name, **fixed, **more}}
+
+
+def table(**more: Any) -> dict[str, Any]:
+    """Describe a table as a template does."""
+    properties = {
+        "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
+        "BillingMode": "PAY_PER_REQUEST",
+        **more,
+    }
+    return {"Type": "AWS::DynamoDB::Table", "Properties": properties}
+
+
+TEMPLATE = {
+    "Resources": {
+        "Lapsing": table(TimeToLiveSpecification={"AttributeName": "gone_at", "Enabled": True}),
+        "Lasting": table(),
+        "Looping": function("looping", RecursiveLoop="Allow"),
+        "Plain": function("plain"),
+    },
+    "Outputs": {name: {"Value": {"Ref": name}} for name in ("Lapsing", "Lasting")},
+}
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Emulator]:
+    """Start an emulator with the template deployed to it."""
+    started = emulator.start(port=0, keep=False, instances=tmp_path / "instances")
+    try:
+        with cdk.client("cloudformation", started.environment()) as cloudformation:
+            cloudformation.create_stack(StackName=STACK, TemplateBody=json.dumps(TEMPLATE))
+            cloudformation.get_waiter("stack_create_complete").wait(
+                StackName=STACK, WaiterConfig={"Delay": 1, "MaxAttempts": 30}
+            )
+        yield started
+    finally:
+        started.stop()
+
+
+def assembly(folder: Path) -> Path:
+    """Lay out a cloud assembly of the template."""
+    stack = {"type": amend.STACK, "properties": {"templateFile": "t.json", "stackName": STACK}}
+    artifacts = {"One": stack, "Tree": {"type": "cdk:tree"}}
+    (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+    (folder / "t.json").write_text(json.dumps(TEMPLATE))
+    return folder
+
+
+def test_properties_that_were_passed_over_are_set_once(running: Emulator, tmp_path: Path) -> None:
+    """Tables expire and functions loop as their template says; a second time changes nothing."""
+    environment = running.environment()
+    calls: list[str] = []
+
+    @contextlib.contextmanager
+    def lend(service: str) -> Iterator[Any]:
+        with cdk.client(service, environment) as client:
+            client.meta.events.register(
+                "before-call", lambda model, **_: calls.append(str(model.name))
+            )
+            yield client
+
+    amend.apply(assembly(tmp_path), lend)
+    first, calls[:] = list(calls), []
+    amend.apply(tmp_path, lend)
+
+    changes = ("UpdateTimeToLive", "PutFunctionRecursionConfig")
+    assert [call for call in first if call in changes] == list(changes)
+    assert not set(calls) & set(changes)
+    outputs = cdk.standing(STACK, environment) or {}
+    with cdk.client("dynamodb", environment) as dynamodb:
+        found = {
+            name: dynamodb.describe_time_to_live(TableName=outputs[name])["TimeToLiveDescription"]
+            for name in ("Lapsing", "Lasting")
+        }
+    assert found["Lapsing"] == {"TimeToLiveStatus": "ENABLED", "AttributeName": "gone_at"}
+    assert found["Lasting"] == {"TimeToLiveStatus": "DISABLED"}
+    with cdk.client("lambda", environment) as functions:
+        loops = {
+            name: functions.get_function_recursion_config(FunctionName=name)["RecursiveLoop"]
+            for name in ("looping", "plain")
+        }
+    assert loops == {"looping": "Allow", "plain": "Terminate"}
+
+
+def test_a_stack_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """An emulator that does not have the stack, or does not answer, is an error of one line."""
+    nowhere = layout.client_environment("http://127.0.0.1:1")
+
+    with pytest.raises(LocalStackError, match="Cannot complete the deployment"):
+        amend.apply(assembly(tmp_path), lambda service: cdk.client(service, nowhere))

@@ -1,0 +1,117 @@
+"""Properties of queue bodies: round trips, and a decoder that never raises."""
+
+from __future__ import annotations
+
+import json
+import string
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.core.message import (
+    CRAWL_ID_CHARS_MAX,
+    PACK_TARGETS_MAX,
+    Loose,
+    Malformed,
+    Pack,
+    Seeds,
+    Target,
+    decode,
+    encode,
+    seeds_of,
+)
+
+# Half surrogate pairs are text in Python, and in JSON.
+ANY_TEXT = st.text(st.characters(codec=None), max_size=40)
+IDS = st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_size=64)
+CRAWLS = st.text(string.ascii_lowercase + ".-", min_size=1, max_size=CRAWL_ID_CHARS_MAX)
+MOMENTS = st.integers(0, 2**53 - 1)
+TARGETS = st.builds(
+    Target,
+    url=ANY_TEXT,
+    depth=st.integers(0, 1_000),
+    attempt=st.integers(0, 10),
+    hops=st.integers(0, 10),
+    referrer=st.none() | ANY_TEXT,
+)
+PACKS = st.builds(
+    Pack,
+    id=IDS,
+    crawl=CRAWLS,
+    at_ms=MOMENTS,
+    targets=st.lists(TARGETS, min_size=1, max_size=PACK_TARGETS_MAX).map(tuple),
+    failures=st.integers(0, 1_000),
+)
+REFERENCES = st.lists(ANY_TEXT, min_size=1, max_size=100).map(tuple)
+SEEDS = st.builds(
+    Seeds, id=IDS, crawl=CRAWLS, at_ms=MOMENTS, references=REFERENCES, planned=st.booleans()
+)
+LOOSE = st.builds(Loose, crawl=CRAWLS, references=REFERENCES)
+MESSAGES = PACKS | SEEDS | LOOSE
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT
+KEYS = st.sampled_from(["v", "pack", "seeds", "crawl", "at", "urls", "url", "from", "failures"])
+JSON: st.SearchStrategy[Any] = st.recursive(
+    LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS | ANY_TEXT, inner), max_leaves=20
+)
+KNOWN_TYPES = Pack | Seeds | Loose | Malformed
+
+
+@given(MESSAGES)
+def test_messages_round_trip(message: Pack | Seeds | Loose) -> None:
+    """What is encoded is decoded as it was."""
+    assert decode(encode(message)) == message
+
+
+@given(MESSAGES)
+def test_bodies_are_what_sqs_takes(message: Pack | Seeds | Loose) -> None:
+    """A body is ASCII without control characters but DEL, all of it allowed in XML 1.0."""
+    assert all(" " <= character <= "\x7f" for character in encode(message))
+
+
+@given(ANY_TEXT)
+def test_any_text_is_told_apart(body: str) -> None:
+    """No text raises, whatever it holds."""
+    assert isinstance(decode(body), KNOWN_TYPES)
+
+
+@given(JSON)
+def test_any_json_is_told_apart(value: Any) -> None:
+    """No JSON raises, whatever its shape."""
+    assert isinstance(decode(json.dumps(value)), KNOWN_TYPES)
+
+
+@given(PACKS | SEEDS, KEYS, JSON)
+def test_a_body_with_a_field_gone_wrong_is_told_apart(
+    message: Pack | Seeds, key: str, value: Any
+) -> None:
+    """A message with any field replaced by anything is read or refused, and never raises."""
+    assert isinstance(decode(json.dumps({**json.loads(encode(message)), key: value})), KNOWN_TYPES)
+
+
+@given(PACKS | SEEDS, st.data())
+def test_a_body_that_was_cut_is_malformed(message: Pack | Seeds, data: st.DataObject) -> None:
+    """What lacks its end is not taken for something else."""
+    body = encode(message)
+    end = data.draw(st.integers(1, len(body) - 1))
+    assert isinstance(decode(body[:end]), Malformed)
+
+
+@given(st.integers(1, 2_000), st.sampled_from(["[", '{"v":', '{"urls":[', '{"v":1,"pack":[']))
+def test_no_depth_of_nesting_raises(depth: int, opening: str) -> None:
+    """Nesting is refused at whatever depth the parser, or what comes after it, gives up."""
+    closing = {"[": "]", "{": "}"}
+    text = opening * depth
+    text += "0" + "".join(closing[sign] for sign in reversed(text) if sign in closing)
+    assert isinstance(decode(text), KNOWN_TYPES)
+
+
+@given(st.lists(ANY_TEXT, max_size=350), IDS, MOMENTS, st.booleans())
+def test_cutting_seeds_loses_none(
+    references: list[str], origin: str, at_ms: int, planned: bool
+) -> None:
+    """Every reference is in one message, in order; ids are unique."""
+    cut = seeds_of(origin, "c", references, at_ms=at_ms, planned=planned)
+    assert [reference for message in cut for reference in message.references] == references
+    assert len({message.id for message in cut}) == len(cut)

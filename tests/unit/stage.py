@@ -1,0 +1,290 @@
+"""What the actors are tested in: a world in memory, a small web, a clock that moves when told to.
+
+A `Stage` is one container over the world; `restart` makes a new one, which has forgotten all that
+the old one remembered. Time passes only by what somebody sleeps and by what the web takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.memory import (
+    ManualClock,
+    MemoryCrawls,
+    MemoryEvents,
+    MemoryFrontier,
+    MemoryHosts,
+    MemoryMetrics,
+    MemoryPacks,
+    MemoryPages,
+    MemoryQueue,
+    Moment,
+    World,
+)
+from orbweaver.adapters.memory.world import Gate, ShardItem, open_gate
+from orbweaver.advance import Advancer, Delivery
+from orbweaver.core.crawl import Crawl, Tally
+from orbweaver.core.exchange import Failure, Request, Response
+from orbweaver.core.message import Pack, Seeds, Target, decode, encode
+from orbweaver.ingest import Ingester
+from orbweaver.ports import Transient
+from orbweaver.settings import Settings
+from orbweaver.settle import Settler
+from orbweaver.visit import Visitor
+from orbweaver.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
+SITE = "https://example.com"
+REMAINING_MS = 60_000
+# Polite by default, quick where politeness is not what is tested.
+CRAWL = Crawl(
+    id="site-1", name="site", started_at_ms=NOW_MS, delay_ms=0, concurrency=16, obey_robots=False
+)
+
+
+def html(*links: str, title: str = "page", **headers: str) -> Response:
+    """Answer with a page that has these links."""
+    anchors = "".join(f'<a href="{link}">x</a>' for link in links)
+    body = f"<title>{title}</title>{anchors}".encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(status=200, headers={"content-type": "text/html", **named}, body=body)
+
+
+def answer(status: int, body: bytes | None = b"", **headers: str) -> Response:
+    """Answer with a status."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(status=status, headers=named, body=body)
+
+
+class Killed(BaseException):
+    """The process ends here; no guard gets to see it."""
+
+
+@contextmanager
+def dying() -> Iterator[None]:
+    """Expect the process to end in this block."""
+    try:
+        yield
+    except Killed:
+        return
+    except BaseExceptionGroup as group:
+        if group.subgroup(Killed) is None:
+            raise
+        return
+    message = "the process was to end"
+    raise AssertionError(message)
+
+
+def kill_at(number: int) -> Gate:
+    """Make a gate that ends the process at its so manieth moment, and everything after it."""
+    passed = 0
+
+    async def gate(_effect: str, _moment: Moment) -> None:
+        nonlocal passed
+        passed += 1
+        if passed >= number:
+            raise Killed
+
+    return gate
+
+
+def kill_on(effect: str, moment: Moment) -> Gate:
+    """Make a gate that ends the process at an effect, and everything after it."""
+    dead = False
+
+    async def gate(passing: str, now: Moment) -> None:
+        nonlocal dead
+        dead = dead or (passing, now) == (effect, moment)
+        if dead:
+            raise Killed
+
+    return gate
+
+
+def fail_on(effect: str, moment: Moment = Moment.BEFORE, times: int = 1) -> Gate:
+    """Make a gate that refuses an effect a number of times, or loses its answer."""
+    left = times
+
+    async def gate(passing: str, now: Moment) -> None:
+        nonlocal left
+        if (passing, now) == (effect, moment) and left:
+            left -= 1
+            raise Transient(effect)
+
+    return gate
+
+
+async def hand_over(_effect: str, _moment: Moment) -> None:
+    """Let whoever else is waiting go first, at every effect."""
+    await asyncio.sleep(0)
+
+
+Answer = Response | Failure
+
+
+class SmallWeb:
+    """Answers by URL, in turn where there are several; 404 for what it does not know."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.answers: dict[str, list[Answer]] = {}
+        self.asked: list[tuple[str, int]] = []
+        self.requests: list[Request] = []
+        self.takes_ms = 0
+        self.before: Callable[[Request], None] = lambda _request: None
+        self._clock = clock
+
+    def put(self, url: str, *answers: Answer) -> None:
+        """Have a URL answer; the last answer is given for ever."""
+        self.answers[url] = list(answers)
+
+    async def fetch(self, request: Request) -> Answer:
+        """See the port."""
+        self.asked.append((request.url, self._clock.now_ms()))
+        self.requests.append(request)
+        self.before(request)
+        self._clock.at_ms += self.takes_ms
+        known = self.answers.get(request.url)
+        if known is None:
+            return answer(404)
+        return known.pop(0) if len(known) > 1 else known[0]
+
+    @property
+    def urls(self) -> list[str]:
+        """What was asked for, in order."""
+        return [url for url, _ in self.asked]
+
+
+@dataclass
+class Stage:
+    """A container, and the world around it."""
+
+    settings: Settings = field(default_factory=Settings)
+    gate: Gate = open_gate
+    world: World = field(default_factory=World)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
+
+    def __post_init__(self) -> None:
+        self.web = SmallWeb(self.clock)
+        self.restart(self.gate)
+
+    def restart(self, gate: Gate = open_gate) -> None:
+        """Start a new container."""
+        world = self.world
+        self.queue = MemoryQueue(world, gate)
+        self.packs = MemoryPacks(world, gate)
+        self.crawls = MemoryCrawls(world, gate)
+        self.frontier = MemoryFrontier(world, gate)
+        self.hosts = MemoryHosts(world, gate)
+        self.metrics = MemoryMetrics()
+        self.settler = Settler(
+            queue=self.queue,
+            packs=self.packs,
+            crawls=self.crawls,
+            events=MemoryEvents(world, gate),
+            frontier=self.frontier,
+            pages=MemoryPages(world, gate),
+            clock=self.clock,
+        )
+        self.visitor = Visitor(
+            fetcher=self.web,
+            hosts=self.hosts,
+            clock=self.clock,
+            random=Random(1),
+            settings=self.settings,
+        )
+        self.advancer = Advancer(
+            queue=self.queue,
+            packs=self.packs,
+            crawls=self.crawls,
+            frontier=self.frontier,
+            visitor=self.visitor,
+            settler=self.settler,
+            clock=self.clock,
+            metrics=self.metrics,
+            settings=self.settings,
+        )
+        self.worker = Worker(
+            queue=self.queue,
+            packs=self.packs,
+            ingester=Ingester(queue=self.queue, crawls=self.crawls, clock=self.clock),
+            advancer=self.advancer,
+            settler=self.settler,
+            metrics=self.metrics,
+        )
+
+    def begin(self, crawl: Crawl = CRAWL, *urls: str, pack: str = "root") -> Pack:
+        """Put a crawl there that has claimed these URLs, and make the pack that holds them."""
+        self.world.crawls[crawl.id] = crawl
+        if urls:
+            self.count(crawl, claimed=len(urls))
+        return pack_of(*urls, crawl=crawl.id, pack=pack)
+
+    def count(self, crawl: Crawl, **tally: int) -> None:
+        """Add to the books of a crawl."""
+        shard = self.world.shards.setdefault((crawl.id, 0), ShardItem())
+        for key, number in tally.items():
+            shard.tally[key] = shard.tally.get(key, 0) + number
+
+    def tally(self, crawl: Crawl = CRAWL) -> Tally:
+        """Add the books of a crawl up."""
+        total: dict[str, int] = {}
+        for (owner, _), shard in self.world.shards.items():
+            for key, number in shard.tally.items() if owner == crawl.id else ():
+                total[key] = total.get(key, 0) + number
+        return total
+
+    async def deliver(
+        self, *messages: Pack | Seeds | str, receives: int = 1, remaining_ms: int = REMAINING_MS
+    ) -> list[int]:
+        """Have a batch processed; the places of the messages that are to come back."""
+        deliveries = [
+            Delivery(
+                id=str(place),
+                body=message if isinstance(message, str) else encode(message),
+                receives=receives,
+            )
+            for place, message in enumerate(messages)
+        ]
+        failed = await self.worker.run(deliveries, self.clock.now_ms() + remaining_ms)
+        return sorted(int(place) for place in failed)
+
+    async def drain(self, rounds: int = 1_000) -> int:
+        """Deliver what is sent, each message when it is due, until nothing is left; how many."""
+        for delivered in range(rounds):
+            if not self.world.sent:
+                return delivered
+            mail = min(self.world.sent, key=lambda mail: mail.delay_s)
+            self.world.sent.remove(mail)
+            self.clock.at_ms += mail.delay_s * 1000
+            assert await self.deliver(mail.body) == []
+        message = f"not drained after {rounds} messages"
+        raise AssertionError(message)
+
+    def sent(self) -> list[Pack | Seeds]:
+        """Take what is on the queue off it."""
+        messages = [decode(mail.body) for mail in self.world.sent]
+        self.world.sent.clear()
+        return [message for message in messages if isinstance(message, Pack | Seeds)]
+
+
+def pack_of(*urls: str, crawl: str = CRAWL.id, pack: str = "root", failures: int = 0) -> Pack:
+    """Make a pack of URLs at depth 0."""
+    targets = tuple(Target(url=url, depth=0) for url in urls)
+    return Pack(id=pack, crawl=crawl, at_ms=NOW_MS, targets=targets, failures=failures)
+
+
+def urls_of(messages: Sequence[Pack | Seeds]) -> set[str]:
+    """List the URLs of packs."""
+    return {target.url for pack in messages if isinstance(pack, Pack) for target in pack.targets}
+
+
+def outcomes(world: World) -> Mapping[str, str]:
+    """Say how each recorded URL ended: `outcome.reason`."""
+    return {record.url: f"{record.outcome}.{record.reason}" for record in world.pages.values()}
