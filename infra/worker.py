@@ -102,7 +102,7 @@ class Worker(Construct):
         receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
         # A transaction is authorised by what is in it: PutItem, UpdateItem, ConditionCheckItem.
         tables = {
-            storage.urls: ("BatchGetItem", "PutItem", "DeleteItem"),
+            storage.urls: ("BatchGetItem", "PartiQLInsert", "PutItem", "DeleteItem"),
             storage.pages: ("BatchWriteItem",),
             storage.hosts: ("BatchGetItem", "PutItem", "UpdateItem"),
             storage.crawls: (

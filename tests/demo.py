@@ -1,10 +1,9 @@
 """The whole way on this machine: a shop is served, crawled, exported, and the export is checked.
 
-    python -m tests.demo [--port 4566] [--books 1000]
+    python -m tests.demo [--port 0] [--books 1000]
 
 The shop knows which of its pages a crawl must find; the export of the day must hold each of them
-once, and no other. Exit code 1 if it does not. An emulator that runs already is used and left; one
-that is started here is stopped.
+once, and no other. Exit code 1 if it does not. The emulator is the demo's own and goes at its end.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import argparse
 import asyncio
 import gzip
 import json
+import os
 import shutil
 import signal
 import sys
@@ -20,13 +20,13 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from localstack import cdk, layout
+from localstack import cdk, layout, stack
+from localstack.errors import LocalStackError
 from orbweaver import cli
 from orbweaver.cli import text
 from orbweaver.cli.machine import ThisMachine, connect
-from orbweaver.cli.stacks import ENDPOINT, Unreachable, settings_from
+from orbweaver.cli.stacks import LOCAL_CONTEXT, settings_from
 from orbweaver.control import Control
 from orbweaver.core.export import Place, days_between, decode_manifest, intact
 from orbweaver.core.outcome import Outcome
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-    from orbweaver.cli.stacks import Standing
+    from localstack.stack import Stack
     from orbweaver.control import Status
     from orbweaver.core.export import Manifest
 
@@ -46,6 +46,7 @@ FOLDER = layout.LOCAL / "demo"
 NAME = "demo"
 PREFIX = "exports/"
 SHOWN_MAX = 10
+LOG_LINES_SHOWN = 20
 SAMPLES = 3
 COLUMNS_MAX = 160
 INTERRUPTED = 130
@@ -69,9 +70,7 @@ class Export:
 def main(words: Sequence[str] | None = None) -> int:
     """Run the demo; its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.demo", description=__doc__)
-    parser.add_argument(
-        "--port", type=int, default=4566, help="of the emulator; 0 takes a free one"
-    )
+    parser.add_argument("--port", type=int, default=0, help="of the emulator; 0: a free one")
     parser.add_argument("--books", type=int, default=BOOKS, help="how many the shop has")
     options = parser.parse_args(words)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -79,10 +78,11 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         with (
             child.start("bookshop", "--books", str(options.books)) as shop,
-            ThisMachine().standing(options.port, say) as stood,
+            # Of its own: nothing that was crawled before is exported along, nothing is left.
+            stack.temporary(port=options.port, context=LOCAL_CONTEXT, say=say) as stood,
         ):
             demonstrate(shop, stood)
-    except (DemoError, Unreachable) as error:
+    except (DemoError, LocalStackError) as error:
         print(f"\nthe demo failed: {error}")
         return 1
     except KeyboardInterrupt:
@@ -91,7 +91,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def demonstrate(shop: child.Child, stood: Standing) -> None:
+def demonstrate(shop: child.Child, stood: Stack) -> None:
     """Crawl the shop through the stack that stands, export the day, and check what is in it."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     expected = Expected.from_json(shop.control("expected.json"))
@@ -110,24 +110,30 @@ def demonstrate(shop: child.Child, stood: Standing) -> None:
 # --- crawl --------------------------------------------------------------------------------------
 
 
-def crawl(url: str, stood: Standing) -> None:
+def crawl(url: str, stood: Stack) -> None:
     """Crawl as a person does: by the command line."""
-    port = urlsplit(stood.environment[ENDPOINT]).port
+    port = stood.emulator.port
     # Deep enough for all of the shop: its longest way is far beyond the usual 20 links.
     options = f"--name {NAME} --delay 0 --window 0s --max-depth 200 --port {port}"
-    words = ["crawl", url, *options.split(), "--out", str(FOLDER / "crawl")]
+    words = ["crawl", url, *options.split(), "--out", os.path.relpath(FOLDER / "crawl")]
     say(f"orbweaver {' '.join(words)}")
     code = cli.main(words)
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     if code:
-        raise DemoError(f"the crawl ended with exit code {code}; the emulator's log: {stood.log}")
+        raise DemoError(f"the crawl ended with exit code {code}{log_of(stood)}")
 
 
-async def read_status(stood: Standing) -> Status:
+def log_of(stood: Stack) -> str:
+    """Read the emulator's last words, which go with it."""
+    last = stood.emulator.log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+    return "; the emulator's last words:\n" + "\n".join(map(text.clean, last))
+
+
+async def read_status(stood: Stack) -> Status:
     """Read the newest run of the demo's crawl, and its books."""
-    settings = settings_from(stood.outputs, ThisMachine(), stood.environment)
-    async with connect(settings, stood.environment) as ports:
+    settings = settings_from(stood.outputs, ThisMachine(), stood.environment())
+    async with connect(settings, stood.environment()) as ports:
         control = Control(
             queue=ports.queue,
             crawls=ports.crawls,
@@ -142,17 +148,17 @@ async def read_status(stood: Standing) -> Status:
 # --- export -------------------------------------------------------------------------------------
 
 
-def export(day: str, stood: Standing) -> Export:
+def export(day: str, stood: Stack) -> Export:
     """Have the exporter function write a day, then fetch and verify what the manifest names."""
-    with cdk.client("lambda", stood.environment) as functions:
+    with cdk.client("lambda", stood.environment()) as functions:
         answer = functions.invoke(
             FunctionName=stood.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
         )
         said = answer["Payload"].read().decode()
     if "FunctionError" in answer or "rows" not in json.loads(said):
-        raise DemoError(f"the exporter said {said}; the emulator's log: {stood.log}")
+        raise DemoError(f"the exporter said {said}{log_of(stood)}")
     place = Place(prefix=PREFIX, day=day)
-    with cdk.client("s3", stood.environment) as buckets:
+    with cdk.client("s3", stood.environment()) as buckets:
 
         def download(key: str) -> bytes:
             found = buckets.get_object(Bucket=stood.outputs["Bucket"], Key=key)
@@ -209,7 +215,7 @@ def show(status: Status, exports: Sequence[Export], rows: Sequence[Row]) -> None
     took = f"{len(rows):,} URLs in {status.elapsed_ms / 1000:.1f} s"
     print(f"\n{status.crawl.id}: {took}, {text.rate(per_s)} pages a second\n")
     numbers = [(f"  {outcome}", f"{number:,}") for outcome, number in outcomes.most_common()]
-    print("\n".join(text.table(numbers, right=(1,))), "\n")
+    print("\n".join(text.table(numbers, right=(1,))) + "\n")
     for one in exports:
         for name in ("manifest.json", *(part.name for part in one.manifest.parts)):
             file = one.folder / name

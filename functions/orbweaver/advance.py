@@ -121,7 +121,10 @@ class Advancer:
             return Hopeless(reason=f"failed {failures} times")
         journal = known.journal
         if journal is None:
-            came = await self._come_to(delivery, message, crawl, failures, deadline_ms)
+            suspected = failures > 0 or known.strikes > 0
+            if isinstance(message, Pack):
+                message = replace(message, failures=failures)
+            came = await self._come_to(delivery, message, crawl, suspected, deadline_ms)
             if not isinstance(came, Journal):
                 return came
             journal = await self._packs.write_journal(message.id, came)
@@ -132,7 +135,7 @@ class Advancer:
         delivery: Delivery,
         message: Pack | Seeds,
         crawl: Crawl,
-        failures: int,
+        suspected: bool,
         deadline_ms: int,
     ) -> Journal | Result:
         """Do the part of the work that happens once; `Done` if the message went elsewhere."""
@@ -142,9 +145,9 @@ class Advancer:
             self._crawls_read.pop(crawl.id, None)
         if isinstance(message, Seeds):
             return journal_of(message, crawl)
-        if failures and len(message.targets) > 1:
+        if suspected and len(message.targets) > 1:
             return apart(message, self._clock.now_ms())
-        if not failures:
+        if not suspected:
             return await self._visit(message, crawl, deadline_ms)
         strikes = await self._packs.strike(message.id)
         if strikes > STRIKES_MAX:
@@ -152,7 +155,7 @@ class Advancer:
             await self._packs.absolve(message.id, STRIKES_MAX - 1)
             return Hopeless(reason=f"crashed its worker {STRIKES_MAX} times")
         try:
-            return await self._visit(replace(message, failures=failures), crawl, deadline_ms)
+            return await self._visit(message, crawl, deadline_ms)
         finally:
             # A worker that dies does not come by here; whatever else happened was no crash.
             await self._packs.absolve(message.id, strikes - 1)
@@ -225,8 +228,9 @@ class Advancer:
                 self._metrics.add(key, number)
 
 
-def suspect(pack: Pack, delivery: Delivery, known: Recalled | None) -> bool:
+def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
     """Whether a pack may have brought a worker down: one URL, here before, and no journal."""
-    if known is not None and (known.journal is not None or known.ledger is not None):
+    if known.journal is not None or known.ledger is not None:
         return False
-    return len(pack.targets) == 1 and (delivery.receives > 1 or pack.failures > 0)
+    failed_before = delivery.receives > 1 or pack.failures > 0 or known.strikes > 0
+    return len(pack.targets) == 1 and failed_before

@@ -287,18 +287,10 @@ _FIX = {
 }
 
 
+# What is of a run and not of its work.
+_OF_THE_RUN = ("id", "started_at_ms", "state", "stop", "finished_at_ms", "announced")
+
+
 def same_work(one: Crawl, other: Crawl) -> bool:
     """Whether two crawls ask for the same: all but id, time and state."""
-    return _work(one) == _work(other)
-
-
-def _work(crawl: Crawl) -> Crawl:
-    return replace(
-        crawl,
-        id="",
-        started_at_ms=0,
-        state=State.RUNNING,
-        stop=None,
-        finished_at_ms=None,
-        announced=False,
-    )
+    return one == replace(other, **{name: getattr(one, name) for name in _OF_THE_RUN})

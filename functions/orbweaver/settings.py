@@ -6,6 +6,7 @@ polite and safe. `0` never means "no limit".
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, get_type_hints
@@ -77,7 +78,8 @@ class Settings:
         """Refuse limits that are no limits."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, int | float) and value <= 0:
+            # Neither infinity nor "not a number" is a limit.
+            if isinstance(value, int | float) and not 0 < value < math.inf:
                 message = f"{PREFIX}{field.name.upper()} must be greater than 0, not {value}"
                 raise SettingsError(message)
 

@@ -142,8 +142,7 @@ class Visitor:
         page: Page | None = None
         match verdict:
             case answers.Read(body=body):
-                kind = answer.headers.get("content-type") if isinstance(answer, Response) else None
-                page = parse(body, target.url, kind)
+                page = self._parse(target, body, answer)
                 self._follow(visit, target, page)
                 end = answers.End(outcome=Outcome.FETCHED, reason=verdict.reason)
             case answers.Lead(location=location):
@@ -153,6 +152,16 @@ class Visitor:
             case _:
                 assert_never(verdict)
         visit.draft.end(page_record(visit.crawl.id, target, end, at_ms, answer=answer, page=page))
+
+    def _parse(self, target: Target, body: bytes, answer: Response | Failure) -> Page:
+        headers = answer.headers if isinstance(answer, Response) else {}
+        return parse(
+            body,
+            target.url,
+            headers.get("content-type"),
+            robots_tag=headers.get("x-robots-tag"),
+            links_per_page_max=self._settings.links_per_page_max,
+        )
 
     def _follow(self, visit: Visit, target: Target, page: Page) -> None:
         draft = visit.draft

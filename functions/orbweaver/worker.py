@@ -112,11 +112,12 @@ class Worker:
         crowd: list[Delivery] = []
         for delivery in deliveries:
             message = messages[delivery.id]
-            known = recalled.get(message.id) if isinstance(message, Pack) else None
-            if isinstance(message, Pack) and suspect(message, delivery, known):
-                suspects.append((known.strikes if known else 0, delivery))
-            else:
-                crowd.append(delivery)
+            if isinstance(message, Pack):
+                known = recalled.get(message.id, Recalled())
+                if suspect(message, delivery, known):
+                    suspects.append((known.strikes, delivery))
+                    continue
+            crowd.append(delivery)
 
         async def process(delivery: Delivery) -> None:
             message = messages[delivery.id]

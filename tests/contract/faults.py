@@ -10,6 +10,8 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from tests.contract.worlds import AwsWorld, Container
+
 Answer: TypeAlias = dict[str, Any]
 Call: TypeAlias = "Callable[..., Awaitable[Answer]]"
 Fault: TypeAlias = "Callable[[Call, Answer], Awaitable[Answer]]"
@@ -162,3 +164,12 @@ def half_sent(code: str = "InternalError", *, sender_fault: bool = False, times:
         return {**answer, "Failed": failed}
 
     return fault
+
+
+THROTTLED = refused("ProvisionedThroughputExceededException")
+
+
+def faulty(world: AwsWorld, service: str, **script: Fault) -> tuple[Container, Faulty]:
+    """Start a container one of whose clients goes wrong."""
+    client = Faulty(world.clients[service], **script)
+    return world.container(**{service: client}), client

@@ -249,17 +249,17 @@ async def test_any_history_of_commits_ends_as_in_memory(world: World) -> None:
 
 
 async def test_strikes_are_counted_until_absolved(world: World) -> None:
-    """How often a suspect was taken up is known to every container, until it did no harm."""
+    """How often a suspect was taken up is known to every container, and so is what is left."""
     packs = world.container().packs
     assert [await packs.strike(ONE) for _ in range(3)] == [1, 2, 3]
     assert await world.container().packs.strike(TWO) == 1
     recalled = await world.container().packs.recall([ONE, TWO, THREE])
     assert recalled == {ONE: Recalled(strikes=3), TWO: Recalled(strikes=1)}
-    await packs.absolve(ONE)
-    await packs.absolve(THREE)
-    left = await packs.recall([ONE, THREE])
-    assert all(known == Recalled() for known in left.values())
-    assert await packs.strike(ONE) == 1
+    await packs.absolve(ONE, 1)
+    await packs.absolve(TWO, 0)
+    recalled = await world.container().packs.recall([ONE, TWO])
+    assert recalled == {ONE: Recalled(strikes=1), TWO: Recalled()}
+    assert await packs.strike(ONE) == 2
 
 
 async def test_a_sent_outbox_is_noted_in_its_ledger(world: World) -> None:
@@ -283,57 +283,6 @@ async def test_all_that_is_known_of_a_pack_is_recalled_together(world: World) ->
     await packs.commit(samples.crawl(), ledger, {"claimed": 2})
     recalled = await packs.recall([TWO, ONE])
     assert recalled == {ONE: Recalled(journal=journal, ledger=ledger, strikes=1)}
-
-
-async def test_a_paused_crawls_packs_are_parked(world: World) -> None:
-    """Packs are set aside while their crawl is paused, and forgotten once they are sent."""
-    container, crawl = world.container(), samples.crawl(state=State.PAUSED)
-    await container.crawls.create(crawl)
-    for pack in (ONE, TWO, ONE):
-        assert await container.packs.park(crawl.id, f"body of {pack} \U0001f578", pack)
-    parked = {pack: f"body of {pack} \U0001f578" for pack in (ONE, TWO)}
-    assert await container.packs.parked(crawl.id) == parked
-    assert await container.packs.parked("news-1") == {}
-    await container.packs.unpark(crawl.id, [ONE, THREE])
-    await container.packs.unpark(crawl.id, [])
-    assert list(await container.packs.parked(crawl.id)) == [TWO]
-
-
-@pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING, State.FINISHED])
-async def test_only_a_paused_crawls_packs_are_parked(world: World, state: State) -> None:
-    """A pack is not set aside where nothing would fetch it back."""
-    container, crawl = world.container(), samples.crawl(state=state)
-    await container.crawls.create(crawl)
-    assert not await container.packs.park(crawl.id, "body", ONE)
-    assert await container.packs.parked(crawl.id) == {}
-
-
-async def test_a_resumed_crawl_leaves_no_pack_behind(world: World) -> None:
-    """Of packs parked while a crawl is resumed, each is either in the list or told to go on."""
-    container, crawl = world.container(), samples.crawl(state=State.PAUSED)
-    await container.crawls.create(crawl)
-    ids = samples.pack_ids(12)
-
-    async def resume() -> set[str]:
-        other = world.container()
-        assert await other.crawls.move(replace(crawl, state=State.RUNNING), [State.PAUSED])
-        return set(await other.packs.parked(crawl.id))
-
-    *accepted, listed = await asyncio.gather(
-        *(world.container().packs.park(crawl.id, "body", pack) for pack in ids), resume()
-    )
-    assert {pack for pack, taken in zip(ids, accepted, strict=True) if taken} == listed
-
-
-async def test_many_packs_are_unparked_at_once(world: World) -> None:
-    """A resumed crawl may have more packs than one write of the database."""
-    container, crawl = world.container(), samples.crawl(state=State.PAUSED)
-    await container.crawls.create(crawl)
-    ids = samples.pack_ids(60)
-    for pack in ids:
-        await container.packs.park(crawl.id, "body", pack)
-    await container.packs.unpark(crawl.id, ids[:55])
-    assert sorted(await container.packs.parked(crawl.id)) == sorted(ids[55:])
 
 
 def test_samples_are_what_they_say() -> None:

@@ -41,6 +41,7 @@ ALLOWED = {
         "<FrontierDeadLetters.Arn>": {"sqs:SendMessage"},
         "<StorageUrls.Arn>": {
             "dynamodb:BatchGetItem",
+            "dynamodb:PartiQLInsert",
             "dynamodb:PutItem",
             "dynamodb:DeleteItem",
         },

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.core.crawl import Books, State
+from orbweaver.core.crawl import DAY_S, WEEK_S, State
 from orbweaver.core.message import Malformed, Pack, decode
 from orbweaver.core.outcome import Outcome
 from tests.simulation.web import walk
@@ -92,34 +92,12 @@ def _books(
     """I1, I2, I3, I8: each claimed URL has one outcome, one record, and the counters say so."""
     crawl = world.crawls[crawl_id]
     claimed: Counter[str] = Counter()
-    ended: Counter[str] = Counter()
-    for owner, ledger, tally in world.commits:
+    for owner, ledger, _ in world.commits:
         if owner == crawl_id:
             candidates = world.journals[ledger.pack].candidates
             claimed.update(candidates[place].url for place in ledger.children)
-            ended.update({key: tally.get(key, 0) for key in Outcome})
-    total: Counter[str] = Counter()
-    for (owner, _), shard in world.shards.items():
-        if owner == crawl_id:
-            total.update(shard.tally)
-    if crawl.continuous and len(claimed) != claimed.total():
-        pass  # claims of a continuous crawl lapse by its window: a URL may come again
-    elif len(claimed) != claimed.total():
-        twice = [url for url, count in claimed.items() if count > 1]
-        yield Violation("I3 claimed once", f"{crawl_id}: {twice[:3]}")
-    if total["claimed"] != claimed.total():
-        yield Violation("I8 claimed counted", f"{crawl_id}: {total['claimed']} {claimed.total()}")
-    done = sum(total[outcome] for outcome in Outcome)
-    if not stuck and total["claimed"] != done:
-        yield Violation("I2 balance", f"{crawl_id}: claimed {total['claimed']} done {done}")
-    if not stuck and not crawl.continuous and crawl.state is not State.FINISHED:
-        yield Violation("I2 finished", f"{crawl_id} is {crawl.state}")
-    if crawl.state is State.FINISHED and (stuck or total["claimed"] != done):
-        yield Violation("I2 never before", crawl_id)
-    if crawl.state is State.FINISHED and not any(
-        done_crawl.id == crawl_id for done_crawl, _ in world.announced
-    ):
-        yield Violation("I2 announced", crawl_id)
+    total = _total(world, crawl_id)
+    yield from _counted(world, crawl_id, claimed, total, stuck=stuck)
     urls = Counter(record.url for record in records)
     if len(urls) != urls.total() and not crawl.continuous:
         twice = [url for url, count in urls.items() if count > 1]
@@ -133,6 +111,37 @@ def _books(
             yield Violation(
                 "I8 records", f"{crawl_id} {outcome}: {outcomes[outcome]} {total[outcome]}"
             )
+
+
+def _total(world: World, crawl_id: str) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for (owner, _), shard in world.shards.items():
+        if owner == crawl_id:
+            total.update(shard.tally)
+    return total
+
+
+def _counted(
+    world: World, crawl_id: str, claimed: Counter[str], total: Counter[str], *, stuck: bool
+) -> Iterator[Violation]:
+    """I2: the counters balance when the crawl is finished, and it is finished when they do."""
+    crawl = world.crawls[crawl_id]
+    # Claims of a continuous crawl lapse by its window: a URL may come again.
+    if not crawl.continuous and len(claimed) != claimed.total():
+        twice = [url for url, count in claimed.items() if count > 1]
+        yield Violation("I3 claimed once", f"{crawl_id}: {twice[:3]}")
+    if total["claimed"] != claimed.total():
+        yield Violation("I8 claimed counted", f"{crawl_id}: {total['claimed']} {claimed.total()}")
+    done = sum(total[outcome] for outcome in Outcome)
+    if not stuck and total["claimed"] != done:
+        yield Violation("I2 balance", f"{crawl_id}: claimed {total['claimed']} done {done}")
+    if not stuck and not crawl.continuous and crawl.state is not State.FINISHED:
+        yield Violation("I2 finished", f"{crawl_id} is {crawl.state}")
+    if crawl.state is State.FINISHED:
+        if stuck or total["claimed"] != done:
+            yield Violation("I2 never before", crawl_id)
+        if all(announced.id != crawl_id for announced, _ in world.announced):
+            yield Violation("I2 announced", crawl_id)
 
 
 def _budget(world: World, plan: CrawlPlan, crawl_id: str) -> Iterator[Violation]:
@@ -161,36 +170,49 @@ def _complete(
     oracle = walk(web, list(crawl.seeds), crawl.depth_max, crawl.pages_max)
     if plan.poison:
         return  # what lies behind a poisoned page is found in parts
-    books = Books.of(
-        tuple(shard for (owner, _), shard in world.shards.items() if owner == crawl_id)  # type: ignore[misc]
-    )
-    first = namesakes[0]
-    repeat = crawl is not first
-    if len(namesakes) > 1 and not _apart(world, [run for other, run in runs if other in namesakes]):
-        return  # runs of one name at the same time share the URLs out between them
-    if repeat and crawl.pages_max < len(oracle.claimed):
+    claimed = _total(world, crawl_id)["claimed"]
+    expected = _expected(namesakes[0], crawl, len(oracle.claimed))
+    if expected is None:
         return
-    hold_s = max(first.window_s, 7 * 86_400)
-    if repeat and crawl.window_s and crawl.at_s - first.at_s < hold_s - 86_400:
-        expected = 0
-    elif repeat and crawl.window_s and crawl.at_s - first.at_s < hold_s + 86_400:
-        return  # the claims of the first run expire one by one around this time
-    else:
-        expected = min(crawl.pages_max, len(oracle.claimed))
-    if books.claimed != expected:
-        yield Violation("I1 complete", f"{crawl_id}: claimed {books.claimed} not {expected}")
+    apart = _apart(world, [run for other, run in runs if other in namesakes])
+    if len(namesakes) > 1 and not apart:
+        return  # runs of one name at the same time share the URLs out between them
+    # A seed dropped on a running crawl is taken in, or refused because the crawl had ended.
+    extras = {record.url for record in _records(world, crawl_id) if "/extra/" in record.url}
+    if crawl.pages_max >= len(oracle.claimed) + len(crawl.extras):
+        expected += len(extras)
+    elif extras:
+        return
+    if claimed != expected:
+        yield Violation("I1 complete", f"{crawl_id}: claimed {claimed} not {expected}")
     if expected < len(oracle.claimed):
         return
     fetched = {
-        record.url
-        for record in world.pages.values()
-        if record.crawl == crawl_id and record.outcome is Outcome.FETCHED
+        record.url for record in _records(world, crawl_id) if record.outcome is Outcome.FETCHED
     }
     if fetched != oracle.fetched:
         lost, extra = oracle.fetched - fetched, fetched - oracle.fetched
         yield Violation(
             "I1 fetched", f"{crawl_id}: lost {sorted(lost)[:3]} extra {sorted(extra)[:3]}"
         )
+
+
+def _expected(first: CrawlPlan, crawl: CrawlPlan, reachable: int) -> int | None:
+    """How many URLs a run is to claim, `first` being the first run of its name; None: no telling.
+
+    Within the hold of the first run's claims nothing, beyond it or by force everything.
+    """
+    hold_s = max(first.window_s, WEEK_S)
+    after_s = crawl.at_s - first.at_s
+    if crawl is first:
+        return min(crawl.pages_max, reachable)
+    if crawl.pages_max < reachable:
+        return None
+    if crawl.window_s and after_s < hold_s - DAY_S:
+        return 0
+    if crawl.window_s and after_s < hold_s + DAY_S:
+        return None  # the claims of the first run expire one by one around this time
+    return reachable
 
 
 def _apart(world: World, ids: list[str]) -> bool:
@@ -222,6 +244,8 @@ def _dangling(plan: Scenario, world: World) -> Iterator[Violation]:
 
 def _unblocked(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
     """A host that said when to come back is not asked before, by anybody."""
+    if plan.faults.throttled or plan.faults.unknown:
+        return  # a block that could not be written is not known to the others
     grace_s = 3 + plan.faults.latency_s * 4
     skew_s = 2 * plan.faults.skew_ms / 1000
     for origin, at_s, until_s in web.rebuffs:
@@ -229,6 +253,10 @@ def _unblocked(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
             if ask.origin == origin and at_s + grace_s < ask.at_s < until_s - skew_s - 0.001:
                 yield Violation("blocked", f"{ask.origin}{ask.path} at {ask.at_s:.3f} < {until_s}")
                 return
+
+
+def _records(world: World, crawl_id: str) -> list[PageRecord]:
+    return [record for record in world.pages.values() if record.crawl == crawl_id]
 
 
 def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:

@@ -36,7 +36,11 @@ from orbweaver.visit import Visitor
 from orbweaver.worker import Worker
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from orbweaver.core.exchange import Failure, Request, Response
+    from orbweaver.core.journal import Letter
+    from orbweaver.core.message import Seeds
     from tests.simulation.scenario import Scenario
     from tests.simulation.web import SimWeb
 
@@ -45,6 +49,8 @@ FUNCTION_TIMEOUT_S = 60
 VISIBILITY_S = 6 * FUNCTION_TIMEOUT_S
 RECEIVE_MAX = 5
 BATCH = 10
+# A scenario takes a few thousand steps.
+STEPS_MAX = 100_000
 
 
 @dataclass(slots=True)
@@ -65,9 +71,11 @@ class Trace:
     digest: object = field(default_factory=lambda: blake2b(digest_size=16))
     counts: Counter[str] = field(default_factory=Counter)
     lines: list[str] | None = None
+    steps: int = 0
 
     def note(self, line: str) -> None:
         """Add a step."""
+        self.steps += 1
         self.digest.update(line.encode())  # type: ignore[attr-defined]
         if self.lines is not None:
             self.lines.append(line)
@@ -78,8 +86,8 @@ class Trace:
         return self.digest.hexdigest()  # type: ignore[attr-defined,no-any-return]
 
 
-class Killed(Exception):
-    """The invocation's process is gone."""
+class Endless(Exception):
+    """So many steps were taken that no end is in sight."""
 
 
 class SimClock:
@@ -204,14 +212,14 @@ class SimQueue(MemoryQueue):
         super().__init__(world, gate)  # type: ignore[arg-type]
         self._cloud = cloud
 
-    async def send(self, letters, *, express):  # type: ignore[no-untyped-def]
+    async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
         """Send, then let the cloud collect."""
         try:
             await super().send(letters, express=express)
         finally:
             self._cloud.collect()
 
-    async def send_seeds(self, seeds, *, express):  # type: ignore[no-untyped-def]
+    async def send_seeds(self, seeds: Sequence[Seeds], *, express: bool) -> None:
         """Send, then let the cloud collect."""
         try:
             await super().send_seeds(seeds, express=express)
@@ -286,6 +294,8 @@ class Cloud:
         """Deliver messages until a moment, or until there are none; whether it went idle."""
         while self.now_s < until_s:
             self.collect()
+            if self.trace.steps > STEPS_MAX:
+                raise Endless
             if self.idle and stop_when_idle:
                 return True
             batch = self._receive() if self._running < self.concurrency else []

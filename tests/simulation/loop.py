@@ -56,14 +56,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
 def run(main: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine to its end in virtual time; what is left behind is cancelled."""
     loop = VirtualLoop()
+    loop.set_exception_handler(lambda *_: None)  # what dies of a cancelled simulation is no news
     try:
         asyncio.set_event_loop(loop)
-        result = loop.run_until_complete(main)
+        return loop.run_until_complete(main)
+    finally:
         rest = asyncio.all_tasks(loop)
         for task in rest:
             task.cancel()
         loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
-        return result
-    finally:
         asyncio.set_event_loop(None)
         loop.close()

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from orbweaver.adapters.memory import World
 from orbweaver.core.crawl import Crawl, State, Stop, run_id
-from orbweaver.core.message import seeds_of
+from orbweaver.core.message import Loose, encode, seeds_of
 from tests.simulation import loop
 from tests.simulation.check import Violation, check
-from tests.simulation.cloud import Cloud, Container, Trace
+from tests.simulation.cloud import Cloud, Container, Endless, Trace
 from tests.simulation.faults import Faults
 from tests.simulation.scenario import DAY_S, HOUR_S, CrawlPlan, Scenario, scenario
 from tests.simulation.web import SimWeb
@@ -36,7 +36,19 @@ def simulate(seed: int, *, lines: list[str] | None = None) -> Result:
     """Run one seed in virtual time."""
     plan = scenario(seed)
     world, trace = World(), Trace(lines=lines)
-    return loop.run(_simulate(plan, world, trace))  # type: ignore[no-any-return]
+    try:
+        result: Result = loop.run(_simulate(plan, world, trace))
+    except Endless:
+        endless = Violation("I4 end", f"no end after {trace.steps} steps")
+        return Result(
+            seed=seed,
+            trace_hash=trace.hash,
+            violations=(endless,),
+            counts=dict(trace.counts),
+            virtual_s=0.0,
+            asks=0,
+        )
+    return result
 
 
 async def _simulate(plan: Scenario, world: World, trace: Trace) -> Result:
@@ -81,7 +93,11 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
     person = cloud.person()
     at_ms = cloud.start_ms + round(cloud.now_s * 1000)
     crawl_id = run_id(plan.name, at_ms)
-    seeds = seeds_of(crawl_id, crawl_id, plan.seeds, at_ms=at_ms, planned=True)
+    seeds = [
+        message
+        for seed in plan.seeds  # each in a message of its own, so that some are late
+        for message in seeds_of(f"{crawl_id}/{seed}", crawl_id, [seed], at_ms=at_ms, planned=True)
+    ]
     crawl = Crawl(
         id=crawl_id,
         name=plan.name,
@@ -100,6 +116,9 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
     runs.append((plan, crawl.id))
     await person.queue.send_seeds(seeds, express=False)
     started_s = cloud.now_s
+    for number, after_s in enumerate(plan.extras):
+        extra = Loose(crawl=crawl_id, references=(f"{plan.seeds[0]}extra/{number}",))
+        asyncio.get_running_loop().call_later(after_s, cloud.drop, encode(extra))
     for after_s, action in plan.actions:
         await asyncio.sleep(max(0.0, started_s + after_s - cloud.now_s))
         await _steer(cloud, person, crawl.id, action)

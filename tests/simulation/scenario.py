@@ -25,6 +25,8 @@ class CrawlPlan:
     concurrency: int = 4
     window_s: int = 7 * 86_400
     shards: int = 16
+    # Seconds after the start at which one more seed is dropped on the running crawl.
+    extras: tuple[float, ...] = ()
     # (seconds after the start, "pause" | "resume" | "cancel")
     actions: tuple[tuple[float, str], ...] = ()
 
@@ -92,14 +94,15 @@ def _plan(random: Random, sites: list[Site], place: int) -> CrawlPlan:
         concurrency=1 if delay_ms else random.choice((1, 4, 16)),
         shards=1 if budget else random.choice((1, 16)),
         actions=_actions(random),
+        extras=tuple(random.uniform(0, 6) for _ in range(random.choice((0, 0, 0, 4)))),
     )
 
 
 def _actions(random: Random) -> tuple[tuple[float, str], ...]:
     draw = random.random()
     if draw < 0.15:
-        start_s = random.uniform(0, 20)
-        return ((start_s, "pause"), (start_s + random.choice((1, 100, 2_000)), "resume"))
+        start_s = random.choice((0.1, 0.5, 2.0, 20.0)) * random.random()
+        return ((start_s, "pause"), (start_s + random.choice((0.5, 3, 100, 2_000)), "resume"))
     if draw < 0.2:
         return ((random.uniform(0, 20), "cancel"),)
     if draw < 0.23:
@@ -116,6 +119,8 @@ def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
             (600.0, 0),
             (8 * DAY_S, 7 * 86_400),
             (16 * DAY_S, 7 * 86_400),
+            # The first run's claims have expired, deleted yet or not, whatever this one's window.
+            (9 * DAY_S, 30 * 86_400),
         )
     )
     return CrawlPlan(

@@ -7,7 +7,6 @@ the old one remembered. Time passes only by what somebody sleeps and by what the
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
@@ -29,7 +28,7 @@ from orbweaver.adapters.memory.world import Gate, ShardItem, open_gate
 from orbweaver.advance import Advancer, Delivery
 from orbweaver.core.crawl import Crawl, Tally
 from orbweaver.core.exchange import Failure, Request, Response
-from orbweaver.core.message import Pack, Seeds, Target, decode, encode
+from orbweaver.core.message import Pack, Seeds, Target, child_id, decode, encode
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Transient
 from orbweaver.settings import Settings
@@ -38,11 +37,13 @@ from orbweaver.visit import Visitor
 from orbweaver.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"
 REMAINING_MS = 60_000
+# Ids of packs are hexadecimal: the shard that counts a pack follows from its id.
+ROOT = child_id("root", 0)
 # Polite by default, quick where politeness is not what is tested.
 CRAWL = Crawl(
     id="site-1", name="site", started_at_ms=NOW_MS, delay_ms=0, concurrency=16, obey_robots=False
@@ -67,19 +68,17 @@ class Killed(BaseException):
     """The process ends here; no guard gets to see it."""
 
 
-@contextmanager
-def dying() -> Iterator[None]:
-    """Expect the process to end in this block."""
+async def survives(running: Awaitable[object]) -> bool:
+    """Whether the process lives to see the end of this."""
     try:
-        yield
+        await running
     except Killed:
-        return
+        return False
     except BaseExceptionGroup as group:
         if group.subgroup(Killed) is None:
             raise
-        return
-    message = "the process was to end"
-    raise AssertionError(message)
+        return False
+    return True
 
 
 def kill_at(number: int) -> Gate:
@@ -117,6 +116,16 @@ def fail_on(effect: str, moment: Moment = Moment.BEFORE, times: int = 1) -> Gate
         if (passing, now) == (effect, moment) and left:
             left -= 1
             raise Transient(effect)
+
+    return gate
+
+
+def noting(effects: list[str]) -> Gate:
+    """Make a gate that notes every effect as it begins."""
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if moment is Moment.BEFORE:
+            effects.append(effect)
 
     return gate
 
@@ -200,7 +209,6 @@ class Stage:
             settings=self.settings,
         )
         self.advancer = Advancer(
-            queue=self.queue,
             packs=self.packs,
             crawls=self.crawls,
             frontier=self.frontier,
@@ -219,7 +227,7 @@ class Stage:
             metrics=self.metrics,
         )
 
-    def begin(self, crawl: Crawl = CRAWL, *urls: str, pack: str = "root") -> Pack:
+    def begin(self, crawl: Crawl = CRAWL, *urls: str, pack: str = ROOT) -> Pack:
         """Put a crawl there that has claimed these URLs, and make the pack that holds them."""
         self.world.crawls[crawl.id] = crawl
         if urls:
@@ -274,7 +282,7 @@ class Stage:
         return [message for message in messages if isinstance(message, Pack | Seeds)]
 
 
-def pack_of(*urls: str, crawl: str = CRAWL.id, pack: str = "root", failures: int = 0) -> Pack:
+def pack_of(*urls: str, crawl: str = CRAWL.id, pack: str = ROOT, failures: int = 0) -> Pack:
     """Make a pack of URLs at depth 0."""
     targets = tuple(Target(url=url, depth=0) for url in urls)
     return Pack(id=pack, crawl=crawl, at_ms=NOW_MS, targets=targets, failures=failures)

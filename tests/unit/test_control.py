@@ -1,87 +1,21 @@
-"""Starting, looking at and steering crawls, over the memory adapters."""
+"""Starting and looking at crawls, over the memory adapters."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from orbweaver.adapters.memory import (
-    ManualClock,
-    MemoryCrawls,
-    MemoryPacks,
-    MemoryPages,
-    MemoryQueue,
-    Moment,
-    World,
-)
-from orbweaver.adapters.memory.world import Gate, ShardItem, open_gate
-from orbweaver.control import Conflict, Control, UnknownCrawl
-from orbweaver.core.crawl import Crawl, State, Stop, default_crawl
-from orbweaver.core.message import Pack, Seeds, Target, decode, encode
+from orbweaver.adapters.memory import Moment
+from orbweaver.adapters.memory.world import ShardItem, open_gate
+from orbweaver.control import Conflict, UnknownCrawl
+from orbweaver.core.crawl import State, default_crawl
+from orbweaver.core.message import Seeds
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.plan import Plan, PlanError
-from orbweaver.core.record import DAY_MS, PageRecord, page_key
-from orbweaver.ports import Transient
-from orbweaver.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
-SEED = "https://example.com/"
-PLAN = Plan(seeds=(SEED,))
-
-
-@dataclass
-class Stage:
-    """One world, and a control over it."""
-
-    world: World = field(default_factory=World)
-    clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
-    gate: Gate = open_gate
-
-    @property
-    def control(self) -> Control:
-        return Control(
-            queue=MemoryQueue(self.world, self.gate),
-            crawls=MemoryCrawls(self.world, self.gate),
-            packs=MemoryPacks(self.world, self.gate),
-            pages=MemoryPages(self.world, self.gate),
-            clock=self.clock,
-            settings=Settings(),
-        )
-
-    def count(self, crawl: Crawl, **tally: int) -> None:
-        shard = self.world.shards.setdefault((crawl.id, 0), ShardItem())
-        shard.tally = {**shard.tally, **tally}
-
-    def put(self, crawl: str, url: str, at_ms: int, **fields: Any) -> PageRecord:
-        outcome = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "depth": 0}
-        record = PageRecord(crawl=crawl, url=url, fetched_at=at_ms, **{**outcome, **fields})
-        self.world.pages[page_key(record, 16)] = record
-        return record
-
-    def sent(self) -> list[Any]:
-        return [decode(mail.body) for mail in self.world.sent]
-
-
-class Killed(Exception):
-    """The process ends here."""
-
-
-def kill_at(number: int) -> Gate:
-    """Make a gate that ends the process at its so manieth moment."""
-    passed = 0
-
-    async def gate(_effect: str, _moment: Moment) -> None:
-        nonlocal passed
-        passed += 1
-        if passed == number:
-            raise Killed
-
-    return gate
+from orbweaver.core.record import DAY_MS
+from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 
 
 async def test_start_creates_the_crawl_and_sends_its_seeds() -> None:
@@ -267,113 +201,3 @@ async def test_records_past_their_retention_are_not_looked_for() -> None:
     stage.gate = note
     assert await stage.control.page(SEED) == ()
     assert len(days) == 31
-
-
-async def test_pausing_and_resuming() -> None:
-    """Both may be repeated; a crawl that has ended can do neither."""
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
-    for _ in range(2):
-        assert (await stage.control.pause(crawl.id)).state is State.PAUSED
-    for _ in range(2):
-        assert (await stage.control.resume(crawl.id)).state is State.RUNNING
-    stage.world.crawls[crawl.id] = replace(crawl, state=State.FINISHED)
-    for act in (stage.control.pause, stage.control.resume, stage.control.cancel):
-        with pytest.raises(Conflict, match="finished: start it again"):
-            await act(crawl.id)
-
-
-async def test_a_cancelled_crawl_does_not_go_on() -> None:
-    """Cancelling says why the crawl will end, may be repeated, and cannot be taken back."""
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
-    for _ in range(2):
-        cancelled = await stage.control.cancel(crawl.id)
-        assert (cancelled.state, cancelled.stop) == (State.STOPPING, Stop.CANCELLED)
-        assert stage.world.crawls[crawl.id] == cancelled
-    with pytest.raises(Conflict, match="is stopping"):
-        await stage.control.resume(crawl.id)
-
-
-async def test_a_crawl_without_an_end_is_not_cancelled() -> None:
-    """Bare URLs would be refused for good, so the crawl they belong to can only be paused."""
-    stage = Stage()
-    stage.world.crawls["default"] = default_crawl(NOW_MS)
-    with pytest.raises(Conflict, match="can be paused, but not cancelled"):
-        await stage.control.cancel("default")
-    await stage.control.pause("default")
-    await stage.control.resume("default")
-    assert not stage.world.sent
-
-
-def park(stage: Stage, crawl: Crawl, packs: int) -> set[str]:
-    """Have packs and seeds of a crawl set aside, as workers do."""
-    bodies = {}
-    for place in range(packs):
-        target = Target(url=f"{SEED}{place}", depth=1)
-        pack = Pack(id=f"p{place}", crawl=crawl.id, at_ms=NOW_MS, targets=(target,))
-        bodies[pack.id] = encode(pack)
-    seeds = Seeds(id="s", crawl=crawl.id, at_ms=NOW_MS, references=(SEED,))
-    bodies["s"] = encode(seeds)
-    stage.world.parked |= {(crawl.id, key): body for key, body in bodies.items()}
-    return set(bodies.values())
-
-
-@pytest.mark.parametrize(
-    ("act", "state"), [(Control.resume, State.RUNNING), (Control.cancel, State.STOPPING)]
-)
-async def test_what_was_parked_is_sent_again_wherever_it_is_interrupted(
-    act: Callable[[Control, str], Awaitable[Crawl]], state: State
-) -> None:
-    """At whichever moment the process dies, doing it again leaves nothing parked and loses none."""
-    for moment in range(1, 1_000):
-        stage = Stage()
-        crawl = await stage.control.start(PLAN)
-        stage.count(crawl, seeds=1)
-        await stage.control.pause(crawl.id)
-        stage.world.sent.clear()
-        bodies = park(stage, crawl, packs=3)
-        stage.gate = kill_at(moment)
-        try:
-            await act(stage.control, crawl.id)
-        except Killed:
-            stage.gate = open_gate
-            await act(stage.control, crawl.id)
-        else:
-            break
-        assert stage.world.crawls[crawl.id].state is state
-        assert not stage.world.parked
-        assert {mail.body for mail in stage.world.sent} == bodies
-    assert moment > 10
-
-
-async def test_many_parked_packs_are_sent_in_steps() -> None:
-    """Each step is forgotten as soon as it is sent, so that a crash repeats one step only."""
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
-    stage.count(crawl, seeds=1)
-    await stage.control.pause(crawl.id)
-    park(stage, crawl, packs=250)
-
-    async def fail(effect: str, moment: Moment) -> None:
-        if (effect, moment) == ("queue.send", Moment.BEFORE) and len(stage.world.sent) > 130:
-            raise Transient("throttled")
-
-    stage.world.sent.clear()
-    stage.gate = fail
-    with pytest.raises(Transient):
-        await stage.control.resume(crawl.id)
-    assert len(stage.world.parked) == 151
-
-
-@pytest.mark.parametrize("act", [Control.resume, Control.cancel])
-async def test_seeds_that_never_arrived_are_sent_too(
-    act: Callable[[Control, str], Awaitable[Crawl]],
-) -> None:
-    """A crawl whose start died before its seeds were sent could otherwise never end."""
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
-    seeds = stage.world.sent.copy()
-    stage.world.sent.clear()
-    await act(stage.control, crawl.id)
-    assert stage.world.sent == seeds

@@ -49,7 +49,8 @@ def main(words: Sequence[str] | None = None) -> int:
         # A polite kill ends like Ctrl-C: by unwinding, so that what was started is stopped.
         signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return run(sys.argv[1:] if words is None else words, _surroundings())
+        with contextlib.closing(machine.ThisMachine()) as this:
+            return run(sys.argv[1:] if words is None else words, _surroundings(this))
     except BrokenPipeError:  # `orbweaver pages ID | head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return crawling.OK
@@ -102,7 +103,7 @@ def _dispatch(words: Sequence[str], around: Surroundings) -> int:
     return result if isinstance(result, int) else asyncio.run(result)
 
 
-def _surroundings() -> Surroundings:
+def _surroundings(this: machine.ThisMachine) -> Surroundings:
     from orbweaver.adapters.clock import SystemClock
 
     return Surroundings(
@@ -110,7 +111,7 @@ def _surroundings() -> Surroundings:
         err=sys.stderr,
         environment=os.environ,
         folder=Path.cwd(),
-        machine=machine.ThisMachine(),
+        machine=this,
         connect=machine.connect,
         web=_web,
         clock=SystemClock(),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from orbweaver.cli import files, report
+from orbweaver.cli import files, report, text
 from orbweaver.cli.display import Objects
 from orbweaver.cli.parser import PORT, UsageError
 from orbweaver.cli.progress import nothing_new
@@ -25,6 +25,7 @@ from orbweaver.ports import PortError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Coroutine
     from pathlib import Path
 
     from orbweaver.cli.display import Display
@@ -112,9 +113,7 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
         _say_how_to_go_on(around, display, running)
         return INTERRUPTED
     except Stalled as stalled:
-        display.close()
-        around.note(*about_stalled(stalled.view))
-        return FAILED
+        return _give_up(stalled.view, around, display)
     finally:
         display.close()
 
@@ -185,8 +184,12 @@ def _say_how_to_go_on(around: Surroundings, display: Display, running: Running) 
             f"  {running.before}orbweaver cancel {running.crawl}",
         ]
     around.note(*words)
+    _put_interrupted(display, running.crawl)
+
+
+def _put_interrupted(display: Display, crawl_id: str | None) -> None:
     if isinstance(display, Objects):
-        display.put({"type": "result", "crawl": running.crawl, "interrupted": True})
+        display.put({"type": "result", "crawl": crawl_id, "interrupted": True})
 
 
 # --- start --------------------------------------------------------------------------------------
@@ -222,18 +225,19 @@ def start(arguments: argparse.Namespace, around: Surroundings) -> int:
     return attended(go(), plan.id or wanted.id, around, display)
 
 
-def attended(work: object, crawl_id: str, around: Surroundings, display: Display) -> int:
+def attended(
+    work: Coroutine[Any, Any, int], crawl_id: str, around: Surroundings, display: Display
+) -> int:
     """Run something that only looks on: Ctrl-C ends the looking, not the crawl."""
     try:
-        return asyncio.run(work)  # type: ignore[arg-type]
+        return asyncio.run(work)
     except KeyboardInterrupt:
         display.close()
         around.note(f"{crawl_id} goes on: orbweaver status {crawl_id} --watch")
+        _put_interrupted(display, crawl_id)
         return INTERRUPTED
     except Stalled as stalled:
-        display.close()
-        around.note(*about_stalled(stalled.view))
-        return FAILED
+        return _give_up(stalled.view, around, display)
     finally:
         display.close()
 
@@ -263,14 +267,16 @@ def conclude(
     return code
 
 
-def about_stalled(view: View) -> list[str]:
-    """Say why a crawl will not end by itself."""
-    status = view.reading.status
-    depths = view.reading.depths
+def _give_up(view: View, around: Surroundings, display: Display) -> int:
+    """Say why a crawl will not end by itself; the exit code."""
+    display.close()
+    crawl, books, depths = view.reading.status.crawl, view.reading.status.books, view.reading.depths
     dead = depths.dead if depths is not None else 0
-    open_ = status.books.claimed - status.books.done
-    return [
-        f"{status.crawl.id} stands still: {open_:,} URLs have no outcome, and nothing is queued",
-        f"{dead:,} messages are on the dead-letter queue"
-        + (f": {view.reading.status.crawl.id} goes on once they are moved back" if dead else ""),
-    ]
+    missing = text.plural(books.claimed - books.done, "URL")
+    around.note(f"{crawl.id} stands still: nothing is queued, and {missing} came to no outcome")
+    if dead:
+        messages = text.plural(dead, "message")
+        around.note(f"{messages} on the dead-letter queue: it goes on once they are moved back")
+    if isinstance(display, Objects):
+        display.put({**report.result(view, None, FAILED), "stalled": True})
+    return FAILED

@@ -45,7 +45,16 @@ async def connect(settings: Settings, environment: Mapping[str, str]) -> AsyncIt
 
 
 class ThisMachine:
-    """See the module."""
+    """See the module; the client for the queues is kept, as they are asked every second."""
+
+    def __init__(self) -> None:
+        self._open = contextlib.ExitStack()
+        self._queues: dict[str | None, Any] = {}
+
+    def close(self) -> None:
+        """Close what is kept open."""
+        self._queues.clear()
+        self._open.close()
 
     def local(self) -> Mapping[str, str] | None:
         """See the protocol."""
@@ -84,9 +93,13 @@ class ThisMachine:
 
         urls = (settings.crawl_queue_url, settings.express_queue_url)
         try:
-            with cdk.client("sqs", environment) as client:
-                lanes = [_counts(client, url) for url in urls]
-                dead = _counts(client, settings.dead_letter_queue_url)
+            endpoint = environment.get(ENDPOINT)
+            if endpoint not in self._queues:
+                opening = cdk.client("sqs", environment)
+                self._queues[endpoint] = self._open.enter_context(opening)
+            client = self._queues[endpoint]
+            lanes = [_counts(client, url) for url in urls]
+            dead = _counts(client, settings.dead_letter_queue_url)
         except (BotoCoreError, ClientError):
             return None
         waiting, in_work, delayed = (sum(numbers) for numbers in zip(*lanes, strict=True))

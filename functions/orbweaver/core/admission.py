@@ -7,7 +7,7 @@ Doubt refuses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core.crawl import Crawl, Scope, State, Stop
 from orbweaver.core.message import Target
@@ -29,6 +29,8 @@ def in_scope(crawl: Crawl, url: str, page_url: str) -> bool:
             return host_of(url) == host_of(page_url)
         case Scope.PREFIX:
             return any(url.startswith(prefix) for prefix in prefixes(crawl.seeds))
+        case _:
+            assert_never(crawl.scope)
 
 
 def prefixes(seeds: Iterable[str]) -> tuple[str, ...]:

@@ -104,8 +104,10 @@ def is_small(html: bytes) -> bool:
 def outline(html: bytes) -> bytes:
     """Return the tags of a page that matter, and its titles; each closed by a ">"."""
     head = _HTML.search(html, 0, TREE_BYTES_MAX)
-    # The last match is the end of the page, and empty.
-    kept = b">".join([title or tag for title, tag in _OUTLINE.findall(html)])
+    # The end of the page matches, too, with neither.
+    kept = b"".join(
+        [(title or tag) + b">" for title, tag in _OUTLINE.findall(html) if title or tag]
+    )
     return head[0] + kept if head and head[0].endswith(b">") else kept
 
 

@@ -88,7 +88,7 @@ def parse(
     charset, html = charsets.decode(body, content_type)
     found = _look(html if is_small(html) else outline(html))
     wishes = found.wishes | wishes_of(robots_tag or "")
-    here = _resolved(url, None) or url
+    here = _resolved(url, None)
     base = here if found.base is None else _resolved(found.base, here) or here
     nofollow = not _NOFOLLOW.isdisjoint(wishes)
     links = _Links(base=base, charset=charset, wanted=links_per_page_max)
@@ -161,7 +161,7 @@ def _look_at_meta(found: _Found, attributes: _Attributes) -> None:
 class _Links:
     """Makes links of references, and counts those that become none."""
 
-    base: str
+    base: str | None
     charset: str
     wanted: int
     found: dict[str, None] = field(default_factory=dict)

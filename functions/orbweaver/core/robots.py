@@ -213,6 +213,8 @@ def _text(body: bytes) -> bytes:
 
 def _lines(text: bytes) -> Iterator[_Line]:
     for number, raw in enumerate(text.splitlines(), 1):
+        if not raw:
+            continue
         line = raw[:LINE_BYTES_MAX].partition(b"#")[0].partition(b"\0")[0].strip(_SPACES)
         key, colon, value = line.partition(b":")
         if not colon:
@@ -241,12 +243,14 @@ def _delays(value: bytes) -> list[float]:
 
 def _rules(value: bytes, number: int, *, allow: bool) -> list[Rule]:
     """Return what a line says: nothing where it is empty, else a rule, and for an index two."""
+    if not value:
+        return []
     pattern = _ESCAPE.sub(_escaped, value).decode("ascii")
-    patterns = [pattern] if pattern else []
+    rules = [_rule(pattern, number, allow=allow)]
     folder, slash, name = pattern.rpartition("/")
     if allow and slash and name.startswith("index.htm"):
-        patterns.append(f"{folder}/$")
-    return [_rule(each, number, allow=allow) for each in patterns]
+        rules.append(_rule(f"{folder}/$", number, allow=allow))
+    return rules
 
 
 def _rule(pattern: str, number: int, *, allow: bool) -> Rule:

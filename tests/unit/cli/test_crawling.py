@@ -198,9 +198,13 @@ def test_a_crawl_that_stands_still_is_given_up(stage: Stage) -> None:
     stage.stuck = True
     stage.machine.queue = Depths(dead=2)
     assert stage.run(f"crawl {SITE}") == 1
-    assert f"{RUN} stands still: 0 URLs have no outcome, and nothing is queued" in stage.noted
-    assert "2 messages are on the dead-letter queue" in stage.noted
+    assert f"{RUN} stands still: nothing is queued, and 0 URLs came to no outcome" in stage.noted
+    assert "2 messages on the dead-letter queue" in stage.noted
     assert stage.clock.at_ms - NOW_MS < 100_000
+    stage.machine.queue = Depths()
+    assert stage.run(f"crawl {SITE} --json") == 1
+    assert "dead-letter" not in stage.noted
+    assert (stage.objects()[-1]["type"], stage.objects()[-1]["stalled"]) == ("result", True)
 
 
 def test_a_stack_that_fails_for_a_moment_is_asked_again(stage: Stage) -> None:

@@ -280,6 +280,13 @@ def test_robots_decides_as_a_crawl_would(
     assert {key: body[key] for key in expected} == expected
 
 
+def test_robots_of_a_busy_host(stage: Stage) -> None:
+    """429 is not an answer about robots: nobody is let in for now."""
+    stage.answers[f"{SITE}/robots.txt"] = answer(429)
+    stage.run(f"robots {SITE}/")
+    assert "allowed     no" in stage.said
+
+
 def test_robots_for_people(stage: Stage) -> None:
     """Lines of label and word; the rule that decides is quoted."""
     stage.answers[f"{SITE}/robots.txt"] = answer(200, RULES)

@@ -51,6 +51,13 @@ def test_an_interrupted_wait_leaves_the_crawl(stage: Stage) -> None:
     assert stage.run(f"start {SITE} --wait") == 130
     assert stage.world.crawls[RUN].state is State.RUNNING
     assert f"{RUN} goes on: orbweaver status {RUN} --watch" in stage.noted
+    stage.clock.at_ms += 60_000
+    stage.interrupt_at = 3
+    assert stage.run(f"start {SITE} --wait --json --window 0s") == 130
+    assert stage.objects()[-1]["interrupted"]
+    stage.stuck = True
+    assert stage.run(f"start {SITE} --wait --name other") == 1
+    assert "stands still" in stage.noted
 
 
 def test_a_start_that_was_cut_short_can_be_completed(stage: Stage) -> None:

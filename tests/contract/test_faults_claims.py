@@ -1,0 +1,96 @@
+"""Claims on a bad day: stale reads, throttled writes, batches that are taken in part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.ports import Permanent, Transient
+from tests.contract import faults, samples
+from tests.contract.faults import THROTTLED, faulty
+from tests.contract.test_frontier import claimer
+
+if TYPE_CHECKING:
+    from tests.contract.faults import Answer, Call
+    from tests.contract.worlds import AwsWorld
+
+
+async def test_unprocessed_keys_are_asked_again(moto_world: AwsWorld) -> None:
+    """A read that is answered in part goes on until it is whole."""
+    container, client = faulty(moto_world, "dynamodb", batch_get_item=faults.HALF_READ)
+    now_ms = moto_world.clock.now_ms()
+    urls = [f"https://example.com/{number}" for number in range(90)]
+    targets = [samples.target(number) for number in range(90)]
+    await moto_world.container().frontier.claim(claimer("a", now_ms), targets)
+    assert await container.frontier.known(claimer("b", now_ms), urls) == set(urls)
+    assert client.calls["batch_get_item"] == 7
+
+
+async def test_a_stale_read_wins_no_claim(moto_world: AwsWorld) -> None:
+    """Where the read that goes before says nothing, the condition still decides."""
+    now_ms = moto_world.clock.now_ms()
+    first, second = samples.target(1), samples.target(2)
+    await moto_world.container().frontier.claim(claimer("a", now_ms), [first])
+    script = faults.answering({"Responses": {}})
+    container, client = faulty(moto_world, "dynamodb", batch_get_item=script)
+    won = await container.frontier.claim(claimer("b", now_ms), [first, second])
+    assert won == {second.url}
+    assert client.calls["put_item"] == 1
+    assert await container.frontier.claim(claimer("a", now_ms), [first]) == {first.url}
+    later = claimer("c", now_ms + 86_400_000)
+    assert await container.frontier.claim(later, [first]) == {first.url}
+
+
+@pytest.mark.parametrize("method", ["batch_execute_statement", "put_item"])
+async def test_a_claim_that_fails_leaves_the_others_made(moto_world: AwsWorld, method: str) -> None:
+    """One throttled call fails the whole, and what was won is won again by the redelivery."""
+    now_ms = moto_world.clock.now_ms()
+    targets = [samples.target(number) for number in range(40)]
+    if method == "put_item":
+        await moto_world.container().frontier.claim(claimer("old", 0), targets)
+    container, _ = faulty(moto_world, "dynamodb", **{method: faults.failing(THROTTLED)})
+    with pytest.raises(Transient):
+        await container.frontier.claim(claimer("a", now_ms), targets)
+    known = await container.frontier.known(claimer("b", now_ms), [one.url for one in targets])
+    assert 15 <= len(known) < 40
+    assert len(await container.frontier.claim(claimer("a", now_ms), targets)) == 40
+
+
+async def test_insertions_that_are_throttled_are_repeated(moto_world: AwsWorld) -> None:
+    """Of a batch of insertions only those that were throttled are sent again."""
+    asked: list[int] = []
+
+    async def script(call: Call, parameters: Answer) -> Answer:
+        statements = parameters["Statements"]
+        asked.append(len(statements))
+        if len(asked) > 2:
+            return await call(**parameters)
+        answer = await call(Statements=statements[::2])
+        throttled = {"Error": {"Code": "ThrottlingError"}}
+        responses: list[Answer] = [{}] * len(statements)
+        responses[::2] = answer["Responses"]
+        responses[1::2] = [throttled] * (len(statements) // 2)
+        return {"Responses": responses}
+
+    container, client = faulty(moto_world, "dynamodb", batch_execute_statement=script)
+    targets = [samples.target(number) for number in range(20)]
+    asks = claimer("a", moto_world.clock.now_ms())
+    assert len(await container.frontier.claim(asks, targets)) == 20
+    assert asked == [20, 10, 5]
+    assert client.calls["put_item"] == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "calls"),
+    [("AccessDenied", Permanent, 1), ("InternalServerError", Transient, 8)],
+)
+async def test_insertions_that_go_on_failing_fail_the_claim(
+    moto_world: AwsWorld, code: str, kind: type[Exception], calls: int
+) -> None:
+    """What no repetition helps fails at once, what may pass after a bounded number of tries."""
+    script = faults.answering({"Responses": [{"Error": {"Code": code}}]})
+    container, client = faulty(moto_world, "dynamodb", batch_execute_statement=script)
+    with pytest.raises(kind):
+        await container.frontier.claim(claimer("a", samples.NOW_MS), [samples.target(1)])
+    assert client.calls["batch_execute_statement"] == calls

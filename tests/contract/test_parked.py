@@ -1,0 +1,68 @@
+"""Packs of paused crawls: set aside, and fetched back when it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.crawl import State
+from tests.contract import samples
+
+if TYPE_CHECKING:
+    from tests.contract.worlds import World
+
+ONE, TWO, THREE = samples.pack_ids(3)
+
+
+async def test_a_paused_crawls_packs_are_parked(world: World) -> None:
+    """Packs are set aside while their crawl is paused, and forgotten once they are sent."""
+    container, crawl = world.container(), samples.crawl(state=State.PAUSED)
+    await container.crawls.create(crawl)
+    for pack in (ONE, TWO, ONE):
+        assert await container.packs.park(crawl.id, f"body of {pack} \U0001f578", pack)
+    parked = {pack: f"body of {pack} \U0001f578" for pack in (ONE, TWO)}
+    assert await container.packs.parked(crawl.id) == parked
+    assert await container.packs.parked("news-1") == {}
+    await container.packs.unpark(crawl.id, [ONE, THREE])
+    await container.packs.unpark(crawl.id, [])
+    assert list(await container.packs.parked(crawl.id)) == [TWO]
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING, State.FINISHED])
+async def test_only_a_paused_crawls_packs_are_parked(world: World, state: State) -> None:
+    """A pack is not set aside where nothing would fetch it back."""
+    container, crawl = world.container(), samples.crawl(state=state)
+    await container.crawls.create(crawl)
+    assert not await container.packs.park(crawl.id, "body", ONE)
+    assert await container.packs.parked(crawl.id) == {}
+
+
+async def test_a_resumed_crawl_leaves_no_pack_behind(world: World) -> None:
+    """Of packs parked while a crawl is resumed, each is either in the list or told to go on."""
+    container, crawl = world.container(), samples.crawl(state=State.PAUSED)
+    await container.crawls.create(crawl)
+    ids = samples.pack_ids(12)
+
+    async def resume() -> set[str]:
+        other = world.container()
+        assert await other.crawls.move(replace(crawl, state=State.RUNNING), [State.PAUSED])
+        return set(await other.packs.parked(crawl.id))
+
+    *accepted, listed = await asyncio.gather(
+        *(world.container().packs.park(crawl.id, "body", pack) for pack in ids), resume()
+    )
+    assert {pack for pack, taken in zip(ids, accepted, strict=True) if taken} == listed
+
+
+async def test_many_packs_are_unparked_at_once(world: World) -> None:
+    """A resumed crawl may have more packs than one write of the database."""
+    container, crawl = world.container(), samples.crawl(state=State.PAUSED)
+    await container.crawls.create(crawl)
+    ids = samples.pack_ids(60)
+    for pack in ids:
+        await container.packs.park(crawl.id, "body", pack)
+    await container.packs.unpark(crawl.id, ids[:55])
+    assert sorted(await container.packs.parked(crawl.id)) == sorted(ids[55:])

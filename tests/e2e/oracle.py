@@ -1,0 +1,61 @@
+"""What a crawl of a manual must find, walked beside the deployment: it takes seconds of CPU."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.sites import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+BASE = "http://manual.invalid/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manual:
+    """A manual that a Debian package installs as HTML, and how many pages it has at least."""
+
+    package: str
+    folder: Path
+    pages_min: int
+
+    @property
+    def absent(self) -> bool:
+        """Whether the package is not installed."""
+        return not (self.folder / "index.html").is_file()
+
+
+PYTHON = Manual(
+    package="python3.11-doc", folder=Path("/usr/share/doc/python3.11/html"), pages_min=500
+)
+POSTGRESQL = Manual(
+    package="postgresql-doc-15",
+    folder=Path("/usr/share/doc/postgresql-doc-15/html"),
+    pages_min=1_100,
+)
+MANUALS = (PYTHON, POSTGRESQL)
+
+
+@contextlib.contextmanager
+def walking() -> Iterator[Mapping[str, Future[frozenset[str]]]]:
+    """Walk the manuals that are here in a process of their own: package to paths of pages."""
+    spawn = multiprocessing.get_context("spawn")  # a fork would take pytest's threads along
+    with ProcessPoolExecutor(max_workers=1, mp_context=spawn) as pool:
+        yield {
+            manual.package: pool.submit(pages_of, manual.folder)
+            for manual in MANUALS
+            if not manual.absent
+        }
+
+
+def pages_of(folder: Path) -> frozenset[str]:
+    """Return the paths of the pages that a breadth-first walk of a directory finds."""
+    walked = asyncio.run(walk.walk_directory(folder, BASE))
+    return frozenset(url.removeprefix(BASE) for url in walked.pages)

@@ -1,0 +1,203 @@
+"""A deployed stack as tests use it: the command line, AWS's APIs, and what can be read back.
+
+Nothing here waits for a fixed time: `until` asks until a condition holds, or its time is over.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from localstack import cdk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from localstack.stack import Stack
+
+T = TypeVar("T")
+Row = dict[str, Any]
+OUTCOMES = ("fetched", "unchanged", "redirected", "skipped", "failed")
+PROGRAM = Path(sys.executable).with_name("orbweaver")  # as `make setup` installs it
+COMMAND_S_MAX = 200.0
+WAIT_S_MAX = 60.0
+POLL_S = 0.1
+LOG_LINES_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """Return the last object of a command that was given --json."""
+        last: dict[str, Any] = json.loads(self.out.splitlines()[-1])
+        return last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crawled:
+    """A crawl that has ended: what the command said of it, and the rows that it exported."""
+
+    result: dict[str, Any]
+    rows: tuple[Row, ...]
+
+    def urls(self, outcome: str, reason: str | None = None) -> list[str]:
+        """Return the URLs that ended so, sorted; one that has two rows stands there twice."""
+        return sorted(
+            row["url"]
+            for row in self.rows
+            if row["outcome"] == outcome and reason in (None, row["reason"])
+        )
+
+
+class Stand:
+    """A stack that stands for the session; `folder` takes what its commands write."""
+
+    def __init__(self, stack: Stack, folder: Path) -> None:
+        self.outputs = stack.outputs
+        self.environment = stack.environment()
+        self.emulator = stack.emulator
+        self._folder = folder
+        self._crawls = 0
+
+    def client(self, service: str) -> AbstractContextManager[Any]:
+        """Lend a boto3 client."""
+        return cdk.client(service, self.environment)
+
+    # --- the command line -----------------------------------------------------------------------
+
+    def orbweaver(self, *words: str, code: int | None = 0) -> Ran:
+        """Run a command as a user does; None takes any exit code."""
+        done = subprocess.run(
+            [PROGRAM, *words],
+            cwd=self._folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=COMMAND_S_MAX,
+        )
+        said = f"orbweaver {' '.join(words)}\n{done.stdout}{done.stderr}"
+        assert code in (None, done.returncode), f"{said}\n{self.log()}"
+        return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    def crawl(self, url: str, *options: str) -> Crawled:
+        """Crawl by `orbweaver crawl`, to its end; no part of it may become a dead letter."""
+        self._crawls += 1
+        out = self._folder / f"out-{self._crawls}"
+        port = str(self.emulator.port)
+        ran = self.orbweaver("crawl", url, *options, "--port", port, "--out", str(out), "--json")
+        return self._crawled(ran, out)
+
+    def start(self, url: str, *options: str) -> Crawled:
+        """Crawl by `orbweaver start --wait` and `orbweaver export`, as with a stack on AWS."""
+        self._crawls += 1
+        out = self._folder / f"out-{self._crawls}"
+        ran = self.orbweaver("start", url, *options, "--wait", "--json")
+        self.orbweaver("export", "--crawl", ran.result["crawl"], "--out", str(out))
+        return self._crawled(ran, out)
+
+    def _crawled(self, ran: Ran, out: Path) -> Crawled:
+        result = ran.result
+        assert result["type"] == "result"
+        assert result["state"] == "finished"
+        assert result["queue"]["dead"] == 0, f"{ran.out}\n{self.log()}"
+        crawled = Crawled(result=result, rows=tuple(read_export(out)))
+        assert result["claimed"] == sum(result["outcomes"][outcome] for outcome in OUTCOMES)
+        counted = Counter(str(row["outcome"]) for row in crawled.rows)
+        assert {outcome: counted[outcome] for outcome in OUTCOMES} == result["outcomes"]
+        return crawled
+
+    def log(self) -> str:
+        """Return the last words of the emulator and its functions, to explain a failure."""
+        lines = self.emulator.log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-LOG_LINES_SHOWN:])
+
+    # --- queues ---------------------------------------------------------------------------------
+
+    def send(self, *bodies: str) -> None:
+        """Drop messages on the crawl queue, in one call."""
+        entries = [{"Id": str(place), "MessageBody": body} for place, body in enumerate(bodies)]
+        with self.client("sqs") as sqs:
+            sent = sqs.send_message_batch(QueueUrl=self.outputs["CrawlQueueUrl"], Entries=entries)
+        assert not sent.get("Failed")
+
+    def take(self, queue_url: str) -> list[dict[str, Any]]:
+        """Take all messages that wait on a queue."""
+        taken: list[dict[str, Any]] = []
+        with self.client("sqs") as sqs:
+            while True:
+                found = sqs.receive_message(
+                    QueueUrl=queue_url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+                ).get("Messages", [])
+                if not found:
+                    return taken
+                for message in found:
+                    sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
+                taken += found
+
+    def queued(self) -> int:
+        """Count the messages that are on both lanes, delayed or in work."""
+        names = ("", "NotVisible", "Delayed")
+        attributes = [f"ApproximateNumberOfMessages{name}" for name in names]
+        total = 0
+        with self.client("sqs") as sqs:
+            for name in ("CrawlQueueUrl", "ExpressQueueUrl"):
+                found = sqs.get_queue_attributes(
+                    QueueUrl=self.outputs[name], AttributeNames=attributes
+                )["Attributes"]
+                total += sum(int(found[attribute]) for attribute in attributes)
+        return total
+
+    def wait_idle(self) -> None:
+        """Wait until nothing is queued and nothing in work."""
+        until(lambda: self.queued() == 0, "the queues are empty", log=self.log)
+
+
+def read_export(folder: Path) -> list[Row]:
+    """Read rows as any reader would: by the manifests, whose sums must be right."""
+    rows: list[Row] = []
+    for file in sorted(folder.glob("dt=*/manifest.json")):
+        for part in json.loads(file.read_text())["parts"]:
+            body = (file.parent / part["name"]).read_bytes()
+            assert hashlib.sha256(body).hexdigest() == part["sha256"]
+            lines = gzip.decompress(body).splitlines()
+            assert len(lines) == part["rows"]
+            rows += map(json.loads, lines)
+    return rows
+
+
+def until(
+    condition: Callable[[], T],
+    what: str,
+    *,
+    timeout_s: float = WAIT_S_MAX,
+    log: Callable[[], str] = str,
+) -> T:
+    """Ask until a condition holds, and return what it gave; fails when its time is over."""
+    deadline_s = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline_s, f"not within {timeout_s} s: {what}\n{log()}"
+        time.sleep(POLL_S)
+    return found
+
+
+def names(urls: Sequence[str] | set[str] | frozenset[str], site: str) -> list[str]:
+    """Shorten URLs of a site to their paths, sorted: a difference is read better so."""
+    return sorted(url.removeprefix(site) for url in urls)

@@ -1,0 +1,84 @@
+"""Crawls of real documentation, end to end, against an independent walk of the same files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e import oracle
+from tests.e2e.stand import names
+from tests.sites import child
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from concurrent.futures import Future
+
+    from tests.e2e.oracle import Manual
+    from tests.e2e.stand import Crawled, Stand
+    from tests.sites.child import Child
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+
+# Deeper than any page of the manuals: under load the shortest way is not always the first found.
+OPTIONS = ("--delay", "0", "--max-depth", "50")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A manual that was crawled once, and the site that it still is on."""
+
+    site: Child
+    crawled: Crawled
+    expected: frozenset[str]
+
+
+@pytest.fixture(scope="module")
+def walks() -> Iterator[Mapping[str, Future[frozenset[str]]]]:
+    """Begin the walks, so that they go on while the stack is deployed."""
+    with oracle.walking() as futures:
+        yield futures
+
+
+@pytest.fixture(scope="module", params=oracle.MANUALS, ids=lambda manual: manual.package)
+def done(
+    walks: Mapping[str, Future[frozenset[str]]], stand: Stand, request: pytest.FixtureRequest
+) -> Iterator[Done]:
+    """Crawl a manual, once for all tests of it."""
+    manual: Manual = request.param
+    if manual.absent:
+        pytest.skip(f"needs the Debian package {manual.package}")
+    with child.start("static", str(manual.folder)) as site:
+        crawled = stand.crawl(site.url + "/", *OPTIONS)
+        yield Done(site=site, crawled=crawled, expected=walks[manual.package].result())
+
+
+def test_every_page_of_a_manual_is_fetched_once(done: Done) -> None:
+    """The rows exported as fetched are the pages that the walk finds, each of them once."""
+    fetched = names(done.crawled.urls("fetched"), done.site.url + "/")
+
+    assert fetched == sorted(done.expected)
+    assert done.crawled.result["stop"] == "finished"
+    asked = [record.path for record in done.site.log() if record.status == 200]
+    assert len(asked) == len(set(asked)), "a page was asked for twice"
+
+
+def test_the_same_crawl_again_fetches_nothing(done: Done, stand: Stand) -> None:
+    """Within its window a crawl that is repeated asks for nothing, ends well, and says why."""
+    port = str(stand.emulator.port)
+    before = len(done.site.log())
+
+    again = stand.orbweaver("crawl", done.site.url + "/", *OPTIONS, "--port", port)
+
+    assert "nothing new" in again.out
+    assert "--window 0s" in again.out
+    assert len(done.site.log()) == before
+
+
+@pytest.mark.parametrize("done", [oracle.PYTHON], indirect=True, ids=lambda manual: manual.package)
+def test_a_window_of_zero_fetches_all_again(done: Done, stand: Stand) -> None:
+    """`--window 0s` asks for every page once more, whoever saw it before."""
+    again = stand.crawl(done.site.url + "/", *OPTIONS, "--window", "0s")
+
+    assert again.urls("fetched") == done.crawled.urls("fetched")

@@ -1,0 +1,60 @@
+"""The bounds that a person sets: neither overshot nor missed, whatever runs at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.stand import names
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from tests.e2e.stand import Stand
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+FANOUT = 8
+TREE_PAGES = 400
+
+
+def tree() -> dict[str, graph.Script]:
+    """Return pages that each link to eight more, and all of them to the first ones too."""
+    pages = range(TREE_PAGES)
+    links = {n: [0, 1, 2, *pages[FANOUT * n + 1 : FANOUT * (n + 1) + 1]] for n in pages}
+    return {f"/{n}": graph.page(f"Page {n}", [f"/{link}" for link in links[n]]) for n in pages}
+
+
+@pytest.mark.parametrize("concurrency", [1, 16])
+def test_a_page_budget_is_exact(stand: Stand, concurrency: int) -> None:
+    """`--max-pages 100` claims 100 URLs, records 100 and asks for 100, not one more or less."""
+    with graph.serve_in_background(tree()) as site:
+        crawled = stand.crawl(
+            f"{site.url}/0",
+            *("--name", f"budget-{concurrency}", "--delay", "0"),
+            *("--max-pages", "100", "--concurrency", str(concurrency)),
+        )
+        asked = [path for path in site.log.paths() if path != "/robots.txt"]
+
+    assert crawled.result["claimed"] == 100
+    assert crawled.result["stop"] == "max_pages"
+    assert len(crawled.rows) == len({row["url"] for row in crawled.rows}) == 100
+    assert sorted(asked) == names([row["url"] for row in crawled.rows], site.url)
+
+
+def test_a_depth_of_one_is_the_page_and_its_links(stand: Stand) -> None:
+    """`--max-depth 1` asks for the start page and what it links to, and for nothing behind that."""
+    scripts = {
+        "/": graph.page("Home", ["/one", "/two", "/gone", "http://elsewhere.invalid/"]),
+        "/one": graph.page("One", ["/", "/two", "/behind"]),
+        "/two": graph.page("Two", ["/behind"]),
+        "/behind": graph.page("Behind"),
+    }
+    with graph.serve_in_background(scripts) as site:
+        crawled = stand.crawl(f"{site.url}/", "--name", "depth", "--delay", "0", "--max-depth", "1")
+
+    assert names(crawled.urls("fetched"), site.url) == ["/", "/one", "/two"]
+    assert names(crawled.urls("failed"), site.url) == ["/gone"]
+    assert len(crawled.rows) == 4
+    assert crawled.result["refused"] == {"depth": 4, "scope": 1}
+    assert "/behind" not in site.log.paths()

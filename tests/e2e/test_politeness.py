@@ -1,0 +1,65 @@
+"""A host's delay is kept by all crawls and workers together, as the host itself sees it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from tests.e2e.stand import Crawled, Row, Stand
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+DELAY_MS = 300
+JITTER_MS = 5  # what a request may be faster than the one before, on an idle loopback
+PAGES = 20
+# Few links a page: a pack takes the slots of all its URLs at once, and it is to be turn and turn.
+FANOUT = 3
+
+
+def test_two_crawls_at_once_keep_one_hosts_delay(stand: Stand) -> None:
+    """Every request of two crawls, robots.txt too, arrives a delay after the one before it.
+
+    A request is sent in its slot and logged when it arrives, so one that was held up on its way (a
+    new connection, a busy machine) comes closer to the next one: no sender can rule that out. A
+    gap may therefore be shorter than the delay by as much as its first request was held up, which
+    is known from its row; beyond that by `JITTER_MS`.
+    """
+    scripts = {
+        f"/{n}": graph.page(f"Page {n}", [f"/{FANOUT * n + step}" for step in range(1, FANOUT + 1)])
+        for n in range(PAGES * 2)
+    }
+
+    def crawl(name: str) -> Crawled:
+        words = ("--name", name, "--delay", "0.3", "--max-pages", str(PAGES))
+        return stand.start(f"{site.url}/0", *words)
+
+    with graph.serve_in_background(scripts) as site, ThreadPoolExecutor() as both:
+        crawls = list(both.map(crawl, ("polite-one", "polite-other")))
+
+    assert [len(crawled.urls("fetched")) for crawled in crawls] == [PAGES, PAGES]
+    spans = [[sent_ms(row) for row in crawled.rows] for crawled in crawls]
+    assert max(map(min, spans)) < min(map(max, spans)), "the crawls did not run at once"
+    sent = iter(sorted((row for crawled in crawls for row in crawled.rows), key=sent_ms))
+    held_up_ms: dict[int, int] = {}
+    for record in site.log.records():
+        if record.path == "/robots.txt":  # it has no row
+            held_up_ms[record.seq] = 0
+        else:
+            row = next(sent)
+            assert row["url"] == site.url + record.path
+            held_up_ms[record.seq] = record.at_ms - sent_ms(row)
+    for earlier, later in pairwise(site.log.records()):
+        gap_ms, excused_ms = later.at_ms - earlier.at_ms, held_up_ms[earlier.seq] + JITTER_MS
+        assert gap_ms >= DELAY_MS - excused_ms, f"{earlier} {later} {held_up_ms}"
+
+
+def sent_ms(row: Row) -> int:
+    """Return when a page was asked for, in ms since the epoch."""
+    return round(datetime.fromisoformat(row["fetched_at"]).timestamp() * 1000)

@@ -1,0 +1,74 @@
+"""What is dropped on the queue by hand: crawled if it is a URL, set aside with a reason if not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.stand import names, until
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.stand import Stand
+    from tests.sites.graph import Graph
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+
+def wait_asked(stand: Stand, site: Graph, *paths: str) -> None:
+    """Wait until a site was asked for all of these, and what came of it is settled."""
+    wanted = set(paths)
+    until(lambda: wanted <= set(site.log.paths()), f"{wanted} are asked for", log=stand.log)
+    stand.wait_idle()
+
+
+def fetched(stand: Stand, site: Graph) -> list[str]:
+    """Return the paths of a site that the crawl `default` has fetched."""
+    ran = stand.orbweaver("pages", "default", "--json", "--outcome", "fetched")
+    urls = [json.loads(line)["url"] for line in ran.out.splitlines()]
+    return names([url for url in urls if url.startswith(site.url + "/")], site.url)
+
+
+@contextlib.contextmanager
+def held(stand: Stand) -> Iterator[None]:
+    """Keep the worker from the queue for the length of a block, as the kill switch does."""
+    source = stand.outputs["CrawlEventSource"]
+    with stand.client("lambda") as functions:
+        functions.update_event_source_mapping(UUID=source, Enabled=False)
+        try:
+            yield
+        finally:
+            functions.update_event_source_mapping(UUID=source, Enabled=True)
+
+
+def test_a_bare_url_is_crawled_under_default(stand: Stand) -> None:
+    """A URL that is sent as it is belongs to the crawl `default`, with the pages behind it."""
+    scripts = {"/": graph.page("Home", ["/next"]), "/next": graph.page("Next", ["/"])}
+    with graph.serve_in_background(scripts) as site:
+        stand.send(f"{site.url}/")
+        wait_asked(stand, site, "/", "/next")
+
+        assert fetched(stand, site) == ["/", "/next"]
+
+
+def test_a_malformed_message_is_set_aside_alone(stand: Stand) -> None:
+    """One of a batch goes to the dead-letter queue with its reason; its neighbours are done."""
+    malformed = '{"urls": 5}'
+    scripts = {"/left": graph.page("Left"), "/right": graph.page("Right")}
+    with graph.serve_in_background(scripts) as site:
+        with held(stand):  # so that one invocation gets all three
+            stand.send(f"{site.url}/left", malformed, json.dumps({"url": f"{site.url}/right"}))
+        wait_asked(stand, site, "/left", "/right")
+        letters = until(
+            lambda: stand.take(stand.outputs["DeadLetterQueueUrl"]), "a dead letter", log=stand.log
+        )
+
+        assert fetched(stand, site) == ["/left", "/right"]
+    assert [letter["Body"] for letter in letters] == [malformed]
+    reason = letters[0]["MessageAttributes"]["reason"]["StringValue"]
+    assert reason.startswith("urls must be a list")

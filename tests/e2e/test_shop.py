@@ -1,0 +1,46 @@
+"""A crawl of a shop with the faults of real sites: each URL ends as the shop knows that it must."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.stand import names
+from tests.sites import child
+from tests.sites.bookshop import Expected
+
+if TYPE_CHECKING:
+    from tests.e2e.stand import Stand
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def test_every_url_of_a_shop_ends_as_it_must(stand: Stand) -> None:
+    """Pages once each, redirects, loops, dead links, downloads; what is forbidden is not asked for.
+
+    Pages that ask not to be indexed are fetched and recorded: whether to use them is the reader's
+    decision. A loop of redirects ends because each of its URLs is asked for once.
+    """
+    with child.start("bookshop", "--books", "200", "--slow-s", "0.3") as shop:
+        expected = Expected.from_json(shop.control("expected.json"))
+        crawled = stand.start(shop.url + "/", "--delay", "0", "--max-depth", "200")
+        log = shop.log()
+
+    ended = {
+        ("fetched", "ok"): expected.pages | expected.noindex,
+        ("redirected", "redirect"): expected.redirected,
+        ("failed", "http_client_error"): expected.failed,
+        ("skipped", "robots"): expected.disallowed,
+        ("skipped", "content_type"): expected.other,
+    }
+    for (outcome, reason), urls in ended.items():
+        found = names(crawled.urls(outcome, reason), shop.url)
+        assert found == names(urls, shop.url), f"{outcome}, {reason}"
+    assert len(crawled.rows) == sum(map(len, ended.values()))
+    asked = {shop.url + record.path for record in log}
+    assert not asked & (expected.disallowed | expected.nofollow)
+    assert asked - {f"{shop.url}/robots.txt"} == set().union(
+        expected.pages, expected.noindex, expected.redirected, expected.failed, expected.other
+    )
+    assert crawled.result["retries"] >= 1, "the busy pages answer 503 at first"

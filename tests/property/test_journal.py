@@ -1,0 +1,176 @@
+"""Properties of journals and outboxes: nothing is lost, doubled, oversized or held for too long."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.core.journal import (
+    DELAY_S_MAX,
+    TOGETHER_S,
+    Again,
+    Draft,
+    Journal,
+    Ledger,
+    commit_tally,
+    decode,
+    encode,
+    outbox,
+    surplus_of,
+)
+from orbweaver.core.message import PACK_TARGETS_MAX, Target
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import PageRecord
+
+URLS = st.builds("https://h{}.example/{}".format, st.integers(0, 4), st.integers(0, 400))
+TARGETS = st.builds(
+    Target,
+    url=URLS,
+    depth=st.integers(0, 40),
+    attempt=st.integers(1, 4),
+    hops=st.integers(0, 10),
+    referrer=st.none() | URLS,
+)
+TEXT = st.none() | st.text(st.characters(codec=None), max_size=30)
+RECORDS = st.builds(
+    PageRecord,
+    crawl=st.text(min_size=1, max_size=10),
+    url=URLS,
+    outcome=st.sampled_from(Outcome),
+    reason=st.sampled_from(Reason),
+    fetched_at=st.integers(0, 2**50),
+    depth=st.integers(0, 40),
+    status=st.none() | st.integers(100, 999),
+    bytes=st.none() | st.integers(0, 2**40),
+    title=TEXT,
+    error=TEXT,
+)
+AGAIN = st.builds(Again, target=TARGETS, delay_s=st.integers(1, DELAY_S_MAX))
+KEYS = st.sampled_from(["fetched", "fetched.ok", "failed", "refused.scope", "refused.budget"])
+
+
+def unique(items: list[Target]) -> tuple[Target, ...]:
+    """Keep the first target of each URL."""
+    return tuple({item.url: item for item in items}.values())
+
+
+JOURNALS = st.builds(
+    Journal,
+    at_ms=st.integers(0, 2**50),
+    records=st.lists(RECORDS, max_size=5).map(tuple),
+    again=st.lists(AGAIN, max_size=25).map(tuple),
+    candidates=st.lists(TARGETS, max_size=120).map(unique),
+    tally=st.dictionaries(KEYS, st.integers(0, 1_000)),
+    alone=st.booleans(),
+)
+
+
+@st.composite
+def settled(draw: st.DrawFn) -> tuple[Journal, Ledger]:
+    """Make a journal, and a ledger that won some of its candidates."""
+    journal = draw(JOURNALS)
+    wins = draw(st.lists(st.booleans(), min_size=120, max_size=120))
+    places = range(len(journal.candidates))
+    return journal, Ledger(pack="p", children=tuple(place for place in places if wins[place]))
+
+
+@given(JOURNALS)
+def test_journals_round_trip(journal: Journal) -> None:
+    """What is stored is read back as it was."""
+    assert decode(encode(journal)) == journal
+
+
+@given(settled())
+def test_an_outbox_follows_from_what_is_stored(both: tuple[Journal, Ledger]) -> None:
+    """Whoever reads journal and ledger later sends the same packs with the same ids."""
+    journal, ledger = both
+    letters = outbox("p", "c", journal, ledger)
+    assert letters == outbox("p", "c", decode(encode(journal)), ledger)
+    assert len({letter.pack.id for letter in letters}) == len(letters)
+    assert "p" not in {letter.pack.id for letter in letters}
+
+
+@given(settled())
+def test_an_outbox_holds_everything_once(both: tuple[Journal, Ledger]) -> None:
+    """Every child and every returning URL is in exactly one pack, and nothing else is."""
+    journal, ledger = both
+    sent = Counter(
+        target for letter in outbox("p", "c", journal, ledger) for target in letter.pack.targets
+    )
+    children = Counter(journal.candidates[place] for place in ledger.children)
+    assert sent == children + Counter(item.target for item in journal.again)
+
+
+@given(settled())
+def test_packs_are_of_bounded_size_and_delay(both: tuple[Journal, Ledger]) -> None:
+    """A pack holds 1 to 25 URLs; nothing returns before its time, or over 5 s after it."""
+    journal, ledger = both
+    due = Counter((item.target, item.delay_s) for item in journal.again)
+    for letter in outbox("p", "c", journal, ledger):
+        targets = letter.pack.targets
+        assert 1 <= len(targets) <= PACK_TARGETS_MAX
+        assert 0 <= letter.delay_s <= DELAY_S_MAX
+        assert letter.pack.at_ms == journal.at_ms
+        if letter.delay_s:
+            assert not journal.alone or len(targets) == 1
+            for target in targets:
+                fitting = [
+                    (again, delay_s)
+                    for again, delay_s in due
+                    if again == target and 0 <= letter.delay_s - delay_s < TOGETHER_S
+                ]
+                assert fitting
+
+
+@given(settled())
+def test_children_and_surplus_are_the_candidates(both: tuple[Journal, Ledger]) -> None:
+    """What was won and what is given back make up all candidates."""
+    journal, ledger = both
+    kept = [journal.candidates[place] for place in ledger.children]
+    assert Counter(kept) + Counter(surplus_of(journal, ledger)) == Counter(journal.candidates)
+
+
+@given(settled(), st.integers(0, 50))
+def test_a_commit_loses_no_count(both: tuple[Journal, Ledger], beyond: int) -> None:
+    """The commit adds the journal's counts, each claim, and each that was beyond the budget."""
+    journal, ledger = both
+    children = len(ledger.children)
+    tally = Counter(dict(commit_tally(journal, ledger, children + beyond)))
+    tally.subtract(journal.tally)
+    expected = {"claimed": children, "refused.budget": beyond}
+    assert {key: count for key, count in tally.items() if count} == {
+        key: count for key, count in expected.items() if count
+    }
+
+
+@given(st.lists(st.tuples(URLS, st.sampled_from(["end", "again", "link"]), st.floats(-10, 1e6))))
+def test_drafts_lose_no_url(steps: list[tuple[str, str, float]]) -> None:
+    """Whatever a draft is told of a URL of its pack is in the journal."""
+    draft = Draft("c")
+    told: dict[str, set[str]] = {"end": set(), "again": set(), "link": set()}
+    for url, kind, delay_s in steps:
+        told[kind].add(url)
+        target = Target(url=url, depth=0)
+        if kind == "again":
+            draft.again(target, delay_s, why="deferrals")
+        elif kind == "link":
+            draft.link(target)
+        else:
+            draft.end(
+                PageRecord(
+                    crawl="c",
+                    url=url,
+                    outcome=Outcome.FETCHED,
+                    reason=Reason.OK,
+                    fetched_at=0,
+                    depth=0,
+                )
+            )
+    order = [Target(url=url, depth=0) for url in told["end"] | told["again"]]
+    journal = draft.journal(order, 0)
+    assert {record.url for record in journal.records} == told["end"]
+    assert {item.target.url for item in journal.again} == told["again"]
+    assert {target.url for target in journal.candidates} == told["link"]
+    assert all(1 <= item.delay_s <= DELAY_S_MAX for item in journal.again)

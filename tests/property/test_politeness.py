@@ -1,0 +1,139 @@
+"""Properties of politeness: no two asks closer than the delay, blocks and backoff in bounds."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.core.answer import retry_after_s
+from orbweaver.core.politeness import (
+    BLOCK_JITTER,
+    BLOCK_S_MAX,
+    HORIZON_MS,
+    SLACK_MS_MAX,
+    SLACK_MS_MIN,
+    Host,
+    block_until_ms,
+    grant,
+    slack_ms,
+    spacing_ms,
+    turn,
+)
+from orbweaver.core.retry import BASE_S, CAP_S, backoff_s
+
+NOW_MS = 1_795_251_600_000
+DELAYS = st.integers(1, 60_000)
+MOMENTS = st.integers(NOW_MS - HORIZON_MS, NOW_MS + 2 * HORIZON_MS)
+SEEDS = st.integers(0, 2**32)
+WANTED = st.integers(1, 25)
+
+
+@given(
+    DELAYS,
+    st.lists(st.tuples(st.integers(-5_000, 60_000), WANTED, st.integers(0, 60_000)), max_size=20),
+)
+def test_slots_never_overlap(delay_ms: int, steps: list[tuple[int, int, int]]) -> None:
+    """However reservations come, by clocks that also go backwards, slots keep their spacing.
+
+    Used as late as a slot may be, no two asks are closer than the delay.
+    """
+    spacing, now_ms, tat_ms = spacing_ms(delay_ms), NOW_MS, 0
+    slots: list[int] = []
+    for passed_ms, wanted, ahead_ms in steps:
+        now_ms += passed_ms
+        first_ms, count = grant(tat_ms, wanted, spacing, now_ms, now_ms + ahead_ms)
+        assert first_ms >= max(tat_ms, now_ms)
+        assert 0 <= count <= wanted
+        got = [first_ms + place * spacing for place in range(count)]
+        assert all(now_ms <= slot <= now_ms + ahead_ms for slot in got)
+        if count:
+            tat_ms = first_ms + count * spacing
+        slots += got
+    for one, other in pairwise(slots):
+        assert other - one >= spacing
+        assert other - (one + slack_ms(delay_ms)) >= delay_ms
+
+
+@given(DELAYS, MOMENTS, WANTED, st.integers(0, HORIZON_MS))
+def test_a_grant_is_as_large_as_it_can_be(
+    delay_ms: int, tat_ms: int, wanted: int, ahead_ms: int
+) -> None:
+    """One slot more would be one too many, or too late."""
+    spacing = spacing_ms(delay_ms)
+    first_ms, count = grant(tat_ms, wanted, spacing, NOW_MS, NOW_MS + ahead_ms)
+    assert count == wanted or first_ms + count * spacing > NOW_MS + ahead_ms
+
+
+@given(DELAYS)
+def test_slack_is_in_bounds(delay_ms: int) -> None:
+    """Slack is small and never nothing, and the spacing is at least delay plus slack."""
+    assert SLACK_MS_MIN <= slack_ms(delay_ms) <= SLACK_MS_MAX
+    assert spacing_ms(delay_ms) >= delay_ms + slack_ms(delay_ms)
+
+
+@given(MOMENTS, MOMENTS, WANTED, DELAYS)
+def test_a_turn_is_within_what_a_queue_can_hold(
+    line_ms: int, tat_ms: int, wanted: int, spacing: int
+) -> None:
+    """Nobody is called back before now, or later than in 15 minutes; the line only grows by it."""
+    return_ms, end_ms = turn(line_ms, tat_ms, wanted, spacing, NOW_MS)
+    assert NOW_MS <= return_ms <= end_ms <= NOW_MS + HORIZON_MS
+    assert return_ms >= min(tat_ms, NOW_MS + HORIZON_MS)
+    again_ms, _ = turn(end_ms, tat_ms, wanted, spacing, NOW_MS)
+    assert again_ms >= return_ms
+
+
+@given(
+    st.integers(0, 10_000),
+    MOMENTS,
+    MOMENTS,
+    st.none() | st.floats(allow_nan=False),
+    SEEDS,
+)
+def test_blocks_are_in_bounds(
+    strikes: int, struck_ms: int, blocked_ms: int, after_s: float | None, seed: int
+) -> None:
+    """A block lasts at most a day and a tenth, and never ends before one that stands."""
+    host = Host(
+        name="h", strikes=strikes, struck_at_ms=struck_ms, blocked_until_ms=blocked_ms
+    )
+    until_ms, now_strikes = block_until_ms(host, NOW_MS, after_s, Random(seed))
+    longest_ms = round(BLOCK_S_MAX * 1_000 * (1 + BLOCK_JITTER))
+    assert max(NOW_MS, blocked_ms) <= until_ms <= max(NOW_MS + longest_ms, blocked_ms)
+    assert now_strikes in (1, strikes + 1)
+
+
+@given(SEEDS)
+def test_blocks_grow_with_every_strike(seed: int) -> None:
+    """Without a word of the server's each block is longer than the one before, up to a day."""
+    random, now_ms = Random(seed), NOW_MS
+    host = Host(name="h")
+    waits: list[int] = []
+    for _ in range(15):
+        until_ms, strikes = block_until_ms(host, now_ms, None, random)
+        waits.append(until_ms - now_ms)
+        host = Host(name="h", blocked_until_ms=until_ms, strikes=strikes, struck_at_ms=now_ms)
+        now_ms = until_ms
+    longest_ms = BLOCK_S_MAX * 1_000
+    assert all(one < other or other >= longest_ms for one, other in pairwise(waits))
+    assert waits[0] >= 60_000
+    assert waits[-1] >= longest_ms
+
+
+@given(st.integers(1, 60), SEEDS)
+def test_backoff_is_in_bounds_and_grows(attempt: int, seed: int) -> None:
+    """Each attempt waits between half and all of a ceiling that doubles up to a cap."""
+    ceiling_s = min(CAP_S, BASE_S * 2 ** (attempt - 1))
+    wait_s = backoff_s(attempt, Random(seed))
+    assert ceiling_s / 2 <= wait_s <= ceiling_s
+    assert backoff_s(attempt + 1, Random(seed)) >= wait_s
+
+
+@given(st.text(max_size=60) | st.text("0123456789 -+:,GMTJanuryMoFeSpctDv", max_size=60))
+def test_any_retry_after_is_a_wait_or_nothing(value: str) -> None:
+    """No header raises, and none means a moment that is over (case 45)."""
+    wait_s = retry_after_s(value, NOW_MS)
+    assert wait_s is None or wait_s >= 0

@@ -1,0 +1,77 @@
+"""Run many seeds: `python -m tests.simulation --seeds 20000`; what was found is summed up."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.run import Result, simulate
+
+MUTANT_SEEDS_MAX = 200
+
+
+def main() -> int:
+    """Run, print, and exit with 1 if an invariant did not hold."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation")
+    parser.add_argument("--seeds", type=int, default=1_000, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="from which on")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--hashes", type=int, nargs="+", help="print these seeds' trace hashes")
+    parser.add_argument("--mutants", action="store_true", help="how many seeds each break needs")
+    asked = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    if asked.hashes:
+        print(*(simulate(seed).trace_hash for seed in asked.hashes))
+        return 0
+    if asked.mutants:
+        return _mutants()
+    return _seeds(asked.first, asked.seeds, asked.processes)
+
+
+def _seeds(first: int, count: int, processes: int) -> int:
+    started_s = time.monotonic()
+    faults: Counter[str] = Counter()
+    virtual_s, asks, broken = 0.0, 0, 0
+    with ProcessPoolExecutor(processes) as pool:
+        seeds = range(first, first + count)
+        for done, result in enumerate(pool.map(simulate, seeds, chunksize=10), 1):
+            faults.update(result.counts)
+            virtual_s += result.virtual_s
+            asks += result.asks
+            broken += bool(result.violations)
+            _tell(result)
+            if done % 1_000 == 0:
+                print(f"{done} seeds, {broken} broken, {time.monotonic() - started_s:.0f} s")
+    print(f"{count} seeds from {first}: {broken} broken, {time.monotonic() - started_s:.0f} s")
+    print(f"{virtual_s / 3600:.0f} simulated hours, {asks} requests")
+    print("faults:", ", ".join(f"{name} {number}" for name, number in faults.most_common()))
+    return 1 if broken else 0
+
+
+def _tell(result: Result) -> None:
+    for found in result.violations:
+        print(f"seed {result.seed}: {found.invariant}: {found.detail}")
+
+
+def _mutants() -> int:
+    survivors = 0
+    for mutant in MUTANTS:
+        needed = None
+        with mutant.active():
+            for seed in range(MUTANT_SEEDS_MAX):
+                found = simulate(seed).violations
+                if found:
+                    needed = f"seed {seed + 1:3}  {found[0].invariant}"
+                    break
+        survivors += needed is None
+        print(f"{mutant.name:50} {needed or 'SURVIVED'}", flush=True)
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

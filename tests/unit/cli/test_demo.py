@@ -1,0 +1,47 @@
+"""What the demo compares: the export with the shop's own list."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import demo
+from tests.sites.bookshop import Expected
+
+NONE: frozenset[str] = frozenset()
+SHOP = Expected(
+    pages=frozenset({"/", "/a"}),
+    noindex=frozenset({"/quiet"}),
+    redirected=NONE,
+    loops=NONE,
+    failed=NONE,
+    disallowed=frozenset({"/private"}),
+    other=NONE,
+    nofollow=NONE,
+    external=NONE,
+)
+
+
+@pytest.mark.parametrize("fetched", [["/", "/a"], ["/a", "/quiet", "/"]])
+def test_the_export_is_what_the_shop_has(
+    fetched: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each page once; those that ask not to be indexed may be there or not."""
+    demo.compare(fetched, SHOP)
+    assert "each of the shop's 2 pages, once" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("fetched", "said"),
+    [
+        (["/"], "1 missing: /a"),
+        (["/", "/a", "/private"], "1 too many: /private"),
+        (["/", "/a", "/"], "1 more than once: /"),
+        ([], "2 missing: / /a"),
+        (["/", "/a", *map(str, range(20))], "20 too many: 0 1 10 11 12 13 14 15 16 17 …"),
+    ],
+)
+def test_the_difference_is_said(fetched: list[str], said: str) -> None:
+    """What is missing, too many, or there twice is named."""
+    with pytest.raises(demo.DemoError) as caught:
+        demo.compare(fetched, SHOP)
+    assert said in str(caught.value)

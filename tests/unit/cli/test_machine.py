@@ -1,0 +1,262 @@
+"""The machine's real side, with the emulator, CDK and AWS played."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from localstack import cdk, emulator, stack
+from localstack.errors import LocalStackError
+from orbweaver import bootstrap
+from orbweaver.cli.machine import ThisMachine, connect
+from orbweaver.cli.stacks import LOCAL_CONTEXT, Depths, Unreachable
+from orbweaver.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping
+
+SETTINGS = Settings(crawl_queue_url="crawl", express_queue_url="express", dead_letter_queue_url="d")
+
+
+@dataclass
+class Emulated:
+    """An emulator as far as commands look at it."""
+
+    port: int = 4566
+    keep: bool = True
+    stopped: bool = False
+    log: Path = Path("emulator.log")
+
+    @property
+    def endpoint_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def environment(self) -> dict[str, str]:
+        return {"AWS_ENDPOINT_URL": self.endpoint_url}
+
+    def is_healthy(self) -> bool:
+        return self.port == 4566
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@dataclass
+class Played:
+    """What runs on the machine, and what was done to it."""
+
+    running: list[Emulated] = field(default_factory=list)
+    started: list[Emulated] = field(default_factory=list)
+    contexts: list[Mapping[str, str]] = field(default_factory=list)
+    fault: bool = False
+
+    def find(self, port: int = 4566) -> Emulated | None:
+        return next((one for one in self.running if one.port == port), None)
+
+    def find_all(self) -> list[Emulated]:
+        return self.running
+
+    def start(self, *, port: int, keep: bool) -> Emulated:
+        self.started.append(Emulated(port=port or 5000, keep=keep))
+        return self.started[-1]
+
+    def bring_up_to_date(
+        self, running: Emulated, context: Mapping[str, str], *, say: Any
+    ) -> dict[str, str]:
+        self.contexts.append(context)
+        if self.fault:
+            raise LocalStackError("`cdk deploy` failed")
+        return {"Bucket": "b"}
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> Played:
+    """Put a play in the place of the emulator."""
+    played = Played()
+    for name in ("find", "find_all", "start"):
+        monkeypatch.setattr(emulator, name, getattr(played, name))
+    monkeypatch.setattr(stack, "bring_up_to_date", played.bring_up_to_date)
+    return played
+
+
+class Client:
+    """A client of SQS and Lambda that knows four queues and one function."""
+
+    def __init__(self, *, denied: bool = False) -> None:
+        self.denied = denied
+
+    def close(self) -> None:
+        pass
+
+    def get_queue_attributes(self, *, QueueUrl: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+        self._check()
+        number = {"crawl": "1", "express": "10", "d": "7"}[QueueUrl]
+        name = "ApproximateNumberOfMessages"
+        return {"Attributes": {name: number, f"{name}NotVisible": "2", f"{name}Delayed": "3"}}
+
+    def get_function_configuration(self, **_: Any) -> dict[str, Any]:
+        self._check()
+        return {"Environment": {"Variables": {"ORBWEAVER_PAGES_SHARDS": "4"}}}
+
+    def _check(self) -> None:
+        if self.denied:
+            raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetSomething")
+
+
+@pytest.mark.parametrize("denied", [False, True])
+def test_queues_and_variables_are_read_if_they_may_be(
+    monkeypatch: pytest.MonkeyPatch, denied: bool
+) -> None:
+    """Both lanes are counted together; a role that may not look sees nothing, and no error."""
+    opened: list[str] = []
+
+    @contextlib.contextmanager
+    def client(service: str, environment: Mapping[str, str]) -> Iterator[Client]:
+        opened.append(service)
+        yield Client(denied=denied)
+
+    monkeypatch.setattr(cdk, "client", client)
+    with contextlib.closing(ThisMachine()) as machine:
+        found = [machine.depths(SETTINGS, {}) for _ in range(2)]
+        variables = machine.variables("worker", {})
+    assert opened == ["sqs", "lambda"]
+    counted = None if denied else Depths(waiting=11, in_work=4, delayed=6, dead=7)
+    assert found == [counted, counted]
+    assert variables == ({} if denied else {"ORBWEAVER_PAGES_SHARDS": "4"})
+
+
+@pytest.mark.parametrize(
+    ("ports", "kept", "expected"),
+    [
+        ([], True, None),
+        ([5001], False, None),
+        ([5001, 4566], True, "http://127.0.0.1:4566"),
+        ([5001, 5002], True, "http://127.0.0.1:5001"),
+    ],
+)
+def test_the_local_stack_is_a_kept_one(
+    played: Played, ports: list[int], kept: bool, expected: str | None
+) -> None:
+    """A test's own emulator is nobody else's stack; the usual port comes first."""
+    played.running = [Emulated(port=port, keep=kept) for port in ports]
+    found = ThisMachine().local()
+    assert (found and found["AWS_ENDPOINT_URL"]) == expected
+
+
+def test_outputs_that_cannot_be_asked_for_say_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of the local stack, and the command that helps."""
+
+    def standing(*_: object) -> None:
+        raise LocalStackError("Cannot reach AWS")
+
+    monkeypatch.setattr(cdk, "standing", standing)
+    with pytest.raises(Unreachable, match="Cannot reach AWS\n`orbweaver local up`"):
+        ThisMachine().outputs("Orbweaver", {})
+
+
+def test_a_running_emulator_is_used_and_left(played: Played) -> None:
+    """It is brought up to date with what every local stack has, and not stopped."""
+    played.running = [Emulated()]
+    said: list[str] = []
+    with ThisMachine().standing(4566, said.append) as stood:
+        assert (stood.started, stood.outputs) == (False, {"Bucket": "b"})
+    assert not played.running[0].stopped
+    assert played.contexts == [LOCAL_CONTEXT]
+    assert said == []
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_what_was_started_is_stopped(played: Played, fault: bool) -> None:
+    """Whether the block ends well or the deployment fails; its state is kept."""
+    played.fault = fault
+    ending = pytest.raises(Unreachable, match="cdk deploy") if fault else contextlib.nullcontext()
+    with ending, ThisMachine().standing(0, lambda _: None) as stood:
+        assert stood.started
+        assert stood.environment["AWS_ENDPOINT_URL"] == "http://127.0.0.1:5000"
+    assert [(one.keep, one.stopped) for one in played.started] == [(True, True)]
+
+
+def test_deploying_to_an_emulator_of_ours_keeps_its_fingerprint(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is brought up to date with what was given on top; any other place is left to CDK."""
+    calls: list[tuple[str, Mapping[str, str], Mapping[str, str]]] = []
+
+    def deploy(environment: Mapping[str, str], context: Mapping[str, str], **_: Any) -> Any:
+        calls.append(("deploy", environment, context))
+        return {}
+
+    def destroy(environment: Mapping[str, str], context: Mapping[str, str], **_: Any) -> None:
+        calls.append(("destroy", environment, context))
+
+    monkeypatch.setattr(cdk, "deploy", deploy)
+    monkeypatch.setattr(cdk, "destroy", destroy)
+    played.running = [Emulated()]
+    machine, here = ThisMachine(), Emulated().environment()
+    machine.deploy(here, {"batch_size": "5"}, yes=False, say=print)
+    machine.destroy(here, {}, yes=True, say=print)
+    machine.deploy({}, {"contact": "me"}, yes=True, say=print)
+    machine.destroy({}, {}, yes=True, say=print)
+    assert played.contexts == [{**LOCAL_CONTEXT, "batch_size": "5"}]
+    assert calls == [
+        ("destroy", here, LOCAL_CONTEXT),
+        ("deploy", {}, {"contact": "me"}),
+        ("destroy", {}, {}),
+    ]
+
+
+def test_the_local_stack_goes_up_and_down(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up gives what every local stack has; down stops one emulator, or all."""
+    stopped: list[int] = []
+
+    def up(*, port: int, fresh: bool, context: Mapping[str, str], say: Any) -> stack.Stack:
+        played.contexts.append(context)
+        running: Any = Emulated(port=port)
+        return stack.Stack(emulator=running, outputs={"Bucket": "b"})
+
+    def down(port: int, *, say: Any) -> bool:
+        stopped.append(port)
+        return port != 5001
+
+    monkeypatch.setattr(stack, "up", up)
+    monkeypatch.setattr(stack, "down", down)
+    machine = ThisMachine()
+    outputs = machine.up(4566, fresh=True, say=print)
+    assert outputs == {"Bucket": "b", "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
+    assert played.contexts == [LOCAL_CONTEXT]
+    played.running = [Emulated(), Emulated(port=5001)]
+    assert machine.down(None, print)
+    assert not machine.down(5001, print)
+    assert stopped == [4566, 5001, 5001]
+
+
+def test_emulators_are_listed(played: Played) -> None:
+    """A line each: where it listens, whether it answers, and where its log is."""
+    played.running = [Emulated(), Emulated(port=5001)]
+    assert ThisMachine().running() == [
+        "http://127.0.0.1:4566  healthy  log emulator.log",
+        "http://127.0.0.1:5001  does not answer  log emulator.log",
+    ]
+
+
+async def test_connecting_speaks_to_the_chosen_place_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What else the environment says of AWS would lead the clients elsewhere."""
+    environment = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_REGION": "us-east-1"}
+    monkeypatch.setattr(os, "environ", {"AWS_PROFILE": "mine", "AWS_REGION": "eu", "HOME": "/h"})
+
+    @contextlib.asynccontextmanager
+    async def opened(settings: Settings) -> AsyncIterator[str]:
+        yield "ports"
+
+    monkeypatch.setattr(bootstrap, "connect", opened)
+    async with connect(SETTINGS, environment) as ports:
+        assert str(ports) == "ports"
+        assert os.environ == {**environment, "HOME": "/h"}

@@ -1,0 +1,68 @@
+"""The console script: streams, signals and the real surroundings."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOBODY = "http://127.0.0.1:1/"  # tcpmux: nothing listens there
+
+
+@pytest.fixture(autouse=True)
+def signals() -> Iterator[None]:
+    """Put back what a polite kill does."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_the_console_script_runs_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Words in, an exit code and lines out."""
+    assert cli.main(["url", "HTTP://EXAMPLE.com"]) == 0
+    assert capsys.readouterr().out == "http://example.com/\n"
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--version"], 0), ([], 2), (["url", "x"], 2)])
+def test_exit_codes(words: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Asking for the version is no mistake, asking for nothing is one."""
+    assert cli.main(words) == code
+    assert bool(capsys.readouterr().err) == bool(code)
+
+
+def test_robots_are_asked_over_the_guarded_web(capsys: pytest.CaptureFixture[str]) -> None:
+    """A server on this machine may be asked about, and one that is not there is an answer."""
+    assert cli.main(["robots", NOBODY]) == 0
+    assert "unreachable, so nothing is allowed" in capsys.readouterr().out
+
+
+def test_a_polite_kill_is_an_interrupt() -> None:
+    """SIGTERM unwinds like Ctrl-C, so that what was started is stopped."""
+    cli.main(["url", NOBODY])
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    """`orbweaver pages ID | head` ends without a traceback."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    script = "import sys; from orbweaver.cli import main; sys.exit(main(['url', 'http://a/']))"
+    with os.fdopen(writer, "w") as out:
+        ended = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=out,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr) == (0, b"")

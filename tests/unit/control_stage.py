@@ -1,0 +1,80 @@
+"""A world in memory and a control over it, for the tests of control."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.memory import (
+    ManualClock,
+    MemoryCrawls,
+    MemoryPacks,
+    MemoryPages,
+    MemoryQueue,
+    Moment,
+    World,
+)
+from orbweaver.adapters.memory.world import Gate, ShardItem, open_gate
+from orbweaver.control import Control
+from orbweaver.core.message import decode
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.plan import Plan
+from orbweaver.core.record import PageRecord, page_key
+from orbweaver.settings import Settings
+
+if TYPE_CHECKING:
+    from orbweaver.core.crawl import Crawl
+
+NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
+SEED = "https://example.com/"
+PLAN = Plan(seeds=(SEED,))
+
+
+@dataclass
+class Stage:
+    """One world, and a control over it."""
+
+    world: World = field(default_factory=World)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
+    gate: Gate = open_gate
+
+    @property
+    def control(self) -> Control:
+        return Control(
+            queue=MemoryQueue(self.world, self.gate),
+            crawls=MemoryCrawls(self.world, self.gate),
+            packs=MemoryPacks(self.world, self.gate),
+            pages=MemoryPages(self.world, self.gate),
+            clock=self.clock,
+            settings=Settings(),
+        )
+
+    def count(self, crawl: Crawl, **tally: int) -> None:
+        shard = self.world.shards.setdefault((crawl.id, 0), ShardItem())
+        shard.tally = {**shard.tally, **tally}
+
+    def put(self, crawl: str, url: str, at_ms: int, **fields: Any) -> PageRecord:
+        outcome = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "depth": 0}
+        record = PageRecord(crawl=crawl, url=url, fetched_at=at_ms, **{**outcome, **fields})
+        self.world.pages[page_key(record, 16)] = record
+        return record
+
+    def sent(self) -> list[Any]:
+        return [decode(mail.body) for mail in self.world.sent]
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+def kill_at(number: int) -> Gate:
+    """Make a gate that ends the process at its so manieth moment."""
+    passed = 0
+
+    async def gate(_effect: str, _moment: Moment) -> None:
+        nonlocal passed
+        passed += 1
+        if passed == number:
+            raise Killed
+
+    return gate

@@ -1,0 +1,154 @@
+"""What an answer means."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbweaver.core.answer import (
+    End,
+    Lead,
+    Read,
+    Retry,
+    Verdict,
+    exhausted,
+    judge,
+    media_type,
+    retry_after_s,
+)
+from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.retry import ATTEMPTS_MAX
+
+NOW_MS = 1_795_251_600_000  # Sat, 21 Nov 2026 09:00:00 GMT
+
+
+def failed(reason: Reason, error: str) -> End:
+    """Make the end of a URL that failed."""
+    return End(outcome=Outcome.FAILED, reason=reason, error=error)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "truncated", "verdict"),
+    [
+        (200, b"x", False, Read(body=b"x", reason=Reason.OK)),
+        (200, b"", False, Read(body=b"", reason=Reason.OK)),
+        (203, b"x", False, Read(body=b"x", reason=Reason.OK)),
+        (200, b"x", True, Read(body=b"x", reason=Reason.TRUNCATED)),
+        (206, b"x", False, Read(body=b"x", reason=Reason.TRUNCATED)),
+        (200, None, False, End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)),
+        (204, b"", False, End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)),
+        (205, None, False, End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)),
+        (404, b"x", False, failed(Reason.HTTP_CLIENT_ERROR, "HTTP 404")),
+        (410, None, False, failed(Reason.HTTP_CLIENT_ERROR, "HTTP 410")),
+        (451, None, False, failed(Reason.HTTP_CLIENT_ERROR, "HTTP 451")),
+        (501, None, False, failed(Reason.HTTP_SERVER_ERROR, "HTTP 501")),
+        (304, None, False, failed(Reason.HTTP_STATUS, "HTTP 304")),
+        (300, None, False, failed(Reason.HTTP_STATUS, "HTTP 300")),
+        (301, None, False, failed(Reason.HTTP_STATUS, "HTTP 301")),
+    ],
+)
+def test_answers_end_a_url(
+    status: int, body: bytes | None, verdict: Verdict, *, truncated: bool
+) -> None:
+    """Pages are read, what is not read is skipped, and errors that stand are final (cases 46, 47)."""  # noqa: E501 - one sentence
+    answer = Response(status=status, headers={}, body=body, truncated=truncated)
+    assert judge(answer, attempt=1, now_ms=NOW_MS) == verdict
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_lead_on(status: int) -> None:
+    """A redirect leads to its location, as written (case 41)."""
+    answer = Response(status=status, headers={"location": "/b "}, body=None)
+    assert judge(answer, attempt=1, now_ms=NOW_MS) == Lead(location="/b ")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "block"),
+    [
+        (429, Reason.BLOCKED, True),
+        (503, Reason.HTTP_SERVER_ERROR, True),
+        (500, Reason.HTTP_SERVER_ERROR, False),
+        (520, Reason.HTTP_SERVER_ERROR, False),
+        (408, Reason.HTTP_SERVER_ERROR, False),
+    ],
+)
+def test_trouble_of_the_moment_is_retried(status: int, reason: Reason, *, block: bool) -> None:
+    """429 and 503 slow the host down, other trouble the URL alone (cases 45, 46)."""
+    answer = Response(status=status, headers={"retry-after": "7"}, body=None)
+    assert judge(answer, attempt=1, now_ms=NOW_MS) == Retry(
+        reason=reason, error=f"HTTP {status}", block=block, retry_after_s=7.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "again"),
+    [
+        (Reason.DNS, True),
+        (Reason.CONNECT, True),
+        (Reason.TIMEOUT, True),
+        (Reason.DISCONNECTED, True),
+        (Reason.TLS, False),
+        (Reason.ADDRESS, False),
+        (Reason.PROTOCOL, False),
+        (Reason.HEADERS_TOO_LARGE, False),
+    ],
+)
+def test_failures_are_retried_where_it_may_help(reason: Reason, *, again: bool) -> None:
+    """Network trouble comes back, faults of the server or address do not (cases 31, 32, 39)."""
+    verdict = judge(Failure(reason=reason, detail="why"), attempt=1, now_ms=NOW_MS)
+    expected = Retry(reason=reason, error="why") if again else failed(reason, "why")
+    assert verdict == expected
+
+
+def test_attempts_run_out() -> None:
+    """The last attempt's trouble is the end; a host that blocks is left alone first."""
+    trouble = Failure(reason=Reason.DNS, detail="why")
+    assert isinstance(judge(trouble, attempt=ATTEMPTS_MAX - 1, now_ms=NOW_MS), Retry)
+    assert judge(trouble, attempt=ATTEMPTS_MAX, now_ms=NOW_MS) == failed(Reason.DNS, "why")
+    verdict = judge(
+        Response(status=429, headers={}, body=None), attempt=ATTEMPTS_MAX, now_ms=NOW_MS
+    )
+    assert isinstance(verdict, Retry)
+    assert exhausted(verdict, ATTEMPTS_MAX - 1) is None
+    assert exhausted(verdict, ATTEMPTS_MAX) == failed(Reason.BLOCKED, "HTTP 429")
+
+
+@pytest.mark.parametrize(
+    ("value", "wait_s"),
+    [
+        (None, None),
+        ("0", 0.0),
+        (" 120 ", 120.0),
+        ("315360000", 315_360_000.0),
+        ("9" * 400, 999_999_999.0),
+        ("Sat, 21 Nov 2026 09:00:30 GMT", 30.0),
+        ("Sat, 21 Nov 2026 10:00:30 +0100", 30.0),
+        ("Sat, 21 Nov 2026 09:00:30 -0000", 30.0),
+        ("Sat, 21 Nov 2020 09:00:30 GMT", 0.0),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("soon", None),
+        ("", None),
+        ("-5", None),
+        ("1.5", None),
+        ("\u0663", None),
+        ("²", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(value: str | None, wait_s: float | None) -> None:
+    """Seconds, dates in any zone and dates that are over are read; garbage is none (case 45)."""
+    assert retry_after_s(value, NOW_MS) == wait_s
+
+
+@pytest.mark.parametrize(
+    ("header", "kind"),
+    [
+        (None, ""),
+        ("", ""),
+        ("text/html", "text/html"),
+        (" Text/HTML ; charset=utf-8", "text/html"),
+        (";", ""),
+    ],
+)
+def test_the_media_type_stands_before_the_parameters(header: str | None, kind: str) -> None:
+    """Case and parameters do not count."""
+    assert media_type(header) == kind

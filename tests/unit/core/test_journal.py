@@ -1,0 +1,210 @@
+"""What a pack came to, and the packs that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.core.journal import (
+    Again,
+    Draft,
+    Journal,
+    Ledger,
+    apart,
+    commit_tally,
+    decode,
+    encode,
+    outbox,
+    surplus_of,
+)
+from orbweaver.core.message import Pack, Target, child_id
+from orbweaver.core.outcome import Outcome, Reason, Refusal
+from orbweaver.core.record import PageRecord
+
+NOW_MS = 1_795_251_600_000
+SITE = "https://example.com"
+
+
+def target(path: str, host: str = SITE) -> Target:
+    """Make a target of a path."""
+    return Target(url=f"{host}/{path}", depth=1, referrer=f"{host}/")
+
+
+def record(path: str, **fields: int) -> PageRecord:
+    """Make the record of a page."""
+    return PageRecord(
+        crawl="c",
+        url=f"{SITE}/{path}",
+        outcome=Outcome.FETCHED,
+        reason=Reason.OK,
+        fetched_at=NOW_MS,
+        depth=1,
+        **fields,
+    )
+
+
+def won(journal: Journal) -> Ledger:
+    """Make the ledger of a pack that won all of its candidates."""
+    return Ledger(pack="p", children=tuple(range(len(journal.candidates))))
+
+
+# --- draft ------------------------------------------------------------------------------------
+
+
+def test_a_draft_keeps_the_order_of_the_pack() -> None:
+    """However URLs end, the journal lists them as the pack does."""
+    draft = Draft("c")
+    order = [target(path) for path in "abcd"]
+    draft.end(record("d"))
+    draft.again(order[2], 3, why="retries")
+    draft.end(record("b", bytes=10))
+    draft.again(order[0], 3, why="deferrals")
+    journal = draft.journal(order, NOW_MS)
+    assert [item.url for item in journal.records] == [f"{SITE}/b", f"{SITE}/d"]
+    assert [item.target for item in journal.again] == [order[0], order[2]]
+    assert journal.at_ms == NOW_MS
+    assert journal.tally == {
+        "bytes": 10,
+        "deferrals": 1,
+        "fetched": 2,
+        "fetched.ok": 2,
+        "retries": 1,
+    }
+
+
+def test_an_outcome_without_a_record_is_counted_alike() -> None:
+    """A stopped crawl's URLs are counted by outcome and reason, and leave no record."""
+    draft = Draft("c")
+    draft.end_unrecorded(Outcome.SKIPPED, Reason.CANCELLED)
+    journal = draft.journal([target("a")], NOW_MS)
+    assert journal.records == ()
+    assert journal.tally == {"skipped": 1, "skipped.cancelled": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "delay_s"),
+    [(-5, 1), (0, 1), (0.3, 1), (1, 1), (1.01, 2), (899.5, 900), (900, 900), (86_400, 900)],
+)
+def test_nothing_comes_back_at_once_or_later_than_a_queue_can_hold(
+    asked_s: float, delay_s: int
+) -> None:
+    """A delay is rounded up to whole seconds, from 1 to 900."""
+    draft = Draft("c")
+    draft.again(target("a"), asked_s, why="deferrals")
+    (item,) = draft.journal([target("a")], NOW_MS).again
+    assert item.delay_s == delay_s
+
+
+def test_the_first_link_that_names_a_url_counts() -> None:
+    """A URL is one candidate, with the depth and referrer of its first mention."""
+    draft = Draft("c")
+    first = target("a")
+    draft.link(first)
+    draft.link(replace(first, referrer="https://other.example/"))
+    draft.link(target("b"))
+    assert draft.candidates == (f"{SITE}/a", f"{SITE}/b")
+    assert draft.journal([], NOW_MS).candidates == (first, target("b"))
+
+
+def test_known_candidates_are_left_out() -> None:
+    """What is claimed already is not asked for again; what is unknown as a candidate is no matter."""  # noqa: E501 - one sentence
+    draft = Draft("c")
+    for path in "abc":
+        draft.link(target(path))
+    journal = draft.journal([], NOW_MS, known=[f"{SITE}/b", f"{SITE}/x"])
+    assert journal.candidates == (target("a"), target("c"))
+
+
+def test_refusals_and_other_counts_add_up() -> None:
+    """References that are refused are counted by reason, none of them leaves no count."""
+    draft = Draft("c")
+    draft.refuse(Refusal.SCOPE)
+    draft.refuse(Refusal.SCOPE, 3)
+    draft.refuse(Refusal.DEPTH, 0)
+    draft.count("seeds")
+    assert draft.journal([], NOW_MS).tally == {"refused.scope": 4, "seeds": 1}
+
+
+# --- outbox -----------------------------------------------------------------------------------
+
+
+def test_children_travel_by_host_and_leftovers_together() -> None:
+    """Hosts with 25 URLs get packs of their own; what is left of all hosts is mixed."""
+    hosts = {"https://a.example": 30, "https://b.example": 3}
+    targets = tuple(
+        target(str(place), host) for host, count in hosts.items() for place in range(count)
+    )
+    journal = Journal(at_ms=NOW_MS, candidates=targets)
+    first, second = outbox("p", "c", journal, won(journal))
+    assert first.pack == Pack(
+        id=child_id("p", 0), crawl="c", at_ms=NOW_MS, targets=targets[:25], failures=0
+    )
+    assert second.pack.targets == targets[25:]
+    assert second.pack.id == child_id("p", 1)
+    assert {first.delay_s, second.delay_s} == {0}
+
+
+def test_only_what_was_won_is_sent() -> None:
+    """Candidates that another pack has claimed are its business."""
+    journal = Journal(at_ms=NOW_MS, candidates=tuple(target(path) for path in "abc"))
+    (letter,) = outbox("p", "c", journal, Ledger(pack="p", children=(0, 2)))
+    assert letter.pack.targets == (target("a"), target("c"))
+
+
+def test_urls_that_come_due_together_travel_together() -> None:
+    """Delays within five seconds share a pack, held for the longest of them."""
+    delays = {"a": 5, "b": 1, "c": 6, "d": 900}
+    again = tuple(Again(target=target(path), delay_s=delay) for path, delay in delays.items())
+    letters = outbox("p", "c", Journal(at_ms=NOW_MS, again=again), Ledger(pack="p", children=()))
+    held = [([item.url[-1] for item in one.pack.targets], one.delay_s) for one in letters]
+    assert held == [(["a", "b"], 5), (["c"], 6), (["d"], 900)]
+
+
+def test_a_pack_that_failed_is_sent_on_apart() -> None:
+    """Each URL of a pack that crashed us goes on by itself, as it is, with nothing counted."""
+    pack = Pack(id="p", crawl="c", at_ms=1, targets=(target("a"), target("b")), failures=3)
+    journal = apart(pack, NOW_MS)
+    letters = outbox("p", "c", journal, Ledger(pack="p", children=()))
+    assert [letter.pack.targets for letter in letters] == [(target("a"),), (target("b"),)]
+    assert [letter.pack.failures for letter in letters] == [0, 0]
+    assert journal.tally == {}
+
+
+# --- counts -----------------------------------------------------------------------------------
+
+
+def test_surplus_is_what_the_ledger_leaves_out() -> None:
+    """Candidates that are no children are given back."""
+    journal = Journal(at_ms=NOW_MS, candidates=tuple(target(path) for path in "abc"))
+    assert surplus_of(journal, Ledger(pack="p", children=(1,))) == (target("a"), target("c"))
+
+
+@pytest.mark.parametrize(
+    ("before", "children", "wins", "tally"),
+    [
+        ({}, (), 0, {"claimed": 0}),
+        ({"fetched": 1}, (0, 1), 2, {"fetched": 1, "claimed": 2}),
+        ({}, (0,), 3, {"claimed": 1, "refused.budget": 2}),
+        ({"refused.budget": 5}, (0,), 2, {"claimed": 1, "refused.budget": 6}),
+    ],
+)
+def test_a_commit_counts_claims_and_what_the_budget_refused(
+    before: dict[str, int], children: tuple[int, ...], wins: int, tally: dict[str, int]
+) -> None:
+    """What was won and not kept is refused by the budget."""
+    journal = Journal(at_ms=NOW_MS, tally=before)
+    assert commit_tally(journal, Ledger(pack="p", children=children), wins) == tally
+
+
+def test_a_journal_is_stored_and_read_back() -> None:
+    """Every part of a journal survives its stored form."""
+    journal = Journal(
+        at_ms=NOW_MS,
+        records=(record("a", bytes=10),),
+        again=(Again(target=target("b"), delay_s=7),),
+        candidates=(target("c"), Target(url=SITE, depth=0, attempt=2, hops=3)),
+        tally={"fetched": 1},
+        alone=True,
+    )
+    assert decode(encode(journal)) == journal

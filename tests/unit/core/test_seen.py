@@ -1,0 +1,58 @@
+"""Claims that need no second look."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbweaver.core.seen import GENERATION_MS, GENERATION_URLS_MAX, Seen
+
+NOW_MS = 1_795_251_600_000
+MINUTE_MS = 60_000
+
+
+def test_what_was_added_is_remembered_by_name() -> None:
+    """URLs are known within their dedup domain."""
+    seen = Seen()
+    assert seen.of("a", ["x"], NOW_MS) == set()
+    seen.add("a", ["x"], NOW_MS)
+    seen.add("a", ["y"], NOW_MS + MINUTE_MS)
+    assert seen.of("a", ["x", "y", "z"], NOW_MS + MINUTE_MS) == {"x", "y"}
+    assert seen.of("b", ["x"], NOW_MS) == set()
+
+
+@pytest.mark.parametrize(
+    ("minutes", "known"), [(0, True), (9, True), (19, True), (20, False), (-1, False)]
+)
+def test_memory_fades(minutes: int, *, known: bool) -> None:
+    """After 20 minutes, or when the clock goes back, nothing is known (case 25)."""
+    seen = Seen()
+    seen.add("a", ["x"], NOW_MS)
+    assert (seen.of("a", ["x"], NOW_MS + minutes * MINUTE_MS) == {"x"}) is known
+
+
+def test_the_older_generation_goes_when_the_newer_is_old() -> None:
+    """A URL that is not added again is forgotten after 10 to 20 minutes."""
+    seen = Seen()
+    seen.add("a", ["x"], NOW_MS)
+    seen.add("a", ["y"], NOW_MS + GENERATION_MS)
+    assert seen.of("a", ["x", "y"], NOW_MS + GENERATION_MS) == {"x", "y"}
+    seen.add("a", ["z"], NOW_MS + 2 * GENERATION_MS)
+    assert seen.of("a", ["x", "y", "z"], NOW_MS + 2 * GENERATION_MS) == {"y", "z"}
+
+
+def test_a_generation_that_is_too_old_is_not_kept() -> None:
+    """After a long rest both generations are new."""
+    seen = Seen()
+    seen.add("a", ["x"], NOW_MS)
+    seen.add("a", ["y"], NOW_MS + 2 * GENERATION_MS)
+    assert seen.of("a", ["x", "y"], NOW_MS + 2 * GENERATION_MS) == {"y"}
+
+
+def test_memory_is_bounded() -> None:
+    """Of very many URLs the latest are remembered, and at most two generations."""
+    seen = Seen()
+    for start in range(0, 4 * GENERATION_URLS_MAX, GENERATION_URLS_MAX):
+        seen.add("a", [f"{start + place}" for place in range(GENERATION_URLS_MAX)], NOW_MS)
+    urls = [f"{place}" for place in range(4 * GENERATION_URLS_MAX)]
+    known = seen.of("a", urls, NOW_MS)
+    assert known == set(urls[2 * GENERATION_URLS_MAX :])

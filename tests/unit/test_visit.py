@@ -1,0 +1,365 @@
+"""Asking hosts for pages: what each answer comes to, and who is asked when."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.memory import ManualClock, MemoryHosts, World
+from orbweaver.core.crawl import Crawl, Scope
+from orbweaver.core.exchange import Failure, Request, Response
+from orbweaver.core.journal import Draft, Journal
+from orbweaver.core.message import Target
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.politeness import Host
+from orbweaver.core.retry import ATTEMPTS_MAX
+from orbweaver.ports import Transient
+from orbweaver.settings import Settings
+from orbweaver.visit import Visit, Visitor
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, fail_on, html
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OTHER = "https://other.example"
+POLITE = replace(CRAWL, delay_ms=1_000, concurrency=1)
+OBEDIENT = replace(POLITE, obey_robots=True)
+A = Target(url=f"{SITE}/a", depth=1)
+
+
+def targets(*paths: str, host: str = SITE) -> list[Target]:
+    """Make targets of paths."""
+    return [Target(url=f"{host}/{path}", depth=1) for path in paths]
+
+
+async def visit(
+    stage: Stage, asked: Sequence[Target], crawl: Crawl = CRAWL, ahead_ms: int = 60_000
+) -> Journal:
+    """Visit targets, and say what that came to."""
+    draft = Draft(crawl.id)
+    until_ms = stage.clock.at_ms + ahead_ms
+    await stage.visitor.visit(Visit(crawl=crawl, draft=draft, until_ms=until_ms), asked)
+    return draft.journal(asked, stage.clock.at_ms)
+
+
+def redirect(location: str) -> Response:
+    """Answer with a redirect."""
+    return answer(302, location=location)
+
+
+# --- answers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "end", "found"),
+    [
+        (html("/b"), "fetched.ok", [f"{SITE}/b"]),
+        (replace(html("/b"), truncated=True), "fetched.truncated", [f"{SITE}/b"]),
+        (answer(200, b""), "fetched.ok", []),
+        (answer(200, None, content_type="image/png"), "skipped.content_type", []),
+        (answer(204), "skipped.empty", []),
+        (answer(404, b"<a href=/b>"), "failed.http_client_error", []),
+        (answer(501), "failed.http_server_error", []),
+        (answer(304), "failed.http_status", []),
+        (redirect("/b"), "redirected.redirect", [f"{SITE}/b"]),
+        (redirect("b?c#d"), "redirected.redirect", [f"{SITE}/b?c"]),
+        (redirect("/a"), "redirected.redirect", []),
+        (redirect(OTHER), "redirected.redirect", []),
+        (redirect("file:///etc/passwd"), "failed.redirect_invalid", []),
+        (redirect("javascript:alert(1)"), "failed.redirect_invalid", []),
+        (redirect("http://[bad/"), "failed.redirect_invalid", []),
+        (Failure(reason=Reason.TLS, detail="expired"), "failed.tls", []),
+        (Failure(reason=Reason.ADDRESS, detail="private"), "failed.address", []),
+    ],
+)
+async def test_every_answer_comes_to_an_outcome(
+    said: Response | Failure, end: str, found: list[str]
+) -> None:
+    """Pages bring links, redirects a target, everything else only its reason (cases 42, 46)."""
+    stage = Stage()
+    stage.web.put(A.url, said)
+    journal = await visit(stage, [A])
+    (record,) = journal.records
+    assert f"{record.outcome}.{record.reason}" == end
+    assert record.url == A.url
+    assert record.fetched_at == NOW_MS
+    assert journal.tally[end] == 1
+    assert [target.url for target in journal.candidates] == found
+    assert journal.again == ()
+
+
+async def test_a_redirect_keeps_depth_and_counts_its_hops() -> None:
+    """The chain ends at its tenth hop, with where it would have led (case 42)."""
+    stage = Stage()
+    stage.web.put(A.url, redirect("/b"))
+    journal = await visit(stage, [replace(A, hops=3)])
+    assert journal.candidates == (Target(url=f"{SITE}/b", depth=1, hops=4, referrer=A.url),)
+    journal = await visit(stage, [replace(A, hops=10)])
+    assert journal.candidates == ()
+    (record,) = journal.records
+    assert (record.reason, record.error) == (Reason.REDIRECT_LIMIT, f"{SITE}/b")
+
+
+async def test_a_redirect_out_of_scope_is_counted() -> None:
+    """Where a redirect leads that is not followed, its refusal says why."""
+    stage = Stage()
+    stage.web.put(A.url, redirect(f"{OTHER}/"))
+    assert (await visit(stage, [A])).tally["refused.scope"] == 1
+    wide = await visit(stage, [A], replace(CRAWL, scope=Scope.ANY))
+    assert [target.url for target in wide.candidates] == [f"{OTHER}/"]
+
+
+async def test_links_are_admitted_or_counted() -> None:
+    """In scope and not too deep, links become targets; the others are counted by reason."""
+    stage = Stage()
+    body = b"""<a href=/b>1</a><a href=/b#x>2</a><a href=//other.example/>3</a>
+        <a href=/c rel=nofollow>4</a><a href="http://[bad">5</a><a href=mailto:x>6</a>"""
+    stage.web.put(A.url, Response(status=200, headers={"content-type": "text/html"}, body=body))
+    journal = await visit(stage, [A])
+    assert journal.candidates == (Target(url=f"{SITE}/b", depth=2, referrer=A.url),)
+    refused = {key: count for key, count in journal.tally.items() if key.startswith("refused")}
+    assert refused == {"refused.invalid": 1, "refused.nofollow": 1, "refused.scope": 1}
+    deep = await visit(stage, [replace(A, depth=CRAWL.depth_max)])
+    assert deep.candidates == ()
+    assert deep.tally["refused.depth"] == 2
+
+
+async def test_a_header_can_forbid_to_follow() -> None:
+    """X-Robots-Tag counts like the page's own meta element (case 64)."""
+    stage = Stage()
+    stage.web.put(A.url, html("/b", "/c", x_robots_tag="noindex, NOFOLLOW"))
+    journal = await visit(stage, [A])
+    assert journal.candidates == ()
+    assert journal.tally["refused.nofollow"] == 2
+
+
+async def test_links_of_a_page_are_bounded() -> None:
+    """A page with more links than the stack takes is cut, and what is cut is counted (case 61)."""
+    stage = Stage(settings=Settings(links_per_page_max=3))
+    stage.web.put(A.url, html(*(f"/{place}" for place in range(10))))
+    journal = await visit(stage, [A])
+    assert len(journal.candidates) == 3
+    assert journal.tally["refused.cut"] == 7
+
+
+async def test_the_request_is_the_crawls() -> None:
+    """Only HTML is read, within bounds, under the crawl's name or else the stack's."""
+    stage = Stage(settings=Settings(user_agent="stack/1", body_bytes_max=7, fetch_total_s=3))
+    await visit(stage, [A])
+    await visit(stage, [A], replace(CRAWL, user_agent="mine/1"))
+    assert stage.web.requests[0] == Request(
+        url=A.url,
+        user_agent="stack/1",
+        accept=frozenset({"text/html", "application/xhtml+xml"}),
+        body_bytes_max=7,
+        total_s=3,
+    )
+    assert stage.web.requests[1].user_agent == "mine/1"
+
+
+# --- retries ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "end"),
+    [
+        (Failure(reason=Reason.DNS, detail="x"), "failed.dns"),
+        (Failure(reason=Reason.TIMEOUT, detail="x"), "failed.timeout"),
+        (answer(500), "failed.http_server_error"),
+        (answer(503), "failed.http_server_error"),
+        (answer(429), "failed.blocked"),
+    ],
+)
+async def test_trouble_of_the_moment_is_tried_again_until_it_is_enough(
+    said: Response | Failure, end: str
+) -> None:
+    """Each attempt comes back later, with its number; the last one ends it (cases 31, 46)."""
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        stage = Stage()
+        stage.web.put(A.url, said)
+        journal = await visit(stage, [replace(A, attempt=attempt)])
+        if attempt < ATTEMPTS_MAX:
+            (item,) = journal.again
+            assert item.target == replace(A, attempt=attempt + 1)
+            assert journal.tally == {"retries": 1}
+        else:
+            (record,) = journal.records
+            assert f"{record.outcome}.{record.reason}" == end
+            assert record.attempt == ATTEMPTS_MAX
+
+
+@pytest.mark.parametrize("attempt", [1, ATTEMPTS_MAX])
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_host_that_wants_quiet_gets_it(status: int, attempt: int) -> None:
+    """The whole host is blocked for as long as it said, and its URLs return after that (case 45)."""  # noqa: E501 - one sentence
+    stage = Stage()
+    stage.web.put(A.url, answer(status, retry_after="40"))
+    stage.web.put(f"{SITE}/b", html())
+    asked = [replace(A, attempt=attempt), *targets("b")]
+    journal = await visit(stage, asked, POLITE)
+    blocked_until_ms = stage.world.hosts[SITE].blocked_until_ms
+    assert 40_000 <= blocked_until_ms - NOW_MS <= 45_000
+    assert stage.web.urls == [A.url]
+    for item in journal.again:
+        assert 40 <= item.delay_s <= 45
+    assert [item.target.url for item in journal.again] == [
+        target.url for target in asked if attempt == 1 or target is not asked[0]
+    ]
+    assert journal.tally["deferrals"] == 1
+
+
+async def test_trouble_of_one_url_is_not_the_hosts() -> None:
+    """A 500 puts off its URL only."""
+    stage = Stage()
+    stage.web.put(A.url, answer(500))
+    stage.web.put(f"{SITE}/b", html())
+    journal = await visit(stage, [A, *targets("b")], POLITE)
+    assert stage.web.urls == [A.url, f"{SITE}/b"]
+    assert [item.target.url for item in journal.again] == [A.url]
+    assert stage.world.hosts[SITE].blocked_until_ms == 0
+
+
+# --- robots -----------------------------------------------------------------------------------
+
+
+async def test_what_robots_forbid_is_skipped_unasked() -> None:
+    """A forbidden URL has a record that says so, and was never asked for."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /private/"))
+    journal = await visit(stage, targets("private/x", "b"), OBEDIENT)
+    ends = {record.url: record.reason for record in journal.records}
+    assert ends[f"{SITE}/private/x"] is Reason.ROBOTS
+    assert journal.tally["skipped.robots"] == 1
+    assert stage.web.urls == [f"{SITE}/robots.txt", f"{SITE}/b"]
+
+
+async def test_a_crawl_may_ignore_robots() -> None:
+    """On a site of one's own the file is not even asked for."""
+    stage = Stage()
+    await visit(stage, [A], replace(OBEDIENT, obey_robots=False))
+    assert stage.web.urls == [A.url]
+
+
+async def test_a_crawl_delay_is_kept() -> None:
+    """Requests are as far apart as the host asks, if that is longer (case 68)."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nCrawl-delay: 4"))
+    await visit(stage, targets("a", "b", "c"), OBEDIENT)
+    pages = [at_ms for url, at_ms in stage.web.asked if not url.endswith("robots.txt")]
+    assert len(pages) == 3
+    assert all(other - one >= 4_000 for one, other in pairwise(pages))
+
+
+async def test_unreachable_robots_put_off_and_then_skip() -> None:
+    """Nobody knows what is allowed, so nothing is asked; in the end the URL is skipped (case 67)."""  # noqa: E501 - one sentence
+    stage = Stage()
+    stage.web.put(f"{SITE}/robots.txt", answer(503))
+    journal = await visit(stage, [A, replace(A, url=f"{SITE}/b", attempt=ATTEMPTS_MAX)], OBEDIENT)
+    (item,) = journal.again
+    assert item.target == replace(A, attempt=2)
+    assert item.delay_s >= 5
+    (record,) = journal.records
+    assert (record.outcome, record.reason) == (Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
+    assert record.error == "robots.txt: HTTP 503"
+    assert stage.web.urls == [f"{SITE}/robots.txt"]
+
+
+async def test_without_a_slot_for_robots_all_is_put_off() -> None:
+    """URLs wait for the rules, and that costs them no attempt."""
+    stage = Stage()
+    stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 90_000)
+    journal = await visit(stage, targets("a", "b"), OBEDIENT)
+    assert [item.target for item in journal.again] == targets("a", "b")
+    assert {item.delay_s for item in journal.again} == {90}
+    assert journal.tally == {"deferrals": 2}
+
+
+# --- who is asked when ------------------------------------------------------------------------
+
+
+async def test_a_host_is_asked_in_its_slots() -> None:
+    """Requests to a host keep its delay; those beyond the horizon come back in their turn."""
+    stage = Stage()
+    paths = [str(place) for place in range(8)]
+    journal = await visit(stage, targets(*paths), POLITE, ahead_ms=5_000)
+    times = [at_ms for _, at_ms in stage.web.asked]
+    assert len(times) == 5
+    assert all(other - one >= 1_000 for one, other in pairwise(times))
+    assert [item.target for item in journal.again] == targets(*paths[5:])
+    assert journal.tally["deferrals"] == 3
+
+
+async def test_a_slow_server_does_not_shorten_the_delay() -> None:
+    """Slots that pass while an answer takes long are not made up for."""
+    stage = Stage()
+    stage.web.takes_ms = 2_600
+    await visit(stage, targets("a", "b", "c"), POLITE)
+    times = [at_ms for _, at_ms in stage.web.asked]
+    assert len(times) == 3
+    assert all(other - one >= 2_600 for one, other in pairwise(times))
+
+
+class Crowd:
+    """A web in which answers take their time, and that counts who is inside."""
+
+    def __init__(self) -> None:
+        self.inside: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+
+    async def fetch(self, request: Request) -> Response:
+        host = request.url.rpartition("/")[0]
+        for key in (host, "all"):
+            self.inside[key] = self.inside.get(key, 0) + 1
+            self.most[key] = max(self.most.get(key, 0), self.inside[key])
+        for _ in range(10):
+            await asyncio.sleep(0)
+        for key in (host, "all"):
+            self.inside[key] -= 1
+        return answer(404)
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "at_once", "most"),
+    [
+        (1, 64, {SITE: 1, OTHER: 1, "all": 2}),
+        (3, 64, {SITE: 3, OTHER: 3, "all": 6}),
+        (3, 2, {SITE: 2, OTHER: 2, "all": 2}),
+    ],
+)
+async def test_hosts_are_asked_side_by_side_within_bounds(
+    concurrency: int, at_once: int, most: dict[str, int]
+) -> None:
+    """A host gets as many requests at once as the crawl says, all together as the stack says."""
+    crowd = Crowd()
+    visitor = Visitor(
+        fetcher=crowd,
+        hosts=MemoryHosts(World()),
+        clock=ManualClock(NOW_MS),
+        random=Random(1),
+        settings=Settings(fetch_concurrency=at_once),
+    )
+    crawl = replace(CRAWL, concurrency=concurrency)
+    paths = [str(place) for place in range(9)]
+    asked = [*targets(*paths), *targets(*paths, host=OTHER)]
+    draft = Draft(crawl.id)
+    await asyncio.gather(
+        visitor.visit(Visit(crawl=crawl, draft=draft, until_ms=NOW_MS), asked[::2]),
+        visitor.visit(Visit(crawl=crawl, draft=draft, until_ms=NOW_MS), asked[1::2]),
+    )
+    assert len(draft.journal(asked, NOW_MS).records) == 18
+    assert all(crowd.most[key] <= number for key, number in most.items())
+    assert crowd.most["all"] == most["all"]
+
+
+async def test_trouble_with_a_table_leaves_nobody_waiting() -> None:
+    """A pack that could not reserve fails, and the host is free for the next one."""
+    stage = Stage(gate=fail_on("hosts.reserve"))
+    with pytest.raises(ExceptionGroup) as caught:
+        await visit(stage, [A], POLITE)
+    assert caught.group_contains(Transient)
+    assert len((await visit(stage, [A], POLITE)).records) == 1
