@@ -72,6 +72,10 @@ class Api(Construct):
         )
         self.function, self.logs = program.function, program.logs
         self.rest = self._gateway(config)
+        self._route()
+        self._acknowledge()
+
+    def _route(self) -> None:
         integration = apigateway.LambdaIntegration(self.function, allow_test_invoke=False)
         seeds = self._seeds_model()
         checked = apigateway.RequestValidator(
@@ -89,7 +93,6 @@ class Api(Construct):
                 request_models={"application/json": seeds},
                 request_validator=checked,
             )
-        self._acknowledge()
 
     def _gateway(self, config: Config) -> apigateway.RestApi:
         access = log_group(self, "Access", f"/aws/apigateway/{config.stack_name}", config)

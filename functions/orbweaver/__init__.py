@@ -4,21 +4,24 @@
     worker          a batch in, what is to come back out
     advance         one pack, from where earlier deliveries left it
     ingest          references dropped by hand become seeds, seeds become candidates
-    core/admission  why a URL is refused
-    visit           robots, slots, requests, answers
+    core/admission  why a URL is refused                  core/outcome     how it ended, and why
+    visit           robots, slots, requests, answers      core/exchange    a request, its answer
     robots          robots.txt, fetched and kept          core/robots      its rules
     pace            waiting for slots                     core/politeness  when a host may be asked
     core/answer     what an answer means                  core/retry       and when to ask again
     core/page       what a page says                      core/url         canonical URLs
+    core/charset    which charset it is in                core/markup      its outline and text
     core/journal    what a pack came to, and its outbox   core/record      a page's record
     settle          claim, store, commit, send, finish    core/crawl       a crawl and its books
-    core/seen       claims that need no second look
+    core/seen       claims that need no second look       core/crawl_codec  a crawl as stored
     exporter        a day's records into files            core/export      rows and manifests
-    control         start, steer and ask about crawls
+    control         start, steer and ask about crawls     core/plan        what a person asks for
+    api             seeds over HTTP
     cli             the command line
 
     ports           what the actors need of the world     adapters/        AWS, the web, memory
-    settings        limits and names                      bootstrap        wires all of it
+    settings        limits and names                      core/address     what may be dialled
+    bootstrap       wires all of it
 
 Things are in `core/` and do no I/O; actors stand beside it; technologies are in `adapters/`.
 """

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from orbweaver.advance import Delivery
+    from orbweaver.visit import Visitor
     from orbweaver.worker import Worker
 
 T = TypeVar("T")
@@ -98,29 +99,12 @@ async def connect(settings: Settings) -> AsyncIterator[Ports]:
 
 def worker_of(ports: Ports) -> Worker:
     """Put a worker together."""
-    from orbweaver.adapters.http import HttpFetcher, Limits
     from orbweaver.adapters.metrics import EmfMetrics
     from orbweaver.advance import Advancer
-    from orbweaver.core.address import parse_allowed
     from orbweaver.ingest import Ingester
     from orbweaver.settle import Settler
-    from orbweaver.visit import Visitor
     from orbweaver.worker import Worker
 
-    settings = ports.settings
-    at_once = settings.fetch_concurrency
-    fetcher = HttpFetcher(
-        allowed=parse_allowed(settings.allow_addresses),
-        # How many requests a host gets at once is the crawl's business (visit.py).
-        limits=Limits(connections=at_once, connections_per_host=at_once),
-    )
-    visitor = Visitor(
-        fetcher=fetcher,
-        hosts=ports.hosts,
-        clock=ports.clock,
-        random=ports.random,
-        settings=settings,
-    )
     settler = Settler(
         queue=ports.queue,
         packs=ports.packs,
@@ -135,11 +119,11 @@ def worker_of(ports: Ports) -> Worker:
         packs=ports.packs,
         crawls=ports.crawls,
         frontier=ports.frontier,
-        visitor=visitor,
+        visitor=_visitor_of(ports),
         settler=settler,
         clock=ports.clock,
         metrics=metrics,
-        settings=settings,
+        settings=ports.settings,
     )
     return Worker(
         queue=ports.queue,
@@ -148,6 +132,27 @@ def worker_of(ports: Ports) -> Worker:
         advancer=advancer,
         settler=settler,
         metrics=metrics,
+    )
+
+
+def _visitor_of(ports: Ports) -> Visitor:
+    from orbweaver.adapters.http import HttpFetcher, Limits
+    from orbweaver.core.address import parse_allowed
+    from orbweaver.visit import Visitor
+
+    settings = ports.settings
+    at_once = settings.fetch_concurrency
+    fetcher = HttpFetcher(
+        allowed=parse_allowed(settings.allow_addresses),
+        # How many requests a host gets at once is the crawl's business (visit.py).
+        limits=Limits(connections=at_once, connections_per_host=at_once),
+    )
+    return Visitor(
+        fetcher=fetcher,
+        hosts=ports.hosts,
+        clock=ports.clock,
+        random=ports.random,
+        settings=settings,
     )
 
 

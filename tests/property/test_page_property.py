@@ -15,7 +15,8 @@ PIECES = r"""
 <div> </div> <p_class="x"> </p> <a_href="/1"> <a_href=/2> <A_HREF='/3'> </a> <area_href=/4> <b> </b>
 <!--_<a_href=/x>_--> <!-- --> --!> <!--> <!---> <script> </script> <script_src="x>y"> <style>
 </style> <textarea> </textarea> <title> </title> <title>t<a_href=/x></title>
-<div_title="<a_href=/x>"> <div_x='>'> text " ' > < </ <! <? </> <_a_href=/5> <a_href=/6_ <a/href=/8/> <base_href=/9>
+<div_title="<a_href=/x>"> <div_x='>'> text " ' > < </ <! <? </> <_a_href=/5> <a_href=/6_
+<a/href=/8/> <base_href=/9>
 <meta_name=robots_content=x> <meta_charset=koi8-r> <link_rel=canonical_href=/10> <html_lang=en>
 <a-b_href=/x> <iframe> </iframe> <xmp> </xmp> <noembed> </noembed> </SCRIPT_> <a_href="/11"rel=x>
 <a_href=/q?a="b>c"> <a_title=it's_href=/12> \0 é &amp; &#9; <a_href="/13?x&amp;y"> <br/> <a_href>

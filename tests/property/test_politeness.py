@@ -97,9 +97,7 @@ def test_blocks_are_in_bounds(
     strikes: int, struck_ms: int, blocked_ms: int, after_s: float | None, seed: int
 ) -> None:
     """A block lasts at most a day and a tenth, and never ends before one that stands."""
-    host = Host(
-        name="h", strikes=strikes, struck_at_ms=struck_ms, blocked_until_ms=blocked_ms
-    )
+    host = Host(name="h", strikes=strikes, struck_at_ms=struck_ms, blocked_until_ms=blocked_ms)
     until_ms, now_strikes = block_until_ms(host, NOW_MS, after_s, Random(seed))
     longest_ms = round(BLOCK_S_MAX * 1_000 * (1 + BLOCK_JITTER))
     assert max(NOW_MS, blocked_ms) <= until_ms <= max(NOW_MS + longest_ms, blocked_ms)

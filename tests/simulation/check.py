@@ -179,7 +179,8 @@ def _complete(
         return  # runs of one name at the same time share the URLs out between them
     # A seed dropped on a running crawl is taken in, or refused because the crawl had ended.
     extras = {record.url for record in _records(world, crawl_id) if "/extra/" in record.url}
-    if crawl.pages_max >= len(oracle.claimed) + len(crawl.extras):
+    more = len(crawl.extras) + plan.faults.late_seeds
+    if crawl.pages_max >= len(oracle.claimed) + more:
         expected += len(extras)
     elif extras:
         return

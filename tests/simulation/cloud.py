@@ -28,6 +28,7 @@ from orbweaver.adapters.memory import (
     World,
 )
 from orbweaver.advance import Advancer, Delivery
+from orbweaver.core.message import Loose, encode
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Transient
 from orbweaver.settings import Settings
@@ -166,6 +167,9 @@ class Container:
         await self._alive()
         if moment is Moment.BEFORE:
             await asyncio.sleep(random.random() * faults.latency_s)
+            if effect == "crawls.seal" and cloud.late_seeds < faults.late_seeds:
+                cloud.drop_late_seeds()
+                await asyncio.sleep(random.random() * 5)
             await self._alive()
         if self.kill_in:
             self.kill_in -= 1
@@ -241,6 +245,7 @@ class Cloud:
         self.trace = trace
         self.messages: list[Message] = []
         self.dead_letters: list[tuple[str, str | None]] = []
+        self.late_seeds = 0
         self.concurrency = self.random.randint(1, 4)
         self._warm: list[Container] = []
         self._names = 0
@@ -273,6 +278,15 @@ class Cloud:
         for mail in self.world.buried:
             self.dead_letters.append((mail.body, mail.reason))
         self.world.buried.clear()
+
+    def drop_late_seeds(self) -> None:
+        """Drop one more seed on every crawl that runs, at the worst moment."""
+        self.late_seeds += 1
+        self.trace.counts["late seeds"] += 1
+        for crawl in self.world.crawls.values():
+            if crawl.live and not crawl.continuous:
+                url = f"{crawl.seeds[0]}extra/late{self.late_seeds}"
+                self.drop(encode(Loose(crawl=crawl.id, references=(url,))))
 
     def redrive(self) -> int:
         """Move dead letters back, as new messages; what can never succeed stays where it is."""

@@ -17,4 +17,6 @@ class Faults:
     doubled: float = 0.0
     early: float = 0.0
     latency_s: float = 0.02
+    # Seeds dropped on every running crawl just when one is about to be sealed, so many times.
+    late_seeds: int = 0
     skew_ms: int = 0

@@ -74,7 +74,7 @@ def scenario(seed: int) -> Scenario:
         loose=loose,
         malformed=malformed,
         poison=poison,
-        ttl_lag_s=random.choice((0, HOUR_S, 72 * HOUR_S)),
+        ttl_lag_s=random.choice((0, HOUR_S, 72 * HOUR_S, 72 * HOUR_S)),
         before_midnight_s=random.choice((5, 60, 6 * HOUR_S, 12 * HOUR_S)),
         redrive=random.random() < 0.5,
     )
@@ -116,10 +116,11 @@ def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
         (
             (4 * HOUR_S, 7 * 86_400),
             (4 * HOUR_S, 0),
-            (600.0, 0),
+            (1_300.0, 0),  # further apart than clocks may differ
             (8 * DAY_S, 7 * 86_400),
             (16 * DAY_S, 7 * 86_400),
             # The first run's claims have expired, deleted yet or not, whatever this one's window.
+            (9 * DAY_S, 30 * 86_400),
             (9 * DAY_S, 30 * 86_400),
         )
     )
@@ -166,5 +167,6 @@ def _faults(random: Random) -> Faults:
         doubled=some(0.2),
         early=some(0.1),
         latency_s=random.choice((0.0, 0.02, 0.5)),
+        late_seeds=random.choice((0, 0, 2)),
         skew_ms=random.choice((0, 0, 0, 50, 600_000)),
     )

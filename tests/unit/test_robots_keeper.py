@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import pytest
 
@@ -108,7 +109,7 @@ async def test_a_file_that_is_not_there_allows_everything(status: int) -> None:
 async def test_a_file_that_cannot_be_had_forbids_everything(
     said: Response | Failure, detail: str
 ) -> None:
-    """RFC 9309 2.3.1.4: unreachable means complete disallow, until it is asked for again (case 67)."""  # noqa: E501 - one sentence
+    """RFC 9309 2.3.1.4: unreachable means complete disallow, until asked again (case 67)."""
     keeping = Keeping()
     keeping.web.put(ROBOTS, said)
     ruling = await keeping.ask()
@@ -131,14 +132,12 @@ async def test_an_empty_file_has_no_rules() -> None:
     assert rules.allows("orbweaver", f"{SITE}/private/a")
 
 
-@pytest.mark.parametrize(
-    ("hops", "followed"), [(1, True), (5, True), (6, False), (100, False)]
-)
+@pytest.mark.parametrize(("hops", "followed"), [(1, True), (5, True), (6, False), (100, False)])
 async def test_five_redirects_are_followed(hops: int, *, followed: bool) -> None:
     """Redirects lead to the rules, across hosts; more than five mean that there are none."""
     keeping = Keeping()
     chain = [ROBOTS, *(f"https://host{place}.example/robots.txt" for place in range(hops))]
-    for url, location in zip(chain, chain[1:], strict=False):
+    for url, location in pairwise(chain):
         keeping.web.put(url, answer(301, location=location))
     keeping.web.put(chain[-1], answer(200, RULES))
     rules = await keeping.ask()

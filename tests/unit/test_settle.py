@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.adapters.memory import Claim, Moment
 from orbweaver.adapters.memory.world import Gate, ShardItem
-from orbweaver.core.crawl import Crawl, State, Stop
 from orbweaver.core.journal import Again, Journal, Ledger
 from orbweaver.core.message import Target
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord
 from orbweaver.ports import Transient
-from orbweaver.settle import SEAL_TRIES, claimer_of
+from orbweaver.settle import claimer_of
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
@@ -23,11 +23,13 @@ from tests.unit.stage import (
     Stage,
     fail_on,
     kill_at,
-    kill_on,
     noting,
     survives,
     urls_of,
 )
+
+if TYPE_CHECKING:
+    from orbweaver.core.crawl import Crawl
 
 TARGETS = tuple(Target(url=f"{SITE}/{path}", depth=1) for path in "abcde")
 URLS = {target.url for target in TARGETS}
@@ -231,7 +233,7 @@ async def repeat(stage: Stage, crawl: Crawl) -> None:
 
 @pytest.mark.parametrize("pages_max", [1_000, 3, 0])
 async def test_a_crash_at_any_step_is_made_good(pages_max: int) -> None:
-    """Wherever the process ends, the next delivery comes to the same, counted once (cases 4 to 6)."""  # noqa: E501 - one sentence
+    """Wherever the process ends, the next delivery comes to the same (cases 4 to 6)."""
     crawl = replace(CRAWL, pages_max=pages_max)
     calm = stage_of(crawl)
     await calm.settler.apply(crawl, ROOT, JOURNAL)
@@ -279,98 +281,3 @@ async def test_a_resend_gives_surplus_back(*, surplus: bool, released: bool) -> 
     assert stage.world.ledgers[ROOT].sent
     await stage.settler.resend(CRAWL, ROOT, JOURNAL, stage.world.ledgers[ROOT])
     assert stage.world.sent == []
-
-
-# --- finish -----------------------------------------------------------------------------------
-
-
-async def test_a_crawl_whose_books_balance_is_finished_and_announced() -> None:
-    """The last one to commit seals the books, says why it ended, and tells the world once."""
-    stage = stage_of()
-    stage.count(CRAWL, claimed=2, fetched=1, failed=1)
-    stage.clock.at_ms += 5_000
-    await stage.settler.finish(CRAWL.id, recalled=False)
-    crawl = stage.world.crawls[CRAWL.id]
-    assert (crawl.state, crawl.stop, crawl.finished_at_ms, crawl.announced) == (
-        State.FINISHED,
-        Stop.FINISHED,
-        NOW_MS + 5_000,
-        True,
-    )
-    assert stage.world.shards[CRAWL.id, 0].closed
-    ((announced, total),) = stage.world.announced
-    assert (announced.id, announced.stop) == (CRAWL.id, Stop.FINISHED)
-    assert total == {"claimed": 2, "fetched": 1, "failed": 1}
-    await stage.settler.finish(CRAWL.id, recalled=True)
-    assert len(stage.world.announced) == 1
-
-
-@pytest.mark.parametrize(
-    ("crawl", "tally"),
-    [
-        (CRAWL, {"claimed": 2, "fetched": 1}),
-        (replace(CRAWL, seeds_planned=1), {}),
-        (replace(CRAWL, continuous=True), {"claimed": 1, "fetched": 1}),
-    ],
-)
-async def test_a_crawl_with_something_left_goes_on(crawl: Crawl, tally: dict[str, int]) -> None:
-    """URLs in flight, seeds not taken in, or no end at all: it is not finished."""
-    stage = stage_of(crawl)
-    stage.count(crawl, **tally)
-    await stage.settler.finish(crawl.id, recalled=True)
-    assert stage.world.crawls[crawl.id] == crawl
-    assert stage.world.announced == []
-
-
-async def test_a_crawl_that_is_gone_is_passed_over() -> None:
-    """Nothing is there to finish."""
-    stage = Stage()
-    await stage.settler.finish("gone", recalled=False)
-    assert stage.world.announced == []
-
-
-@pytest.mark.parametrize(("recalled", "announced"), [(True, 1), (False, 0)])
-async def test_a_lost_announcement_is_made_up_for(*, recalled: bool, announced: int) -> None:
-    """Who dies between seal and event is redelivered, recalled, and tells it then."""
-    stage = stage_of(gate=kill_on("events.completed", Moment.BEFORE))
-    assert not await survives(stage.settler.finish(CRAWL.id, recalled=False))
-    assert stage.world.crawls[CRAWL.id].state is State.FINISHED
-    stage.restart()
-    await stage.settler.finish(CRAWL.id, recalled=recalled)
-    assert len(stage.world.announced) == announced
-
-
-@pytest.mark.parametrize(("interrupted", "sealed"), [(1, True), (2, True), (SEAL_TRIES, False)])
-async def test_a_commit_between_reading_and_sealing_is_noticed(
-    interrupted: int, *, sealed: bool
-) -> None:
-    """Books that moved are read anew, and left to whoever moved them if that goes on."""
-    times = 0
-
-    async def gate(effect: str, moment: Moment) -> None:
-        nonlocal times
-        if (effect, moment) == ("crawls.seal", Moment.BEFORE):
-            times += 1
-            if times <= interrupted:
-                stage.world.shards[CRAWL.id, 0].commits += 1
-
-    stage = stage_of(gate=gate)
-    stage.count(CRAWL, claimed=1, fetched=1)
-    await stage.settler.finish(CRAWL.id, recalled=False)
-    assert (stage.world.crawls[CRAWL.id].state is State.FINISHED) is sealed
-    assert len(stage.world.announced) == int(sealed)
-
-
-async def test_a_claim_between_reading_and_sealing_keeps_the_crawl_open() -> None:
-    """A crawl that got new URLs in the last moment is not finished."""
-
-    async def gate(effect: str, moment: Moment) -> None:
-        if (effect, moment) == ("crawls.seal", Moment.BEFORE):
-            stage.count(CRAWL, claimed=1)
-            stage.world.shards[CRAWL.id, 0].commits += 1
-
-    stage = stage_of(gate=gate)
-    stage.count(CRAWL, claimed=1, fetched=1)
-    await stage.settler.finish(CRAWL.id, recalled=False)
-    assert stage.world.crawls[CRAWL.id] == CRAWL
-    assert not stage.world.shards[CRAWL.id, 0].closed

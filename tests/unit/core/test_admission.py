@@ -70,9 +70,7 @@ def test_a_seed_lies_in_a_folder(seed: str, folder: str) -> None:
         ("https://other.example/", 3, Refusal.DEPTH),
     ],
 )
-def test_a_link_is_one_deeper_or_refused(
-    url: str, depth: int, admitted: Target | Refusal
-) -> None:
+def test_a_link_is_one_deeper_or_refused(url: str, depth: int, admitted: Target | Refusal) -> None:
     """A link becomes a target with its page as referrer, unless depth or scope forbid it."""
     assert admit_link(CRAWL, url, replace(PAGE, depth=depth)) == admitted
 

@@ -50,7 +50,7 @@ def failed(reason: Reason, error: str) -> End:
 def test_answers_end_a_url(
     status: int, body: bytes | None, verdict: Verdict, *, truncated: bool
 ) -> None:
-    """Pages are read, what is not read is skipped, and errors that stand are final (cases 46, 47)."""  # noqa: E501 - one sentence
+    """Pages are read, what is not read is skipped, errors that stand are final (cases 46, 47)."""
     answer = Response(status=status, headers={}, body=body, truncated=truncated)
     assert judge(answer, attempt=1, now_ms=NOW_MS) == verdict
 

@@ -87,7 +87,8 @@ CRAWLER_COMMONS = [
     ("format-errors-robots.txt", "bot3", "/whitespace-before-colon/", "/"),
     ("many-user-agents.txt", "wget", "", "/"),
     ("many-user-agents.txt", "nobody", "/", "/bot-trap/"),
-    ("merge-rules.txt", "wget", "/foo/bar/x /chk/bar/x", "/tmp/bar/x"),  # noqa: S108 - a URL's
+    ("merge-rules.txt", "wget", "/foo/bar/x /chk/bar/x", ""),
+    ("merge-rules.txt", "nobody", "/ /chk/bar/x", "/foo/bar/x"),
     ("precedence-of-rules.txt", "wget", "/ /foo/bar", "/bar/foo"),
     ("precedence-of-rules.txt", "testy", "/ /foo/bar", "/foo/blue /foo/ /foo/tar"),
     ("malformed-path.txt", "bot1", "/wiki/", "/wiki/Wikipedia_talk:Mediation_Committee/"),

@@ -75,9 +75,7 @@ def test_claims_outlive_the_run_and_the_window(
     window_s: int, duration_max_s: int, hold_s: int, *, continuous: bool
 ) -> None:
     """A claim is kept as long as its run may last, as its window says, and at least a day."""
-    crawl = replace(
-        CRAWL, window_s=window_s, duration_max_s=duration_max_s, continuous=continuous
-    )
+    crawl = replace(CRAWL, window_s=window_s, duration_max_s=duration_max_s, continuous=continuous)
     assert crawl.claim_expires_s(NOW_MS) == NOW_MS // 1000 + hold_s
 
 

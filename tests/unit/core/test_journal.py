@@ -31,7 +31,7 @@ def target(path: str, host: str = SITE) -> Target:
     return Target(url=f"{host}/{path}", depth=1, referrer=f"{host}/")
 
 
-def record(path: str, **fields: int) -> PageRecord:
+def record(path: str, size: int | None = None) -> PageRecord:
     """Make the record of a page."""
     return PageRecord(
         crawl="c",
@@ -40,7 +40,7 @@ def record(path: str, **fields: int) -> PageRecord:
         reason=Reason.OK,
         fetched_at=NOW_MS,
         depth=1,
-        **fields,
+        bytes=size,
     )
 
 
@@ -58,7 +58,7 @@ def test_a_draft_keeps_the_order_of_the_pack() -> None:
     order = [target(path) for path in "abcd"]
     draft.end(record("d"))
     draft.again(order[2], 3, why="retries")
-    draft.end(record("b", bytes=10))
+    draft.end(record("b", size=10))
     draft.again(order[0], 3, why="deferrals")
     journal = draft.journal(order, NOW_MS)
     assert [item.url for item in journal.records] == [f"{SITE}/b", f"{SITE}/d"]
@@ -108,7 +108,7 @@ def test_the_first_link_that_names_a_url_counts() -> None:
 
 
 def test_known_candidates_are_left_out() -> None:
-    """What is claimed already is not asked for again; what is unknown as a candidate is no matter."""  # noqa: E501 - one sentence
+    """What is claimed already is no candidate; what never was one is no matter."""
     draft = Draft("c")
     for path in "abc":
         draft.link(target(path))
@@ -201,7 +201,7 @@ def test_a_journal_is_stored_and_read_back() -> None:
     """Every part of a journal survives its stored form."""
     journal = Journal(
         at_ms=NOW_MS,
-        records=(record("a", bytes=10),),
+        records=(record("a", size=10),),
         again=(Again(target=target("b"), delay_s=7),),
         candidates=(target("c"), Target(url=SITE, depth=0, attempt=2, hops=3)),
         tally={"fetched": 1},

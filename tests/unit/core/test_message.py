@@ -142,7 +142,7 @@ def test_seeds_that_break_the_schema_are_malformed(field: str, value: object) ->
 
 
 def test_messages_of_an_older_or_newer_deploy_are_read() -> None:
-    """Fields that were added later may be missing, and fields unknown here are passed over (case 26)."""  # noqa: E501 - one sentence
+    """Newer fields may be missing, and fields unknown here are passed over (case 26)."""
     old = {key: value for key, value in PACK_BODY.items() if key not in ("failures", "from")}
     pack = Pack(id="p", crawl="c", at_ms=5, targets=(Target(url=URL, depth=0),))
     assert decode(json.dumps(old)) == pack

@@ -1,0 +1,238 @@
+"""Wiring: ports of a real session, and a container that outlives its invocations."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+from random import Random
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver import bootstrap
+from orbweaver.adapters.memory import ManualClock, MemoryCrawls, MemoryFiles, MemoryPages, World
+from orbweaver.adapters.memory.outside import MemoryQueue
+from orbweaver.advance import Delivery
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import PageRecord, page_key
+from orbweaver.settings import Settings, SettingsError
+from orbweaver.worker import Worker
+from tests.unit.stage import NOW_MS, SITE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from orbweaver.bootstrap import Container, Ports
+
+DELIVERY = Delivery(id="m1", body=SITE, receives=1)
+
+
+@pytest.fixture(autouse=True)
+def aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give an environment in which clients can be made; none of them is used."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[logging.Logger]:
+    """Leave the logging of this process as it was."""
+    logger = logging.getLogger("orbweaver")
+    before = (logger.handlers[:], logger.level, logger.propagate)
+    logger.handlers[:] = []
+    yield logger
+    logger.handlers[:], logger.level, logger.propagate = before
+
+
+async def test_a_connection_opens_every_port() -> None:
+    """All ports are there, over one session, and a worker can be made of them."""
+    settings = Settings(crawl_queue_url="q", urls_table="u", bucket="b")
+    async with bootstrap.connect(settings) as ports:
+        assert ports.settings is settings
+        assert ports.pages.shards == settings.pages_shards
+        assert isinstance(bootstrap.worker_of(ports), Worker)
+
+
+# --- the container ----------------------------------------------------------------------------
+
+
+class FakeWorker:
+    """Notes its batches; dies of an empty one."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[Any, int]] = []
+        self.flushed = 0
+
+    async def run(self, deliveries: list[Delivery], deadline_ms: int) -> tuple[str, ...]:
+        self.batches.append((deliveries, deadline_ms))
+        if not deliveries:
+            raise RuntimeError("broken")
+        return tuple(delivery.id for delivery in deliveries)
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+
+class FakeFunctions:
+    """A Lambda client that notes whom it invokes."""
+
+    def __init__(self) -> None:
+        self.invoked: list[dict[str, Any]] = []
+
+    async def invoke(self, **parameters: Any) -> dict[str, Any]:
+        self.invoked.append(parameters)
+        return {}
+
+
+class Warm:
+    """A container over ports in memory, and what was made of them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.world = World()
+        self.functions = FakeFunctions()
+        self.worker = FakeWorker()
+        self.connected = 0
+        self.closed = 0
+        monkeypatch.setattr(bootstrap, "connect", self._connect)
+        monkeypatch.setattr(bootstrap, "worker_of", self._worker_of)
+        self.container: Container = bootstrap.Container()
+
+    @contextlib.asynccontextmanager
+    async def _connect(self, settings: Settings) -> AsyncIterator[Any]:
+        self.connected += 1
+
+        async def client(_service: str) -> FakeFunctions:
+            return self.functions
+
+        yield SimpleNamespace(
+            queue=MemoryQueue(self.world),
+            crawls=MemoryCrawls(self.world),
+            pages=MemoryPages(self.world),
+            files=MemoryFiles(self.world),
+            clock=ManualClock(NOW_MS),
+            random=Random(1),
+            aws=SimpleNamespace(client=client),
+        )
+        self.closed += 1
+
+    def _worker_of(self, _ports: Ports) -> FakeWorker:
+        assert self.connected == 1
+        return self.worker
+
+    def close(self) -> None:
+        """End the container, as Lambda does without asking."""
+        runner = self.container._runner
+        runner.run(self.container._stack.aclose())
+        runner.close()
+
+
+@pytest.fixture
+def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Warm]:
+    """Start a container, and close it."""
+    monkeypatch.setenv("ORBWEAVER_PART_ROWS_MAX", "1")
+    monkeypatch.setenv("ORBWEAVER_EXPORTER_FUNCTION", "the-exporter")
+    started = Warm(monkeypatch)
+    yield started
+    started.close()
+    assert started.closed == started.connected
+
+
+def test_a_warm_container_works_again(warm: Warm) -> None:
+    """Loop, connections and worker are made once, and serve every invocation (case 29)."""
+    for _ in range(2):
+        assert warm.container.work([DELIVERY], 60_000) == ("m1",)
+    assert warm.worker.batches == [([DELIVERY], NOW_MS + 60_000)] * 2
+    assert (warm.connected, warm.worker.flushed) == (1, 2)
+
+
+def test_a_failing_invocation_leaves_the_container_usable(warm: Warm) -> None:
+    """What was counted is written out all the same, and the next batch is done (case 9)."""
+    with pytest.raises(RuntimeError):
+        warm.container.work([], 60_000)
+    assert warm.worker.flushed == 1
+    assert warm.container.work([DELIVERY], 60_000) == ("m1",)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind"),
+    [
+        ('{"url": "https://example.com/"}', 202, "application/json"),
+        ("{", 400, "application/problem+json"),
+    ],
+)
+def test_an_answer_is_what_the_gateway_takes(warm: Warm, body: str, status: int, kind: str) -> None:
+    """Status, type and a body in JSON; problems have a type of their own."""
+    event = {"httpMethod": "POST", "resource": "/seeds", "body": body}
+    answered = warm.container.answer({**event, "requestContext": {"requestId": "r"}})
+    assert (answered["statusCode"], answered["headers"]) == (status, {"content-type": kind})
+    assert isinstance(json.loads(answered["body"]), dict)
+
+
+@pytest.mark.parametrize(
+    ("remaining_ms", "result", "invoked"),
+    [
+        (600_000, {"day": "2026-11-21", "rows": 2}, []),
+        (1_000, {"continued": "2026-11-21"}, ["the-exporter"]),
+    ],
+)
+def test_a_day_is_exported_in_as_many_invocations_as_it_takes(
+    warm: Warm, remaining_ms: int, result: dict[str, Any], invoked: list[str]
+) -> None:
+    """A day is done, or goes on in another invocation of the same function."""
+    for path in "ab":
+        record = PageRecord(
+            crawl="c",
+            url=f"{SITE}/{path}",
+            outcome=Outcome.FETCHED,
+            reason=Reason.OK,
+            fetched_at=NOW_MS,
+            depth=0,
+        )
+        warm.world.pages[page_key(record, 16)] = record
+    assert warm.container.export({"day": "2026-11-21"}, remaining_ms) == result
+    assert [call["FunctionName"] for call in warm.functions.invoked] == invoked
+
+
+def test_a_setting_that_does_not_fit_stops_the_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first invocation says what is wrong, before anything is touched."""
+    monkeypatch.setenv("ORBWEAVER_RECEIVE_MAX", "none")
+    with pytest.raises(SettingsError, match="ORBWEAVER_RECEIVE_MAX"):
+        bootstrap.Container()
+
+
+def test_a_process_has_one_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made by the first invocation and found by the others."""
+    made: list[FakeWorker] = []
+
+    def make() -> FakeWorker:
+        made.append(FakeWorker())
+        return made[-1]
+
+    monkeypatch.setattr(bootstrap, "Container", make)
+    bootstrap.container.cache_clear()
+    try:
+        assert bootstrap.container() is bootstrap.container()
+    finally:
+        bootstrap.container.cache_clear()
+    assert len(made) == 1
+
+
+def test_logs_are_one_json_line_an_event(warm: Warm, logs: logging.Logger) -> None:
+    """Fields of an event are keys of its line, whatever strangers wrote into them (case 81)."""
+    bootstrap._log_as_json()
+    # Beside it there are those by which pytest listens.
+    (handler,) = (one for one in logs.handlers if type(one) is logging.StreamHandler)
+    stream = io.StringIO()
+    handler.setStream(stream)
+    url = 'https://example.com/\n{"level":"ERROR"}\x1b[31m'
+    logging.getLogger("orbweaver.worker").info("page.fetched", extra={"url": url})
+    (line,) = stream.getvalue().splitlines()
+    assert json.loads(line)["url"] == url
+    assert json.loads(line)["message"] == "page.fetched"
+    assert line.isprintable()

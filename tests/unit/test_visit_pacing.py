@@ -1,0 +1,168 @@
+"""Who is asked when: robots, slots, and how many at once."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.memory import ManualClock, MemoryHosts, World
+from orbweaver.core.journal import Draft
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.politeness import Host
+from orbweaver.core.retry import ATTEMPTS_MAX
+from orbweaver.ports import Transient
+from orbweaver.settings import Settings
+from orbweaver.visit import Visit, Visitor
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, fail_on
+from tests.unit.test_visit import OTHER, POLITE, A, targets, visit
+
+if TYPE_CHECKING:
+    from orbweaver.core.exchange import Request, Response
+
+OBEDIENT = replace(POLITE, obey_robots=True)
+
+
+# --- robots -----------------------------------------------------------------------------------
+
+
+async def test_what_robots_forbid_is_skipped_unasked() -> None:
+    """A forbidden URL has a record that says so, and was never asked for."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /private/"))
+    journal = await visit(stage, targets("private/x", "b"), OBEDIENT)
+    ends = {record.url: record.reason for record in journal.records}
+    assert ends[f"{SITE}/private/x"] is Reason.ROBOTS
+    assert journal.tally["skipped.robots"] == 1
+    assert stage.web.urls == [f"{SITE}/robots.txt", f"{SITE}/b"]
+
+
+async def test_a_crawl_may_ignore_robots() -> None:
+    """On a site of one's own the file is not even asked for."""
+    stage = Stage()
+    await visit(stage, [A], replace(OBEDIENT, obey_robots=False))
+    assert stage.web.urls == [A.url]
+
+
+async def test_a_crawl_delay_is_kept() -> None:
+    """Requests are as far apart as the host asks, if that is longer (case 68)."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nCrawl-delay: 4"))
+    await visit(stage, targets("a", "b", "c"), OBEDIENT)
+    pages = [at_ms for url, at_ms in stage.web.asked if not url.endswith("robots.txt")]
+    assert len(pages) == 3
+    assert all(other - one >= 4_000 for one, other in pairwise(pages))
+
+
+async def test_unreachable_robots_put_off_and_then_skip() -> None:
+    """While nobody knows what is allowed, nothing is asked; in the end it is skipped (case 67)."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/robots.txt", answer(503))
+    journal = await visit(stage, [A, replace(A, url=f"{SITE}/b", attempt=ATTEMPTS_MAX)], OBEDIENT)
+    (item,) = journal.again
+    assert item.target == replace(A, attempt=2)
+    assert item.delay_s >= 5
+    (record,) = journal.records
+    assert (record.outcome, record.reason) == (Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
+    assert record.error == "robots.txt: HTTP 503"
+    assert stage.web.urls == [f"{SITE}/robots.txt"]
+
+
+async def test_without_a_slot_for_robots_all_is_put_off() -> None:
+    """URLs wait for the rules, and that costs them no attempt."""
+    stage = Stage()
+    stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 90_000)
+    journal = await visit(stage, targets("a", "b"), OBEDIENT)
+    assert [item.target for item in journal.again] == targets("a", "b")
+    assert {item.delay_s for item in journal.again} == {90}
+    assert journal.tally == {"deferrals": 2}
+
+
+# --- who is asked when ------------------------------------------------------------------------
+
+
+async def test_a_host_is_asked_in_its_slots() -> None:
+    """Requests to a host keep its delay; those beyond the horizon come back in their turn."""
+    stage = Stage()
+    paths = [str(place) for place in range(8)]
+    journal = await visit(stage, targets(*paths), POLITE, ahead_ms=5_000)
+    times = [at_ms for _, at_ms in stage.web.asked]
+    assert len(times) == 5
+    assert all(other - one >= 1_000 for one, other in pairwise(times))
+    assert [item.target for item in journal.again] == targets(*paths[5:])
+    assert journal.tally["deferrals"] == 3
+
+
+async def test_a_slow_server_does_not_shorten_the_delay() -> None:
+    """Slots that pass while an answer takes long are not made up for."""
+    stage = Stage()
+    stage.web.takes_ms = 2_600
+    await visit(stage, targets("a", "b", "c"), POLITE)
+    times = [at_ms for _, at_ms in stage.web.asked]
+    assert len(times) == 3
+    assert all(other - one >= 2_600 for one, other in pairwise(times))
+
+
+class Crowd:
+    """A web in which answers take their time, and that counts who is inside."""
+
+    def __init__(self) -> None:
+        self.inside: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+
+    async def fetch(self, request: Request) -> Response:
+        host = request.url.rpartition("/")[0]
+        for key in (host, "all"):
+            self.inside[key] = self.inside.get(key, 0) + 1
+            self.most[key] = max(self.most.get(key, 0), self.inside[key])
+        for _ in range(10):
+            await asyncio.sleep(0)
+        for key in (host, "all"):
+            self.inside[key] -= 1
+        return answer(404)
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "at_once", "most"),
+    [
+        (1, 64, {SITE: 1, OTHER: 1, "all": 2}),
+        (3, 64, {SITE: 3, OTHER: 3, "all": 6}),
+        (3, 2, {SITE: 2, OTHER: 2, "all": 2}),
+    ],
+)
+async def test_hosts_are_asked_side_by_side_within_bounds(
+    concurrency: int, at_once: int, most: dict[str, int]
+) -> None:
+    """A host gets as many requests at once as the crawl says, all together as the stack says."""
+    crowd = Crowd()
+    visitor = Visitor(
+        fetcher=crowd,
+        hosts=MemoryHosts(World()),
+        clock=ManualClock(NOW_MS),
+        random=Random(1),
+        settings=Settings(fetch_concurrency=at_once),
+    )
+    crawl = replace(CRAWL, concurrency=concurrency)
+    paths = [str(place) for place in range(9)]
+    asked = [*targets(*paths), *targets(*paths, host=OTHER)]
+    draft = Draft(crawl.id)
+    await asyncio.gather(
+        visitor.visit(Visit(crawl=crawl, draft=draft, until_ms=NOW_MS), asked[::2]),
+        visitor.visit(Visit(crawl=crawl, draft=draft, until_ms=NOW_MS), asked[1::2]),
+    )
+    assert len(draft.journal(asked, NOW_MS).records) == 18
+    assert all(crowd.most[key] <= number for key, number in most.items())
+    assert crowd.most["all"] == most["all"]
+
+
+async def test_trouble_with_a_table_leaves_nobody_waiting() -> None:
+    """A pack that could not reserve fails, and the host is free for the next one."""
+    stage = Stage(gate=fail_on("hosts.reserve"))
+    with pytest.raises(ExceptionGroup) as caught:
+        await visit(stage, [A], POLITE)
+    assert caught.group_contains(Transient)
+    assert len((await visit(stage, [A], POLITE)).records) == 1
