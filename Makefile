@@ -30,8 +30,10 @@ format: venv ## reformat, and fix what can be fixed safely
 typecheck: venv ## strict types
 	@$(PY) -m mypy
 
-pytest: setup ## all tests; ARGS="-k robots -x" passes options
-	@$(PY) -m pytest $(ARGS)
+# The end-to-end tests share one deployed stack, and its workers want the second core.
+pytest: setup ## all tests; ARGS="-k robots -x" runs the ones asked for
+	@if [ -n "$(ARGS)" ]; then $(PY) -m pytest $(ARGS); else \
+	    $(PY) -m pytest -n 2 -m "not e2e" && $(PY) -m pytest -m e2e; fi
 
 unit: venv ## the tests that start nothing
 	@$(PY) -m pytest -m "not emulator and not e2e and not infra" $(ARGS)

@@ -167,7 +167,7 @@ def watches(
             metric=_visible(frontier.dead_letters),
             above=0,
             periods=1,
-            meaning="URLs could not be processed: `orbweaver dlq show` says why",
+            meaning="Messages could not be processed: their attribute `reason` says why",
         ),
         Watch(
             name="ExportFailures",

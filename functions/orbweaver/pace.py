@@ -33,13 +33,15 @@ class Pacer:
         self._delay_ms = delay_ms
         self._until_ms = until_ms
         self._slots: deque[int] = deque()
+        self._late_ms = slack_ms(delay_ms) if delay_ms else LOOK_MS
+        self.slot_ms = 0
 
     async def take(self, wanted: int) -> int | None:
         """Wait for the next slot, reserving up to `wanted` where none is left.
 
-        None once the slot is there and the host may be asked at once; else when to come back.
+        None once the slot is there and the host may be asked at once (`slot_ms` tells which it
+        is); else when to come back.
         """
-        late_ms = slack_ms(self._delay_ms) if self._delay_ms else LOOK_MS
         lead_ms = LEAD_MS if self._delay_ms else 0
         for _ in range(LAPSES_MAX):
             if not self._slots:
@@ -59,12 +61,17 @@ class Pacer:
             now_ms = self._clock.now_ms()
             if now_ms > self._until_ms:
                 return now_ms
-            if now_ms <= slot_ms + late_ms:
+            if self.on_time(slot_ms):
+                self.slot_ms = slot_ms
                 return None
             lead_ms *= LEAD_GROWTH
             while self._slots and self._slots[0] < now_ms:
                 self._slots.popleft()
         return self._clock.now_ms()
+
+    def on_time(self, slot_ms: int) -> bool:
+        """Whether a slot may still be used."""
+        return self._clock.now_ms() <= slot_ms + self._late_ms
 
     async def _sleep_until(self, at_ms: int) -> None:
         while (wait_ms := at_ms - self._clock.now_ms()) > 0:

@@ -113,16 +113,19 @@ class Visitor:
                     asking.release()
                     self._defer(visit, targets[place:], return_at_ms)
                     return
-                group.create_task(self._ask(visit, host, target, asking))
+                group.create_task(self._ask(visit, target, pacer, pacer.slot_ms, asking))
 
     async def _ask(
-        self, visit: Visit, host: str, target: Target, asking: asyncio.Semaphore
+        self, visit: Visit, target: Target, pacer: Pacer, slot_ms: int, asking: asyncio.Semaphore
     ) -> None:
         try:
             async with self._everywhere:
+                if not pacer.on_time(slot_ms):  # held up between the slot and here
+                    self._defer(visit, [target], slot_ms)
+                    return
                 at_ms = self._clock.now_ms()
                 answer = await self._fetcher.fetch(self._request(visit.crawl, target.url))
-            await self._conclude(visit, host, target, answer, at_ms)
+            await self._conclude(visit, host_of(target.url), target, answer, at_ms)
         finally:
             asking.release()
 

@@ -207,7 +207,7 @@ def _expected(first: CrawlPlan, crawl: CrawlPlan, reachable: int) -> int | None:
     after_s = crawl.at_s - first.at_s
     if crawl is first:
         return min(crawl.pages_max, reachable)
-    if crawl.pages_max < reachable:
+    if min(first.pages_max, crawl.pages_max) < reachable:
         return None
     if crawl.window_s and after_s < hold_s - DAY_S:
         return 0
