@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # Parts read back at a time by the audit: S3's latency is hidden, memory stays small.
 AUDIT_AT_ONCE = 4
+# A busy bucket is back sooner than a busy site.
+STORAGE_BASE_S = 2.0
 
 
 class Continuation(Protocol):
@@ -251,7 +253,7 @@ class Exporter:
                 finally:
                     if isinstance(rows, AsyncGenerator):
                         await rows.aclose()
-                await self.clock.sleep(backoff_s(failures, self.random))
+                await self.clock.sleep(backoff_s(failures, self.random, STORAGE_BASE_S))
         finally:
             inbox.end()
 
@@ -263,7 +265,7 @@ class Exporter:
             try:
                 return await call()
             except Transient:
-                await self.clock.sleep(backoff_s(attempt, self.random))
+                await self.clock.sleep(backoff_s(attempt, self.random, STORAGE_BASE_S))
         return await call()
 
     async def _get(self, key: str) -> bytes | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakValueDictionary
 
 from orbweaver.core.answer import (
     CLIENT_ERROR_MIN,
@@ -65,7 +66,8 @@ class RobotsKeeper:
         self._hosts = hosts
         self._clock = clock
         self._settings = settings
-        self._locks: dict[str, asyncio.Lock] = {}
+        # As long as somebody waits for a host, and no longer.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._parsed: dict[tuple[str, int], Robots] = {}
 
     async def of(self, host: str, crawl: Crawl, until_ms: int) -> Ruling:

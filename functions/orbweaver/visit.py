@@ -11,6 +11,7 @@ import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
+from weakref import WeakValueDictionary
 
 from orbweaver.core import answer as answers
 from orbweaver.core.admission import admit_link, admit_redirect
@@ -61,7 +62,10 @@ class Visitor:
         self._random = random
         self._settings = settings
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
-        self._asking: dict[tuple[str, int], asyncio.Semaphore] = {}
+        # As long as a host is being asked, and no longer.
+        self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
+            WeakValueDictionary()
+        )
         self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
 
     async def visit(self, visit: Visit, targets: Sequence[Target]) -> None:

@@ -160,10 +160,11 @@ class Worker:
         """Process one message; None if it failed by our fault and is to come back."""
         try:
             return await self._process(delivery, message, recalled, deadline_ms)
-        except PortError as error:
-            _log.warning("message.deferred", extra={"id": delivery.id, "error": str(error)})
         except Exception as error:  # noqa: BLE001 - the one guard: a message's failure is its own
-            _log.exception("message.failed", extra={"id": delivery.id, "error": repr(error)})
+            if _of_a_port(error):
+                _log.warning("message.deferred", extra={"id": delivery.id, "error": repr(error)})
+            else:
+                _log.exception("message.failed", extra={"id": delivery.id, "error": repr(error)})
         self._metrics.add("MessagesFailed", 1)
         return None
 
@@ -194,3 +195,10 @@ class Worker:
         _log.error("message.buried", extra={"id": delivery.id, "reason": reason})
         self._metrics.add("MessagesBuried", 1)
         return Done()
+
+
+def _of_a_port(error: Exception) -> bool:
+    """Whether nothing but ports failed; hosts are visited in groups, which fail as groups."""
+    if isinstance(error, ExceptionGroup):
+        return error.split(PortError)[1] is None
+    return isinstance(error, PortError)

@@ -45,9 +45,7 @@ REMAINING_MS = 60_000
 # Ids of packs are hexadecimal: the shard that counts a pack follows from its id.
 ROOT = child_id("root", 0)
 # Polite by default, quick where politeness is not what is tested.
-CRAWL = Crawl(
-    id="site-1", name="site", started_at_ms=NOW_MS, delay_ms=0, concurrency=16, obey_robots=False
-)
+CRAWL = Crawl(id="site-1", name="site", started_at_ms=NOW_MS, delay_ms=0, obey_robots=False)
 
 
 def html(*links: str, title: str = "page", **headers: str) -> Response:

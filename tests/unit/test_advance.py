@@ -175,7 +175,10 @@ async def test_a_crawl_that_was_resumed_meanwhile_goes_on() -> None:
     stage = Stage()
     pack = stage.begin(replace(CRAWL, state=State.PAUSED), A)
 
+    effects: list[str] = []
+
     async def resume(effect: str, moment: Moment) -> None:
+        effects.append(effect)
         if (effect, moment) == ("packs.park", Moment.BEFORE):
             stage.world.crawls[CRAWL.id] = CRAWL
 
@@ -184,6 +187,9 @@ async def test_a_crawl_that_was_resumed_meanwhile_goes_on() -> None:
     assert await stage.deliver(pack) == []
     assert outcomes(stage.world) == {A: "fetched.ok"}
     assert stage.world.parked == {}
+    effects.clear()
+    assert await stage.deliver(pack_of(B, pack=child_id("b", 0))) == []
+    assert "packs.park" not in effects
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,16 @@ async def test_slots_that_passed_meanwhile_are_not_used_up_in_a_burst() -> None:
     assert all(other - one >= 3_500 for one, other in pairwise(asked))
 
 
+async def test_any_number_of_slots_may_pass_meanwhile() -> None:
+    """However long a stop was, the slots behind it cost no attempt at meeting one."""
+    world, clock = World(), ManualClock(NOW_MS)
+    pace = pacer(world, clock)
+    assert await pace.take(25) is None
+    clock.at_ms += 20 * spacing_ms(DELAY_MS)
+    assert await pace.take(24) is None
+    assert clock.at_ms - NOW_MS < 22 * spacing_ms(DELAY_MS)
+
+
 async def test_a_process_that_is_never_on_time_gives_up() -> None:
     """Having missed slot after slot, the URLs are sent round, and nothing was asked."""
     world, clock = World(), LateClock(10_000, times=100)

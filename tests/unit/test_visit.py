@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OTHER = "https://other.example"
-POLITE = replace(CRAWL, delay_ms=1_000, concurrency=1)
+POLITE = replace(CRAWL, delay_ms=1_000)
 OBEDIENT = replace(POLITE, obey_robots=True)
 A = Target(url=f"{SITE}/a", depth=1)
 

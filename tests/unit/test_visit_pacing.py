@@ -107,6 +107,23 @@ async def test_a_slow_server_does_not_shorten_the_delay() -> None:
     assert all(other - one >= 2_600 for one, other in pairwise(times))
 
 
+async def test_a_slot_that_passed_while_others_were_served_is_not_used() -> None:
+    """Held up behind other hosts' requests, a URL is put off instead of being asked for late."""
+    stage = Stage(settings=Settings(fetch_concurrency=1))
+
+    async def slowly(request: Request) -> Response:
+        stage.web.asked.append((request.url, stage.clock.at_ms))
+        await asyncio.sleep(0)
+        stage.clock.at_ms += 2_600
+        return answer(404)
+
+    stage.web.fetch = slowly  # type: ignore[method-assign] # a web with one line
+    journal = await visit(stage, [A, *targets("x", host=OTHER)], POLITE)
+    assert stage.web.urls == [A.url]
+    assert [item.target.url for item in journal.again] == [f"{OTHER}/x"]
+    assert journal.tally["deferrals"] == 1
+
+
 class Crowd:
     """A web in which answers take their time, and that counts who is inside."""
 

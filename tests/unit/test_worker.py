@@ -150,6 +150,30 @@ async def test_one_message_that_fails_comes_back_alone() -> None:
     assert len(outcomes(stage.world)) == 10
 
 
+@pytest.mark.parametrize(
+    ("effect", "error", "event"),
+    [
+        ("packs.journal", Transient("busy"), "message.deferred"),
+        ("hosts.reserve", Transient("busy"), "message.deferred"),
+        ("packs.journal", RuntimeError("a mistake"), "message.failed"),
+        ("hosts.reserve", RuntimeError("a mistake"), "message.failed"),
+    ],
+)
+async def test_the_log_tells_trouble_from_mistakes(
+    caplog: pytest.LogCaptureFixture, effect: str, error: Exception, event: str
+) -> None:
+    """A table that is busy is a warning, wherever in a pack; only a mistake is an error."""
+
+    async def gate(passing: str, _moment: Moment) -> None:
+        if passing == effect:
+            raise error
+
+    stage = Stage(gate=gate)
+    pack = stage.begin(CRAWL, A)
+    assert await stage.deliver(pack) == [0]
+    assert [record.message for record in caplog.records] == [event]
+
+
 async def test_loose_references_that_cannot_be_sent_come_back() -> None:
     """Until their seeds are on the queue they stay where they are (case 12)."""
     stage = Stage(gate=fail_on("queue.send"))

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Outcome, Reason
@@ -118,8 +119,8 @@ def day_of(at_ms: int) -> str:
 
 
 def shard_of(digest: str, shards: int) -> int:
-    """Spread hashes over `shards` partitions."""
-    return int(digest[:8], 16) % shards
+    """Spread ids over `shards` partitions, whoever made them up."""
+    return crc32(digest.encode()) % shards
 
 
 def page_key(record: PageRecord, shards: int) -> tuple[str, str]:

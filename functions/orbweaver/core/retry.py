@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from random import Random
 
 ATTEMPTS_MAX = 4
-BASE_S = 2.0
+# 5-10, 10-20 and 20-40 s: a server that restarts is back by the last attempt.
+BASE_S = 10.0
 CAP_S = 600.0
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR_MIN = 500
@@ -41,7 +42,7 @@ def transient_status(status: int) -> bool:
     return status >= SERVER_ERROR_MIN and status not in (NOT_IMPLEMENTED, HTTP_VERSION)
 
 
-def backoff_s(attempt: int, random: Random) -> float:
-    """Seconds before attempt `attempt` + 1: between half and all of 2 s x 2^(attempt - 1)."""
-    ceiling: float = min(CAP_S, BASE_S * 2 ** (attempt - 1))
+def backoff_s(attempt: int, random: Random, base_s: float = BASE_S) -> float:
+    """Seconds before attempt `attempt` + 1: between half and all of `base_s` x 2^(attempt - 1)."""
+    ceiling: float = min(CAP_S, base_s * 2 ** (attempt - 1))
     return ceiling * (0.5 + random.random() / 2)

@@ -120,7 +120,13 @@ def test_keys_follow_from_crawl_url_and_day() -> None:
     """The same record has the same key, spread by the URL's hash."""
     record = page_record("c", TARGET, FETCHED, NOW_MS)
     digest = url_hash(URL)
-    assert page_key(record, 16) == (f"2026-11-21#{int(digest[:8], 16) % 16}", f"c#{digest}")
+    assert page_key(record, 16) == (f"2026-11-21#{shard_of(digest, 16)}", f"c#{digest}")
+
+
+@pytest.mark.parametrize("name", ["p", "", "not hexadecimal", "0" * 64])
+def test_any_id_has_a_shard(name: str) -> None:
+    """An id that somebody made up by hand is spread like any other."""
+    assert 0 <= shard_of(name, 16) < 16
 
 
 def test_one_host_is_spread_over_all_partitions() -> None:

@@ -23,7 +23,8 @@ def test_statuses_that_stand(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "low_s", "high_s"), [(0, 0.5, 1), (1, 1, 2), (2, 2, 4), (3, 4, 8), (20, 300, CAP_S)]
+    ("attempt", "low_s", "high_s"),
+    [(0, 2.5, 5), (1, 5, 10), (2, 10, 20), (3, 20, 40), (20, 300, CAP_S)],
 )
 def test_backoff_doubles(attempt: int, low_s: float, high_s: float) -> None:
     """Each attempt waits twice as long, up to ten minutes, half of it by chance."""
