@@ -55,8 +55,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # Parts read back at a time by the audit: S3's latency is hidden, memory stays small.
 AUDIT_AT_ONCE = 4
-# A busy bucket is back sooner than a busy site.
-STORAGE_BASE_S = 2.0
+STORAGE_BASE_S = 2.0  # a busy bucket is back sooner than a busy site
 
 
 class Continuation(Protocol):
