@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PREFIX = "ORBWEAVER_"
-USER_AGENT = "orbweaver/0.1 (+https://github.com/orbweaver-crawler/orbweaver)"
+# Who runs it is for the deployment to say (`-c contact=…`): a made-up address would be a lie.
+USER_AGENT = "orbweaver/0.1"
 
 
 class SettingsError(Exception):
