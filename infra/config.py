@@ -221,8 +221,7 @@ class Config:
             "ledger_retention_s": str(kept_d * DAY_S),
         }
         if self.user_agent or self.contact:
-            name = USER_AGENT.split(" ", maxsplit=1)[0]
-            values["user_agent"] = self.user_agent or f"{name} (+{self.contact})"
+            values["user_agent"] = self.user_agent or f"{USER_AGENT} (+{self.contact})"
         if self.allow_addresses:
             values["allow_addresses"] = self.allow_addresses
         return {PREFIX + key.upper(): value for key, value in values.items()}

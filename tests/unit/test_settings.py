@@ -14,7 +14,7 @@ def test_an_empty_environment_gives_polite_defaults() -> None:
     settings = Settings.from_environment({})
     assert settings == Settings()
     assert settings.allow_addresses == ""
-    assert "+https://" in settings.user_agent
+    assert settings.user_agent.startswith("orbweaver/")
 
 
 def test_each_field_is_a_variable_of_its_name() -> None:
