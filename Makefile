@@ -38,8 +38,8 @@ pytest: setup ## all tests; ARGS="-k robots -x" runs the ones asked for
 unit: venv ## the tests that start nothing
 	@$(PY) -m pytest -m "not emulator and not e2e and not infra" $(ARGS)
 
-simulate: venv ## many seeds of the simulation; ARGS="--seeds 50000"
-	@$(PY) -m tests.simulation $(ARGS)
+simulate: venv ## many seeds of the simulation; SEEDS=20000, ARGS=--mutants
+	@$(PY) -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 up: setup ## start the emulator and deploy the stack to it
 	@$(PY) -m localstack up $(ARGS)
