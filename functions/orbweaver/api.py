@@ -7,13 +7,11 @@ import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.crawl import default_crawl
-from orbweaver.core.message import DEFAULT_CRAWL, Loose, decode, seeds_of
-from orbweaver.core.url import canonicalize
+from orbweaver.core.message import Loose, decode, seeds_of
+from orbweaver.ingest import crawl_for, problem_of
 from orbweaver.ports import Transient
 
 if TYPE_CHECKING:
-    from orbweaver.core.crawl import Crawl
     from orbweaver.ports import Clock, Crawls, Queue
 
 SEEDS_MAX = 10_000
@@ -63,11 +61,11 @@ class Api:
         refused = [
             {"url": reference, "problem": why}
             for reference in message.references
-            if (why := _problem(reference)) is not None
+            if (why := problem_of(reference)) is not None
         ]
         if refused:
             return problem(400, f"{len(refused)} URLs cannot be crawled", refused=refused[:100])
-        crawl = await self._crawl(message.crawl)
+        crawl = await crawl_for(self._crawls, message.crawl, self._clock.now_ms())
         if crawl is None:
             return problem(404, f"there is no crawl {message.crawl[:60]!r}")
         if not crawl.live:
@@ -78,25 +76,10 @@ class Api:
         await self._queue.send_seeds(seeds, express=crawl.express)
         return Reply(status=202, body={"crawl": crawl.id, "accepted": len(message.references)})
 
-    async def _crawl(self, crawl_id: str) -> Crawl | None:
-        crawl = await self._crawls.get(crawl_id)
-        if crawl is None and crawl_id == DEFAULT_CRAWL:
-            crawl = default_crawl(self._clock.now_ms())
-            await self._crawls.create(crawl)
-        return crawl
-
 
 def problem(status: int, detail: str, **more: Any) -> Reply:
     """Say what is wrong with a request."""
     return Reply(status=status, body={"status": status, "detail": detail, **more})
-
-
-def _problem(reference: str) -> str | None:
-    try:
-        canonicalize(reference)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def _text(event: dict[str, Any]) -> str:

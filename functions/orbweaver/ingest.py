@@ -32,13 +32,10 @@ class Ingester:
 
     async def take(self, origin: str, loose: Loose) -> str | None:
         """Send loose references on as seeds; the reason if that can never succeed."""
-        usable = [reference for reference in loose.references if _problem(reference) is None]
+        usable = [reference for reference in loose.references if problem_of(reference) is None]
         if not usable:
-            return f"no usable URL: {_problem(loose.references[0])}"
-        crawl = await self._crawls.get(loose.crawl)
-        if crawl is None and loose.crawl == DEFAULT_CRAWL:
-            crawl = default_crawl(self._clock.now_ms())
-            await self._crawls.create(crawl)
+            return f"no usable URL: {problem_of(loose.references[0])}"
+        crawl = await crawl_for(self._crawls, loose.crawl, self._clock.now_ms())
         if crawl is None:
             return f"unknown crawl {loose.crawl[:60]!r}"
         seeds = seeds_of(
@@ -67,7 +64,17 @@ def journal_of(seeds: Seeds, crawl: Crawl) -> Journal:
     return draft.journal((), seeds.at_ms)
 
 
-def _problem(reference: str) -> str | None:
+async def crawl_for(crawls: Crawls, crawl_id: str, at_ms: int) -> Crawl | None:
+    """Read the crawl that references are for; the default one comes into being when asked for."""
+    crawl = await crawls.get(crawl_id)
+    if crawl is None and crawl_id == DEFAULT_CRAWL:
+        crawl = default_crawl(at_ms)
+        await crawls.create(crawl)
+    return crawl
+
+
+def problem_of(reference: str) -> str | None:
+    """Say why a reference cannot be crawled; None if it can."""
     try:
         canonicalize(reference)
     except ValueError as error:
