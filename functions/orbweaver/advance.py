@@ -52,7 +52,6 @@ class Done:
     """A message is dealt with; `check` names the crawl that may be finished now."""
 
     check: str | None = None
-    recalled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +112,7 @@ class Advancer:
                 return Done()  # both are past their retention, and so is every other copy
             await self._settler.resend(crawl, message.id, known.journal, known.ledger)
             more = outbox(message.id, crawl.id, known.journal, known.ledger)
-            return Done(check=None if more else crawl.id, recalled=True)
+            return Done(check=None if more else crawl.id)
         failures = delivery.receives - 1
         if isinstance(message, Pack):
             failures += message.failures

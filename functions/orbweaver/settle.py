@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SEAL_TRIES = 3
+ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 
 def claimer_of(crawl: Crawl, pack_id: str, at_ms: int) -> Claimer:
@@ -94,22 +95,24 @@ class Settler:
         if not ledger.sent:
             await self._send(crawl, pack_id, journal, ledger)
 
-    async def finish(self, crawl_id: str, *, recalled: bool) -> None:
-        """Finish a crawl if its books balance; `recalled` makes up for a lost announcement.
+    async def finish(self, crawl_id: str) -> None:
+        """Finish a crawl if its books balance, and see to it that this is announced.
 
         Whoever commits a pack with an empty outbox calls this afterwards, so the last one does.
-        The announcement follows the seal; if its sender dies in between, its message comes back
-        as recalled.
+        The announcement follows the seal. Its sender may die in between, and its message may be
+        gone too, acknowledged by a copy that came before the end: so whoever finds a finished
+        crawl unannounced gives the sender a moment, and then announces it, under the same event id.
         """
         for _ in range(SEAL_TRIES):
             crawl = await self._crawls.get(crawl_id)
             if crawl is None or crawl.continuous:
                 return
-            books = await self._crawls.books(crawl)
             if crawl.state is State.FINISHED:
-                if recalled and not crawl.announced:
+                if not await self._announced_soon(crawl):
+                    books = await self._crawls.books(crawl)
                     await self._announce(crawl, books.total)
                 return
+            books = await self._crawls.books(crawl)
             if not books.balance(crawl):
                 return
             done = finished(crawl, books, self._clock.now_ms())
@@ -117,6 +120,14 @@ class Settler:
                 _log.info("crawl.finished", extra={"crawl": crawl.id, "stop": done.stop})
                 await self._announce(done, books.total)
                 return
+
+    async def _announced_soon(self, crawl: Crawl) -> bool:
+        for wait_s in ANNOUNCE_WAITS_S:
+            if crawl.announced:
+                return True
+            await self._clock.sleep(wait_s)
+            crawl = await self._crawls.get(crawl.id) or crawl
+        return crawl.announced
 
     async def _announce(self, crawl: Crawl, total: Tally) -> None:
         await self._events.completed(crawl, total)

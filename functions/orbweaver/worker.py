@@ -136,18 +136,17 @@ class Worker:
         self, deliveries: Sequence[Delivery], results: Sequence[Done | PutOff | None]
     ) -> list[str]:
         """Check once for each crawl whether it is finished; failing that, its messages return."""
-        checks: dict[str, list[tuple[str, bool]]] = {}
+        checks: dict[str, list[str]] = {}
         for delivery, result in zip(deliveries, results, strict=True):
             if isinstance(result, Done) and result.check is not None:
-                checks.setdefault(result.check, []).append((delivery.id, result.recalled))
+                checks.setdefault(result.check, []).append(delivery.id)
         failed: list[str] = []
         for crawl_id, asking in checks.items():
             try:
-                recalled = any(again for _, again in asking)
-                await self._settler.finish(crawl_id, recalled=recalled)
+                await self._settler.finish(crawl_id)
             except PortError as error:
                 _log.warning("crawl.check_failed", extra={"crawl": crawl_id, "error": str(error)})
-                failed += [delivery_id for delivery_id, _ in asking]
+                failed += asking
         return failed
 
     async def _guarded(

@@ -189,12 +189,8 @@ def _balance_without_seeds(self: Any, _crawl: Any) -> bool:
     return bool(self.claimed == self.done)
 
 
-async def _check_never_repeated(self: Any, crawl_id: str, *, recalled: bool) -> None:
-    if not recalled:
-        await _WHOLE_FINISH(self, crawl_id, recalled=False)
-
-
-_WHOLE_FINISH = settle.Settler.__dict__["finish"]
+async def _taken_for_announced(_self: Any, _crawl: Any) -> bool:
+    return True
 
 
 # --- worker -----------------------------------------------------------------------------------
@@ -312,7 +308,7 @@ MUTANTS = tuple(
         ("outbox not sent again", settle.Settler, "resend", _no_resend),
         ("sealed whatever happened since", tables.MemoryCrawls, "seal", _seal_blindly),
         ("finished before all seeds are in", crawls.Books, "balance", _balance_without_seeds),
-        ("no check on redelivery", settle.Settler, "finish", _check_never_repeated),
+        ("a finish seen is a finish told", settle.Settler, "_announced_soon", _taken_for_announced),
         ("acknowledged on failure", worker.Worker, "run", _ack_everything),
         ("parked after resume", tables.MemoryPacks, "park", _park_whatever),
         ("suspects among the crowd", worker, "suspect", _never_suspect),
