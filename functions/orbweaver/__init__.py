@@ -7,6 +7,7 @@
     core/admission  why a URL is refused                  core/outcome     how it ended, and why
     visit           robots, slots, requests, answers      core/exchange    a request, its answer
     robots          robots.txt, fetched and kept          core/robots      its rules
+    conclude        what an answer comes to
     pace            waiting for slots                     core/politeness  when a host may be asked
     core/answer     what an answer means                  core/retry       and when to ask again
     core/page       what a page says                      core/url         canonical URLs

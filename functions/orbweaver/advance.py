@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from orbweaver.conclude import Visit
 from orbweaver.core.admission import admit_target
 from orbweaver.core.crawl import DAY_S, Crawl, State
 from orbweaver.core.journal import Draft, Journal, Letter, apart, outbox
@@ -23,7 +24,6 @@ from orbweaver.core.outcome import Outcome, Refusal
 from orbweaver.core.seen import Seen
 from orbweaver.ingest import journal_of
 from orbweaver.settle import claimer_of
-from orbweaver.visit import Visit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,27 +1,26 @@
 """Asking hosts for pages: robots, slots, requests, answers; one `Visitor` a container.
 
 For every host of a pack, in this order: is it blocked, what does robots.txt say, which slots does
-it give. A URL without a slot inside this invocation comes back later. What an answer means is
-decided in `core/answer.py`; whether a link belongs, in `core/admission.py`.
+it give. A URL without a slot inside this invocation comes back later. What an answer comes to is
+`conclude.py`'s business.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from orbweaver.conclude import Concluder
 from orbweaver.core import answer as answers
-from orbweaver.core.admission import admit_link, admit_redirect
-from orbweaver.core.exchange import Request, Response
-from orbweaver.core.outcome import Outcome, Reason, Refusal
-from orbweaver.core.page import parse
-from orbweaver.core.politeness import block_until_ms, delay_of
+from orbweaver.core.exchange import Request
+from orbweaver.core.message import next_attempt
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.politeness import delay_of
 from orbweaver.core.record import page_record
 from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
-from orbweaver.core.url import canonicalize, host_of
+from orbweaver.core.url import host_of
 from orbweaver.pace import Pacer
 from orbweaver.robots import Deferred, RobotsKeeper, Unreachable
 
@@ -29,24 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-    from orbweaver.core.answer import Retry
+    from orbweaver.conclude import Visit
     from orbweaver.core.crawl import Crawl
-    from orbweaver.core.exchange import Failure
-    from orbweaver.core.journal import Draft
     from orbweaver.core.message import Target
-    from orbweaver.core.page import Page
     from orbweaver.core.robots import Robots
     from orbweaver.ports import Clock, Fetcher, Hosts
     from orbweaver.settings import Settings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
-    """One pack's stay: its crawl, what it has come to, and when asking must be over."""
-
-    crawl: Crawl
-    draft: Draft
-    until_ms: int
 
 
 class Visitor:
@@ -61,6 +48,7 @@ class Visitor:
         self._clock = clock
         self._random = random
         self._settings = settings
+        self._concluder = Concluder(hosts=hosts, clock=clock, random=random, settings=settings)
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         # As long as a host is being asked, and no longer.
         self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
@@ -129,81 +117,9 @@ class Visitor:
                     return
                 at_ms = self._clock.now_ms()
                 answer = await self._fetcher.fetch(self._request(visit.crawl, target.url))
-            await self._conclude(visit, host_of(target.url), target, answer, at_ms)
+            await self._concluder.conclude(visit, target, answer, at_ms)
         finally:
             asking.release()
-
-    async def _conclude(
-        self, visit: Visit, host: str, target: Target, answer: Response | Failure, at_ms: int
-    ) -> None:
-        now_ms = self._clock.now_ms()
-        verdict = answers.judge(answer, attempt=target.attempt, now_ms=now_ms)
-        if isinstance(verdict, answers.Retry):
-            if verdict.block:
-                await self._block(host, verdict, now_ms)
-            ended = answers.exhausted(verdict, target.attempt)
-            if ended is None:
-                await self._retry(visit, host, target, verdict)
-                return
-            verdict = ended
-        page: Page | None = None
-        match verdict:
-            case answers.Read(body=body):
-                page = self._parse(target, body, answer)
-                self._follow(visit, target, page)
-                end = answers.End(outcome=Outcome.FETCHED, reason=verdict.reason)
-            case answers.Lead(location=location):
-                end = self._redirect(visit, target, location)
-            case answers.End():
-                end = verdict
-            case _:
-                assert_never(verdict)
-        visit.draft.end(page_record(visit.crawl.id, target, end, at_ms, answer=answer, page=page))
-
-    def _parse(self, target: Target, body: bytes, answer: Response | Failure) -> Page:
-        headers = answer.headers if isinstance(answer, Response) else {}
-        return parse(
-            body,
-            target.url,
-            headers.get("content-type"),
-            robots_tag=headers.get("x-robots-tag"),
-            links_per_page_max=self._settings.links_per_page_max,
-        )
-
-    def _follow(self, visit: Visit, target: Target, page: Page) -> None:
-        draft = visit.draft
-        draft.refuse(Refusal.INVALID, page.links_invalid)
-        draft.refuse(Refusal.NOFOLLOW, page.links_nofollow)
-        draft.refuse(Refusal.CUT, page.links_cut)
-        for url in page.links:
-            admitted = admit_link(visit.crawl, url, target)
-            if isinstance(admitted, Refusal):
-                draft.refuse(admitted)
-            else:
-                draft.link(admitted)
-
-    def _redirect(self, visit: Visit, target: Target, location: str) -> answers.End:
-        try:
-            url = canonicalize(location, target.url)
-        except ValueError as error:
-            return answers.End(
-                outcome=Outcome.FAILED, reason=Reason.REDIRECT_INVALID, error=str(error)
-            )
-        admitted = admit_redirect(visit.crawl, url, target)
-        if admitted is Refusal.REDIRECTS:
-            return answers.End(outcome=Outcome.FAILED, reason=Reason.REDIRECT_LIMIT, error=url)
-        if isinstance(admitted, Refusal):
-            visit.draft.refuse(admitted)
-        elif url != target.url:
-            visit.draft.link(admitted)
-        return answers.End(outcome=Outcome.REDIRECTED, reason=Reason.REDIRECT, error=url)
-
-    async def _retry(self, visit: Visit, host: str, target: Target, retry: Retry) -> None:
-        delay_s = backoff_s(target.attempt, self._random)
-        if retry.block:
-            state = await self._hosts.look(host)
-            delay_s = max(0.0, state.blocked_until_ms - self._clock.now_ms()) / 1000
-        visit.draft.again(_next_attempt(target), delay_s, why="retries")
 
     def _retry_robots(self, visit: Visit, target: Target, unreachable: Unreachable) -> None:
         if target.attempt >= ATTEMPTS_MAX:
@@ -217,12 +133,7 @@ class Visitor:
             return
         wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
         delay_s = max(wait_s, 0) + backoff_s(target.attempt, self._random)
-        visit.draft.again(_next_attempt(target), delay_s, why="retries")
-
-    async def _block(self, host: str, retry: Retry, now_ms: int) -> None:
-        state = await self._hosts.look(host)
-        until_ms, strikes = block_until_ms(state, now_ms, retry.retry_after_s, self._random)
-        await self._hosts.block(host, until_ms, strikes, now_ms)
+        visit.draft.again(next_attempt(target), delay_s, why="retries")
 
     def _allowed(self, visit: Visit, target: Target, robots: Robots | None) -> bool:
         if robots is None or robots.allows(self._agent(visit.crawl), target.url):
@@ -250,7 +161,3 @@ class Visitor:
 
     def _semaphore(self, host: str, width: int) -> asyncio.Semaphore:
         return self._asking.setdefault((host, width), asyncio.Semaphore(width))
-
-
-def _next_attempt(target: Target) -> Target:
-    return replace(target, attempt=target.attempt + 1)

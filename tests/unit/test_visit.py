@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.conclude import Visit
 from orbweaver.core.crawl import Crawl, Scope
 from orbweaver.core.exchange import Failure, Request, Response
 from orbweaver.core.journal import Draft, Journal
@@ -14,7 +15,6 @@ from orbweaver.core.message import Target
 from orbweaver.core.outcome import Reason
 from orbweaver.core.retry import ATTEMPTS_MAX
 from orbweaver.settings import Settings
-from orbweaver.visit import Visit
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html
 
 if TYPE_CHECKING:

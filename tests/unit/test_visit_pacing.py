@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.adapters.memory import ManualClock, MemoryHosts, World
+from orbweaver.conclude import Visit
 from orbweaver.core.journal import Draft
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import Host
 from orbweaver.core.retry import ATTEMPTS_MAX
 from orbweaver.ports import Transient
 from orbweaver.settings import Settings
-from orbweaver.visit import Visit, Visitor
+from orbweaver.visit import Visitor
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, fail_on
 from tests.unit.test_visit import OTHER, POLITE, A, targets, visit
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
@@ -88,6 +88,11 @@ class Malformed:
 
 
 Message: TypeAlias = Pack | Seeds | Loose | Malformed
+
+
+def next_attempt(target: Target) -> Target:
+    """The same URL, once more."""
+    return replace(target, attempt=target.attempt + 1)
 
 
 def child_id(parent: str, place: int | str) -> str:
