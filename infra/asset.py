@@ -45,7 +45,7 @@ UNPACKED_BYTES_MAX = 250 * 1024 * 1024
 MTIME_S = 315_532_800  # 1980-01-01, the earliest time a zip file can name
 
 # sts is what botocore itself asks for credentials of a role.
-SERVICES = frozenset({"dynamodb", "events", "lambda", "s3", "sqs", "sts"})
+SERVICES = frozenset({"dynamodb", "events", "lambda", "s3", "secretsmanager", "sqs", "sts"})
 # For those who compile or type-check against a library; and the scripts of a web page nobody shows.
 SUFFIXES_LEFT_OUT = frozenset(
     {".c", ".cfg", ".cpp", ".css", ".h", ".js", ".lock", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"}

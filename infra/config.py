@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
+from orbweaver.core.traps import Bounds
 from orbweaver.settings import PREFIX, USER_AGENT, Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400
 CDK_KEYS = frozenset({"cli-telemetry"})
+# Whole: with the six characters that AWS puts behind the name.
+ARN = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}"
 # Those of the functions' settings that a deployment may change; the rest are names of parts, or
 # follow from other keys here.
 LIMITS = (
@@ -38,6 +41,8 @@ LIMITS = (
     "wait_s_max",
     "fetch_concurrency",
     "links_per_page_max",
+    *(bound.name for bound in fields(Bounds)),
+    "retry_base_s",
     "part_rows_max",
 )
 # What CloudWatch Logs takes.
@@ -96,6 +101,12 @@ class Config:
     user_agent: str = _text("", "the whole User-Agent; empty: made of the name and `contact`")
     contact: str = _text("", "a URL or mail address in the User-Agent, for those who are crawled")
     allow_addresses: str = _text("", "private networks that may be crawled; target=local only")
+    proxy_secret: str = _text(
+        "",
+        "name or ARN of the secret that lists proxies: docs/proxies.md",
+        pattern=rf"({ARN}|[A-Za-z0-9/_+=.@-]{{1,512}})?",
+        takes="the name or whole ARN of a secret, and not what it holds",
+    )
     # 1,769 MB are one CPU. A worker waits on the network for most of its time, and waiting is
     # billed by memory; but 64 bodies of 5 MiB at once, over 100 MB of libraries, must fit.
     worker_memory_mb: int = _number(1024, 512, 10_240, "memory of the worker; CPU comes with it")
@@ -271,7 +282,9 @@ def _limit(key: str, value: object) -> str:
 
 
 def _error(key: str, value: object, fix: str) -> ConfigError:
-    return ConfigError(f"context key {key}={value} does not fit: {fix}")
+    # Whoever takes it for the list itself has typed passwords.
+    shown = "…" if key == "proxy_secret" else value
+    return ConfigError(f"context key {key}={shown} does not fit: {fix}")
 
 
 def _unknown(key: str, value: object, known: list[str]) -> ConfigError:

@@ -50,6 +50,8 @@ class Worker(Construct):
         storage: Storage,
     ) -> None:
         super().__init__(scope, construct_id)
+        secret = config.proxy_secret
+        proxying = {"ORBWEAVER_PROXY_SECRET": secret} if secret else {}
         program = Program(
             self,
             "Program",
@@ -69,6 +71,7 @@ class Worker(Construct):
                     "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
                     "ORBWEAVER_PACKS_TABLE": storage.packs.table_name,
                     "ORBWEAVER_EVENT_BUS": EVENT_BUS,
+                    **proxying,
                 },
                 permissions=self._permissions(config, frontier, storage),
                 recursive_loop=LOOPS[config.recursive_loop],
@@ -122,7 +125,23 @@ class Worker(Construct):
                 for table, operations in tables.items()
             ),
             allow(["events:PutEvents"], bus),
+            *self._secrets(config.proxy_secret),
         ]
+
+    def _secrets(self, secret: str) -> list[iam.PolicyStatement]:
+        """Allow reading the one secret, if there is one."""
+        if not secret:
+            return []
+        arn = secret
+        if not secret.startswith("arn:"):
+            # AWS puts a hyphen and six characters behind a secret's name.
+            arn = Stack.of(self).format_arn(
+                service="secretsmanager",
+                resource="secret",
+                resource_name=f"{secret}-??????",
+                arn_format=ArnFormat.COLON_RESOURCE_NAME,
+            )
+        return [allow(["secretsmanager:GetSecretValue"], arn)]
 
     def _feed(
         self, construct_id: str, queue: sqs.Queue, concurrency_max: int, config: Config

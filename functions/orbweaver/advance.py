@@ -22,13 +22,16 @@ from orbweaver.core.journal import Draft, Journal, Letter, apart, outbox
 from orbweaver.core.message import Pack, Seeds
 from orbweaver.core.outcome import Outcome, Refusal
 from orbweaver.core.seen import Seen
-from orbweaver.ingest import journal_of
+from orbweaver.core.target import Kind
+from orbweaver.core.traps import Shares
+from orbweaver.ingest import draft_of
 from orbweaver.settle import claimer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from orbweaver.ports import Clock, Crawls, Frontier, Metrics, Packs, Recalled
+    from orbweaver.core.standing import Recalled
+    from orbweaver.ports import Clock, Crawls, Frontier, Metrics, Packs
     from orbweaver.settings import Settings
     from orbweaver.settle import Settler
     from orbweaver.visit import Visitor
@@ -97,6 +100,7 @@ class Advancer:
         self._metrics = metrics
         self._settings = settings
         self._seen = Seen()
+        self._shares = Shares(settings.bounds)
         self._crawls_read: dict[str, tuple[int, Crawl | None]] = {}
         self._spent: set[tuple[str, int]] = set()
 
@@ -143,7 +147,7 @@ class Advancer:
                 return Done()
             self._crawls_read.pop(crawl.id, None)
         if isinstance(message, Seeds):
-            return journal_of(message, crawl)
+            return await self._sift(crawl, message, draft_of(message, crawl), message.at_ms)
         if suspected and len(message.targets) > 1:
             return apart(message, self._clock.now_ms())
         if not suspected:
@@ -168,28 +172,35 @@ class Advancer:
         else:
             visit = Visit(crawl=crawl, draft=draft, until_ms=self._until_ms(deadline_ms))
             await self._visitor.visit(visit, pack.targets)
-        journal = draft.journal(pack.targets, self._clock.now_ms())
-        if pack.targets == tuple(item.target for item in journal.again):
+        delay_s = draft.put_off(pack.targets)
+        if delay_s is not None:
             # Nothing was asked: the same pack again, later, costs no write.
-            delay_s = min(item.delay_s for item in journal.again)
             return PutOff(letter=Letter(pack=pack, delay_s=delay_s), express=crawl.express)
-        return await self._sift(crawl, pack, draft)
+        return await self._sift(crawl, pack, draft, self._clock.now_ms())
 
-    async def _sift(self, crawl: Crawl, pack: Pack, draft: Draft) -> Journal:
+    async def _sift(self, crawl: Crawl, message: Pack | Seeds, draft: Draft, at_ms: int) -> Journal:
         """Close the draft without the links that are known to be claimed already."""
-        at_ms = self._clock.now_ms()
+        order = message.targets if isinstance(message, Pack) else ()
         if (crawl.id, crawl.pages_max) in self._spent:
             dropped = draft.candidates
             draft.refuse(Refusal.BUDGET, len(dropped))
-            return draft.journal(pack.targets, at_ms, known=dropped)
-        known = self._seen.of(crawl.id, draft.candidates, at_ms)
-        asked = [url for url in draft.candidates if url not in known]
-        if asked:
-            claimer = claimer_of(crawl, pack.id, at_ms)
-            held = await self._frontier.known(claimer, asked)
-            self._remember(crawl, held)
-            known |= held
-        return draft.journal(pack.targets, at_ms, known=known)
+            draft.drop(dropped)
+            return draft.journal(order, at_ms)
+        # What says that it was changed may be free though it was claimed.
+        modified = draft.modified
+        draft.drop(self._seen.of(crawl.id, draft.candidates, at_ms) - modified.keys())
+        if draft.candidates:
+            claimer = claimer_of(crawl, message.id, at_ms)
+            known = await self._frontier.known(claimer, draft.candidates, modified)
+            self._remember(crawl, known.held)
+            draft.drop(known.held)
+            # What a person or a sitemap lists has an end.
+            if order and all(target.kind is Kind.PAGE for target in order):
+                trapped = self._shares.take(crawl.id, draft.candidates)
+                draft.refuse(Refusal.PATTERN, len(trapped))
+                draft.drop(trapped)
+            draft.recall(known.lapsed)
+        return draft.journal(order, at_ms)
 
     async def _settle(self, crawl: Crawl, pack_id: str, journal: Journal) -> Done:
         ledger = await self._settler.apply(crawl, pack_id, journal)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from orbweaver.advance import Delivery
+    from orbweaver.ports import Fetcher
     from orbweaver.visit import Visitor
     from orbweaver.worker import Worker
 
@@ -136,23 +137,40 @@ def worker_of(ports: Ports) -> Worker:
 
 
 def _visitor_of(ports: Ports) -> Visitor:
+    from orbweaver.visit import Visitor
+
+    return Visitor(
+        fetcher=_fetcher_of(ports),
+        hosts=ports.hosts,
+        history=ports.pages,
+        clock=ports.clock,
+        random=ports.random,
+        settings=ports.settings,
+    )
+
+
+def _fetcher_of(ports: Ports) -> Fetcher:
     from orbweaver.adapters.http import HttpFetcher, Limits
     from orbweaver.core.address import parse_allowed
-    from orbweaver.visit import Visitor
 
     settings = ports.settings
     at_once = settings.fetch_concurrency
-    fetcher = HttpFetcher(
-        allowed=parse_allowed(settings.allow_addresses),
-        # How many requests a host gets at once is the crawl's business (visit.py).
-        limits=Limits(connections=at_once, connections_per_host=at_once),
-    )
-    return Visitor(
-        fetcher=fetcher,
-        hosts=ports.hosts,
+    allowed = parse_allowed(settings.allow_addresses)
+    # How many requests a host gets at once is the crawl's business (visit.py).
+    limits = Limits(connections=at_once, connections_per_host=at_once)
+    direct = HttpFetcher(allowed=allowed, limits=limits)
+    if not settings.proxy_secret:
+        return direct
+    from orbweaver.adapters.http_proxy import Proxies, ProxyingFetcher
+    from orbweaver.adapters.secrets import ManagedSecrets
+
+    return ProxyingFetcher(
+        direct=direct,
+        dialler=HttpFetcher(allowed=allowed, limits=limits, dials_proxies=True),
+        proxies=Proxies(
+            secrets=ManagedSecrets(ports.aws), name=settings.proxy_secret, clock=ports.clock
+        ),
         clock=ports.clock,
-        random=ports.random,
-        settings=settings,
     )
 
 

@@ -6,89 +6,175 @@ Decided in `core/answer.py` (what an answer is), `core/page.py` (what a page say
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core import answer as answers
-from orbweaver.core.admission import admit_link, admit_redirect
-from orbweaver.core.exchange import Response
-from orbweaver.core.message import next_attempt
+from orbweaver.core.admission import admit_link, admit_redirect, widens
+from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.identity import identity_of
+from orbweaver.core.missing import is_missing
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.page import parse
-from orbweaver.core.politeness import block_until_ms
 from orbweaver.core.record import page_record
+from orbweaver.core.recrawl import condition_of, still
+from orbweaver.core.repeats import Repeats
 from orbweaver.core.retry import backoff_s
+from orbweaver.core.target import Kind, Target, next_attempt
 from orbweaver.core.url import canonicalize, host_of
+from orbweaver.health import SILENCE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from random import Random
 
-    from orbweaver.core.answer import Retry
+    from orbweaver.core.answer import Retry, Verdict
     from orbweaver.core.crawl import Crawl
-    from orbweaver.core.exchange import Failure
     from orbweaver.core.journal import Draft
-    from orbweaver.core.message import Target
     from orbweaver.core.page import Page
-    from orbweaver.ports import Clock, Hosts
+    from orbweaver.core.record import PageRecord
+    from orbweaver.health import Health
+    from orbweaver.ports import Clock
     from orbweaver.settings import Settings
+    from orbweaver.sitemaps import Sitemaps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One pack's stay: its crawl, what it has come to, and when asking must be over."""
+    """One pack's stay: its crawl, what it has come to, and when asking must be over.
+
+    `before` holds the records of earlier runs, by URL.
+    """
 
     crawl: Crawl
     draft: Draft
     until_ms: int
+    before: Mapping[str, PageRecord] = field(default_factory=dict)
 
 
 class Concluder:
     """Notes in drafts what answers come to; blocks hosts that ask for it."""
 
-    def __init__(self, *, hosts: Hosts, clock: Clock, random: Random, settings: Settings) -> None:
-        """Take the ports and limits."""
-        self._hosts = hosts
+    def __init__(
+        self,
+        *,
+        health: Health,
+        sitemaps: Sitemaps,
+        clock: Clock,
+        random: Random,
+        settings: Settings,
+    ) -> None:
+        """Take the ports and limits, and who reads sitemaps."""
+        self._sitemaps = sitemaps
         self._clock = clock
         self._random = random
         self._settings = settings
+        self._bounds = settings.bounds
+        self._health = health
+        self._repeats = Repeats()
 
     async def conclude(
-        self, visit: Visit, target: Target, answer: Response | Failure, at_ms: int
+        self,
+        visit: Visit,
+        target: Target,
+        answer: Response | Failure,
+        at_ms: int,
+        *,
+        probe: bool = False,
     ) -> None:
-        """Note what the answer to a request made at `at_ms` comes to."""
+        """Note what the answer to a request made at `at_ms` comes to; `probe`: for all workers."""
         host = host_of(target.url)
         now_ms = self._clock.now_ms()
-        verdict = answers.judge(answer, attempt=target.attempt, now_ms=now_ms)
+        before = visit.before.get(target.url)
+        verdict = answers.judge(
+            answer,
+            attempt=target.attempt,
+            now_ms=now_ms,
+            conditional=condition_of(visit.crawl, target, before) is not None,
+            any_type=target.kind is Kind.SITEMAP,
+        )
+        page: Page | None = None
+        if isinstance(verdict, answers.Read) and target.kind is Kind.PAGE:
+            page = self._parse(visit, target, verdict.body, answer)
+            verdict = answers.unless_kept_out(verdict, answer, len(page.links))
+        await self._note(host, answer, verdict, probe=probe)
         if isinstance(verdict, answers.Retry):
             if verdict.block:
-                await self._block(host, verdict, now_ms)
+                await self._health.rebuffed(host, verdict.retry_after_s, at_ms)
             ended = answers.exhausted(verdict, target.attempt)
             if ended is None:
                 await self._retry(visit, host, target, verdict)
                 return
             verdict = ended
-        page: Page | None = None
         match verdict:
-            case answers.Read(body=body):
-                page = self._parse(target, body, answer)
-                self._follow(visit, target, page)
-                end = answers.End(outcome=Outcome.FETCHED, reason=verdict.reason)
+            case answers.Read():
+                if page is None:
+                    await self._sitemaps.read(visit, target, verdict, answer, at_ms)
+                    return
+                end = self._read(visit, target, page, verdict)
             case answers.Lead(location=location):
                 end = self._redirect(visit, target, location)
             case answers.End():
                 end = verdict
             case _:
                 assert_never(verdict)
-        visit.draft.end(page_record(visit.crawl.id, target, end, at_ms, answer=answer, page=page))
+        if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
+            # What was looked at may not be the whole, and is nothing of the site's.
+            answer, page = answers.bare(answer), None
+        record = page_record(visit.crawl.id, target, end, at_ms, answer=answer, page=page)
+        visit.draft.end(record if before is None else still(record, before))
 
-    def _parse(self, target: Target, body: bytes, answer: Response | Failure) -> Page:
+    def _read(self, visit: Visit, target: Target, page: Page, read: answers.Read) -> answers.End:
+        """Take over what a page says; also of one that leads on, so that nothing is lost."""
+        end = self._onward(visit, target, page)
+        host = host_of(target.url)
+        if page.links and self._repeats.beyond(visit.crawl.id, host, read.body):
+            visit.draft.refuse(Refusal.REPEATED, len(page.links))
+            return end or answers.End(outcome=Outcome.FETCHED, reason=Reason.REPEATED)
+        self._follow(visit, target, page)
+        if end is not None:
+            return end
+        reason = Reason.SOFT_404 if is_missing(page) else read.reason
+        return answers.End(
+            outcome=Outcome.FETCHED, reason=Reason.NOINDEX if page.noindex else reason
+        )
+
+    def _onward(self, visit: Visit, target: Target, page: Page) -> answers.End | None:
+        """End a page that wants another one to be taken, or none; None for most."""
+        if page.refresh is not None:
+            return self._redirect(visit, target, page.refresh, Reason.REFRESH)
+        url = page.canonical
+        if (
+            visit.crawl.canonical_only
+            and url is not None
+            and url
+            not in (
+                target.url,
+                target.referrer,  # which may have named this one in its turn
+            )
+        ):
+            # A canonical URL never widens the scope.
+            admitted = None
+            if not widens(visit.crawl, url, target):
+                admitted = admit_redirect(visit.crawl, url, target, self._bounds)
+            if isinstance(admitted, Target):
+                visit.draft.link(admitted)
+                return answers.End(outcome=Outcome.SKIPPED, reason=Reason.CANONICAL, error=url)
+        if visit.crawl.noindex_skipped and page.noindex:
+            return answers.End(outcome=Outcome.SKIPPED, reason=Reason.NOINDEX)
+        return None
+
+    def _parse(self, visit: Visit, target: Target, body: bytes, answer: Response | Failure) -> Page:
         headers = answer.headers if isinstance(answer, Response) else {}
         return parse(
             body,
             target.url,
             headers.get("content-type"),
             robots_tag=headers.get("x-robots-tag"),
+            refresh=headers.get("refresh"),
             links_per_page_max=self._settings.links_per_page_max,
+            tracking=visit.crawl.stripped,
+            agent=identity_of(visit.crawl, host_of(target.url), self._settings.user_agent).token,
         )
 
     def _follow(self, visit: Visit, target: Target, page: Page) -> None:
@@ -97,36 +183,48 @@ class Concluder:
         draft.refuse(Refusal.NOFOLLOW, page.links_nofollow)
         draft.refuse(Refusal.CUT, page.links_cut)
         for url in page.links:
-            admitted = admit_link(visit.crawl, url, target)
+            admitted = admit_link(visit.crawl, url, target, self._bounds)
             if isinstance(admitted, Refusal):
                 draft.refuse(admitted)
             else:
                 draft.link(admitted)
 
-    def _redirect(self, visit: Visit, target: Target, location: str) -> answers.End:
+    def _redirect(
+        self, visit: Visit, target: Target, location: str, reason: Reason = Reason.REDIRECT
+    ) -> answers.End:
         try:
-            url = canonicalize(location, target.url)
+            url = canonicalize(location, target.url, tracking=visit.crawl.stripped)
         except ValueError as error:
             return answers.End(
                 outcome=Outcome.FAILED, reason=Reason.REDIRECT_INVALID, error=str(error)
             )
-        admitted = admit_redirect(visit.crawl, url, target)
+        admitted = admit_redirect(visit.crawl, url, target, self._bounds)
         if admitted is Refusal.REDIRECTS:
             return answers.End(outcome=Outcome.FAILED, reason=Reason.REDIRECT_LIMIT, error=url)
         if isinstance(admitted, Refusal):
             visit.draft.refuse(admitted)
         elif url != target.url:
             visit.draft.link(admitted)
-        return answers.End(outcome=Outcome.REDIRECTED, reason=Reason.REDIRECT, error=url)
+            if widens(visit.crawl, url, target):
+                reason = Reason.WIDENED
+        return answers.End(outcome=Outcome.REDIRECTED, reason=reason, error=url)
 
     async def _retry(self, visit: Visit, host: str, target: Target, retry: Retry) -> None:
-        delay_s = backoff_s(target.attempt, self._random)
-        if retry.block:
-            state = await self._hosts.look(host)
-            delay_s = max(0.0, state.blocked_until_ms - self._clock.now_ms()) / 1000
+        delay_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
+        blocked_s = await self._health.blocked_s(host)
+        delay_s = blocked_s if retry.block else max(delay_s, blocked_s)
         visit.draft.again(next_attempt(target), delay_s, why="retries")
 
-    async def _block(self, host: str, retry: Retry, now_ms: int) -> None:
-        state = await self._hosts.look(host)
-        until_ms, strikes = block_until_ms(state, now_ms, retry.retry_after_s, self._random)
-        await self._hosts.block(host, until_ms, strikes, now_ms)
+    async def _note(
+        self, host: str, answer: Response | Failure, verdict: Verdict, *, probe: bool
+    ) -> None:
+        """Tell the host's health: silence and being kept out are trouble, an answer is none."""
+        well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
+        self._health.heard(host, answer.latency_ms, well=well)
+        if isinstance(answer, Failure):
+            if answer.reason in SILENCE:
+                await self._health.suffered(host, probe=probe)
+        elif isinstance(verdict, answers.End) and verdict.reason is Reason.BLOCKED:
+            await self._health.suffered(host, probe=probe)
+        else:
+            await self._health.answered(host)

@@ -24,7 +24,7 @@ from orbweaver.core.journal import Letter
 from orbweaver.core.message import Pack, Seeds, decode, seeds_of
 from orbweaver.core.plan import crawl_of
 from orbweaver.core.record import shard_of
-from orbweaver.core.url import canonicalize, url_hash
+from orbweaver.core.url import canonicalize, redacted, url_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -116,7 +116,7 @@ class Control:
     async def _send_seeds(self, crawl: Crawl) -> None:
         # As of the start, so that whoever sends them sends the same.
         at_ms = crawl.started_at_ms
-        seeds = seeds_of(crawl.id, crawl.id, crawl.seeds, at_ms=at_ms, planned=True)
+        seeds = seeds_of(crawl.id, crawl.id, crawl.references, at_ms=at_ms, planned=True)
         await self._queue.send_seeds(seeds, express=crawl.express)
 
     async def _send_missing_seeds(self, crawl: Crawl) -> None:
@@ -142,7 +142,7 @@ class Control:
         known = [word for crawl in crawls for word in (crawl.id, crawl.name)]
         near = difflib.get_close_matches(which, known, n=1)
         hint = f": did you mean {near[0]}?" if near else ""
-        raise UnknownCrawl(f"no crawl has the id or name {which!r}{hint}")
+        raise UnknownCrawl(f"no crawl has the id or name {redacted(which)!r}{hint}")
 
     async def crawls(self) -> tuple[Crawl, ...]:
         """List all crawls, newest first."""
@@ -174,7 +174,7 @@ class Control:
 
         Looks in one crawl, or in all of them; raises ValueError for what is no URL.
         """
-        url = canonicalize(url)
+        canonicalize(url)  # or ValueError
         crawls = (crawl,) if crawl is not None else await self._crawls.list()
         owners: dict[str, list[Crawl]] = {}
         for owner in crawls:
@@ -190,7 +190,11 @@ class Control:
         permits = asyncio.Semaphore(LOOKUPS_AT_ONCE)
 
         async def one(crawl: Crawl) -> PageRecord | None:
-            digest = url_hash(url)
+            try:
+                wanted = canonicalize(url, tracking=crawl.stripped)
+            except ValueError:  # too long with all its parameters
+                return None
+            digest = url_hash(wanted)
             shard = shard_of(digest, self._pages.shards)
             # Keys are read in order from behind one that stands just before the wanted key.
             before = f"{crawl.id}#{digest[:-1]}"
@@ -198,7 +202,7 @@ class Control:
             async with permits, _closing(rows):
                 async for key, record in rows:
                     if key >= f"{crawl.id}#{digest}":
-                        return record if record.url == url else None
+                        return record if record.url == wanted else None
             return None
 
         found = await asyncio.gather(*(one(crawl) for crawl in crawls))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from orbweaver.core.admission import admit_sitemap
 from orbweaver.core.crawl import Crawl, default_crawl
-from orbweaver.core.journal import Draft, Journal
+from orbweaver.core.journal import Draft
 from orbweaver.core.message import DEFAULT_CRAWL, Loose, Seeds, Target, seeds_of
 from orbweaver.core.outcome import Refusal
-from orbweaver.core.url import canonicalize
+from orbweaver.core.url import canonicalize, redacted
 
 if TYPE_CHECKING:
     from orbweaver.ports import Clock, Crawls, Queue
@@ -45,23 +46,36 @@ class Ingester:
         return None
 
 
-def journal_of(seeds: Seeds, crawl: Crawl) -> Journal:
-    """Turn seeds into candidates at depth 0, claimed as of the seeds' own moment."""
+def draft_of(seeds: Seeds, crawl: Crawl) -> Draft:
+    """Turn seeds, and sitemaps that a person named, into candidates at depth 0."""
     draft = Draft(crawl.id)
     if seeds.planned:
         draft.count("seeds")
     if not crawl.live:
         draft.refuse(Refusal.CLOSED, len(seeds.references))
-        return draft.journal((), seeds.at_ms)
+        return draft
     for reference in seeds.references:
         try:
-            url = canonicalize(reference)
+            url = canonicalize(reference, tracking=crawl.stripped)
         except ValueError as error:
-            _log.info("seed.refused", extra={"reference": reference[:200], "error": str(error)})
+            told = {"reference": redacted(reference), "error": str(error)}
+            _log.info("seed.refused", extra=told)
             draft.refuse(Refusal.INVALID)
         else:
-            draft.link(Target(url=url, depth=0))
-    return draft.journal((), seeds.at_ms)
+            _begin(draft, crawl, url)
+    return draft
+
+
+def _begin(draft: Draft, crawl: Crawl, url: str) -> None:
+    """Note a seed, or a sitemap that a person named."""
+    if url not in crawl.sitemap_urls:
+        draft.link(Target(url=url, depth=0))
+        return
+    admitted = admit_sitemap(crawl, url)
+    if isinstance(admitted, Refusal):
+        draft.refuse(admitted)
+    else:
+        draft.link(admitted)
 
 
 async def crawl_for(crawls: Crawls, crawl_id: str, at_ms: int) -> Crawl | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.core.politeness import slack_ms, spacing_ms
+from orbweaver.core.politeness import PROBE_MS, is_doubtful, slack_ms, spacing_ms
 
 if TYPE_CHECKING:
     from orbweaver.ports import Clock, Hosts
@@ -18,6 +19,14 @@ LEAD_MS, LEAD_GROWTH = 20, 4
 # Whether a host was blocked meanwhile is looked up this long before a slot; without a delay it
 # is how old that knowledge may be.
 LOOK_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Leave to ask a host, at a slot; `probe` says that others wait for what comes of it."""
+
+    slot_ms: int
+    probe: bool = False
 
 
 class Pacer:
@@ -34,14 +43,15 @@ class Pacer:
         self._until_ms = until_ms
         self._slots: deque[int] = deque()
         self._late_ms = slack_ms(delay_ms) if delay_ms else LOOK_MS
-        self.slot_ms = 0
+        self.turn = Turn(slot_ms=0)
 
     async def take(self, wanted: int) -> int | None:
         """Wait for the next slot, reserving up to `wanted` where none is left.
 
-        None once the slot is there and the host may be asked at once (`slot_ms` tells which it
+        None once the slot is there and the host may be asked at once (`turn` tells which it
         is); else when to come back.
         """
+        probe = False
         lead_ms = LEAD_MS if self._delay_ms else 0
         for _ in range(LAPSES_MAX):
             if not self._slots:
@@ -55,14 +65,19 @@ class Pacer:
             slot_ms = self._slots.popleft()
             await self._sleep_until(slot_ms - LOOK_MS)
             state = await self._hosts.look(self._host)
-            if state.blocked_until_ms > self._clock.now_ms():
+            now_ms = self._clock.now_ms()
+            if state.blocked_until_ms > now_ms and not probe:
                 return state.blocked_until_ms
+            if is_doubtful(state, now_ms):
+                probe = await self._hosts.probe(self._host, now_ms + PROBE_MS, now_ms)
+                if not probe:
+                    return now_ms + PROBE_MS
             await self._sleep_until(slot_ms)
             now_ms = self._clock.now_ms()
             if now_ms > self._until_ms:
                 return now_ms
             if self.on_time(slot_ms):
-                self.slot_ms = slot_ms
+                self.turn = Turn(slot_ms=slot_ms, probe=probe)
                 return None
             lead_ms *= LEAD_GROWTH
             while self._slots and self._slots[0] < now_ms:

@@ -8,7 +8,7 @@ effect: every effect is idempotent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from orbweaver.core.exchange import Request as Request
     from orbweaver.core.exchange import Response as Response
     from orbweaver.core.journal import Journal, Ledger, Letter
-    from orbweaver.core.message import Seeds, Target
+    from orbweaver.core.message import Prior, Seeds, Target
     from orbweaver.core.politeness import Host, RobotsEntry, Slots
     from orbweaver.core.record import PageRecord
+    from orbweaver.core.standing import Claimer, CommitResult, Known, Recalled
 
 
 class PortError(Exception):
@@ -53,42 +54,6 @@ class Queue(Protocol):
 
 
 # --- ledger -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
-    """What is known of a pack from earlier deliveries."""
-
-    journal: Journal | None = None
-    ledger: Ledger | None = None
-    strikes: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
-    """This commit took effect."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlreadyCommitted:
-    """Another delivery was first; its ledger stands."""
-
-    ledger: Ledger
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverBudget:
-    """Nothing was written: the budget admits no more than `left` claims."""
-
-    left: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
-    """Nothing was written: the crawl is finished, its books are sealed."""
-
-
-CommitResult = Committed | AlreadyCommitted | OverBudget | Closed
 
 
 class Packs(Protocol):
@@ -162,27 +127,25 @@ class Events(Protocol):
 # --- frontier ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimer:
-    """Who claims: the pack, for a crawl of this name, as of its journal's moment."""
-
-    name: str
-    pack: str
-    at_ms: int
-    stale_before_ms: int
-    expires_s: int
+UNMODIFIED: Mapping[str, int] = MappingProxyType({})
 
 
 class Frontier(Protocol):
     """Claims: which URLs belong to which pack for the dedup window."""
 
-    async def known(self, claimer: Claimer, urls: Sequence[str]) -> frozenset[str]:
-        """Of these URLs, those whose claim by another pack holds; a cheap, possibly stale read."""
+    async def known(
+        self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = UNMODIFIED
+    ) -> Known:
+        """Say which of these URLs are claimed, or were once; a cheap, possibly stale read.
+
+        `modified` says of some when they were changed: older claims of them do not hold.
+        """
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         """Claim URLs; those that now belong to this pack.
 
-        Won when the claim is absent, expired, stale, or already this pack's.
+        Won when the claim is absent, expired, stale, older than the target's `modified_at_ms`, or
+        already this pack's.
         """
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
@@ -209,6 +172,15 @@ class Hosts(Protocol):
     async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
         """Leave a host alone, for all crawls; never shortens a block."""
 
+    async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
+        """Count a request without an answer, atomically (`after_failure`); the host after it."""
+
+    async def recover(self, host: str) -> None:
+        """Forget the failures of a host that answered; a block stands."""
+
+    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
+        """Take the one turn to try a host that is in doubt; nobody else gets it before `until`."""
+
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
         """Keep what was fetched as a host's robots.txt."""
 
@@ -233,6 +205,16 @@ class Pages(Protocol):
     @property
     def shards(self) -> int:
         """How many shards a day has."""
+
+
+class History(Protocol):
+    """Page records of earlier runs."""
+
+    async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
+        """Find the records of earlier claims, by URL; possibly stale, and some may be gone.
+
+        A record lies in the day of its claim or in the day after.
+        """
 
 
 class Files(Protocol):

@@ -21,6 +21,7 @@ from orbweaver.core.answer import (
     SUCCESS_MIN,
 )
 from orbweaver.core.exchange import Request, Response
+from orbweaver.core.identity import identity_of
 from orbweaver.core.politeness import RobotsEntry
 from orbweaver.core.retry import TOO_MANY_REQUESTS
 from orbweaver.core.robots import Robots, parse
@@ -115,16 +116,10 @@ class RobotsKeeper:
             return_at_ms = await pacer.take(1)
             if return_at_ms is not None:
                 return Deferred(return_at_ms=return_at_ms)
-            answer = await self._fetcher.fetch(
-                Request(
-                    url=url,
-                    user_agent=crawl.user_agent or self._settings.user_agent,
-                    accept=frozenset({"*/*"}),
-                    body_bytes_max=BYTES_MAX,
-                    total_s=self._settings.fetch_total_s,
-                )
-            )
+            answer = await self._fetcher.fetch(self._request(crawl, url))
             now_ms = self._clock.now_ms()
+            if not isinstance(answer, Response) and answer.later_s is not None:
+                return Deferred(return_at_ms=now_ms + round(answer.later_s * 1000))
             if not isinstance(answer, Response):
                 return RobotsEntry(
                     fetched_at_ms=now_ms, verdict="unreachable", detail=answer.detail
@@ -138,6 +133,18 @@ class RobotsKeeper:
                 break
         # More than five redirects, or to nowhere: RFC 9309 2.3.1.2 lets us treat it as absent.
         return RobotsEntry(fetched_at_ms=self._clock.now_ms(), verdict="allow")
+
+    def _request(self, crawl: Crawl, url: str) -> Request:
+        identity = identity_of(crawl, host_of(url), self._settings.user_agent)
+        return Request(
+            url=url,
+            user_agent=identity.agent,
+            headers=identity.headers,
+            direct=not crawl.proxied,
+            accept=frozenset({"*/*"}),
+            body_bytes_max=BYTES_MAX,
+            total_s=self._settings.fetch_total_s,
+        )
 
 
 def _fresh(entry: RobotsEntry, now_ms: int) -> bool:

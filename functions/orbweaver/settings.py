@@ -11,6 +11,9 @@ import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, get_type_hints
 
+from orbweaver.core.retry import BASE_S
+from orbweaver.core.traps import Bounds
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -48,6 +51,8 @@ class Settings:
     receive_max: int = 5
     user_agent: str = USER_AGENT
     body_bytes_max: int = 5 * 1024 * 1024
+    # As much as one may have (sitemaps.org); two are read at once.
+    sitemap_bytes_max: int = 50 * 1024 * 1024
     fetch_total_s: float = 20.0
     # What is left of an invocation when fetching must be over: claims, records, commit, send.
     apply_reserve_s: float = 8.0
@@ -55,11 +60,27 @@ class Settings:
     wait_s_max: float = 20.0
     fetch_concurrency: int = 64
     links_per_page_max: int = 5_000
+    # What the waits before further attempts grow from.
+    retry_base_s: float = BASE_S
+    # What URLs of traps go beyond (core/traps.py); the last two are each container's own count.
+    path_segments_max: int = 20
+    repeats_max: int = 2
+    query_parameters_max: int = 20
+    query_chars_max: int = 1_000
+    folder_urls_max: int = 100_000
+    query_urls_max: int = 10_000
+    # The name or ARN of the secret that lists the proxies; empty: there are none.
+    proxy_secret: str = ""
     # Exporter
     part_rows_max: int = 10_000
     # Hosts and networks that are not global unicast but may be asked all the same, comma
     # separated (127.0.0.1/32). Only a stack on an emulator may have any.
     allow_addresses: str = ""
+
+    @property
+    def bounds(self) -> Bounds:
+        """How far URLs may go."""
+        return Bounds(**{field.name: getattr(self, field.name) for field in fields(Bounds)})
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:

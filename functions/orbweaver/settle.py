@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core.crawl import Crawl, State, Tally, finished
 from orbweaver.core.journal import Journal, Ledger, commit_tally, outbox, surplus_of
-from orbweaver.ports import AlreadyCommitted, Claimer, Closed, Committed, OverBudget
+from orbweaver.core.standing import AlreadyCommitted, Claimer, Closed, Committed, OverBudget
 
 if TYPE_CHECKING:
     from orbweaver.ports import Clock, Crawls, Events, Frontier, Packs, Pages, Queue
@@ -36,6 +36,7 @@ def claimer_of(crawl: Crawl, pack_id: str, at_ms: int) -> Claimer:
     at_ms = max(at_ms, crawl.started_at_ms)
     return Claimer(
         name=crawl.name,
+        crawl=crawl.id,
         pack=pack_id,
         at_ms=at_ms,
         stale_before_ms=crawl.stale_before_ms(at_ms),

@@ -9,30 +9,38 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.conclude import Concluder
 from orbweaver.core import answer as answers
-from orbweaver.core.exchange import Request
-from orbweaver.core.message import next_attempt
+from orbweaver.core.exchange import Failure, Request
+from orbweaver.core.identity import identity_of
 from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.politeness import delay_of
+from orbweaver.core.politeness import delay_of, is_down
 from orbweaver.core.record import page_record
+from orbweaver.core.recrawl import condition_of
 from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
+from orbweaver.core.sniff import HTML_TYPES
+from orbweaver.core.target import Kind, next_attempt
 from orbweaver.core.url import host_of
+from orbweaver.health import Health
 from orbweaver.pace import Pacer
 from orbweaver.robots import Deferred, RobotsKeeper, Unreachable
+from orbweaver.sitemaps import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
     from orbweaver.conclude import Visit
-    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.identity import Identity
     from orbweaver.core.message import Target
     from orbweaver.core.robots import Robots
-    from orbweaver.ports import Clock, Fetcher, Hosts
+    from orbweaver.pace import Turn
+    from orbweaver.ports import Clock, Fetcher, History, Hosts
     from orbweaver.settings import Settings
 
 
@@ -40,32 +48,57 @@ class Visitor:
     """Asks for the URLs of packs, many packs and hosts at once."""
 
     def __init__(
-        self, *, fetcher: Fetcher, hosts: Hosts, clock: Clock, random: Random, settings: Settings
+        self,
+        *,
+        fetcher: Fetcher,
+        hosts: Hosts,
+        history: History,
+        clock: Clock,
+        random: Random,
+        settings: Settings,
     ) -> None:
         """Take the ports and limits; queues for a host are made when it is first asked."""
+        self._history = history
         self._fetcher = fetcher
         self._hosts = hosts
         self._clock = clock
         self._random = random
         self._settings = settings
-        self._concluder = Concluder(hosts=hosts, clock=clock, random=random, settings=settings)
+        self._sitemaps = Sitemaps(clock=clock, settings=settings)
+        self._health = Health(hosts=hosts, clock=clock, random=random)
+        self._concluder = Concluder(
+            health=self._health,
+            sitemaps=self._sitemaps,
+            clock=clock,
+            random=random,
+            settings=settings,
+        )
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         # As long as a host is being asked, and no longer.
         self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
         self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
+        self._large = asyncio.Semaphore(SITEMAPS_AT_ONCE)
 
     async def visit(self, visit: Visit, targets: Sequence[Target]) -> None:
         """Bring every target to an outcome, or to coming back; all hosts at once."""
+        priors = {target.url: target.prior for target in targets if target.prior is not None}
+        if priors:
+            visit = replace(visit, before=await self._history.before(priors))
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
         for target in targets:
-            hosts[host_of(target.url)].append(target)
+            if not await self._sitemaps.go_on(visit, target):
+                hosts[host_of(target.url)].append(target)
         async with asyncio.TaskGroup() as group:
             for host, queue in hosts.items():
                 group.create_task(self._visit_host(visit, host, queue))
 
     async def _visit_host(self, visit: Visit, host: str, targets: list[Target]) -> None:
+        state = await self._hosts.look(host)
+        if is_down(state, self._clock.now_ms()):
+            self._give_up(visit, targets, state.failures)
+            return
         robots: Robots | None = None
         if visit.crawl.obey_robots:
             match await self._robots.of(host, visit.crawl, visit.until_ms):
@@ -79,9 +112,13 @@ class Visitor:
                 case rules:
                     robots = rules
         allowed = [target for target in targets if self._allowed(visit, target, robots)]
-        agent = self._agent(visit.crawl)
-        asked_s = robots.crawl_delay(agent) if robots else None
-        await self._walk(visit, host, allowed, delay_of(visit.crawl.delay_ms, asked_s))
+        asked_s = robots.crawl_delay(self._identity(visit, host).token) if robots else None
+        delay_ms = delay_of(
+            visit.crawl.delay_ms, asked_s, self._health.pace_ms(host) // visit.crawl.concurrency
+        )
+        await self._walk(visit, host, allowed, delay_ms)
+        if robots is not None:
+            self._sitemaps.name(visit, robots.sitemaps, targets)
 
     async def _walk(self, visit: Visit, host: str, targets: list[Target], delay_ms: int) -> None:
         """Ask for one host's targets in turn, each in its slot."""
@@ -105,19 +142,26 @@ class Visitor:
                     asking.release()
                     self._defer(visit, targets[place:], return_at_ms)
                     return
-                group.create_task(self._ask(visit, target, pacer, pacer.slot_ms, asking))
+                group.create_task(self._ask(visit, target, pacer, pacer.turn, asking))
 
     async def _ask(
-        self, visit: Visit, target: Target, pacer: Pacer, slot_ms: int, asking: asyncio.Semaphore
+        self, visit: Visit, target: Target, pacer: Pacer, turn: Turn, asking: asyncio.Semaphore
     ) -> None:
+        # What a sitemap takes is taken until it is dealt with.
+        room = self._large if target.kind is Kind.SITEMAP else nullcontext()
         try:
-            async with self._everywhere:
-                if not pacer.on_time(slot_ms):  # held up between the slot and here
-                    self._defer(visit, [target], slot_ms)
+            async with room:
+                async with self._everywhere:
+                    if not pacer.on_time(turn.slot_ms):  # held up between the slot and here
+                        self._defer(visit, [target], turn.slot_ms)
+                        return
+                    at_ms = self._clock.now_ms()
+                    answer = await self._fetcher.fetch(self._request(visit, target))
+                if isinstance(answer, Failure) and answer.later_s is not None:
+                    later_ms = self._clock.now_ms() + round(answer.later_s * 1000)
+                    self._defer(visit, [target], later_ms)
                     return
-                at_ms = self._clock.now_ms()
-                answer = await self._fetcher.fetch(self._request(visit.crawl, target.url))
-            await self._concluder.conclude(visit, target, answer, at_ms)
+                await self._concluder.conclude(visit, target, answer, at_ms, probe=turn.probe)
         finally:
             asking.release()
 
@@ -132,32 +176,50 @@ class Visitor:
             visit.draft.end(page_record(visit.crawl.id, target, end, now_ms))
             return
         wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
-        delay_s = max(wait_s, 0) + backoff_s(target.attempt, self._random)
+        pause_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
+        delay_s = max(wait_s, 0) + pause_s
         visit.draft.again(next_attempt(target), delay_s, why="retries")
 
     def _allowed(self, visit: Visit, target: Target, robots: Robots | None) -> bool:
-        if robots is None or robots.allows(self._agent(visit.crawl), target.url):
+        token = self._identity(visit, host_of(target.url)).token
+        if robots is None or robots.allows(token, target.url):
             return True
         end = answers.End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS)
         visit.draft.end(page_record(visit.crawl.id, target, end, self._clock.now_ms()))
         return False
+
+    def _give_up(self, visit: Visit, targets: Sequence[Target], failures: int) -> None:
+        end = answers.End(
+            outcome=Outcome.FAILED,
+            reason=Reason.HOST_DOWN,
+            error=f"the host did not answer {failures} times in a row",
+        )
+        now_ms = self._clock.now_ms()
+        for target in targets:
+            visit.draft.end(page_record(visit.crawl.id, target, end, now_ms))
 
     def _defer(self, visit: Visit, targets: Sequence[Target], return_at_ms: int) -> None:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000
         for target in targets:
             visit.draft.again(target, delay_s, why="deferrals")
 
-    def _request(self, crawl: Crawl, url: str) -> Request:
+    def _request(self, visit: Visit, target: Target) -> Request:
+        identity = self._identity(visit, host_of(target.url))
+        settings = self._settings
+        sitemap = target.kind is Kind.SITEMAP
         return Request(
-            url=url,
-            user_agent=self._agent(crawl),
-            accept=answers.HTML_TYPES,
-            body_bytes_max=self._settings.body_bytes_max,
-            total_s=self._settings.fetch_total_s,
+            url=target.url,
+            user_agent=identity.agent,
+            headers=identity.headers,
+            direct=not visit.crawl.proxied,
+            accept=SITEMAP_TYPES if sitemap else HTML_TYPES,
+            body_bytes_max=settings.sitemap_bytes_max if sitemap else settings.body_bytes_max,
+            total_s=settings.fetch_total_s,
+            condition=condition_of(visit.crawl, target, visit.before.get(target.url)),
         )
 
-    def _agent(self, crawl: Crawl) -> str:
-        return crawl.user_agent or self._settings.user_agent
+    def _identity(self, visit: Visit, host: str) -> Identity:
+        return identity_of(visit.crawl, host, self._settings.user_agent)
 
     def _semaphore(self, host: str, width: int) -> asyncio.Semaphore:
         return self._asking.setdefault((host, width), asyncio.Semaphore(width))

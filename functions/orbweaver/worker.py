@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.advance import Done, Hopeless, PutOff, suspect
 from orbweaver.core.message import Loose, Malformed, Message, Pack, Seeds, decode
-from orbweaver.ports import PortError, Recalled
+from orbweaver.core.standing import Recalled
+from orbweaver.ports import PortError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.core.crawl import Scope, Shard, State, Stop, default_crawl
-from orbweaver.ports import Closed, Committed
+from orbweaver.core.standing import Closed, Committed
 from tests.contract import samples
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 
 from orbweaver.core.crawl import State, Stop, default_crawl
 from orbweaver.core.message import Pack, decode
-from orbweaver.ports import AlreadyCommitted, Committed, OverBudget, Permanent, Recalled, Transient
+from orbweaver.core.standing import AlreadyCommitted, Committed, OverBudget, Recalled
+from orbweaver.ports import Permanent, Transient
 from tests.contract import faults, samples
 from tests.contract.faults import faulty
 from tests.contract.test_frontier import claimer

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.memory import MemoryFrontier
 from orbweaver.adapters.memory import World as MemoryState
-from orbweaver.core.message import Target
-from orbweaver.ports import Claimer
+from orbweaver.core.message import Prior, Target
+from orbweaver.core.standing import Claimer, Known
 
 if TYPE_CHECKING:
     from tests.contract.worlds import World
@@ -23,6 +23,7 @@ def claimer(pack: str, at_ms: int, *, name: str = "shop", window_s: int = WINDOW
     """Claim as of a moment, for as long as the window."""
     return Claimer(
         name=name,
+        crawl=f"{name}-1",
         pack=pack,
         at_ms=at_ms,
         stale_before_ms=at_ms - window_s * 1000,
@@ -47,7 +48,7 @@ async def test_nothing_to_claim_is_nothing_won(world: World) -> None:
     frontier = world.container().frontier
     asks = claimer("a", world.clock.now_ms())
     assert await frontier.claim(asks, []) == frozenset()
-    assert await frontier.known(asks, []) == frozenset()
+    assert (await frontier.known(asks, [])).held == frozenset()
     await frontier.release(asks, [])
 
 
@@ -57,7 +58,7 @@ async def test_another_packs_claim_holds(world: World) -> None:
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(*URLS[:2]))
     later = claimer("b", now_ms + 1_000)
-    assert await frontier.known(later, URLS) == set(URLS[:2])
+    assert (await frontier.known(later, URLS)).held == set(URLS[:2])
     assert await frontier.claim(later, targets(*URLS[1:4])) == set(URLS[2:4])
 
 
@@ -67,7 +68,7 @@ async def test_own_claims_are_won_again(world: World) -> None:
     asks = claimer("a", now_ms)
     first = await world.container().frontier.claim(asks, targets(*URLS[:3]))
     other = world.container().frontier
-    assert await other.known(asks, URLS) == frozenset()
+    assert (await other.known(asks, URLS)).held == frozenset()
     assert await other.claim(asks, targets(*URLS[:3])) == first
     assert await other.claim(claimer("b", now_ms), targets(*URLS)) == set(URLS[3:])
 
@@ -78,7 +79,7 @@ async def test_names_have_claims_of_their_own(world: World) -> None:
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(*URLS))
     other = claimer("b", now_ms, name="news")
-    assert await frontier.known(other, URLS) == frozenset()
+    assert (await frontier.known(other, URLS)).held == frozenset()
     assert await frontier.claim(other, targets(*URLS)) == set(URLS)
 
 
@@ -90,7 +91,7 @@ async def test_expiry_is_compared(world: World) -> None:
     await frontier.claim(asks, targets(URLS[0]))
     for at_ms, holds in ((now_ms + 9_999, True), (now_ms + 10_000, False)):
         later = replace(claimer("b", at_ms), stale_before_ms=0)
-        assert (URLS[0] in await frontier.known(later, URLS)) is holds
+        assert (URLS[0] in (await frontier.known(later, URLS)).held) is holds
         assert (URLS[0] in await frontier.claim(later, targets(URLS[0]))) is not holds
 
 
@@ -101,8 +102,42 @@ async def test_stale_claims_are_lost(world: World) -> None:
     await frontier.claim(claimer("a", now_ms), targets(URLS[0]))
     for stale_before_ms, holds in ((now_ms, True), (now_ms + 1, False)):
         later = replace(claimer("b", now_ms + 5_000), stale_before_ms=stale_before_ms)
-        assert (URLS[0] in await frontier.known(later, URLS)) is holds
+        assert (URLS[0] in (await frontier.known(later, URLS)).held) is holds
         assert (URLS[0] in await frontier.claim(later, targets(URLS[0]))) is not holds
+
+
+async def test_claims_older_than_a_change_are_lost(world: World) -> None:
+    """A claim does not hold against a URL that was changed since, and does against all others."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    await frontier.claim(claimer("a", now_ms), targets(*URLS[:3]))
+    later = claimer("b", now_ms + 5_000)
+    wanted = [
+        replace(target, modified_at_ms=at_ms)
+        for target, at_ms in zip(
+            targets(*URLS[:4]), (None, now_ms, now_ms + 1, now_ms + 1), strict=True
+        )
+    ]
+    modified = {
+        target.url: target.modified_at_ms for target in wanted if target.modified_at_ms is not None
+    }
+    known = await frontier.known(later, URLS[:4], modified)
+    assert known.held == set(URLS[:2])
+    assert known.lapsed == {URLS[2]: Prior(crawl="shop-1", at_ms=now_ms)}
+    assert await frontier.claim(later, wanted) == set(URLS[2:4])
+    assert await frontier.claim(claimer("c", now_ms + 6_000), targets(*URLS[:4])) == frozenset()
+
+
+async def test_a_lapsed_claim_tells_who_held_it(world: World) -> None:
+    """A URL that is free again comes with its last claim, which leads to its record."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    await frontier.claim(claimer("a", now_ms), targets(*URLS[:2]))
+    later = replace(claimer("b", now_ms + 5_000), stale_before_ms=now_ms + 1)
+    known = await frontier.known(later, URLS)
+    prior = Prior(crawl="shop-1", at_ms=now_ms)
+    assert known == Known(lapsed={URLS[0]: prior, URLS[1]: prior})
+    assert await frontier.known(claimer("a", now_ms), URLS) == Known()
 
 
 async def test_a_taken_over_claim_is_the_new_packs(world: World) -> None:
@@ -144,7 +179,7 @@ async def test_released_claims_are_free(world: World) -> None:
     await frontier.release(first, URLS[:2])
     assert await frontier.claim(second, targets(*URLS)) == set(URLS[:2])
     await frontier.release(first, URLS[:2])
-    assert await frontier.known(first, URLS) == set(URLS[:2])
+    assert (await frontier.known(first, URLS)).held == set(URLS[:2])
 
 
 async def test_only_own_claims_are_released(world: World) -> None:
@@ -153,7 +188,7 @@ async def test_only_own_claims_are_released(world: World) -> None:
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(URLS[0]))
     await frontier.release(claimer("b", now_ms), URLS)
-    assert await frontier.known(claimer("b", now_ms), URLS) == {URLS[0]}
+    assert (await frontier.known(claimer("b", now_ms), URLS)).held == {URLS[0]}
 
 
 async def test_more_urls_than_a_batch_holds(world: World) -> None:
@@ -162,7 +197,7 @@ async def test_more_urls_than_a_batch_holds(world: World) -> None:
     now_ms = world.clock.now_ms()
     urls = [f"https://example.com/page/{number}?é=ü" for number in range(110)]
     assert await frontier.claim(claimer("a", now_ms), targets(*urls)) == set(urls)
-    assert await frontier.known(claimer("b", now_ms), [*urls, *URLS]) == set(urls)
+    assert (await frontier.known(claimer("b", now_ms), [*urls, *URLS])).held == set(urls)
 
 
 async def test_repeated_urls_count_once(world: World) -> None:
@@ -171,7 +206,7 @@ async def test_repeated_urls_count_once(world: World) -> None:
     now_ms = world.clock.now_ms()
     twice = targets(URLS[0], URLS[0])
     assert await frontier.claim(claimer("a", now_ms), twice) == {URLS[0]}
-    assert await frontier.known(claimer("b", now_ms), [URLS[0], URLS[0]]) == {URLS[0]}
+    assert (await frontier.known(claimer("b", now_ms), [URLS[0], URLS[0]])).held == {URLS[0]}
     await frontier.release(claimer("a", now_ms), [URLS[0], URLS[0]])
 
 
@@ -179,6 +214,7 @@ async def test_any_history_has_the_same_answers_as_in_memory(world: World) -> No
     """A long random history of claims and releases is answered as the memory adapter does."""
     random = Random(20_260_115)
     model = MemoryFrontier(MemoryState())
+    changed_ms = world.clock.now_ms() + 2_000_000
     containers = [world.container().frontier for _ in range(3)]
     at_ms = world.clock.now_ms()
     asking: list[Claimer] = []
@@ -193,7 +229,10 @@ async def test_any_history_has_the_same_answers_as_in_memory(world: World) -> No
             case "known":
                 assert await frontier.known(asks, urls) == await model.known(asks, urls)
             case "claim":
-                wanted = targets(*urls)
+                wanted = [
+                    replace(target, modified_at_ms=random.choice((None, None, changed_ms)))
+                    for target in targets(*urls)
+                ]
                 assert await frontier.claim(asks, wanted) == await model.claim(asks, wanted)
             case _:
                 await frontier.release(asks, urls)

@@ -11,7 +11,7 @@ import pytest
 
 from orbweaver.adapters.memory import MemoryHosts
 from orbweaver.adapters.memory import World as MemoryState
-from orbweaver.core.politeness import HORIZON_MS, Host, RobotsEntry
+from orbweaver.core.politeness import FAILURES_MAX, HORIZON_MS, Host, RobotsEntry
 
 if TYPE_CHECKING:
     from tests.contract.worlds import World
@@ -249,3 +249,70 @@ async def test_any_history_of_one_container_is_as_in_memory(world: World) -> Non
         expected = await model.reserve(*asked, until_ms)
         assert (await hosts.reserve(*asked, until_ms)).at_ms == expected.at_ms
     assert (await hosts.look(HOST)).tat_ms == (await model.look(HOST)).tat_ms
+
+
+# --- silence ----------------------------------------------------------------------------------
+
+
+async def fail(world: World, times: int) -> Host:
+    """Have requests fail, each in a container of its own."""
+    state = Host(name=HOST)
+    for _ in range(times):
+        hosts = world.container().hosts
+        state = await hosts.fail(HOST, world.clock.now_ms(), 0.0, probe=False)
+    return state
+
+
+async def test_failures_add_up_over_all_containers(world: World) -> None:
+    """The fifth failure in a row blocks the host, whoever saw the others (case 32)."""
+    assert (await fail(world, FAILURES_MAX - 1)).blocked_until_ms == 0
+    state = await fail(world, 1)
+    assert state.failures == FAILURES_MAX
+    assert state.blocked_until_ms == world.clock.now_ms() + 60_000
+    assert await fail(world, 3) == state
+    found = await world.container().hosts.look(HOST)
+    assert (found.failures, found.failed_at_ms) == (FAILURES_MAX, world.clock.now_ms())
+
+
+async def test_failures_at_once_are_each_counted_once(world: World) -> None:
+    """No failure is lost between containers that count at once, and none beyond the block."""
+    now_ms = world.clock.now_ms()
+    hosts = [world.container().hosts for _ in range(4)]
+    await asyncio.gather(*(each.fail(HOST, now_ms, 0.0, probe=False) for each in hosts))
+    assert (await world.container().hosts.look(HOST)).failures == 4
+    await asyncio.gather(*(each.fail(HOST, now_ms, 0.0, probe=False) for each in hosts))
+    found = await world.container().hosts.look(HOST)
+    assert (found.failures, found.blocked_until_ms) == (FAILURES_MAX, now_ms + 60_000)
+
+
+async def test_one_container_gets_to_try_a_silent_host(world: World) -> None:
+    """After its rest one request goes out; the others wait for what comes of it (case 32)."""
+    await fail(world, FAILURES_MAX)
+    hosts = [world.container().hosts for _ in range(4)]
+    now_ms = world.clock.now_ms()
+    assert not await hosts[0].probe(HOST, now_ms + 30_000, now_ms)  # still at rest
+    world.clock.at_ms = now_ms = now_ms + 60_000
+    tries = await asyncio.gather(*(each.probe(HOST, now_ms + 30_000, now_ms) for each in hosts))
+    assert sorted(tries) == [False, False, False, True]
+    slots = await world.container().hosts.reserve(HOST, 1, SPACING_MS, now_ms, now_ms + 5_000)
+    assert (slots.at_ms, slots.return_at_ms) == ((), now_ms + 30_000)
+    state = await hosts[tries.index(True)].fail(HOST, now_ms, 0.0, probe=True)
+    assert (state.failures, state.blocked_until_ms) == (FAILURES_MAX + 1, now_ms + 120_000)
+
+
+async def test_an_answer_ends_the_count(world: World) -> None:
+    """A host that answered begins anew; what it is blocked until, stands."""
+    state = await fail(world, FAILURES_MAX)
+    await world.container().hosts.recover(HOST)
+    await world.container().hosts.recover(HOST)
+    found = await world.container().hosts.look(HOST)
+    assert (found.failures, found.blocked_until_ms) == (0, state.blocked_until_ms)
+    now_ms = state.blocked_until_ms
+    assert not await world.container().hosts.probe(HOST, now_ms + 30_000, now_ms)
+
+
+async def test_a_host_that_never_failed_has_nothing_to_recover_from(world: World) -> None:
+    """Nothing is written for a host that nobody knows."""
+    hosts = world.container().hosts
+    await hosts.recover(HOST)
+    assert await hosts.look(HOST) == Host(name=HOST)

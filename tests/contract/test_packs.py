@@ -14,7 +14,7 @@ from orbweaver.adapters.memory import World as MemoryState
 from orbweaver.core.crawl import State
 from orbweaver.core.journal import Journal, Ledger, encode
 from orbweaver.core.record import shard_of
-from orbweaver.ports import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
+from orbweaver.core.standing import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
 from tests.contract import samples
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.core.message import Prior
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord, page_key
 from tests.contract import samples
@@ -51,6 +52,25 @@ async def read(
         for shard in range(pages.shards)
         async for key, record in pages.read_shard(day, shard, crawl=crawl)
     }
+
+
+async def test_earlier_records_are_found_by_their_claims(world: World) -> None:
+    """A record of the day of its claim or of the next is found, the later one of two; no other."""
+    days = 86_400_000
+    stored = [
+        samples.record(1),
+        samples.record(2, fetched_at=samples.NOW_MS + days),
+        samples.record(3),
+        samples.record(3, fetched_at=samples.NOW_MS + days),
+        samples.record(4, fetched_at=samples.NOW_MS + 2 * days),
+        samples.record(5, crawl="shop-2"),
+    ]
+    await world.container().pages.store(stored)
+    prior = Prior(crawl="shop-1", at_ms=samples.NOW_MS)
+    asked = {f"https://example.com/{number}": prior for number in range(1, 7)}
+    found = await world.container().pages.before(asked)
+    assert found == {record.url: record for record in (stored[0], stored[1], stored[3])}
+    assert await world.container().pages.before({}) == {}
 
 
 @pytest.mark.parametrize("record", [samples.record(1), FULL], ids=["plain", "full"])

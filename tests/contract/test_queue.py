@@ -96,7 +96,7 @@ async def test_delayed_letters_are_held_back(world: World) -> None:
 
 
 async def test_large_letters_are_sent_apart(world: World) -> None:
-    """Letters that are too large for one batch together still arrive, all of them."""
+    """Letters that are too large for one batch together still arrive, all of them (case 13)."""
     targets = tuple(
         Target(url=f"https://example.com/{'ü' * 2_000}{number}", depth=1) for number in range(25)
     )

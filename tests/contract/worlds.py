@@ -24,6 +24,7 @@ from orbweaver.adapters.dynamodb_pages import DynamoPages
 from orbweaver.adapters.events import BusEvents
 from orbweaver.adapters.s3 import BucketFiles
 from orbweaver.adapters.sqs import SqsQueue
+from orbweaver.ports import History, Pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from orbweaver.adapters.aws import Aws
     from orbweaver.adapters.memory import ManualClock
-    from orbweaver.ports import Crawls, Events, Files, Frontier, Hosts, Packs, Pages, Queue
+    from orbweaver.ports import Crawls, Events, Files, Frontier, Hosts, Packs, Queue
 
 PAGE_RETENTION_S = 30 * 86_400
 LEDGER_RETENTION_S = 19 * 86_400
@@ -48,6 +49,10 @@ AWS_WORLDS = ["moto", pytest.param("emulator", marks=pytest.mark.emulator)]
 LANES = ("crawl", "express", "dead")
 
 
+class Records(Pages, History, Protocol):
+    """The table of page records, by day and by URL."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
     """The adapters of one container."""
@@ -57,7 +62,7 @@ class Container:
     crawls: Crawls
     frontier: Frontier
     hosts: Hosts
-    pages: Pages
+    pages: Records
     files: Files
     events: Events
 

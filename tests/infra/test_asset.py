@@ -37,6 +37,7 @@ NEEDED = [
     ("aiohttp-3.14.5.dist-info/RECORD", False),
     ("selectolax/lexbor.c", False),
     ("selectolax/lexbor.pyi", False),
+    ("publicsuffixlist/public_suffix_list.dat", True),
     ("pkg/tests/test_it.py", False),
     ("bin/jp.py", False),
     (".lock", False),

@@ -55,6 +55,8 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"exporter_cron": "0 2 * * *"}, ["exporter_cron", "0 2 * * *", "cron("]),
     ({"alarm_email": "nobody"}, ["alarm_email", "nobody", "mail address"]),
     ({"user_agent": "a\r\nX: b"}, ["user_agent", "printable"]),
+    ({"proxy_secret": "http://p.test:3128"}, ["proxy_secret", "name or whole ARN"]),
+    ({"proxy_secret": "arn:aws:secretsmanager:eu-west-1:1:secret:x"}, ["proxy_secret", "ARN"]),
     ({"user_agent": "mine/1", "contact": "me@example.org"}, ["contact", "either"]),
     ({"body_bytes_max": "0"}, ["body_bytes_max", "0", "greater than 0"]),
     ({"fetch_total_s": "soon"}, ["fetch_total_s", "soon", "number"]),
@@ -153,3 +155,10 @@ def test_every_key_is_described() -> None:
     rows = [row.split("|")[1:-1] for row in describe().splitlines()[2:]]
     assert [row[0].strip().strip("`") for row in rows] == [*KEYS, *LIMITS]
     assert all(cell.strip() for cell in itertools.chain.from_iterable(rows))
+
+
+def test_passwords_are_not_shown() -> None:
+    """Who gives the list in the place of its secret's name does not find it in the error."""
+    with pytest.raises(ConfigError) as raised:
+        Config.from_context({"proxy_secret": '["http://me:word@p.test:3128"]'})
+    assert "word" not in str(raised.value)

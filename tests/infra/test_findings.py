@@ -37,7 +37,14 @@ def found_in(stack: IConstruct) -> set[tuple[str, str]]:
     }
 
 
-@pytest.mark.parametrize("context", [{}, {"alarm_key": "yes", "alarm_email": "a@example.org"}])
+@pytest.mark.parametrize(
+    "context",
+    [
+        {},
+        {"alarm_key": "yes", "alarm_email": "a@example.org"},
+        {"proxy_secret": "crawl/proxies"},
+    ],
+)
 def test_nothing_is_found(synthesize: Callable[..., Synthesized], context: dict[str, str]) -> None:
     """Neither pack finds anything that is not accepted, with its resource and its reason."""
     assert found_in(synthesize(**context).stack) == set()

@@ -106,6 +106,33 @@ def test_permissions_on_an_emulator(local: Synthesized, role: str) -> None:
     assert allowed == ALLOWED[role]
 
 
+@pytest.mark.parametrize(
+    ("secret", "resource"),
+    [
+        (
+            "crawl/proxies",
+            f"{HERE}:secretsmanager:<AWS::Region>:<AWS::AccountId>:secret:crawl/proxies-??????",
+        ),
+        (
+            "arn:aws:secretsmanager:eu-west-1:123456789012:secret:crawl/proxies-a1B2c3",
+            "arn:aws:secretsmanager:eu-west-1:123456789012:secret:crawl/proxies-a1B2c3",
+        ),
+    ],
+)
+def test_permission_to_read_the_list_of_proxies(
+    synthesize: Callable[..., Synthesized], secret: str, resource: str
+) -> None:
+    """The worker alone may read the one secret, and the name alone is in its environment."""
+    made = synthesize(proxy_secret=secret)
+    reading = {resource: {"secretsmanager:GetSecretValue"}}
+    for role, allowed in ALLOWED.items():
+        more = reading if role == "WorkerProgramRole" else {}
+        assert made.allowed(role) == {**allowed, **more}
+    for name, function in made.properties(KIND).items():
+        given = function["Environment"]["Variables"].get("ORBWEAVER_PROXY_SECRET")
+        assert given == (secret if name == WORKER else None)
+
+
 def test_no_other_permissions(aws: Synthesized) -> None:
     """Nothing else gives permissions: no policy beside roles, no role beside those listed."""
     assert set(aws.properties("AWS::IAM::Role")) == {*ALLOWED, "ApiLogsRole"}

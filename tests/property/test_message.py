@@ -21,6 +21,7 @@ from orbweaver.core.message import (
     encode,
     seeds_of,
 )
+from orbweaver.core.target import Kind
 
 # Half surrogate pairs are text in Python, and in JSON.
 ANY_TEXT = st.text(st.characters(codec=None), max_size=40)
@@ -34,6 +35,11 @@ TARGETS = st.builds(
     attempt=st.integers(0, 10),
     hops=st.integers(0, 10),
     referrer=st.none() | ANY_TEXT,
+    root=st.none() | ANY_TEXT,
+    modified_at_ms=st.none() | MOMENTS,
+    kind=st.sampled_from(Kind),
+    site=st.none() | ANY_TEXT,
+    first=st.integers(0, 50_000),
 )
 PACKS = st.builds(
     Pack,

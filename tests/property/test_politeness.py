@@ -12,12 +12,17 @@ from orbweaver.core.answer import retry_after_s
 from orbweaver.core.politeness import (
     BLOCK_JITTER,
     BLOCK_S_MAX,
+    DOWN_S,
     HORIZON_MS,
     SLACK_MS_MAX,
     SLACK_MS_MIN,
     Host,
+    after_failure,
     block_until_ms,
     grant,
+    is_doubtful,
+    is_down,
+    pace_of,
     slack_ms,
     spacing_ms,
     turn,
@@ -98,7 +103,7 @@ def test_blocks_are_in_bounds(
 ) -> None:
     """A block lasts at most a day and a tenth, and never ends before one that stands."""
     host = Host(name="h", strikes=strikes, struck_at_ms=struck_ms, blocked_until_ms=blocked_ms)
-    until_ms, now_strikes = block_until_ms(host, NOW_MS, after_s, Random(seed))
+    until_ms, now_strikes = block_until_ms(host, NOW_MS, after_s, Random(seed), host.struck_at_ms)
     longest_ms = round(BLOCK_S_MAX * 1_000 * (1 + BLOCK_JITTER))
     assert max(NOW_MS, blocked_ms) <= until_ms <= max(NOW_MS + longest_ms, blocked_ms)
     assert now_strikes in (1, strikes + 1)
@@ -111,7 +116,7 @@ def test_blocks_grow_with_every_strike(seed: int) -> None:
     host = Host(name="h")
     waits: list[int] = []
     for _ in range(15):
-        until_ms, strikes = block_until_ms(host, now_ms, None, random)
+        until_ms, strikes = block_until_ms(host, now_ms, None, random, now_ms)
         waits.append(until_ms - now_ms)
         host = Host(name="h", blocked_until_ms=until_ms, strikes=strikes, struck_at_ms=now_ms)
         now_ms = until_ms
@@ -135,3 +140,36 @@ def test_any_retry_after_is_a_wait_or_nothing(value: str) -> None:
     """No header raises, and none means a moment that is over (case 45)."""
     wait_s = retry_after_s(value, NOW_MS)
     assert wait_s is None or wait_s >= 0
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 7_200_000), st.booleans(), st.floats(0, 1)),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_a_silent_host_never_rests_longer_than_it_may(
+    steps: list[tuple[int, bool, float]],
+) -> None:
+    """Whatever fails when, a block is never shortened, and never more than an hour and a tenth."""
+    host, now_ms = Host(name="https://example.com"), NOW_MS
+    for passed_ms, probe, chance in steps:
+        now_ms += passed_ms
+        after = after_failure(host, now_ms, chance, probe=probe)
+        assert after.blocked_until_ms >= host.blocked_until_ms
+        assert after.blocked_until_ms - now_ms <= DOWN_S * 1_000 * (1 + BLOCK_JITTER) + 1
+        assert after.failures in {1, host.failures, host.failures + 1}
+        assert not (is_doubtful(after, now_ms) and is_down(after, now_ms))
+        host = after
+
+
+@given(st.lists(st.tuples(st.integers(0, 200_000), st.booleans()), max_size=30))
+def test_errors_never_speed_a_host_up(answers: list[tuple[int, bool]]) -> None:
+    """Whatever comes, the pace is within its bounds, and falls by good answers alone, by halves."""
+    pace_ms = 0
+    for latency_ms, well in answers:
+        new_ms = pace_of(pace_ms, latency_ms, well=well)
+        assert min(latency_ms, 60_000) <= new_ms <= 60_000 or (not well and new_ms == pace_ms)
+        assert new_ms >= (pace_ms // 2 if well else pace_ms)
+        pace_ms = new_ms

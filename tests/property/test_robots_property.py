@@ -28,8 +28,9 @@ URLS = st.text() | st.sampled_from(["https://example.com/x/y?z", "https://exampl
 def test_any_bytes_are_a_robots_txt(body: bytes, agent: str, url: str) -> None:
     """Nothing raises, and the answers agree with one another."""
     robots = parse(body)
-    line = robots.line(agent, url)
-    assert robots.allows(agent, url) is (line is None or "Allow: " in line.partition(":")[2][:8])
+    verdict = robots.decide(agent, url)
+    assert robots.allows(agent, url) is verdict.allowed
+    assert verdict.allowed is (verdict.rule is None or verdict.rule.startswith("Allow: "))
     delay_s = robots.crawl_delay(agent)
     assert delay_s is None or 0 <= delay_s < float("inf")
     assert all(robots.sitemaps)
@@ -57,6 +58,6 @@ def test_the_strongest_rule_decides(rules: list[tuple[bool, str]]) -> None:
     alone = [
         (len(pattern), allow)
         for (allow, pattern), line in zip(rules, lines, strict=True)
-        if parse(f"User-agent: *\n{line}".encode()).line(AGENT, url)
+        if parse(f"User-agent: *\n{line}".encode()).decide(AGENT, url).rule
     ]
     assert there is back is max(alone, default=(0, True))[1]

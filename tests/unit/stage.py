@@ -189,6 +189,7 @@ class Stage:
         self.crawls = MemoryCrawls(world, gate)
         self.frontier = MemoryFrontier(world, gate)
         self.hosts = MemoryHosts(world, gate)
+        self.pages = MemoryPages(world, gate)
         self.metrics = MemoryMetrics()
         self.settler = Settler(
             queue=self.queue,
@@ -196,12 +197,13 @@ class Stage:
             crawls=self.crawls,
             events=MemoryEvents(world, gate),
             frontier=self.frontier,
-            pages=MemoryPages(world, gate),
+            pages=self.pages,
             clock=self.clock,
         )
         self.visitor = Visitor(
             fetcher=self.web,
             hosts=self.hosts,
+            history=self.pages,
             clock=self.clock,
             random=Random(1),
             settings=self.settings,

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orbweaver import bootstrap
+from orbweaver.adapters.http import HttpFetcher
+from orbweaver.adapters.http_proxy import ProxyingFetcher
 from orbweaver.adapters.memory import ManualClock, MemoryCrawls, MemoryFiles, MemoryPages, World
 from orbweaver.adapters.memory.outside import MemoryQueue
 from orbweaver.advance import Delivery
@@ -57,6 +59,13 @@ async def test_a_connection_opens_every_port() -> None:
         assert ports.settings is settings
         assert ports.pages.shards == settings.pages_shards
         assert isinstance(bootstrap.worker_of(ports), Worker)
+
+
+@pytest.mark.parametrize(("secret", "kind"), [("", HttpFetcher), ("pool", ProxyingFetcher)])
+async def test_proxies_are_used_where_a_secret_lists_them(secret: str, kind: type) -> None:
+    """Nothing is asked of the secret before something is asked of the web."""
+    async with bootstrap.connect(Settings(proxy_secret=secret)) as ports:
+        assert type(bootstrap._fetcher_of(ports)) is kind
 
 
 # --- the container ----------------------------------------------------------------------------

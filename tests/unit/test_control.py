@@ -188,6 +188,21 @@ async def test_a_page_is_found_on_its_newest_day() -> None:
         await stage.control.page("x")
 
 
+async def test_a_page_is_found_under_each_crawls_own_url() -> None:
+    """A crawl that strips other parameters has another URL for the same page."""
+    stage = Stage()
+    url = f"{SEED}x?utm_id=1&ref=2"
+    await stage.control.start(replace(PLAN, id="usual"))
+    await stage.control.start(replace(PLAN, id="all", keep_parameters=True))
+    await stage.control.start(replace(PLAN, id="own", strip_parameters=("ref",)))
+    usual = stage.put("usual", f"{SEED}x?ref=2", NOW_MS)
+    whole = stage.put("all", url, NOW_MS)
+    own = stage.put("own", f"{SEED}x", NOW_MS)
+    assert set(await stage.control.page(url)) == {usual, whole, own}
+    longer = f"{SEED}x?ref=2&utm_id={'1' * 2_083}"
+    assert set(await stage.control.page(longer)) == {usual, own}
+
+
 async def test_records_past_their_retention_are_not_looked_for() -> None:
     """A crawl without an end is asked only for the days whose records are kept."""
     stage = Stage()

@@ -92,7 +92,7 @@ async def _before_and_after(change: Change) -> tuple[dict[str, bytes], dict[str,
 
 @pytest.mark.parametrize("name", CHANGES)
 async def test_killed_anywhere_a_run_leaves_the_old_the_new_or_none(name: str) -> None:
-    """At every moment of a run, the last one included, a reader sees a whole export or none."""
+    """At every moment of a run, the last too, a reader sees a whole export or none (case 28)."""
     old, new = await _before_and_after(CHANGES[name])
     fatal, done = 0, False
     while not done:

@@ -8,7 +8,7 @@ import pytest
 
 from orbweaver.core.crawl import Crawl, State, default_crawl
 from orbweaver.core.message import SEEDS_REFERENCES_MAX, Loose, Seeds, Target, decode
-from orbweaver.ingest import Ingester, journal_of
+from orbweaver.ingest import Ingester, draft_of
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage
 
 LOOSE = Loose(crawl="default", references=(f"{SITE}/a", f"{SITE}/b"))
@@ -113,7 +113,7 @@ def test_seeds_become_candidates_at_depth_0(
 ) -> None:
     """Canonical seeds are candidates, as of the seeds' own moment; others are counted (case 14)."""
     seeds = Seeds(id="s", crawl=crawl.id, at_ms=5, references=references, planned=planned)
-    journal = journal_of(seeds, crawl)
+    journal = draft_of(seeds, crawl).journal((), seeds.at_ms)
     assert journal.candidates == tuple(Target(url=url, depth=0) for url in urls)
     assert journal.at_ms == 5
     assert journal.tally == tally

@@ -11,8 +11,10 @@ from orbweaver.conclude import Visit
 from orbweaver.core.crawl import Crawl, Scope
 from orbweaver.core.exchange import Failure, Request, Response
 from orbweaver.core.journal import Draft, Journal
-from orbweaver.core.message import Target
-from orbweaver.core.outcome import Reason
+from orbweaver.core.message import Prior, Target
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import PageRecord
+from orbweaver.core.recrawl import Condition
 from orbweaver.core.retry import ATTEMPTS_MAX
 from orbweaver.settings import Settings
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html
@@ -64,6 +66,10 @@ def redirect(location: str) -> Response:
         (redirect("b?c#d"), "redirected.redirect", [f"{SITE}/b?c"]),
         (redirect("/a"), "redirected.redirect", []),
         (redirect(OTHER), "redirected.redirect", []),
+        (html("/b", refresh="0; url=/c"), "redirected.refresh", [f"{SITE}/c", f"{SITE}/b"]),
+        (html("/b", refresh="0; url=/a"), "fetched.ok", [f"{SITE}/b"]),
+        (html(refresh=f"0; url={OTHER}"), "redirected.refresh", []),
+        (html(refresh="0; url=javascript:x"), "fetched.ok", []),
         (redirect("file:///etc/passwd"), "failed.redirect_invalid", []),
         (redirect("javascript:alert(1)"), "failed.redirect_invalid", []),
         (redirect("http://[bad/"), "failed.redirect_invalid", []),
@@ -99,6 +105,34 @@ async def test_a_redirect_keeps_depth_and_counts_its_hops() -> None:
     assert (record.reason, record.error) == (Reason.REDIRECT_LIMIT, f"{SITE}/b")
 
 
+async def test_a_chain_of_refreshes_ends_like_one_of_redirects() -> None:
+    """Pages that send their readers round count hops, too (case 63)."""
+    stage = Stage()
+    stage.web.put(A.url, html(refresh="0; url=/b"))
+    journal = await visit(stage, [replace(A, hops=3)])
+    assert journal.candidates == (Target(url=f"{SITE}/b", depth=1, hops=4, referrer=A.url),)
+    (record,) = (await visit(stage, [replace(A, hops=10)])).records
+    assert (record.reason, record.error) == (Reason.REDIRECT_LIMIT, f"{SITE}/b")
+
+
+@pytest.mark.parametrize("scope", [Scope.HOST, Scope.DOMAIN, Scope.PREFIX])
+async def test_a_seed_that_moved_takes_its_crawl_along(scope: Scope) -> None:
+    """Where a seed leads out of the scope, the crawl goes on there, and its record says so."""
+    stage = Stage()
+    crawl = replace(CRAWL, scope=scope, seeds=(f"{SITE}/docs/",))
+    stage.web.put(f"{SITE}/docs/", redirect(f"{OTHER}/en/docs/"))
+    stage.web.put(f"{OTHER}/en/docs/", html("a", f"{SITE}/elsewhere"))
+    stage.web.put(f"{OTHER}/en/docs/a", html("b"))
+    found = [Target(url=f"{SITE}/docs/", depth=0)]
+    ends = []
+    for _ in range(4):
+        journal = await visit(stage, found, crawl)
+        ends += [f"{record.outcome}.{record.reason}" for record in journal.records]
+        found = list(journal.candidates)
+    assert ends == ["redirected.widened", "fetched.ok", "fetched.ok", "failed.http_client_error"]
+    assert stage.web.urls[-1] == f"{OTHER}/en/docs/b"
+
+
 async def test_a_redirect_out_of_scope_is_counted() -> None:
     """Where a redirect leads that is not followed, its refusal says why."""
     stage = Stage()
@@ -121,6 +155,31 @@ async def test_links_are_admitted_or_counted() -> None:
     deep = await visit(stage, [replace(A, depth=CRAWL.depth_max)])
     assert deep.candidates == ()
     assert deep.tally["refused.depth"] == 2
+
+
+async def test_a_leaf_that_did_not_change_keeps_its_record() -> None:
+    """What was fetched in an earlier run is asked for on condition; 304 is `unchanged`."""
+    stage = Stage()
+    prior = Prior(crawl="site-0", at_ms=NOW_MS - 5_000)
+    before = PageRecord(
+        crawl="site-0",
+        url=A.url,
+        outcome=Outcome.FETCHED,
+        reason=Reason.OK,
+        fetched_at=prior.at_ms,
+        depth=1,
+        title="leaf",
+        links=0,
+        etag='"1"',
+    )
+    await stage.pages.store([before])
+    stage.web.put(A.url, answer(304))
+    journal = await visit(stage, [replace(A, prior=prior)])
+    assert stage.web.requests[-1].condition == Condition(etag='"1"', last_modified=None)
+    (record,) = journal.records
+    assert (record.outcome, record.reason) == (Outcome.UNCHANGED, Reason.NOT_MODIFIED)
+    assert (record.crawl, record.title, record.etag) == (CRAWL.id, "leaf", '"1"')
+    assert journal.tally["unchanged"] == 1
 
 
 async def test_a_header_can_forbid_to_follow() -> None:

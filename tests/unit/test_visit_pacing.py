@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.memory import ManualClock, MemoryHosts, World
+from orbweaver.adapters.memory import ManualClock, MemoryHosts, MemoryPages, World
 from orbweaver.conclude import Visit
 from orbweaver.core.journal import Draft
 from orbweaver.core.outcome import Outcome, Reason
@@ -160,6 +160,7 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
     visitor = Visitor(
         fetcher=crowd,
         hosts=MemoryHosts(World()),
+        history=MemoryPages(World()),
         clock=ManualClock(NOW_MS),
         random=Random(1),
         settings=Settings(fetch_concurrency=at_once),

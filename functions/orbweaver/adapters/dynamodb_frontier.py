@@ -21,13 +21,16 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import all_of
 from orbweaver.adapters.dynamodb import ConditionFailed, Dynamo, Item, from_item, to_item
+from orbweaver.core.message import Prior
+from orbweaver.core.standing import Known
 from orbweaver.core.url import url_hash
+from orbweaver.ports import UNMODIFIED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from orbweaver.core.message import Target
-    from orbweaver.ports import Claimer
+    from orbweaver.core.standing import Claimer
 
 WRITES_AT_ONCE = 32
 
@@ -44,14 +47,21 @@ class DynamoFrontier:
         self._dynamo = dynamo
         self._table = urls_table
 
-    async def known(self, claimer: Claimer, urls: Sequence[str]) -> frozenset[str]:
+    async def known(
+        self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = UNMODIFIED
+    ) -> Known:
         """See the port."""
-        claims = await self._read(claimer.name, urls)
-        return frozenset(
-            url
-            for url, claim in claims.items()
-            if claim["pack"] != claimer.pack and _holds(claim, claimer)
+        read = await self._read(claimer.name, urls)
+        claims = {url: claim for url, claim in read.items() if claim["pack"] != claimer.pack}
+        held = frozenset(
+            url for url, claim in claims.items() if _holds(claim, claimer, modified.get(url))
         )
+        lapsed = {
+            url: Prior(crawl=claim["crawl"], at_ms=claim["at"])
+            for url, claim in claims.items()
+            if url not in held and "crawl" in claim  # claims did not always say
+        }
+        return Known(held=held, lapsed=lapsed)
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         """See the port."""
@@ -67,7 +77,8 @@ class DynamoFrontier:
         open_ = [
             target
             for url, target in wanted.items()
-            if url not in own | new and not (url in claims and _holds(claims[url], claimer))
+            if url not in own | new
+            and not (url in claims and _holds(claims[url], claimer, target.modified_at_ms))
         ]
         won = await all_of((self._put(claimer, target) for target in open_), WRITES_AT_ONCE)
         taken = {target.url for target, mine in zip(open_, won, strict=True) if mine}
@@ -84,7 +95,7 @@ class DynamoFrontier:
             self._table,
             [to_item({"k": key}) for key in by_key],
             consistent=False,
-            attributes=("k", "pack", "at", "expires_at"),
+            attributes=("k", "crawl", "pack", "at", "expires_at"),
         )
         claims = [from_item(item) for item in items]
         return {by_key[claim["k"]]: claim for claim in claims}
@@ -105,7 +116,7 @@ class DynamoFrontier:
                 ExpressionAttributeValues=to_item(
                     {
                         ":at_s": claimer.at_ms // 1000,
-                        ":stale_before": claimer.stale_before_ms,
+                        ":stale_before": _stale_before_ms(claimer, target.modified_at_ms),
                         ":pack": claimer.pack,
                     }
                 ),
@@ -133,6 +144,7 @@ def _item(claimer: Claimer, target: Target) -> Item:
         {
             "k": _key(claimer.name, target.url),
             "url": target.url,
+            "crawl": claimer.crawl,
             "pack": claimer.pack,
             "depth": target.depth,
             "at": claimer.at_ms,
@@ -145,9 +157,13 @@ def _key(name: str, url: str) -> str:
     return f"{name}#{url_hash(url)}"
 
 
-def _holds(claim: Mapping[str, Any], claimer: Claimer) -> bool:
+def _holds(claim: Mapping[str, Any], claimer: Claimer, modified_at_ms: int | None) -> bool:
     """Whether another's claim still holds: neither expired nor stale, deleted yet or not."""
-    held: bool = (
-        claim["expires_at"] > claimer.at_ms // 1000 and claim["at"] >= claimer.stale_before_ms
-    )
+    stale_before_ms = _stale_before_ms(claimer, modified_at_ms)
+    held: bool = claim["expires_at"] > claimer.at_ms // 1000 and claim["at"] >= stale_before_ms
     return held
+
+
+def _stale_before_ms(claimer: Claimer, modified_at_ms: int | None) -> int:
+    """Claims of a URL made before this moment do not hold, by the window or as it was changed."""
+    return max(claimer.stale_before_ms, modified_at_ms or 0)

@@ -1,8 +1,8 @@
 """Politeness units in the `hosts` table: slots by conditional update, blocks, robots.txt.
 
 Items
-- `<host>`: `tat`, `line`, `blocked_until`, `strikes`, `struck_at`. Small, so that a reservation
-  costs one write unit.
+- `<host>`: `tat`, `line`, `blocked_until`, `strikes`, `struck_at`, `failures`, `failed_at`. Small,
+  so that a reservation costs one write unit.
 - `<host>#robots`: what was fetched as robots.txt, compressed. It would multiply the price of every
   reservation if it lay in the first item.
 
@@ -18,13 +18,11 @@ seen to be full is full, and costs nothing. Slots follow from the `tat` that the
 
 from __future__ import annotations
 
-import zlib
 from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.dynamodb import (
-    BLOB_BYTES_MAX,
     ConditionFailed,
     Dynamo,
     Item,
@@ -32,18 +30,24 @@ from orbweaver.adapters.dynamodb import (
     from_item,
     to_item,
 )
-from orbweaver.core.politeness import Host, RobotsEntry, Slots, grant, turn
+from orbweaver.adapters.dynamodb_host_items import (
+    compress,
+    host_of_item,
+    if_as_seen,
+    later,
+    robots_key,
+    robots_of_item,
+)
+from orbweaver.core.politeness import Host, Slots, after_failure, grant, is_doubtful, turn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from orbweaver.core.politeness import RobotsEntry
     from orbweaver.ports import Clock
 
 LOOK_FRESH_MS = 5_000
 NEVER_MS = -1_000_000
 RESERVE_TRIES = 5
 HOST_KEPT_S = 30 * 86_400
-ROBOTS_BYTES_MAX = 512 * 1024
 # What a container remembers: hosts, and bytes of their robots.txt.
 HOSTS_MAX = 4_096
 ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
@@ -68,14 +72,15 @@ class DynamoHosts:
         # A clock that was set back makes nothing fresh for longer.
         if state is not None and 0 <= self._clock.now_ms() - read_at_ms < LOOK_FRESH_MS:
             return state
-        keys = [to_item({"host": key}) for key in (host, _robots_key(host))]
+        keys = [to_item({"host": key}) for key in (host, robots_key(host))]
         items = await self._dynamo.get_many(self._table, keys, consistent=False)
         by_key = {item["host"]["S"]: from_item(item) for item in items}
         found = replace(
-            _host(host, by_key.get(host, {})), robots=_robots(by_key.get(_robots_key(host)))
+            host_of_item(host, by_key.get(host, {})),
+            robots=robots_of_item(by_key.get(robots_key(host))),
         )
         if state is not None:
-            found = _later(found, state)
+            found = later(found, state)
         self._seen.put(found, self._clock.now_ms())
         return found
 
@@ -179,12 +184,68 @@ class DynamoHosts:
         else:
             self._refresh(state, answer["Attributes"])
 
+    async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
+        """See the port."""
+        state = await self.look(host)
+        for _ in range(RESERVE_TRIES):
+            after = after_failure(state, now_ms, chance, probe=probe)
+            if after == state:
+                break
+            fields = {
+                "failures": after.failures,
+                "failed_at": now_ms,
+                "blocked_until": after.blocked_until_ms,
+                "expires_at": now_ms // 1000 + HOST_KEPT_S,
+            }
+            try:
+                answer = await self._dynamo.call(
+                    "update_item", **if_as_seen(self._table, state, fields)
+                )
+            except ConditionFailed as refusal:
+                state = self._refresh(state, refusal.item)
+            else:
+                return self._refresh(state, answer["Attributes"])
+        return state
+
+    async def recover(self, host: str) -> None:
+        """See the port."""
+        state = self._seen.get(host)[0] or Host(name=host)
+        try:
+            answer = await self._dynamo.call(
+                "update_item",
+                TableName=self._table,
+                Key=to_item({"host": host}),
+                ConditionExpression="#failures > :failures",
+                ReturnValues="ALL_NEW",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **assign({"failures": 0}),
+            )
+        except ConditionFailed as refusal:
+            self._refresh(state, refusal.item)
+        else:
+            self._refresh(state, answer["Attributes"])
+
+    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
+        """See the port."""
+        state = await self.look(host)
+        if not is_doubtful(state, now_ms):
+            return False
+        try:
+            answer = await self._dynamo.call(
+                "update_item", **if_as_seen(self._table, state, {"blocked_until": until_ms})
+            )
+        except ConditionFailed as refusal:
+            self._refresh(state, refusal.item)
+            return False
+        self._refresh(state, answer["Attributes"])
+        return True
+
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
         """See the port."""
         fields = {
-            "host": _robots_key(host),
+            "host": robots_key(host),
             "fetched_at": entry.fetched_at_ms,
-            "body": None if entry.body is None else _compress(entry.body),
+            "body": None if entry.body is None else compress(entry.body),
             "verdict": entry.verdict,
             "detail": entry.detail,
             "expires_at": entry.fetched_at_ms // 1000 + HOST_KEPT_S,
@@ -195,7 +256,7 @@ class DynamoHosts:
 
     def _refresh(self, state: Host, item: Item) -> Host:
         """Take over what a write brought along; its robots.txt is not part of it."""
-        fresh = _later(_host(state.name, from_item(item)), state)
+        fresh = later(host_of_item(state.name, from_item(item)), state)
         self._seen.update(fresh)
         return fresh
 
@@ -234,56 +295,3 @@ class _Seen:
 
 def _robots_bytes(state: Host) -> int:
     return len(state.robots.body or b"") if state.robots else 0
-
-
-def _robots_key(host: str) -> str:
-    return f"{host}#robots"
-
-
-def _later(found: Host, known: Host) -> Host:
-    """Of two sights of a host, keep what only ever grows: an eventual read may be the older."""
-    latest = known if known.blocked_until_ms > found.blocked_until_ms else found
-    robots = max(
-        (entry for entry in (known.robots, found.robots) if entry),
-        key=lambda entry: entry.fetched_at_ms,
-        default=None,
-    )
-    return replace(
-        found,
-        tat_ms=max(found.tat_ms, known.tat_ms),
-        line_ms=max(found.line_ms, known.line_ms),
-        blocked_until_ms=latest.blocked_until_ms,
-        strikes=latest.strikes,
-        struck_at_ms=latest.struck_at_ms,
-        robots=robots,
-    )
-
-
-def _host(name: str, fields: Mapping[str, Any]) -> Host:
-    return Host(
-        name=name,
-        tat_ms=fields.get("tat", 0),
-        line_ms=fields.get("line", 0),
-        blocked_until_ms=fields.get("blocked_until", 0),
-        strikes=fields.get("strikes", 0),
-        struck_at_ms=fields.get("struck_at", 0),
-    )
-
-
-def _robots(fields: Mapping[str, Any] | None) -> RobotsEntry | None:
-    if fields is None:
-        return None
-    return RobotsEntry(
-        fetched_at_ms=fields["fetched_at"],
-        body=zlib.decompress(fields["body"]) if "body" in fields else None,
-        verdict=fields["verdict"],
-        detail=fields.get("detail"),
-    )
-
-
-def _compress(body: bytes) -> bytes:
-    """Compress a robots.txt; noise that does not fit an item is cut at a line, as RFC 9309 cuts."""
-    body = body[:ROBOTS_BYTES_MAX]
-    while len(blob := zlib.compress(body)) > BLOB_BYTES_MAX:
-        body = body[: len(body) // 2].rpartition(b"\n")[0]
-    return blob

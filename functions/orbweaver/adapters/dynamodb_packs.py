@@ -34,14 +34,15 @@ from orbweaver.adapters.dynamodb_journal import JOURNAL
 from orbweaver.core.crawl import State
 from orbweaver.core.journal import Ledger, encode
 from orbweaver.core.record import shard_of
-from orbweaver.ports import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
+from orbweaver.core.standing import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.core.journal import Journal
-    from orbweaver.ports import Clock, CommitResult
+    from orbweaver.core.standing import CommitResult
+    from orbweaver.ports import Clock
 
 LEDGER = "ledger"
 STRIKES = "strikes"

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.dynamodb import Dynamo, from_item, to_item
-from orbweaver.core.record import from_fields, page_key, to_fields
+from orbweaver.core.record import from_fields, page_key, prior_keys, to_fields
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from orbweaver.core.message import Prior
     from orbweaver.core.record import PageRecord
     from orbweaver.ports import Clock
 
@@ -57,6 +58,20 @@ class DynamoPages:
                 for (day, key), record in items.items()
             ),
         )
+
+    async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
+        """See the port."""
+        keys = [
+            to_item({"day": day, "k": key})
+            for url, prior in priors.items()
+            for day, key in prior_keys(prior, url, self._shards)
+        ]
+        items = await self._dynamo.get_many(self._table, keys, consistent=False)
+        now_s = self._clock.now_ms() // 1000
+        fields: list[dict[str, Any]] = [from_item(item) for item in items]
+        # Of two days the later one is the one that counts.
+        found = sorted(fields, key=lambda item: str(item["day"]))
+        return {item["url"]: from_fields(item) for item in found if item["expires_at"] > now_s}
 
     async def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None

@@ -7,11 +7,14 @@ in an established TLS connection (a client certificate asked for late) is a plai
 
 from __future__ import annotations
 
+import socket
 import ssl
 from typing import TYPE_CHECKING
 
 import aiohttp
+from aiodns.error import DNSError
 from aiohttp.http_exceptions import ContentLengthError, LineTooLong, TransferEncodingError
+from pycares.errno import ARES_ENODATA, ARES_ENONAME, ARES_ENOTFOUND
 
 from orbweaver.adapters.http_coding import CodingError
 from orbweaver.adapters.http_guard import AddressRefusedError
@@ -30,6 +33,8 @@ class DroppedError(aiohttp.ClientError):
 # In order: the first that fits is the reason.
 _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (
     (CodingError, Reason.ENCODING),
+    (aiohttp.ClientHttpProxyError, Reason.PROXY),
+    (aiohttp.ClientProxyConnectionError, Reason.PROXY),
     (aiohttp.ClientConnectorDNSError, Reason.DNS),
     (aiohttp.ClientConnectorCertificateError, Reason.TLS),
     (aiohttp.ClientConnectorSSLError, Reason.TLS),
@@ -46,6 +51,7 @@ FAILURES = (aiohttp.ClientError, CodingError, TimeoutError)
 # These override the table wherever they stand in the chain of causes.
 _CAUSES: tuple[tuple[type[BaseException], Reason], ...] = (
     (AddressRefusedError, Reason.ADDRESS),
+    (ssl.SSLEOFError, Reason.TLS_HANDSHAKE),
     (ssl.SSLError, Reason.TLS),
     (LineTooLong, Reason.HEADERS_TOO_LARGE),
     (ContentLengthError, Reason.DISCONNECTED),
@@ -58,8 +64,10 @@ _TOO_MANY_HEADERS = "Too many headers received"
 def reason_of(error: BaseException) -> Reason:
     """Say which reason an exception out of `FAILURES` stands for."""
     if _hung_up_on_handshake(error):
-        return Reason.TLS
+        return Reason.TLS_HANDSHAKE
     for cause in _chain(error):
+        if _nobody_knows(cause):
+            return Reason.DNS_UNKNOWN
         if getattr(cause, "message", None) == _TOO_MANY_HEADERS:
             return Reason.HEADERS_TOO_LARGE
         for kind, reason in _CAUSES:
@@ -68,11 +76,19 @@ def reason_of(error: BaseException) -> Reason:
     return next(reason for kind, reason in _REASONS if isinstance(error, kind))
 
 
+def unresolved_reason(error: OSError) -> Reason:
+    """Say which reason a resolver's exception stands for, outside of a connection."""
+    unknown = any(_nobody_knows(cause) for cause in _chain(error))
+    return Reason.DNS_UNKNOWN if unknown else Reason.DNS
+
+
 def detail_of(error: BaseException) -> str:
     """Say in one short, printable line what happened, for people."""
     match error:
         case _ if _hung_up_on_handshake(error):
             text = "the server closed the connection within the TLS handshake"
+        case aiohttp.ClientHttpProxyError():
+            text = f"the proxy answered {error.status} to CONNECT"  # not in words of its own
         case aiohttp.ClientConnectorError():
             text = error.os_error.strerror or str(error.os_error)
         case aiohttp.ClientResponseError():
@@ -98,6 +114,16 @@ def _hung_up_on_handshake(error: BaseException) -> bool:
         and isinstance(error.os_error, ConnectionResetError)
         and error.os_error.errno is None
     )
+
+
+def _nobody_knows(cause: BaseException) -> bool:
+    """Whether a name is known not to exist, or to have no address: NXDOMAIN, or no data."""
+    match cause:
+        case socket.gaierror(errno=code):
+            return code in {socket.EAI_NONAME, socket.EAI_NODATA}
+        case DNSError(args=(int(code), *_)):
+            return code in {ARES_ENODATA, ARES_ENOTFOUND, ARES_ENONAME}
+    return False
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -6,6 +6,9 @@ the address that is dialled. So both ask for the verdict:
 - the resolver refuses a host if *any* of its addresses is refused: a mixed answer is an attack or
   a mistake, and which of its addresses is dialled would be chance;
 - the socket factory judges the very address that is dialled, literals and rebound names included.
+
+Proxies are on ports of all kinds, and their operator chose them: with `any_port` only addresses
+are judged.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from orbweaver.core.address import Network
 
 
+_WEB = 443  # a port that is never in the way
+
+
 class AddressRefusedError(OSError):
     """An address that must not be dialled; an OSError, for the connector lets those through."""
 
@@ -36,11 +42,17 @@ class GuardedResolver(AbstractResolver):
     """A resolver that refuses hosts with a refused address, within `resolve_s` seconds."""
 
     def __init__(
-        self, inner: AbstractResolver, allowed: tuple[Network, ...], resolve_s: float
+        self,
+        inner: AbstractResolver,
+        allowed: tuple[Network, ...],
+        resolve_s: float,
+        *,
+        any_port: bool = False,
     ) -> None:
         self._inner = inner
         self._allowed = allowed
         self._resolve_s = resolve_s
+        self._any_port = any_port
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -54,7 +66,7 @@ class GuardedResolver(AbstractResolver):
         except UnicodeError as error:  # a label that is empty, or longer than 63 bytes
             raise OSError(None, "not a name that DNS can hold") from error
         for one in found:
-            why = verdict(one["host"], port, self._allowed)
+            why = verdict(one["host"], _WEB if self._any_port else port, self._allowed)
             if why is not None:
                 raise AddressRefusedError(why)
         return found
@@ -67,13 +79,14 @@ class GuardedResolver(AbstractResolver):
 class GuardedSockets:
     """Makes sockets for addresses that may be dialled."""
 
-    def __init__(self, allowed: tuple[Network, ...]) -> None:
+    def __init__(self, allowed: tuple[Network, ...], *, any_port: bool = False) -> None:
         self._allowed = allowed
+        self._any_port = any_port
 
     def __call__(self, addr_info: AddrInfoType) -> socket.socket:
         """Make a socket for an address; AddressRefusedError if it must not be dialled."""
         family, kind, protocol, _, (host, port, *_) = addr_info
-        why = verdict(host, port, self._allowed)
+        why = verdict(host, _WEB if self._any_port else port, self._allowed)
         if why is not None:
             raise AddressRefusedError(why)
         return socket.socket(family, kind, protocol)

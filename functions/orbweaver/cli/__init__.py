@@ -5,7 +5,7 @@
     session     an open connection             progress    what can be said of a crawl that runs
     crawling    crawl, start                   display     how it is shown while it runs
     looking     status, pages, page, export    report      and once it has ended
-                robots, url                    files       where exports go
+    deciding    robots, url                    files       where exports go
     steering    pause, resume, cancel          text        words for people, safe for terminals
                 local, deploy, destroy
 
@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli import crawling, looking, machine, steering
+from orbweaver.cli import crawling, deciding, looking, machine, steering
 from orbweaver.cli.parser import UsageError, parse
 from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stacks import LOCAL_CONTEXT, Unreachable
@@ -89,8 +89,8 @@ COMMANDS = {
     "pages": looking.pages,
     "page": looking.page,
     "export": looking.export,
-    "robots": looking.robots,
-    "url": looking.url,
+    "robots": deciding.robots,
+    "url": deciding.url,
     "local": steering.local,
     "deploy": steering.deploy,
     "destroy": steering.destroy,

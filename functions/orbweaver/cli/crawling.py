@@ -48,6 +48,10 @@ OPTIONS = {
     "delay_ms": "--delay",
     "concurrency": "--concurrency",
     "window_s": "--window",
+    "user_agents": "--user-agent",
+    "headers": "--header",
+    "strip_parameters": "--strip-parameter",
+    "sitemap_urls": "--sitemap",
 }
 
 
@@ -75,6 +79,15 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         window_s=arguments.window,
         obey_robots=not arguments.ignore_robots,
         express=arguments.priority == "high",
+        user_agents=tuple(arguments.user_agent),
+        headers=tuple(arguments.header),
+        proxied=arguments.proxies == "yes",
+        strip_parameters=tuple(arguments.strip_parameter),
+        keep_parameters=arguments.keep_parameters,
+        sitemaps=not arguments.no_sitemaps,
+        sitemap_urls=tuple(arguments.sitemap),
+        canonical_only=arguments.canonical,
+        noindex_skipped=arguments.noindex == "skip",
     )
 
 

@@ -1,36 +1,29 @@
-"""Commands that look: status, pages, page, export, robots, url. None of them changes a crawl."""
+"""Commands that look: status, pages, page, export. None of them changes a crawl."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from orbweaver.adapters.memory import MemoryHosts, World
 from orbweaver.cli import files, report, text
 from orbweaver.cli.crawling import FAILED, OK, attended
+from orbweaver.cli.deciding import canonical
 from orbweaver.cli.display import Objects, heading, rows
-from orbweaver.cli.parser import UsageError
 from orbweaver.cli.progress import Meter, as_json
 from orbweaver.cli.session import chosen
-from orbweaver.core.crawl import Crawl
 from orbweaver.core.export import row
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.record import day_of
-from orbweaver.core.robots import Robots
-from orbweaver.core.url import canonicalize, host_of, url_hash
-from orbweaver.robots import RobotsKeeper, Unreachable
-from orbweaver.settings import Settings
 
 if TYPE_CHECKING:
     import argparse
 
     from orbweaver.cli.session import Session, Surroundings
+    from orbweaver.core.crawl import Crawl
     from orbweaver.core.record import PageRecord
-    from orbweaver.robots import Ruling
 
 CRAWLS_SHOWN = 10
-ROBOTS_S_MAX = 60.0
 
 
 # --- status -------------------------------------------------------------------------------------
@@ -111,10 +104,11 @@ async def _point_back(session: Session, crawl: Crawl, around: Surroundings) -> N
 
 async def page(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Show what became of a URL."""
-    url = _canonical(arguments.url)
+    url = canonical(arguments.url)
     async with chosen(arguments, around) as session:
         crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
-        records = await session.control.page(url, crawl)
+        # Each crawl has parameters of its own that its URLs do without.
+        records = await session.control.page(arguments.url, crawl)
     if not records:
         where = f"in {crawl.id}" if crawl else "in any crawl"
         around.note(f"there is no record of {url} {where}")
@@ -168,82 +162,3 @@ async def export(arguments: argparse.Namespace, around: Surroundings) -> int:
     else:
         around.write(*report.files(written))
     return OK
-
-
-# --- decide and print ---------------------------------------------------------------------------
-
-
-def url(arguments: argparse.Namespace, around: Surroundings) -> int:
-    """Show the canonical form of a reference."""
-    base = _canonical(arguments.base) if arguments.base else None
-    canonical = _canonical(arguments.reference, base)
-    if arguments.json:
-        body = {"url": canonical, "host": host_of(canonical), "hash": url_hash(canonical)}
-        around.write(json.dumps(body))
-    else:
-        around.write(canonical)
-    return OK
-
-
-async def robots(arguments: argparse.Namespace, around: Surroundings) -> int:
-    """Fetch a URL's robots.txt as a crawl would, and say what it allows."""
-    target = _canonical(arguments.url)
-    host = host_of(target)
-    agent = arguments.user_agent or Settings().user_agent
-    crawl = Crawl(id="robots", name="robots", started_at_ms=0, delay_ms=0, user_agent=agent)
-    hosts = MemoryHosts(World())
-    async with around.web() as fetcher:
-        keeper = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=around.clock, settings=Settings())
-        until_ms = around.clock.now_ms() + round(ROBOTS_S_MAX * 1000)
-        ruling = await keeper.of(host, crawl, until_ms)
-    entry = (await hosts.look(host)).robots
-    body = {
-        "url": target,
-        "robots": f"{host}/robots.txt",
-        "user_agent": agent,
-        **_decision(ruling, target, agent),
-        "bytes": len(entry.body) if entry and entry.body is not None else None,
-    }
-    if arguments.json:
-        around.write(json.dumps(body))
-    else:
-        known = [(key, text.clean(_word(value))) for key, value in body.items()]
-        around.write(*text.table([(key, word) for key, word in known if word]))
-    return OK
-
-
-def _decision(ruling: Ruling, target: str, agent: str) -> dict[str, Any]:
-    match ruling:
-        case None:
-            return {"allowed": True, "why": "there is no robots.txt, so everything is allowed"}
-        case Unreachable(detail=detail):
-            return {"allowed": False, "why": f"unreachable, so nothing is allowed: {detail}"}
-        case Robots():
-            rule = ruling.line(agent, target)
-            return {
-                "allowed": ruling.allows(agent, target),
-                "why": rule or "no rule matches",
-                "crawl_delay_s": ruling.crawl_delay(agent),
-                "sitemaps": list(ruling.sitemaps),
-            }
-        case _:
-            return {"allowed": False, "why": "the host lets nobody in for now"}
-
-
-def _word(value: object) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "yes" if value else "no"
-        case list():
-            return " ".join(map(str, value))
-        case _:
-            return str(value)
-
-
-def _canonical(reference: str, base: str | None = None) -> str:
-    try:
-        return canonicalize(reference, base)
-    except ValueError as error:
-        raise UsageError(f"{text.cut(reference, 200)!r}: {error}") from error

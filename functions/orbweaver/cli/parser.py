@@ -18,9 +18,10 @@ from orbweaver import __version__
 from orbweaver.cli import values
 from orbweaver.core.crawl import WEEK_S, Scope
 from orbweaver.core.outcome import Outcome
+from orbweaver.core.url import redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 TARGETS = ("local", "aws")
 STACK = "Orbweaver"
@@ -53,11 +54,13 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     command = _command(parser, words, commands)
     _check_options(command, words)
     arguments, rest = parser.parse_known_args(words)
+    if hasattr(arguments, "seeds") and not (arguments.seeds or arguments.sitemap or rest):
+        raise UsageError(f"{command.prog}: still missing: URL\n{_see(command)}")
     if hasattr(arguments, "seeds") and not any(word.startswith("-") for word in rest):
         arguments.seeds += rest  # argparse wants all of them side by side
     elif rest:
         problem = "stands before the command" if rest[0].startswith("-") else "is one word too many"
-        raise UsageError(f"{command.prog}: {rest[0]!r} {problem}\n{_see(command)}")
+        raise UsageError(f"{command.prog}: {redacted(rest[0])!r} {problem}\n{_see(command)}")
     return arguments
 
 
@@ -76,7 +79,7 @@ def _command(
     typed = " ".join(named) if named[0] in commands else named[0]
     near = difflib.get_close_matches(typed, commands, n=1)
     hint = f"did you mean `orbweaver {near[0]}`?" if near else _see(parser)
-    raise UsageError(f"orbweaver: there is no command {typed!r}: {hint}")
+    raise UsageError(f"orbweaver: there is no command {redacted(typed)!r}: {hint}")
 
 
 def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> None:
@@ -157,9 +160,13 @@ def _add_looking(
     robots = add("robots", "fetch a robots.txt and say what it allows", lines)
     robots.add_argument("url", metavar="URL")
     robots.add_argument("--user-agent", metavar="NAME", help="decide for another one")
-    url = add("url", "show the canonical form of a reference", lines)
+    url = add("url", "show what a reference means, and whether a crawl would follow it", lines)
     url.add_argument("reference", metavar="REFERENCE")
     url.add_argument("--base", metavar="URL", help="the page that it stands on")
+    seed = "a seed of the crawl that decides; may be repeated"
+    url.add_argument("--seed", action="append", default=[], metavar="URL", help=seed)
+    _add_scope(url.add_argument)
+    _add_parameters(url.add_argument)
 
 
 def _add_local(local: argparse.ArgumentParser, made: dict[str, argparse.ArgumentParser]) -> None:
@@ -177,34 +184,64 @@ def _add_local(local: argparse.ArgumentParser, made: dict[str, argparse.Argument
     made["local down"].add_argument("--all", action="store_true", help="all of this checkout")
 
 
-_SCOPES = "those on their page's host (default), below a seed's folder, or any"
+_SCOPES = (
+    "those on their page's host (default), on any host of its domain, below a seed's folder, or any"
+)
 
 
 def _plan() -> _Parser:
     plan = _Parser(add_help=False)
     add = plan.add_argument_group("what to crawl, and how").add_argument
-    add("seeds", nargs="+", metavar="URL", help="where to begin")
+    add("seeds", nargs="*", metavar="URL", help="where to begin")
+    sitemap = "begin with a sitemap, too, or with it alone; may be repeated"
+    add("--sitemap", action="append", default=[], metavar="URL", help=sitemap)
+    no_sitemaps = "pass over the sitemaps that robots.txt names"
+    add("--no-sitemaps", action="store_true", help=no_sitemaps)
+    canonical = "leave out pages that name another one as canonical; that one is asked for"
+    add("--canonical", action="store_true", help=canonical)
+    noindex = "pages that ask not to be indexed: mark them (default), or leave them out"
+    kinds = values.one_of(["record", "skip"])
+    add("--noindex", type=kinds, default="record", metavar="record|skip", help=noindex)
     add("--name", help="runs of one name share what they have seen; default: the first host")
     add("--max-depth", type=values.count, default=20, metavar="N", help="links from a seed (20)")
     add("--max-pages", type=values.count, metavar="N", help="never more URLs than this")
-    scope = values.one_of([str(scope) for scope in Scope])
-    add(
-        "--scope",
-        type=scope,
-        default="host",
-        metavar="|".join(Scope),
-        help=f"links that belong: {_SCOPES}",
-    )
+    _add_scope(add)
+    _add_parameters(add)
     add("--delay", type=values.duration_ms, default=1_000, metavar="TIME", help="per host (1s)")
     add("--concurrency", type=values.count, metavar="N", help="per host; 1, without delay 16")
     window = f"ask again for what was seen before this long ({WEEK_S // 86_400}d); 0s: for all"
     add("--window", type=values.duration_s, default=WEEK_S, metavar="TIME", help=window)
     add("--ignore-robots", action="store_true", help="only on sites of your own")
+    agents = "who asks; given several times, each host sees one of them"
+    add("--user-agent", action="append", default=[], metavar="AGENT", help=agents)
+    add(
+        "--header",
+        type=values.header,
+        action="append",
+        default=[],
+        metavar="'NAME: VALUE'",
+        help="sent along; what may be a secret to the seeds' own origins only",
+    )
+    through = values.one_of(["yes", "no"])
+    add("--proxies", type=through, default="yes", metavar="no", help="ask past the stack's proxies")
     lane = values.one_of(["normal", "high"])
     add("--priority", type=lane, default="normal", metavar="high", help="past other crawls")
     most = "exit with 1 if more URLs failed (default: never)"
     add("--fail-above", type=values.threshold, metavar="N|N%", help=most)
     return plan
+
+
+def _add_scope(add: Callable[..., Any]) -> None:
+    scope = values.one_of([str(scope) for scope in Scope])
+    text = f"links that belong: {_SCOPES}"
+    add("--scope", type=scope, default="host", metavar="|".join(Scope), help=text)
+
+
+def _add_parameters(add: Callable[..., Any]) -> None:
+    strip = "take this parameter out of URLs, too (my_*: all that begin so); may be repeated"
+    add("--strip-parameter", action="append", default=[], metavar="NAME", help=strip)
+    keep = "keep those that are taken out otherwise (utm_*, gclid, phpsessid, …)"
+    add("--keep-parameters", action="store_true", help=keep)
 
 
 def _target() -> _Parser:

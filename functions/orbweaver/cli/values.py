@@ -96,5 +96,14 @@ def pair(text: str) -> tuple[str, str]:
     return key, value
 
 
+def header(text: str) -> tuple[str, str]:
+    """Read `Name: value`; whether it may be sent is the plan's business."""
+    name, colon, value = text.partition(":")
+    if not colon:
+        # Without its value: it may be a secret.
+        raise argparse.ArgumentTypeError("a header is a name, a colon and a value: 'Name: value'")
+    return name.strip(" "), value.strip(" ")
+
+
 def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,64 +1,234 @@
 """Why a URL is refused: the one file that answers that question.
 
-`admit_link` decides for a link before it is claimed; a refusal is counted at its page.
+`admit_link` decides for a link before it is claimed; a refusal is counted at its page. What looks
+like a trap (`core/traps.py`) is refused as well, where a person has not asked for it.
+`admit_sitemap`, `admit_entry` and `admit_child` do so for sitemaps and what they list.
 `admit_target` decides for a claimed URL before it is asked for; a refusal is its outcome.
 Doubt refuses.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core.crawl import Crawl, Scope, State, Stop
 from orbweaver.core.message import Target
 from orbweaver.core.outcome import Reason, Refusal
+from orbweaver.core.suffix import same_site
+from orbweaver.core.target import Kind
+from orbweaver.core.traps import DEFAULT_BOUNDS, trap
 from orbweaver.core.url import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from orbweaver.core.sitemap import Entry
+    from orbweaver.core.traps import Bounds
+
 REDIRECTS_MAX = 10
+# Indexes of indexes, and redirects on the way to them; sitemaps.org allows one index.
+INDEXES_MAX = 3
 
 
-def in_scope(crawl: Crawl, url: str, page_url: str) -> bool:
-    """Whether a link found on `page_url` belongs to the crawl."""
+def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> bool:
+    """Whether a link found on `page_url` belongs to the crawl; `root` is one more folder of it."""
     match crawl.scope:
         case Scope.ANY:
             return True
         case Scope.HOST:
             return host_of(url) == host_of(page_url)
+        case Scope.DOMAIN:
+            return host_of(url) == host_of(page_url) or same_site(url, page_url)
         case Scope.PREFIX:
-            return any(url.startswith(prefix) for prefix in prefixes(crawl.seeds))
+            if root is not None and url.startswith(root):
+                return True
+            return any(
+                url.startswith(prefix) for prefix in prefixes(crawl.seeds or crawl.sitemap_urls)
+            )
         case _:
             assert_never(crawl.scope)
 
 
 def prefixes(seeds: Iterable[str]) -> tuple[str, ...]:
     """The folders that seeds lie in: a seed's URL up to its last slash, without a query."""
-    return tuple(seed.partition("?")[0].rpartition("/")[0] + "/" for seed in seeds)
+    return tuple(map(_folder, seeds))
 
 
-def admit_link(crawl: Crawl, url: str, page: Target) -> Target | Refusal:
+def _folder(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[0] + "/"
+
+
+def admit_link(
+    crawl: Crawl, url: str, page: Target, bounds: Bounds = DEFAULT_BOUNDS
+) -> Target | Refusal:
     """Decide on a link of a page: the target it becomes, or why it is left out."""
     if page.depth >= crawl.depth_max:
         return Refusal.DEPTH
-    if not in_scope(crawl, url, page.url):
+    if not in_scope(crawl, url, page.url, page.root):
         return Refusal.SCOPE
-    return Target(url=url, depth=page.depth + 1, referrer=page.url)
+    trapped = trap(url, bounds)
+    if trapped is not None:
+        return trapped
+    return Target(url=url, depth=page.depth + 1, referrer=page.url, root=page.root)
 
 
-def admit_redirect(crawl: Crawl, url: str, source: Target) -> Target | Refusal:
+def admit_redirect(
+    crawl: Crawl, url: str, source: Target, bounds: Bounds = DEFAULT_BOUNDS
+) -> Target | Refusal:
     """Decide on where a redirect leads: same depth, one hop more.
 
-    A seed may lead to another host (example.com to www.example.com); what is found there stays
-    on that host.
+    A seed may lead out of the scope (example.com to www.example.com), which widens it: to that
+    host or domain, or to a folder there; what is found there stays there.
     """
     if source.hops >= REDIRECTS_MAX:
         return Refusal.REDIRECTS
-    seed = source.depth == 0 and crawl.scope is Scope.HOST
-    if not seed and not in_scope(crawl, url, source.url):
+    if source.kind is Kind.SITEMAP:
+        hops = source.hops + 1
+        return replace(
+            source, url=url, hops=hops, referrer=source.url, attempt=1, first=0, prior=None
+        )
+    root = source.root
+    if not in_scope(crawl, url, source.url, root):
+        if source.depth > 0:
+            return Refusal.SCOPE
+        root = _root(url, source) if crawl.scope is Scope.PREFIX else None
+    trapped = trap(url, bounds)
+    if trapped is not None:
+        return trapped
+    return Target(url=url, depth=source.depth, hops=source.hops + 1, referrer=source.url, root=root)
+
+
+def _root(url: str, source: Target) -> str:
+    """The folder that a crawl of one keeps to where its seed leads to `url`.
+
+    Never a wider one: `/docs/` that leads to `/login`, or to another host's `/`, stays `/docs/`.
+    And of a whole host, the whole of the other one.
+    """
+    folder, host = _folder(url), host_of(url)
+    kept = source.root or _folder(source.url)
+    before = kept[len(host_of(kept)) :]
+    keeps = before == "/" or before.startswith(folder[len(host) :])
+    return host + before if keeps else folder
+
+
+def widens(crawl: Crawl, url: str, source: Target) -> bool:
+    """Whether a redirect that was admitted leads out of what was the scope so far."""
+    if source.kind is Kind.SITEMAP:
+        return False  # what it lists is looked at for itself
+    return not in_scope(crawl, url, source.url, source.root)
+
+
+# --- sitemaps -----------------------------------------------------------------------------------
+
+
+def admit_sitemap(
+    crawl: Crawl,
+    url: str,
+    *,
+    site: str | None = None,
+    referrer: str | None = None,
+    root: str | None = None,
+) -> Target | Refusal:
+    """Decide on a sitemap that a person named, or the robots.txt of the host `site`.
+
+    It may lie anywhere, and is asked for in every run: what it lists may have changed.
+    """
+    if crawl.depth_max < 1:
+        return Refusal.DEPTH
+    return Target(
+        url=url,
+        depth=0,
+        referrer=referrer,
+        root=root,
+        kind=Kind.SITEMAP,
+        site=site,
+        modified_at_ms=_newer(crawl, crawl.started_at_ms),
+    )
+
+
+def vouched(crawl: Crawl, sitemap: Target) -> frozenset[str]:
+    """Hosts that a sitemap may list pages of.
+
+    That is the host whose robots.txt named it (sitemaps.org: a cross submit), or the hosts that
+    the person meant who named it: its own, and those of the seeds.
+    """
+    if sitemap.site is not None:
+        return frozenset({sitemap.site})
+    return frozenset({host_of(sitemap.url), *map(host_of, crawl.seeds)})
+
+
+def admit_entry(
+    crawl: Crawl,
+    entry: Entry,
+    sitemap: Target,
+    hosts: frozenset[str],
+    bounds: Bounds = DEFAULT_BOUNDS,
+) -> Target | Refusal:
+    """Decide on a page that a sitemap lists, which may speak for `hosts`: it is a seed's link."""
+    if sitemap.depth >= crawl.depth_max:
+        return Refusal.DEPTH
+    url = entry.url
+    if crawl.scope is Scope.PREFIX:
+        belongs = in_scope(crawl, url, sitemap.url, sitemap.root)
+    else:
+        belongs = _of_hosts(crawl, url, hosts)
+    if not belongs:
         return Refusal.SCOPE
-    return Target(url=url, depth=source.depth, hops=source.hops + 1, referrer=source.url)
+    trapped = trap(url, bounds)
+    if trapped is not None:
+        return trapped
+    return Target(
+        url=url,
+        depth=sitemap.depth + 1,
+        referrer=sitemap.url,
+        root=sitemap.root,
+        modified_at_ms=_newer(crawl, entry.modified_at_ms),
+    )
+
+
+def admit_child(
+    crawl: Crawl, entry: Entry, index: Target, hosts: frozenset[str]
+) -> Target | Refusal:
+    """Decide on a sitemap that an index lists: on the index's own host, or one of `hosts`.
+
+    One that does not say when it was changed is asked for in every run.
+    """
+    if index.hops >= INDEXES_MAX:
+        return Refusal.DEPTH
+    if not _of_hosts(crawl, entry.url, hosts | {host_of(index.url)}):
+        return Refusal.SCOPE
+    modified_at_ms = entry.modified_at_ms
+    if modified_at_ms is None:
+        modified_at_ms = crawl.started_at_ms
+    return replace(
+        index,
+        url=entry.url,
+        attempt=1,
+        hops=index.hops + 1,
+        referrer=index.url,
+        prior=None,
+        modified_at_ms=_newer(crawl, modified_at_ms),
+        first=0,
+    )
+
+
+def _of_hosts(crawl: Crawl, url: str, hosts: frozenset[str]) -> bool:
+    if host_of(url) in hosts:
+        return True
+    return crawl.scope is Scope.DOMAIN and any(same_site(url, host) for host in hosts)
+
+
+def _newer(crawl: Crawl, modified_at_ms: int | None) -> int | None:
+    """When a URL was changed, if claims of earlier runs are to be compared with it.
+
+    Never later than the crawl's start: so its own claims hold, whatever a sitemap says.
+    """
+    if modified_at_ms is None:
+        return None
+    modified_at_ms = min(modified_at_ms, crawl.started_at_ms)
+    # What is older than the window changes nothing.
+    return modified_at_ms if modified_at_ms > crawl.stale_before_ms(crawl.started_at_ms) else None
 
 
 def admit_target(crawl: Crawl, now_ms: int) -> Reason | None:

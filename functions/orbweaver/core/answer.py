@@ -1,25 +1,29 @@
 """What an answer means: the page is read, leads elsewhere, comes back later, or has ended.
 
-Sources: RFC 9110 (status codes, Retry-After), RFC 9309 for nothing here. A captcha or soft 404 is
-not told apart from a page yet.
+Sources: RFC 9110 (status codes, Retry-After), RFC 9309 for nothing here. Pages that keep
+crawlers out: `core/blockpage.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TypeAlias
 
+from orbweaver.core.blockpage import STATUSES as KEEPING_OUT
+from orbweaver.core.blockpage import Rule, rule_of
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.retry import ATTEMPTS_MAX, TOO_MANY_REQUESTS, TRANSIENT, transient_status
+from orbweaver.core.retry import TOO_MANY_REQUESTS, TRANSIENT, attempts_max, transient_status
+from orbweaver.core.sniff import HTML_TYPES, declared_in, kind_of
 
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 NO_CONTENT = frozenset({204, 205})
 PARTIAL_CONTENT = 206
+NOT_MODIFIED = 304
 SERVICE_UNAVAILABLE = 503
+FORBIDDEN = frozenset({401, 403, 407})
 CLIENT_ERROR_MIN, SERVER_ERROR_MIN = 400, 500
 SUCCESS_MIN, REDIRECT_MIN = 200, 300
 
@@ -61,26 +65,35 @@ class End:
 Verdict: TypeAlias = Read | Lead | Retry | End
 
 
-def judge(answer: Response | Failure, *, attempt: int, now_ms: int) -> Verdict:
-    """Decide on an answer to attempt number `attempt`."""
+def judge(
+    answer: Response | Failure,
+    *,
+    attempt: int,
+    now_ms: int,
+    conditional: bool = False,
+    any_type: bool = False,
+) -> Verdict:
+    """Decide on an answer to attempt number `attempt`, asked for on condition or not.
+
+    Only pages are read, or bodies of `any_type`.
+    """
+    if conditional and isinstance(answer, Response) and answer.status == NOT_MODIFIED:
+        return End(outcome=Outcome.UNCHANGED, reason=Reason.NOT_MODIFIED)
     verdict = (
-        _judge_failure(answer) if isinstance(answer, Failure) else _judge_response(answer, now_ms)
+        _judge_failure(answer)
+        if isinstance(answer, Failure)
+        else _judge_response(answer, now_ms, any_type=any_type)
     )
-    if isinstance(verdict, Retry) and not verdict.block and attempt >= ATTEMPTS_MAX:
+    if isinstance(verdict, Retry) and not verdict.block and attempt >= attempts_max(verdict.reason):
         return End(outcome=Outcome.FAILED, reason=verdict.reason, error=verdict.error)
     return verdict
 
 
 def exhausted(retry: Retry, attempt: int) -> End | None:
     """The end of a URL that has had all its attempts, though its host is to be left alone."""
-    if attempt < ATTEMPTS_MAX:
+    if attempt < attempts_max(retry.reason):
         return None
     return End(outcome=Outcome.FAILED, reason=retry.reason, error=retry.error)
-
-
-def media_type(content_type: str | None) -> str:
-    """The type and subtype of a Content-Type header, in lower case; empty if there is none."""
-    return (content_type or "").partition(";")[0].strip().lower()
 
 
 def retry_after_s(value: str | None, now_ms: int) -> float | None:
@@ -99,19 +112,39 @@ def retry_after_s(value: str | None, now_ms: int) -> float | None:
     return max(0.0, moment.timestamp() - now_ms / 1000)
 
 
+def unless_kept_out(read: Read, answer: Response | Failure, links: int) -> Read | End:
+    """What was to be read, unless it is a page that keeps crawlers out; it has so many links."""
+    if not isinstance(answer, Response):
+        return read
+    rule = rule_of(answer.status, answer.headers, read.body, links=links)
+    return read if rule is None else _kept_out(rule)
+
+
+def bare(answer: Response | Failure) -> Response | Failure:
+    """An answer without its body."""
+    return replace(answer, body=None) if isinstance(answer, Response) else answer
+
+
+def _kept_out(rule: Rule) -> End:
+    return End(outcome=Outcome.FAILED, reason=Reason.BLOCKED, error=rule.name)
+
+
 def _judge_failure(failure: Failure) -> Verdict:
     if failure.reason in TRANSIENT:
         return Retry(reason=failure.reason, error=failure.detail)
     return End(outcome=Outcome.FAILED, reason=failure.reason, error=failure.detail)
 
 
-def _judge_response(answer: Response, now_ms: int) -> Verdict:
+def _judge_response(answer: Response, now_ms: int, *, any_type: bool) -> Verdict:
     status = answer.status
     error = f"HTTP {status}"
     if SUCCESS_MIN <= status < REDIRECT_MIN:
-        return _judge_success(answer)
+        return _judge_success(answer, any_type=any_type)
     if status in REDIRECTS and answer.headers.get("location"):
         return Lead(location=answer.headers["location"])
+    rule = rule_of(status, answer.headers, answer.body) if status in KEEPING_OUT else None
+    if rule is not None:
+        error = f"{error}: {rule.name}"
     if transient_status(status):
         wait_s = retry_after_s(answer.headers.get("retry-after"), now_ms)
         block = status in (TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE)
@@ -120,14 +153,23 @@ def _judge_response(answer: Response, now_ms: int) -> Verdict:
     if status >= SERVER_ERROR_MIN:
         return End(outcome=Outcome.FAILED, reason=Reason.HTTP_SERVER_ERROR, error=error)
     if status >= CLIENT_ERROR_MIN:
-        return End(outcome=Outcome.FAILED, reason=Reason.HTTP_CLIENT_ERROR, error=error)
+        reason = Reason.FORBIDDEN if status in FORBIDDEN else Reason.HTTP_CLIENT_ERROR
+        reason = reason if rule is None else Reason.BLOCKED
+        return End(outcome=Outcome.FAILED, reason=reason, error=error)
     return End(outcome=Outcome.FAILED, reason=Reason.HTTP_STATUS, error=error)
 
 
-def _judge_success(answer: Response) -> Verdict:
+def _judge_success(answer: Response, *, any_type: bool) -> Verdict:
+    rule = rule_of(answer.status, answer.headers, None)
+    if rule is not None:
+        return _kept_out(rule)
     if answer.status in NO_CONTENT:
         return End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)
     if answer.body is None:
         return End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)
+    kind = kind_of(answer.headers, answer.body)
+    if kind not in HTML_TYPES and not any_type:
+        error = None if kind == declared_in(answer.headers) else f"looks like {kind}"
+        return End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE, error=error)
     cut = answer.truncated or answer.status == PARTIAL_CONTENT
     return Read(body=answer.body, reason=Reason.TRUNCATED if cut else Reason.OK)

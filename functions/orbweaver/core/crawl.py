@@ -12,9 +12,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from orbweaver.core.message import DEFAULT_CRAWL
 from orbweaver.core.outcome import Outcome, Refusal
+from orbweaver.core.url import TRACKING_PARAMETERS
+
+if TYPE_CHECKING:
+    from orbweaver.core.identity import Headers
 
 Tally = Mapping[str, int]
 
@@ -32,9 +37,10 @@ class State(StrEnum):
 
 
 class Scope(StrEnum):
-    """Which links belong: those on their page's host, below a seed's path, or any."""
+    """Which links belong: on their page's host or domain, below a seed's path, or any."""
 
     HOST = "host"
+    DOMAIN = "domain"
     PREFIX = "prefix"
     ANY = "any"
 
@@ -70,7 +76,22 @@ class Crawl:
     window_s: int = WEEK_S
     duration_max_s: int = WEEK_S
     obey_robots: bool = True
+    # Whether sitemaps are read that the robots.txt of a seed's host names.
+    sitemaps: bool = True
+    sitemap_urls: tuple[str, ...] = ()
     user_agent: str | None = None
+    # Each host sees one of them (core/identity.py); they come before `user_agent`.
+    user_agents: tuple[str, ...] = ()
+    # May hold secrets, so they are not shown.
+    headers: Headers = field(default=(), repr=False)
+    # Through the proxies, where the stack has any.
+    proxied: bool = True
+    # Names of the parameters that are taken out of URLs, all of them; None: the usual ones.
+    tracking: tuple[str, ...] | None = None
+    # Pages that name another one as canonical are left for that one.
+    canonical_only: bool = False
+    # Pages that ask not to be indexed are left out instead of being marked.
+    noindex_skipped: bool = False
     express: bool = False
     continuous: bool = False
     shards: int = 1
@@ -83,6 +104,16 @@ class Crawl:
     def live(self) -> bool:
         """Whether its URLs may still be asked for."""
         return self.state in (State.RUNNING, State.PAUSED)
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """What it begins with: seeds, and sitemaps that a person named; each once."""
+        return tuple(dict.fromkeys(self.seeds + self.sitemap_urls))
+
+    @property
+    def stripped(self) -> frozenset[str]:
+        """The parameters that its URLs do without."""
+        return TRACKING_PARAMETERS if self.tracking is None else frozenset(self.tracking)
 
     def stale_before_ms(self, at_ms: int) -> int:
         """Claims made before this moment no longer hold; `at_ms` is the claimer's time."""

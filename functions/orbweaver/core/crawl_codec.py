@@ -23,6 +23,11 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
     """Read plain fields back."""
     known = {key: value for key, value in raw.items() if key in COLUMNS}
     known["seeds"] = tuple(known.get("seeds", ()))
+    known["sitemap_urls"] = tuple(known.get("sitemap_urls", ()))
+    known["user_agents"] = tuple(known.get("user_agents", ()))
+    known["headers"] = tuple((name, value) for name, value in known.get("headers", ()))
+    tracking = known.get("tracking")
+    known["tracking"] = None if tracking is None else tuple(tracking)
     known["scope"] = Scope(known.get("scope", Scope.HOST))
     known["state"] = State(known.get("state", State.RUNNING))
     stop = known.get("stop")

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from orbweaver.core.identity import Headers
     from orbweaver.core.outcome import Reason
+    from orbweaver.core.recrawl import Condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One GET. `accept` lists the media types whose bodies are read; others end after headers."""
+    """One GET. `accept` lists the media types whose bodies are read; others end after headers.
+
+    `direct` passes proxies by, where there are any.
+    """
 
     url: str
     user_agent: str
     accept: frozenset[str]
     body_bytes_max: int
     total_s: float
+    condition: Condition | None = None
+    headers: Headers = field(default=(), repr=False)
+    direct: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +46,13 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """No answer worth having: why, and a short text for people."""
+    """No answer worth having: why, and a short text for people.
+
+    With `later_s` the host was not asked, for reasons of ours: it may be asked so many seconds
+    later, and that was no attempt.
+    """
 
     reason: Reason
     detail: str
     latency_ms: int = 0
+    later_s: float | None = None

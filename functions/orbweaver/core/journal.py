@@ -13,20 +13,22 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.message import PACK_TARGETS_MAX, Pack, Target, child_id
-from orbweaver.core.outcome import Refusal
+from orbweaver.core.message import PACK_TARGETS_MAX, Pack, child_id
+from orbweaver.core.outcome import Outcome, Refusal
 from orbweaver.core.record import PageRecord, from_fields, to_fields
+from orbweaver.core.target import Kind, Target, extras_of, with_extras
 from orbweaver.core.url import host_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from orbweaver.core.crawl import Tally
+    from orbweaver.core.message import Prior
 
 VERSION = 1
 DELAY_S_MAX = 900
@@ -113,9 +115,19 @@ class Draft:
         self._again[target.url] = Again(target=target, delay_s=delay)
         self._tally[why] += 1
 
+    def put_off(self, order: Sequence[Target]) -> int | None:
+        """Seconds until the first of a pack's URLs returns, if none of them was even asked for."""
+        if not order or any(
+            url.url not in self._again or self._again[url.url].target != url for url in order
+        ):
+            return None
+        return min(item.delay_s for item in self._again.values())
+
     def link(self, target: Target) -> None:
-        """Note a link that is in scope; the first one that names a URL counts."""
-        self._candidates.setdefault(target.url, target)
+        """Note a link that is in scope; the first one that names a URL counts, or a sitemap."""
+        standing = self._candidates.get(target.url)
+        if standing is None or (target.kind is Kind.SITEMAP and standing.kind is Kind.PAGE):
+            self._candidates[target.url] = target
 
     def refuse(self, refusal: Refusal, count: int = 1) -> None:
         """Count references that are not to be claimed."""
@@ -131,10 +143,32 @@ class Draft:
         """URLs of the links noted so far."""
         return tuple(self._candidates)
 
-    def journal(self, order: Sequence[Target], at_ms: int, known: Iterable[str] = ()) -> Journal:
-        """Close the draft: in the pack's order, without the candidates that are `known`."""
-        for url in known:
+    @property
+    def modified(self) -> dict[str, int]:
+        """When those of these links were changed last that say so, in ms."""
+        return {
+            url: target.modified_at_ms
+            for url, target in self._candidates.items()
+            if target.modified_at_ms is not None
+        }
+
+    def outcome(self, url: str) -> Outcome | None:
+        """How a URL ended, if it has by now."""
+        record = self._records.get(url)
+        return None if record is None else record.outcome
+
+    def drop(self, urls: Iterable[str]) -> None:
+        """Forget links that need not be claimed."""
+        for url in urls:
             self._candidates.pop(url, None)
+
+    def recall(self, priors: Mapping[str, Prior]) -> None:
+        """Note of links when they were last claimed."""
+        for url, prior in priors.items():
+            self._candidates[url] = replace(self._candidates[url], prior=prior)
+
+    def journal(self, order: Sequence[Target], at_ms: int) -> Journal:
+        """Close the draft, in the pack's order."""
         urls = [target.url for target in order]
         return Journal(
             at_ms=at_ms,
@@ -184,10 +218,16 @@ def commit_tally(journal: Journal, ledger: Ledger, won: int) -> Tally:
 
 
 def _by_host(targets: Sequence[Target]) -> Iterator[list[Target]]:
-    """Cut targets into full packs of one host each, then mixed packs of what is left."""
+    """Cut targets into full packs of one host each, then mixed packs of what is left.
+
+    A sitemap stands for thousands of URLs, so it travels alone.
+    """
     hosts: defaultdict[str, list[Target]] = defaultdict(list)
     for target in targets:
-        hosts[host_of(target.url)].append(target)
+        if target.kind is Kind.SITEMAP:
+            yield [target]
+        else:
+            hosts[host_of(target.url)].append(target)
     rest: list[Target] = []
     for queue in hosts.values():
         full = len(queue) - len(queue) % PACK_TARGETS_MAX
@@ -218,7 +258,7 @@ def encode(journal: Journal) -> bytes:
         "v": VERSION,
         "at": journal.at_ms,
         "records": [to_fields(record) for record in journal.records],
-        "again": [[*_target_row(item.target), item.delay_s] for item in journal.again],
+        "again": [_target_row(item.target, item.delay_s) for item in journal.again],
         "candidates": [_target_row(target) for target in journal.candidates],
         "tally": dict(journal.tally),
         "alone": journal.alone,
@@ -239,10 +279,13 @@ def decode(blob: bytes) -> Journal:
     )
 
 
-def _target_row(target: Target) -> list[Any]:
-    return [target.url, target.depth, target.attempt, target.hops, target.referrer]
+def _target_row(target: Target, *more: int) -> list[Any]:
+    row = [target.url, target.depth, target.attempt, target.hops, target.referrer, *more]
+    extras = extras_of(target)
+    return [*row, extras] if extras else row
 
 
 def _target(row: list[Any]) -> Target:
-    url, depth, attempt, hops, referrer = row[:5]
-    return Target(url=url, depth=depth, attempt=attempt, hops=hops, referrer=referrer)
+    url, depth, attempt, hops, referrer, *more = row
+    target = Target(url=url, depth=depth, attempt=attempt, hops=hops, referrer=referrer)
+    return with_extras(target, more[-1]) if more and isinstance(more[-1], dict) else target

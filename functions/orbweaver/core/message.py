@@ -16,9 +16,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+
+# Targets are part of what travels, so they are named from here, too.
+from orbweaver.core.target import Prior as Prior  # noqa: PLC0414
+from orbweaver.core.target import Target as Target  # noqa: PLC0414
+from orbweaver.core.target import extras_of, with_extras
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,17 +38,6 @@ DEFAULT_CRAWL = "default"
 # Ids become keys of tables, where `#` sets parts apart: one that no table takes, or that names
 # something else there, would bring down the batch it came in.
 ID = re.compile(r"[!\"$-~]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """A claimed URL on its way: `attempt` counts from 1, `hops` counts redirects behind it."""
-
-    url: str
-    depth: int
-    attempt: int = 1
-    hops: int = 0
-    referrer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +82,6 @@ class Malformed:
 
 
 Message: TypeAlias = Pack | Seeds | Loose | Malformed
-
-
-def next_attempt(target: Target) -> Target:
-    """The same URL, once more."""
-    return replace(target, attempt=target.attempt + 1)
 
 
 def child_id(parent: str, place: int | str) -> str:
@@ -210,7 +199,10 @@ def _encode_pack(pack: Pack) -> dict[str, Any]:
         place = -1
         if target.referrer is not None:
             place = referrers.setdefault(target.referrer, len(referrers))
-        rows.append([target.url, target.depth, target.attempt, target.hops, place])
+        row: list[Any] = [target.url, target.depth, target.attempt, target.hops, place]
+        if extras := extras_of(target):
+            row.append(extras)
+        rows.append(row)
     return {
         "v": VERSION,
         "pack": pack.id,
@@ -243,10 +235,10 @@ def _decode_pack(raw: dict[str, Any]) -> Pack:
 def _targets(rows: list[Any], referrers: list[Any]) -> Iterator[Target]:
     for row in rows:
         match row:
-            case [str(url), int(depth), int(attempt), int(hops), int(place)] if min(
+            case [str(url), int(depth), int(attempt), int(hops), int(place), *rest] if min(
                 depth, attempt, hops
             ) >= 0 and -1 <= place < len(referrers):
-                yield Target(
+                target = Target(
                     url=url,
                     depth=depth,
                     attempt=attempt,
@@ -256,6 +248,21 @@ def _targets(rows: list[Any], referrers: list[Any]) -> Iterator[Target]:
             case _:
                 message = "a pack's url row is [url, depth, attempt, hops, referrer]"
                 raise _Invalid(message)
+        match rest:
+            case []:
+                yield target
+            case [dict(extras)]:
+                yield _extended(target, extras)
+            case _:
+                message = "a pack's url row may end with one object"
+                raise _Invalid(message)
+
+
+def _extended(target: Target, extras: dict[str, Any]) -> Target:
+    try:
+        return with_extras(target, extras)
+    except ValueError as error:
+        raise _Invalid(str(error)) from error
 
 
 def _id(raw: dict[str, Any], key: str, chars_max: int) -> str:

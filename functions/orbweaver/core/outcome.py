@@ -24,24 +24,38 @@ class Reason(StrEnum):
 
     OK = "ok"
     TRUNCATED = "truncated"
+    SITEMAP = "sitemap"
+    # fetched, and noteworthy
+    NOINDEX = "noindex"  # skipped, where a crawl wants that
+    REPEATED = "repeated"
+    SOFT_404 = "soft_404"
     NOT_MODIFIED = "not_modified"
+    # redirected: by status, or by the page itself
     REDIRECT = "redirect"
+    REFRESH = "refresh"
+    WIDENED = "widened"
     # skipped: we decided not to ask, or not to read the answer
     ROBOTS = "robots"
     ROBOTS_UNREACHABLE = "robots_unreachable"
     CONTENT_TYPE = "content_type"
     EMPTY = "empty"
+    CANONICAL = "canonical"
     CANCELLED = "cancelled"
     DURATION = "duration"
     # failed: the server, the network or the address policy
     REDIRECT_INVALID = "redirect_invalid"
     REDIRECT_LIMIT = "redirect_limit"
+    SITEMAP_INVALID = "sitemap_invalid"
+    FORBIDDEN = "forbidden"
     HTTP_CLIENT_ERROR = "http_client_error"
     HTTP_SERVER_ERROR = "http_server_error"
     HTTP_STATUS = "http_status"
     DNS = "dns"
+    DNS_UNKNOWN = "dns_unknown"
     CONNECT = "connect"
+    PROXY = "proxy"
     TLS = "tls"
+    TLS_HANDSHAKE = "tls_handshake"
     TIMEOUT = "timeout"
     DISCONNECTED = "disconnected"
     PROTOCOL = "protocol"
@@ -49,6 +63,7 @@ class Reason(StrEnum):
     HEADERS_TOO_LARGE = "headers_too_large"
     ADDRESS = "address"
     BLOCKED = "blocked"
+    HOST_DOWN = "host_down"
 
 
 class Refusal(StrEnum):
@@ -62,3 +77,9 @@ class Refusal(StrEnum):
     BUDGET = "budget"
     REDIRECTS = "redirects"
     CLOSED = "closed"
+    # what traps look like: core/traps.py
+    PATH_DEPTH = "path_depth"
+    REPETITION = "repetition"
+    QUERY = "query"
+    PATTERN = "pattern"
+    REPEATED = "repeated"

@@ -18,7 +18,8 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from orbweaver.core import charset as charsets
 from orbweaver.core.markup import is_small, outline, text_of
-from orbweaver.core.url import SPACES, canonicalize
+from orbweaver.core.refresh import Refresh, refresh_of
+from orbweaver.core.url import SPACES, TRACKING_PARAMETERS, canonicalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,13 +28,16 @@ LINKS_MAX = 5_000
 TEXT_CHARS_MAX = 500
 LANGUAGE_CHARS_MAX = 35  # the longest that RFC 5646 asks to have room for
 
-_QUERY = "html[lang], base[href], meta[name][content], title, link[rel][href], a[href], area[href]"
+_QUERY = (
+    "html[lang], base[href], meta[name][content], meta[http-equiv][content], title,"
+    " link[rel][href], a[href], area[href]"
+)
 _NOFOLLOW = {"nofollow", "none"}
 _NOINDEX = {"noindex", "none"}
 # Directives with a value after a colon; what else stands before a colon is an agent's name.
 _VALUED = ("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after")
-# Wishes may be addressed to us by name.
-_ADDRESSEES = {"robots", "orbweaver"}
+# Wishes may be addressed to us by name, and to whom we say we are.
+_EVERYBODY, _PRODUCT = "robots", "orbweaver"
 
 _Attributes: TypeAlias = dict[str, str | None]
 
@@ -54,6 +58,8 @@ class Page:
     links_nofollow: int
     links_foreign: int
     links_invalid: int
+    # Where the page leads by itself, if that is elsewhere (core/refresh.py).
+    refresh: str | None = None
     html: bytes = field(repr=False)  # the page in UTF-8
 
     @property
@@ -64,13 +70,15 @@ class Page:
 
 @dataclass(slots=True)
 class _Found:
-    """What the tree holds, as it is written."""
+    """What the tree holds, as it is written; whose wishes count."""
 
+    addressees: frozenset[str]
     title: str | None = None
     language: str | None = None
     base: str | None = None
     description: str | None = None
     canonical: str | None = None
+    refresh: Refresh | None = None
     wishes: set[str] = field(default_factory=set)
     references: list[str] = field(default_factory=list)
     nofollow: int = 0
@@ -82,22 +90,33 @@ def parse(
     content_type: str | None,
     *,
     robots_tag: str | None = None,
+    refresh: str | None = None,
     links_per_page_max: int = LINKS_MAX,
+    tracking: frozenset[str] = TRACKING_PARAMETERS,
+    agent: str = _PRODUCT,
 ) -> Page:
-    """Read a page that `url` answered with; `robots_tag` is its X-Robots-Tag header."""
+    """Read a page that `url` answered with.
+
+    `robots_tag` and `refresh` are its headers X-Robots-Tag and Refresh, `tracking` names the
+    parameters that its links are rid of, `agent` who asked.
+    """
     charset, html = charsets.decode(body, content_type)
-    found = _look(html if is_small(html) else outline(html))
-    wishes = found.wishes | wishes_of(robots_tag or "")
+    addressees = frozenset({_EVERYBODY, _PRODUCT, agent.partition("/")[0].strip().lower()})
+    found = _look(html if is_small(html) else outline(html), addressees)
+    wishes = found.wishes | wishes_of(robots_tag or "", addressees)
     here = _resolved(url, None)
     base = here if found.base is None else _resolved(found.base, here) or here
     nofollow = not _NOFOLLOW.isdisjoint(wishes)
-    links = _Links(base=base, charset=charset, wanted=links_per_page_max)
+    onward = (refresh_of(refresh) if refresh else None) or found.refresh
+    if onward and onward.reference and not onward.redirects:
+        found.references.append(onward.reference)
+    links = _Links(base=base, charset=charset, wanted=links_per_page_max, tracking=tracking)
     links.add([] if nofollow else found.references)
     return Page(
         title=_line(found.title),
         description=_line(found.description),
         language=(found.language or "").strip()[:LANGUAGE_CHARS_MAX] or None,
-        canonical=_resolved(found.canonical, base) if found.canonical else None,
+        canonical=_resolved(found.canonical, base, tracking) if found.canonical else None,
         charset=charset,
         nofollow=nofollow,
         noindex=not _NOINDEX.isdisjoint(wishes),
@@ -106,25 +125,28 @@ def parse(
         links_nofollow=found.nofollow + (len(found.references) if nofollow else 0),
         links_foreign=links.foreign,
         links_invalid=links.invalid,
+        refresh=_elsewhere(onward, here, base, tracking) if onward else None,
         html=html,
     )
 
 
-def wishes_of(robots_tag: str) -> set[str]:
+def wishes_of(
+    robots_tag: str, addressees: frozenset[str] = frozenset({_EVERYBODY, _PRODUCT})
+) -> set[str]:
     """Return the directives of an X-Robots-Tag header that are for everybody, or for us."""
     wishes: set[str] = set()
-    addressee = "robots"
+    addressee = _EVERYBODY
     for part in robots_tag.lower().split(","):
         name, colon, directive = part.partition(":")
         if colon and name.strip() not in _VALUED:
             addressee = name.strip()  # and what follows is for the same one
-        if addressee in _ADDRESSEES:
+        if addressee in addressees:
             wishes.add((directive if colon else name).strip())
     return wishes
 
 
-def _look(html: bytes) -> _Found:
-    found = _Found()
+def _look(html: bytes, addressees: frozenset[str]) -> _Found:
+    found = _Found(addressees=addressees)
     for node in LexborHTMLParser(html, options=LexborDocumentOptions.WO_EVENTS).css(_QUERY):
         attributes = node.attributes
         match node.tag:
@@ -150,8 +172,10 @@ def _look(html: bytes) -> _Found:
 
 
 def _look_at_meta(found: _Found, attributes: _Attributes) -> None:
-    name = (attributes["name"] or "").strip().lower()
-    if name in _ADDRESSEES:
+    if (attributes.get("http-equiv") or "").lower() == "refresh":
+        found.refresh = found.refresh or refresh_of(attributes["content"] or "")
+    name = (attributes.get("name") or "").strip().lower()
+    if name in found.addressees:
         found.wishes |= _words((attributes["content"] or "").replace(",", " "))
     elif name == "description":
         found.description = found.description or attributes["content"]
@@ -164,6 +188,7 @@ class _Links:
     base: str | None
     charset: str
     wanted: int
+    tracking: frozenset[str]
     found: dict[str, None] = field(default_factory=dict)
     cut: int = 0
     foreign: int = 0
@@ -181,7 +206,7 @@ class _Links:
                 if not reference.isascii():
                     reference = charsets.encode_query(reference, self.charset)
                 try:
-                    self.found[canonicalize(reference, self.base)] = None
+                    self.found[canonicalize(reference, self.base, tracking=self.tracking)] = None
                 except ValueError:
                     self.invalid += 1
 
@@ -203,11 +228,23 @@ def _is_foreign(reference: str) -> bool:
     )
 
 
-def _resolved(reference: str, base: str | None) -> str | None:
+def _resolved(
+    reference: str, base: str | None, tracking: frozenset[str] = frozenset()
+) -> str | None:
     try:
-        return canonicalize(reference, base)
+        return canonicalize(reference, base, tracking=tracking)
     except ValueError:
         return None
+
+
+def _elsewhere(
+    refresh: Refresh, here: str | None, base: str | None, tracking: frozenset[str]
+) -> str | None:
+    """Where a refresh redirects to, if that is another page than this one."""
+    if not refresh.redirects or refresh.reference is None:
+        return None
+    url = _resolved(refresh.reference, base, tracking)
+    return url if url != here else None
 
 
 def _words(text: str | None) -> set[str]:

@@ -1,4 +1,4 @@
-"""When a host may next be asked: the generic cell rate algorithm, and blocks after 429 and 503.
+"""When a host may next be asked: the generic cell rate algorithm, and blocks.
 
 A host has a theoretical arrival time, `tat`. Reserving n slots moves it to
 `max(tat, now) + n x spacing`; the slots are `max(tat, now) + i x spacing`. The reservation is
@@ -9,11 +9,16 @@ the slack, so two requests in neighbouring slots are never closer than the delay
 
 `line` is a second, advisory time: where the end of the waiting line is. URLs that get no slot come
 back when their turn in the line is due, instead of all at once. It is never more than a hint.
+
+A block is what a host asks for (429, 503), or what it gets for not answering: after `FAILURES_MAX`
+failures without an answer between it is left alone for a minute, then *one* request tries it, and
+each that fails doubles the rest. After `ROUNDS_MAX` of these rounds, a quarter of an hour, the host
+is *down* for an hour: its URLs end without being asked, so no crawl waits longer for a dead host.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +32,11 @@ BLOCK_S = 60
 BLOCK_S_MAX = 86_400
 BLOCK_JITTER = 0.1
 STRIKES_FORGIVEN_MS = 30 * 60_000
+FAILURES_MAX = 5
+ROUNDS_MAX = 4
+DOWN_S = 3_600
+# Longer than a request may take, so that there is one at a time.
+PROBE_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +60,8 @@ class Host:
     blocked_until_ms: int = 0
     strikes: int = 0
     struck_at_ms: int = 0
+    failures: int = 0
+    failed_at_ms: int = 0
     robots: RobotsEntry | None = None
 
 
@@ -73,10 +85,25 @@ def spacing_ms(delay_ms: int) -> int:
     return delay_ms + slack_ms(delay_ms)
 
 
-def delay_of(crawl_delay_ms: int, robots_delay_s: float | None) -> int:
-    """The delay of a host for a crawl: the longest that anyone asks for, robots' one capped."""
+def delay_of(crawl_delay_ms: int, robots_delay_s: float | None, pace_ms: int = 0) -> int:
+    """The delay of a host for a crawl: the longest that anyone asks for, robots' one capped.
+
+    A crawl without a delay is one of a site of one's own: it does not follow the host's pace.
+    """
     asked_s = min(max(0.0, robots_delay_s or 0.0), CRAWL_DELAY_S_MAX)
-    return max(crawl_delay_ms, round(asked_s * 1000))
+    return max(crawl_delay_ms, round(asked_s * 1000), pace_ms if crawl_delay_ms else 0)
+
+
+def pace_of(known_ms: int, latency_ms: int, *, well: bool) -> int:
+    """How long a host takes: the pace at which one request at a time keeps it busy.
+
+    Slower at once, faster by halves, and never faster by an answer that was not `well`: errors are
+    quick. At most a minute. The rule is that of Scrapy's AutoThrottle.
+    """
+    new_ms = max(latency_ms, (known_ms + latency_ms) // 2)
+    if not well and new_ms < known_ms:
+        return known_ms
+    return min(max(0, new_ms), CRAWL_DELAY_S_MAX * 1000)
 
 
 def grant(tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int) -> tuple[int, int]:
@@ -93,18 +120,53 @@ def turn(line_ms: int, tat_ms: int, wanted: int, spacing: int, now_ms: int) -> t
     return return_ms, min(return_ms + wanted * spacing, now_ms + HORIZON_MS)
 
 
+def after_failure(host: Host, now_ms: int, chance: float, *, probe: bool) -> Host:
+    """Count a request without an answer; the host as it stands then.
+
+    Those that were on their way when a block began say nothing new, unless it was the probe.
+    """
+    if host.blocked_until_ms > now_ms and not probe:
+        return host
+    quiet = now_ms - max(host.failed_at_ms, host.blocked_until_ms) >= STRIKES_FORGIVEN_MS
+    failures = 1 if quiet else host.failures + 1
+    until_ms, rounds = host.blocked_until_ms, failures - FAILURES_MAX
+    if rounds >= 0:
+        wait_s = BLOCK_S * 2**rounds if rounds < ROUNDS_MAX else DOWN_S
+        until_ms = max(until_ms, now_ms + round(wait_s * 1000 * (1 + BLOCK_JITTER * chance)))
+    return replace(host, failures=failures, failed_at_ms=now_ms, blocked_until_ms=until_ms)
+
+
+def is_doubtful(host: Host, now_ms: int) -> bool:
+    """Whether a host has been silent, and has had its rest: one request may try it."""
+    rested_ms = now_ms - host.blocked_until_ms
+    return host.failures >= FAILURES_MAX and 0 <= rested_ms < STRIKES_FORGIVEN_MS
+
+
+def is_down(host: Host, now_ms: int) -> bool:
+    """Whether nobody waits for a host any longer."""
+    return host.failures >= FAILURES_MAX + ROUNDS_MAX and host.blocked_until_ms > now_ms
+
+
 def block_until_ms(
-    host: Host, now_ms: int, retry_after_s: float | None, random: Random
+    host: Host, now_ms: int, retry_after_s: float | None, random: Random, asked_at_ms: int
 ) -> tuple[int, int]:
     """Answer a 429 or 503: until when the host is left alone, and its strikes so far.
 
     `Retry-After` if given (at most a day), else 60 s doubling with every strike up to a day; 10 %
-    jitter so that workers do not return together; 30 quiet minutes forgive all strikes.
+    jitter so that workers do not return together; 30 quiet minutes forgive all strikes. Requests
+    that were on their way when the host struck are of the same strike.
     """
+    if host.struck_at_ms > asked_at_ms and host.blocked_until_ms > now_ms:
+        return _until_ms(host, now_ms, retry_after_s or 0.0, random), host.strikes
     quiet = now_ms - max(host.struck_at_ms, host.blocked_until_ms) >= STRIKES_FORGIVEN_MS
     strikes = 1 if quiet else host.strikes + 1
     wait_s: float = min(BLOCK_S * 2 ** min(strikes - 1, 20), BLOCK_S_MAX)
     if retry_after_s is not None:
-        wait_s = min(max(0.0, retry_after_s), BLOCK_S_MAX)
+        wait_s = retry_after_s
+    return _until_ms(host, now_ms, wait_s, random), strikes
+
+
+def _until_ms(host: Host, now_ms: int, wait_s: float, random: Random) -> int:
+    wait_s = min(max(0.0, wait_s), BLOCK_S_MAX)
     until_ms = now_ms + round(wait_s * 1000 * (1 + BLOCK_JITTER * random.random()))
-    return max(until_ms, host.blocked_until_ms), strikes
+    return max(until_ms, host.blocked_until_ms)

@@ -18,7 +18,7 @@ from orbweaver.core.url import url_hash
 
 if TYPE_CHECKING:
     from orbweaver.core.answer import End
-    from orbweaver.core.message import Target
+    from orbweaver.core.message import Prior, Target
     from orbweaver.core.page import Page
 
 DAY_MS = 86_400_000
@@ -128,6 +128,16 @@ def page_key(record: PageRecord, shards: int) -> tuple[str, str]:
     digest = url_hash(record.url)
     day = day_of(record.fetched_at)
     return f"{day}#{shard_of(digest, shards)}", f"{record.crawl}#{digest}"
+
+
+def prior_keys(prior: Prior, url: str, shards: int) -> tuple[tuple[str, str], ...]:
+    """Keys under which the record of an earlier claim may lie: that day's, and the next day's."""
+    digest = url_hash(url)
+    shard = shard_of(digest, shards)
+    return tuple(
+        (f"{day_of(at_ms)}#{shard}", f"{prior.crawl}#{digest}")
+        for at_ms in (prior.at_ms, prior.at_ms + DAY_MS)
+    )
 
 
 def to_fields(record: PageRecord) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Whether a failed request is tried again, and when: exponential backoff with full jitter.
 
 Transient endings (time-outs, refused and dropped connections, 5xx, 429) come back up to
-`ATTEMPTS_MAX` times in all; permanent ones (404, TLS, a forbidden address) do not.
+`ATTEMPTS_MAX` times in all; those that hardly ever pass, twice; permanent ones (404, a certificate,
+a forbidden address) do not.
 Source of the jitter: AWS Architecture Blog, "Exponential Backoff And Jitter" (2015).
 """
 
@@ -26,13 +27,26 @@ HTTP_VERSION = 505
 TRANSIENT = frozenset(
     {
         Reason.DNS,
+        Reason.DNS_UNKNOWN,
         Reason.CONNECT,
+        Reason.TLS_HANDSHAKE,
+        Reason.PROXY,
         Reason.TIMEOUT,
         Reason.DISCONNECTED,
         Reason.HTTP_SERVER_ERROR,
         Reason.BLOCKED,
     }
 )
+
+# A name that nobody knows may be a zone that is just being moved; a handshake cut short may be a
+# balancer at work. Both are mostly there to stay.
+ATTEMPTS_FEW = 2
+FEW = frozenset({Reason.DNS_UNKNOWN, Reason.TLS_HANDSHAKE})
+
+
+def attempts_max(reason: Reason) -> int:
+    """How often a URL is asked for, in all, that keeps failing for this reason."""
+    return ATTEMPTS_FEW if reason in FEW else ATTEMPTS_MAX
 
 
 def transient_status(status: int) -> bool:

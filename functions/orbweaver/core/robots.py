@@ -108,6 +108,16 @@ class _Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is said of a URL: by which `line`, in the `group` of which agent, if by any."""
+
+    allowed: bool
+    group: str | None
+    line: int | None = None
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Robots:
     """A parsed robots.txt; an agent is given as a product token or a whole User-Agent header."""
 
@@ -120,13 +130,14 @@ class Robots:
         rule = self._deciding(user_agent, url)
         return rule is None or rule.allow
 
-    def line(self, user_agent: str, url: str) -> str | None:
-        """Return the rule that decides, with the number of its line; None where none does."""
+    def decide(self, user_agent: str, url: str) -> Verdict:
+        """Say whether an agent may ask for a canonical URL, and what decides that."""
         rule = self._deciding(user_agent, url)
+        group = self._group_name(user_agent)
         if rule is None:
-            return None
-        key = "Allow" if rule.allow else "Disallow"
-        return f"line {rule.number}: {key}: {rule.pattern[:TEXT_CHARS_MAX]}"
+            return Verdict(allowed=True, group=group)
+        text = f"{'Allow' if rule.allow else 'Disallow'}: {rule.pattern[:TEXT_CHARS_MAX]}"
+        return Verdict(allowed=rule.allow, group=group, line=rule.number, rule=text)
 
     def crawl_delay(self, user_agent: str) -> float | None:
         """Return the delay asked of an agent, in seconds; the longest where there are several."""
@@ -150,9 +161,12 @@ class Robots:
         return min(filter(None, firsts), key=_rank, default=None)
 
     def _groups_of(self, user_agent: str) -> Iterator[tuple[_Group, int]]:
-        product = _PRODUCT_END.split(user_agent, maxsplit=1)[0].strip().lower()
-        named = self._named.get(product) or self._named.get(ANY_AGENT, [])
+        named = self._named.get(self._group_name(user_agent) or "", ())
         return ((self._groups[group], place) for group, place in named)
+
+    def _group_name(self, user_agent: str) -> str | None:
+        product = _PRODUCT_END.split(user_agent, maxsplit=1)[0].strip().lower()
+        return next((name for name in (product, ANY_AGENT) if self._named.get(name)), None)
 
 
 def parse(body: bytes) -> Robots:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import time
+from dataclasses import replace
 
 import pytest
 
-from orbweaver.adapters.http import DRAIN_BYTES_MAX, HEADERS_CHARS_MAX, Limits
+from orbweaver.adapters.http import Limits
+from orbweaver.adapters.http_body import DRAIN_BYTES_MAX
+from orbweaver.adapters.http_head import HEADERS_CHARS_MAX
 from orbweaver.core.exchange import Response
+from orbweaver.core.recrawl import Condition
+from orbweaver.core.sniff import HEAD_BYTES
 from tests.integration.fetcher.origin import (
     HTML,
     Act,
@@ -21,6 +27,7 @@ from tests.integration.fetcher.origin import (
 )
 
 PAGE = b"<title>A page</title>"
+DATE = "Thu, 15 Jan 2026 12:00:00 GMT"
 ANY = frozenset({"*/*"})
 
 
@@ -64,19 +71,19 @@ async def test_body_without_type_is_read() -> None:
         ("206 Partial Content", PAGE),
         ("299 Odd", PAGE),
         ("300 Multiple Choices", None),
-        ("401 Unauthorized", None),
+        ("401 Unauthorized", PAGE),
         ("404 Not Found", None),
         ("410 Gone", None),
-        ("429 Too Many Requests", None),
+        ("429 Too Many Requests", PAGE),
         ("451 Unavailable For Legal Reasons", None),
         ("500 Internal Server Error", None),
-        ("503 Service Unavailable", None),
+        ("503 Service Unavailable", PAGE),
         ("526 Invalid SSL Certificate", None),
         ("999 No", None),
     ],
 )
 async def test_body_is_read_by_status(status: str, body: bytes | None) -> None:
-    """Only a 2xx answer has its body read; every status is handed over as it came."""
+    """A 2xx answer has its body read, and errors that may tell why we are kept out."""
     result = await fetched(answer(PAGE, "Content-Type: text/html", status=status))
     assert (result.status, result.body) == (int(status[:3]), body)
 
@@ -174,7 +181,13 @@ async def test_body_is_cut_at_its_limit(steps: tuple[Step, ...], cap: int, trunc
     assert result.truncated is truncated
 
 
-@pytest.mark.parametrize("head", [chunked(), b"HTTP/1.1 200 OK\r\n\r\n"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        chunked(lines=["Content-Type: text/html"]),
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
+    ],
+)
 async def test_endless_body_is_cut(head: bytes) -> None:
     """A body without end is cut at its limit, and its connection closed (case 35)."""
     chunk = b"x" * 65_536
@@ -242,6 +255,21 @@ async def test_request_on_the_wire() -> None:
     assert asked.header("Authorization") is None
 
 
+@pytest.mark.parametrize(("etag", "last_modified"), [('W/"x"', DATE), ('"x"', None), (None, DATE)])
+async def test_a_page_is_asked_for_if_it_changed(
+    etag: str | None, last_modified: str | None
+) -> None:
+    """The validators we have go out as they came; 304 comes back as it is."""
+    condition = Condition(etag=etag, last_modified=last_modified)
+    unchanged = answer(b"", status="304 Not Modified")
+    async with serving([unchanged]) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(replace(request(origin.url()), condition=condition))
+    assert isinstance(result, Response), result
+    assert (result.status, result.body) == (304, None)
+    assert origin.asked[0].header("If-None-Match") == etag
+    assert origin.asked[0].header("If-Modified-Since") == last_modified
+
+
 async def test_every_type_is_asked_for_with_one_word() -> None:
     """robots.txt is wanted whatever its type."""
     async with serving([answer(PAGE)]) as origin, fetching() as fetcher:
@@ -271,3 +299,64 @@ async def test_a_thousand_early_hints_are_passed_over() -> None:
     """Interim answers are not the answer (case 38)."""
     hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 1_000
     assert (await fetched(hints, answer(PAGE))).body == PAGE
+
+
+@pytest.mark.parametrize("kind", ["application/octet-stream", "text/plain", "*/*", ""])
+async def test_page_that_is_not_called_one_is_read(kind: str) -> None:
+    """Where a type says little, the first bytes decide; a page is read to its end (case 59)."""
+    page = b"<!doctype html>" + b"<p>x" * 50_000
+    async with serving([answer(page, f"Content-Type: {kind}")]) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url()))
+    assert isinstance(result, Response)
+    assert (result.body, result.truncated) == (page, False)
+
+
+async def test_what_turns_out_to_be_no_page_is_left() -> None:
+    """Of a large file no more is taken than it needs to be told from a page (case 59)."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\r\n"
+    steps: list[Step] = [head, *[b"\x7fELF" + b"\0" * 65_536] * 1_000, Act.HANG]
+    async with serving(steps) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url()))
+        assert isinstance(result, Response)
+        assert result.body is not None
+        assert len(result.body) == HEAD_BYTES
+        assert result.truncated
+        async with asyncio.timeout(2):
+            await origin.quiet.wait()
+
+
+async def test_who_wants_anything_gets_all_of_it() -> None:
+    """A robots.txt without a type is not sniffed at."""
+    body = b"Disallow: /x\n" * 1_000
+    async with serving([answer(body)]) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url(), accept=frozenset({"*/*"})))
+    assert isinstance(result, Response)
+    assert result.body == body
+
+
+@pytest.mark.parametrize("status", ["403 Forbidden", "429 Too Many Requests", "503 Unavailable"])
+async def test_errors_that_may_keep_us_out_are_kept_to_be_looked_at(status: str) -> None:
+    """Of a page that may say why, the beginning is there; a broken one is no failure."""
+    body = gzip.compress(b"<title>Just a moment...</title>")
+    lines = ("Content-Type: text/html", "Content-Encoding: gzip")
+    async with serving([answer(body, *lines, status=status)]) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url()))
+    assert isinstance(result, Response)
+    assert result.body == b"<title>Just a moment...</title>"
+    said = answer(b"no gzip at all", *lines, status=status)[:-3]
+    async with serving([said, Act.CLOSE]) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url()))
+    assert isinstance(result, Response)
+    assert result.body == b""
+
+
+async def test_errors_that_say_nothing_are_not_kept() -> None:
+    """A 404, or an error that is no page, has no body."""
+    for said in (
+        answer(b"<p>", "Content-Type: text/html", status="404 Not Found"),
+        answer(b"{}", "Content-Type: application/json", status="403 Forbidden"),
+    ):
+        async with serving([said]) as origin, fetching() as fetcher:
+            result = await fetcher.fetch(request(origin.url()))
+        assert isinstance(result, Response)
+        assert result.body is None

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
 
 import pytest
 from aiohttp.resolver import AsyncResolver, ThreadedResolver
@@ -20,6 +19,7 @@ from orbweaver.adapters import http_guard
 from orbweaver.adapters.http import HttpFetcher, Limits
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
+from orbweaver.core.url import canonicalize, hostname_of
 from tests.integration.fetcher.origin import LOOPBACK, Names, answer, fetching, request, serving
 
 if TYPE_CHECKING:
@@ -162,8 +162,9 @@ async def test_corpus_of_inner_addresses(dialled: list[str]) -> None:
     assert len(vectors) > 30
     fetcher = HttpFetcher(resolver=lambda: Names(inner))
     for vector in vectors:
-        host, port = vector["normalised_host"], urlsplit(vector["input"]).port or 80
-        result = await fetcher.fetch(request(f"http://{host}:{port}/"))
+        url = canonicalize(vector["input"])
+        assert hostname_of(url) == vector["normalised_host"]
+        result = await fetcher.fetch(request(url))
         blocked = isinstance(result, Failure) and result.reason is Reason.ADDRESS
         assert blocked is (vector["expected"] == "block"), vector
     await fetcher.aclose()
@@ -219,20 +220,20 @@ async def asking(
 
 
 @pytest.mark.parametrize(
-    ("code", "detail"),
+    ("code", "reason", "detail"),
     [
-        (NXDOMAIN, "Domain name not found"),
-        (SERVFAIL, "DNS server returned general failure"),
-        (REFUSED, "DNS server refused query"),
-        (0, "DNS server returned answer with no data"),
+        (NXDOMAIN, Reason.DNS_UNKNOWN, "Domain name not found"),
+        (SERVFAIL, Reason.DNS, "DNS server returned general failure"),
+        (REFUSED, Reason.DNS, "DNS server refused query"),
+        (0, Reason.DNS_UNKNOWN, "DNS server returned answer with no data"),
     ],
 )
-async def test_name_that_does_not_resolve(code: int, detail: str) -> None:
-    """Each way in which a name does not resolve is told, under one reason (case 31)."""
+async def test_name_that_does_not_resolve(code: int, reason: Reason, detail: str) -> None:
+    """A name that is not known is told from one that nobody can look up now (case 31)."""
     async with asking(code) as fetcher:
         result = await fetcher.fetch(request("http://missing.test/"))
     assert isinstance(result, Failure)
-    assert (result.reason, result.detail) == (Reason.DNS, detail)
+    assert (result.reason, result.detail) == (reason, detail)
 
 
 async def test_name_server_that_is_silent() -> None:
@@ -276,7 +277,18 @@ async def test_name_that_dns_cannot_hold(
     result = await fetcher.fetch(request(f"http://{host}/", total_s=2))
     await fetcher.aclose()
     assert isinstance(result, Failure)
-    assert result.reason is Reason.DNS
+    assert result.reason in {Reason.DNS, Reason.DNS_UNKNOWN}
+
+
+async def test_unknown_name_of_the_system() -> None:
+    """What the system's own resolver says is understood, too (case 31)."""
+    codes = {socket.EAI_NONAME: Reason.DNS_UNKNOWN, socket.EAI_AGAIN: Reason.DNS}
+    for code, reason in codes.items():
+        book = {"name.test": socket.gaierror(code, "said so")}
+        async with fetching(book=book) as fetcher:
+            result = await fetcher.fetch(request("http://name.test/"))
+        assert isinstance(result, Failure)
+        assert (result.reason, result.detail) == (reason, "said so")
 
 
 async def test_second_address_is_tried() -> None:

@@ -11,6 +11,7 @@ from ipaddress import ip_network
 import pytest
 
 from orbweaver.adapters.http import HttpFetcher, Limits
+from orbweaver.adapters.http_body import Rate
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
 from tests.integration.fetcher.origin import (
@@ -197,6 +198,36 @@ async def test_slow_server_meets_the_total_limit(steps: tuple[Step, ...]) -> Non
     assert failure.reason is Reason.TIMEOUT
     assert failure.detail.endswith("within 0.2 s")
     assert 0.15 < time.monotonic() - started < 4
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param((OK + b"Content-Length: 900\r\n\r\n", *[b"x", 0.02] * 100), id="length"),
+        pytest.param((OK + b"\r\n", *[b"x", 0.02] * 100), id="no length"),
+        pytest.param((chunked(), *[b"1\r\nx\r\n", 0.02] * 100), id="chunks"),
+    ],
+)
+async def test_body_that_comes_too_slowly(steps: tuple[Step, ...]) -> None:
+    """A server that keeps us waiting with a byte now and then is left early (case 34)."""
+    rate = Rate(bytes_min=10_000, after_s=0.1)
+    started = time.monotonic()
+    failure = await failed(*steps, limits=Limits(rate=rate))
+    assert failure.reason is Reason.TIMEOUT
+    assert "too few" in failure.detail
+    assert 0.08 < time.monotonic() - started < 2
+
+
+async def test_slow_body_is_read_that_is_not_too_slow() -> None:
+    """What comes fast enough on average is read, however long it takes (case 34)."""
+    steps: tuple[Step, ...] = (b"x" * 400, 0.02)
+    head = b"Content-Type: text/html\r\nContent-Length: 4000\r\n\r\n"
+    steps = (OK + head, *steps * 10)
+    limits = Limits(rate=Rate(bytes_min=1_000, after_s=0.05))
+    async with serving(steps) as origin, fetching(limits) as fetcher:
+        result = await fetcher.fetch(request(origin.url()))
+    assert isinstance(result, Response)
+    assert result.body == b"x" * 4_000
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.cli.stacks import Depths
-from orbweaver.core.crawl import State
+from orbweaver.core.crawl import Scope, State
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.ports import Transient
 from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Row, Stage
@@ -54,6 +54,17 @@ def test_crawl_goes_from_nothing_to_files(stage: Stage) -> None:
     assert settings.pages_table == "the-PagesTable"
     crawl = stage.world.crawls[RUN]
     assert (crawl.delay_ms, crawl.concurrency, crawl.shards) == (0, 16, 16)
+
+
+def test_options_of_urls_reach_the_crawl(stage: Stage) -> None:
+    """Which links belong, and what their URLs do without."""
+    options = "--scope domain --strip-parameter ref --strip-parameter=my_* --keep-parameters"
+    assert stage.run(f"crawl {SITE}?utm_id=1&ref=2 {options}") == 0
+    crawl = stage.world.crawls[RUN]
+    assert (crawl.scope, crawl.tracking) == (Scope.DOMAIN, ("my_*", "ref"))
+    assert crawl.seeds == (f"{SITE}/?utm_id=1",)
+    assert stage.run(f"crawl {SITE} --strip-parameter a=b") == 2
+    assert "--strip-parameter: 'a=b' is not a parameter's name" in stage.noted
 
 
 def test_a_running_emulator_is_used_and_left(stage: Stage) -> None:

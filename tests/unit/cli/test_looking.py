@@ -1,4 +1,4 @@
-"""Commands that look: status, pages, page, export, robots, url."""
+"""Commands that look: status, pages, page, export."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.cli.stacks import Depths
-from orbweaver.core.exchange import Response
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import Host
 from tests.unit.cli.fakes import NOW_MS, SITE, Machine, Row, Stage, Terminal
@@ -217,81 +216,3 @@ def test_an_export_does_not_replace_another_ones_files(stage: Stage) -> None:
     stage.run("export --out all")
     assert stage.run(f"export --crawl {RUN} --out all") == 2
     assert "holds files of all crawls already" in stage.noted
-
-
-# --- decide and print ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "said"),
-    [
-        ("url HTTP://Example.COM:80/a/../b?utm_source=x#y", 0, "http://example.com/b\n"),
-        ("url ../c --base http://example.com/a/b", 0, "http://example.com/c\n"),
-        ("url ../c", 2, "'../c': not an absolute URL\n"),
-        ("url x --base ../c", 2, "'../c': not an absolute URL\n"),
-    ],
-)
-def test_url_shows_the_canonical_form(stage: Stage, line: str, code: int, said: str) -> None:
-    """References are resolved as a crawl does it; what is none is a usage error."""
-    assert stage.run(line) == code
-    assert stage.said + stage.noted == said
-
-
-def test_url_for_machines(stage: Stage) -> None:
-    """With the politeness unit, and the hash that keys are made of."""
-    stage.run("url http://a:81/x --json")
-    body = stage.objects()[0]
-    assert (body["url"], body["host"], len(body["hash"])) == ("http://a:81/x", "http://a:81", 32)
-
-
-def answer(status: int, text: str = "") -> Response:
-    """Make the answer of a web server."""
-    return Response(status=status, headers={}, body=text.encode(), latency_ms=1)
-
-
-RULES = "User-agent: *\nDisallow: /private\nCrawl-delay: 5\nSitemap: https://example.com/s.xml"
-
-
-@pytest.mark.parametrize(
-    ("url", "robots", "expected"),
-    [
-        (
-            f"{SITE}/a",
-            answer(200, RULES),
-            {"allowed": True, "why": "no rule matches", "crawl_delay_s": 5.0},
-        ),
-        (f"{SITE}/private/x", answer(200, RULES), {"allowed": False}),
-        (f"{SITE}/a", answer(404), {"allowed": True, "bytes": None}),
-        (
-            f"{SITE}/a",
-            answer(503),
-            {"allowed": False, "why": "unreachable, so nothing is allowed: HTTP 503"},
-        ),
-        ("https://down.example/", answer(200), {"allowed": False}),
-    ],
-)
-def test_robots_decides_as_a_crawl_would(
-    stage: Stage, url: str, robots: Response, expected: dict[str, object]
-) -> None:
-    """The verdict, the line that decides, and what else the file says."""
-    stage.answers[f"{SITE}/robots.txt"] = robots
-    assert stage.run(f"robots {url} --json") == 0
-    body = stage.objects()[0]
-    assert {key: body[key] for key in expected} == expected
-
-
-def test_robots_of_a_busy_host(stage: Stage) -> None:
-    """429 is not an answer about robots: nobody is let in for now."""
-    stage.answers[f"{SITE}/robots.txt"] = answer(429)
-    stage.run(f"robots {SITE}/")
-    assert "allowed     no" in stage.said
-
-
-def test_robots_for_people(stage: Stage) -> None:
-    """Lines of label and word; the rule that decides is quoted."""
-    stage.answers[f"{SITE}/robots.txt"] = answer(200, RULES)
-    stage.run(f"robots {SITE}/private/x --user-agent me/1.0")
-    assert "allowed        no" in stage.said
-    assert "Disallow: /private" in stage.said
-    assert "user_agent     me/1.0" in stage.said
-    assert "sitemaps       https://example.com/s.xml" in stage.said

@@ -29,7 +29,7 @@ def signals() -> Iterator[None]:
 def test_the_console_script_runs_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     """Words in, an exit code and lines out."""
     assert cli.main(["url", "HTTP://EXAMPLE.com"]) == 0
-    assert capsys.readouterr().out == "http://example.com/\n"
+    assert capsys.readouterr().out.startswith("http://example.com/\n")
 
 
 @pytest.mark.parametrize(("words", "code"), [(["--version"], 0), ([], 2), (["url", "x"], 2)])

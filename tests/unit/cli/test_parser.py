@@ -26,6 +26,14 @@ def test_options_may_stand_anywhere() -> None:
     assert (given.delay, given.max_pages, given.json) == (0, 1_000, True)
 
 
+def test_a_crawl_may_begin_with_sitemaps() -> None:
+    """Sitemaps are given by an option, with seeds or without; they may be passed over, too."""
+    given = parse(["crawl", "--sitemap", URL, "--sitemap", f"{URL}b"])
+    assert (given.seeds, given.sitemap, given.no_sitemaps) == ([], [URL, f"{URL}b"], False)
+    given = parse(["start", "--no-sitemaps", URL])
+    assert (given.seeds, given.sitemap, given.no_sitemaps) == ([URL], [], True)
+
+
 def test_words_behind_two_hyphens_are_no_options() -> None:
     """A reference that begins with a hyphen can still be asked about."""
     assert parse(["url", "--base", URL, "--", "--x"]).reference == "--x"
@@ -53,6 +61,9 @@ def test_words_behind_two_hyphens_are_no_options() -> None:
         ("crawl http://x --delay -1s", "--delay: needs a value"),
         ("crawl http://x --max-pages many", "--max-pages: 'many' is not a whole number"),
         ("crawl http://x --scope hots", "--scope: 'hots' does not fit: did you mean host?"),
+        ("crawl http://x --scope domian", "--scope: 'domian' does not fit: did you mean domain?"),
+        ("page http://x http://me:secret@y?z", "'http://…@y?…' is one word too many"),
+        ("http://me:secret@y", "there is no command 'http://…@y'"),
         ("crawl http://x --priority low", "--priority: 'low' does not fit: give normal or high"),
         ("crawl http://x --fail-above few", "--fail-above: 'few' is neither"),
         ("crawl http://x --target aws", "there is no option --target"),

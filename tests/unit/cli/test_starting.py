@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.cli import run
 from orbweaver.cli.stacks import Unreachable
 from orbweaver.core.crawl import State
 from orbweaver.core.outcome import Outcome, Reason
@@ -97,3 +98,29 @@ def test_an_emulator_that_does_not_start_is_not_a_traceback(stage: Stage) -> Non
     stage.machine.standing = refuse  # type: ignore[method-assign, assignment]
     assert stage.run(f"crawl {SITE}") == 3
     assert stage.noted == "Port 4566 is taken by another program\n"
+
+
+def test_identity_reaches_the_crawl(stage: Stage) -> None:
+    """Who asks, with which headers and by way of whom is the crawl's; values are shown nowhere."""
+    stage.machine.up_already = True
+    words = f"start {SITE} --user-agent one/1 --user-agent two/1 --proxies no".split()
+    words += ["--header", "Cookie: a=s3cret; b=2", "--header", "x-key:s3cret"]
+    assert run(words, stage.surroundings()) == 0
+    assert "s3cret" not in stage.said + stage.noted
+    crawl = stage.world.crawls[RUN]
+    assert (crawl.user_agents, crawl.proxied) == (("one/1", "two/1"), False)
+    assert crawl.headers == (("Cookie", "a=s3cret; b=2"), ("x-key", "s3cret"))
+    for command in ("status", "status --json"):
+        assert stage.run(command) == 0
+        assert "s3cret" not in stage.said + stage.noted
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [("s3cret", "a colon"), ("Host: s3cret", "--header: "), ("X: s3cret\nY: z", "line ends")],
+)
+def test_header_that_does_not_fit(stage: Stage, header: str, said: str) -> None:
+    """The error names the option and the fix, and not what was to be sent."""
+    assert run(["start", SITE, "--header", header], stage.surroundings()) == 2
+    assert said in stage.noted
+    assert "s3cret" not in stage.noted

@@ -13,10 +13,12 @@ from orbweaver.core.admission import (
     admit_target,
     in_scope,
     prefixes,
+    widens,
 )
 from orbweaver.core.crawl import Crawl, Scope, State, Stop
 from orbweaver.core.message import Target
 from orbweaver.core.outcome import Reason, Refusal
+from orbweaver.core.url import canonicalize, host_of
 
 NOW_MS = 1_795_251_600_000
 SITE = "https://example.com"
@@ -35,6 +37,10 @@ PAGE = Target(url=f"{SITE}/docs/a", depth=2)
         (Scope.HOST, "https://example.com:8443/b", False),
         (Scope.HOST, "https://www.example.com/b", False),
         (Scope.HOST, "https://example.com.evil.example/", False),
+        (Scope.DOMAIN, f"{SITE}/b", True),
+        (Scope.DOMAIN, "http://www.example.com:8080/b", True),
+        (Scope.DOMAIN, "https://example.com.evil.example/", False),
+        (Scope.DOMAIN, "https://example.org/", False),
         (Scope.PREFIX, f"{SITE}/docs/", True),
         (Scope.PREFIX, f"{SITE}/docs/deep/b?c", True),
         (Scope.PREFIX, f"{SITE}/docs", False),
@@ -68,6 +74,10 @@ def test_a_seed_lies_in_a_folder(seed: str, folder: str) -> None:
         (f"{SITE}/b", 3, Refusal.DEPTH),
         ("https://other.example/", 2, Refusal.SCOPE),
         ("https://other.example/", 3, Refusal.DEPTH),
+        (f"{SITE}/a/a/a", 2, Refusal.REPETITION),
+        (f"{SITE}{'/a/b' * 11}", 2, Refusal.PATH_DEPTH),
+        (f"{SITE}/?{'a&' * 21}", 2, Refusal.QUERY),
+        ("https://other.example/a/a/a", 2, Refusal.SCOPE),
     ],
 )
 def test_a_link_is_one_deeper_or_refused(url: str, depth: int, admitted: Target | Refusal) -> None:
@@ -81,8 +91,12 @@ def test_a_link_is_one_deeper_or_refused(url: str, depth: int, admitted: Target 
         (Scope.HOST, 2, 0, f"{SITE}/b", None),
         (Scope.HOST, 2, 0, "https://www.example.com/", Refusal.SCOPE),
         (Scope.HOST, 0, 0, "https://www.example.com/", None),
-        (Scope.PREFIX, 0, 0, "https://www.example.com/docs/", Refusal.SCOPE),
+        (Scope.PREFIX, 1, 0, "https://www.example.com/docs/", Refusal.SCOPE),
+        (Scope.DOMAIN, 2, 0, "https://www.example.com/", None),
+        (Scope.DOMAIN, 2, 0, "https://example.org/", Refusal.SCOPE),
+        (Scope.DOMAIN, 0, 0, "https://example.org/", None),
         (Scope.ANY, 5, 9, "https://www.example.com/", None),
+        (Scope.ANY, 5, 9, "https://www.example.com/a/a/a", Refusal.REPETITION),
         (Scope.ANY, 5, REDIRECTS_MAX, "https://www.example.com/", Refusal.REDIRECTS),
     ],
 )
@@ -114,3 +128,38 @@ def test_a_crawl_that_is_over_asks_for_nothing(
     """URLs of a stopped crawl, or of one that has lasted too long, end unasked with a reason."""
     crawl = replace(CRAWL, state=state, stop=stop, continuous=continuous)
     assert admit_target(crawl, NOW_MS + after_s * 1000) is reason
+
+
+@pytest.mark.parametrize(
+    ("seed", "url", "root", "inside", "outside"),
+    [
+        ("/docs/", "https://www.example.com/docs/", "https://www.example.com/docs/", "x", "../y"),
+        ("/docs/", "https://example.com/en/docs/", "https://example.com/en/docs/", "x", "../y"),
+        # never to a wider folder than the seed's own
+        ("/docs/a", "https://www.example.com/", "https://www.example.com/docs/", "docs/x", "y"),
+        ("/docs/a", "https://example.com/login?next=a", "https://example.com/docs/", "docs/x", "y"),
+        ("/", "http://www.example.com/home/", "http://www.example.com/", "/x", "//example.com/y"),
+    ],
+)
+def test_a_seed_that_leads_out_of_its_folder_takes_the_crawl_along(
+    seed: str, url: str, root: str, inside: str, outside: str
+) -> None:
+    """The folder goes with every link found below it, and is no wider than the seed's was."""
+    origin = "https://example.com"
+    crawl = replace(CRAWL, scope=Scope.PREFIX, seeds=(f"{origin}/other/", f"{origin}{seed}"))
+    if seed == "/":
+        crawl = replace(crawl, seeds=(f"{origin}/",))
+    source = Target(url=f"{origin}{seed}", depth=0)
+    assert widens(crawl, url, source)
+    moved = admit_redirect(crawl, url, source)
+    assert moved == Target(url=url, depth=0, hops=1, referrer=source.url, root=root)
+    page = admit_link(crawl, canonicalize(inside, url), moved)
+    assert isinstance(page, Target)
+    assert page.root == root
+    assert isinstance(admit_link(crawl, canonicalize("z", root), page), Target)
+    assert admit_link(crawl, canonicalize(outside, url), page) is Refusal.SCOPE
+    # a second hop stays as narrow
+    again = admit_redirect(crawl, "https://third.example/", moved)
+    assert isinstance(again, Target)
+    assert again.root == f"https://third.example{root[len(host_of(root)) :]}"
+    assert admit_redirect(crawl, "https://third.example/", page) is Refusal.SCOPE

@@ -12,14 +12,14 @@ from orbweaver.core.answer import (
     Verdict,
     exhausted,
     judge,
-    media_type,
     retry_after_s,
 )
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.retry import ATTEMPTS_MAX
+from orbweaver.core.retry import ATTEMPTS_FEW, ATTEMPTS_MAX, FEW
 
 NOW_MS = 1_795_251_600_000  # Sat, 21 Nov 2026 09:00:00 GMT
+PAGE = {"content-type": "text/html"}
 
 
 def failed(reason: Reason, error: str) -> End:
@@ -38,6 +38,9 @@ def failed(reason: Reason, error: str) -> End:
         (200, None, False, End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)),
         (204, b"", False, End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)),
         (205, None, False, End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)),
+        (401, None, False, failed(Reason.FORBIDDEN, "HTTP 401")),
+        (403, None, False, failed(Reason.FORBIDDEN, "HTTP 403")),
+        (407, None, False, failed(Reason.FORBIDDEN, "HTTP 407")),
         (404, b"x", False, failed(Reason.HTTP_CLIENT_ERROR, "HTTP 404")),
         (410, None, False, failed(Reason.HTTP_CLIENT_ERROR, "HTTP 410")),
         (451, None, False, failed(Reason.HTTP_CLIENT_ERROR, "HTTP 451")),
@@ -51,7 +54,7 @@ def test_answers_end_a_url(
     status: int, body: bytes | None, verdict: Verdict, *, truncated: bool
 ) -> None:
     """Pages are read, what is not read is skipped, errors that stand are final (cases 46, 47)."""
-    answer = Response(status=status, headers={}, body=body, truncated=truncated)
+    answer = Response(status=status, headers=PAGE, body=body, truncated=truncated)
     assert judge(answer, attempt=1, now_ms=NOW_MS) == verdict
 
 
@@ -68,7 +71,7 @@ def test_redirects_lead_on(status: int) -> None:
         (429, Reason.BLOCKED, True),
         (503, Reason.HTTP_SERVER_ERROR, True),
         (500, Reason.HTTP_SERVER_ERROR, False),
-        (520, Reason.HTTP_SERVER_ERROR, False),
+        *((status, Reason.HTTP_SERVER_ERROR, False) for status in (502, 504, *range(520, 527))),
         (408, Reason.HTTP_SERVER_ERROR, False),
     ],
 )
@@ -84,7 +87,9 @@ def test_trouble_of_the_moment_is_retried(status: int, reason: Reason, *, block:
     ("reason", "again"),
     [
         (Reason.DNS, True),
+        (Reason.DNS_UNKNOWN, True),
         (Reason.CONNECT, True),
+        (Reason.TLS_HANDSHAKE, True),
         (Reason.TIMEOUT, True),
         (Reason.DISCONNECTED, True),
         (Reason.TLS, False),
@@ -105,6 +110,10 @@ def test_attempts_run_out() -> None:
     trouble = Failure(reason=Reason.DNS, detail="why")
     assert isinstance(judge(trouble, attempt=ATTEMPTS_MAX - 1, now_ms=NOW_MS), Retry)
     assert judge(trouble, attempt=ATTEMPTS_MAX, now_ms=NOW_MS) == failed(Reason.DNS, "why")
+    for reason in FEW:
+        again = Failure(reason=reason, detail="why")
+        assert isinstance(judge(again, attempt=ATTEMPTS_FEW - 1, now_ms=NOW_MS), Retry)
+        assert judge(again, attempt=ATTEMPTS_FEW, now_ms=NOW_MS) == failed(reason, "why")
     verdict = judge(
         Response(status=429, headers={}, body=None), attempt=ATTEMPTS_MAX, now_ms=NOW_MS
     )
@@ -140,15 +149,25 @@ def test_retry_after_is_seconds_or_a_date(value: str | None, wait_s: float | Non
 
 
 @pytest.mark.parametrize(
-    ("header", "kind"),
+    ("content_type", "body", "error"),
     [
-        (None, ""),
-        ("", ""),
-        ("text/html", "text/html"),
-        (" Text/HTML ; charset=utf-8", "text/html"),
-        (";", ""),
+        ("text/html", b"\x89PNG\r\n\x1a\n", "looks like image/png"),
+        ("application/octet-stream", b"words", "looks like text/plain"),
+        ("application/octet-stream", b"\0\1", None),
+        ("text/plain", b"words", None),
+        ("", b"words", "looks like text/plain"),
+        ("application/pdf", b"%PDF-1", None),
     ],
 )
-def test_the_media_type_stands_before_the_parameters(header: str | None, kind: str) -> None:
-    """Case and parameters do not count."""
-    assert media_type(header) == kind
+def test_what_is_no_page_is_skipped(content_type: str, body: bytes, error: str | None) -> None:
+    """A body that is something else than it is said to be has that in its record (case 59)."""
+    answer = Response(status=200, headers={"content-type": content_type}, body=body)
+    verdict = judge(answer, attempt=1, now_ms=NOW_MS)
+    assert verdict == End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE, error=error)
+
+
+@pytest.mark.parametrize("content_type", ["", "application/octet-stream", "text/plain", "*/*"])
+def test_a_page_that_is_not_called_one_is_read(content_type: str) -> None:
+    """HTML is HTML, whatever a careless server calls it (case 59)."""
+    answer = Response(status=200, headers={"content-type": content_type}, body=b"<html>x")
+    assert judge(answer, attempt=1, now_ms=NOW_MS) == Read(body=b"<html>x", reason=Reason.OK)

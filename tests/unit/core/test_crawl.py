@@ -185,7 +185,16 @@ FULL = replace(
 )
 
 
-@pytest.mark.parametrize("crawl", [CRAWL, FULL, default_crawl(NOW_MS)])
+@pytest.mark.parametrize(
+    "crawl",
+    [
+        CRAWL,
+        FULL,
+        replace(FULL, tracking=()),
+        replace(FULL, tracking=("ref", "my_*")),
+        default_crawl(NOW_MS),
+    ],
+)
 def test_a_crawl_is_stored_and_read_back(crawl: Crawl) -> None:
     """Every field survives the stored form."""
     assert crawl_codec.from_fields(crawl_codec.to_fields(crawl)) == crawl

@@ -18,12 +18,13 @@ from orbweaver.core.journal import (
     outbox,
     surplus_of,
 )
-from orbweaver.core.message import Pack, Target, child_id
+from orbweaver.core.message import Pack, Prior, Target, child_id
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.record import PageRecord
 
 NOW_MS = 1_795_251_600_000
 SITE = "https://example.com"
+PRIOR = Prior(crawl="c-1", at_ms=3)
 
 
 def target(path: str, host: str = SITE) -> Target:
@@ -108,12 +109,14 @@ def test_the_first_link_that_names_a_url_counts() -> None:
 
 
 def test_known_candidates_are_left_out() -> None:
-    """What is claimed already is no candidate; what never was one is no matter."""
+    """What is claimed already is no candidate; of what once was, that is noted."""
     draft = Draft("c")
     for path in "abc":
         draft.link(target(path))
-    journal = draft.journal([], NOW_MS, known=[f"{SITE}/b", f"{SITE}/x"])
-    assert journal.candidates == (target("a"), target("c"))
+    draft.drop([f"{SITE}/b", f"{SITE}/x"])
+    draft.recall({f"{SITE}/c": PRIOR})
+    journal = draft.journal([], NOW_MS)
+    assert journal.candidates == (target("a"), replace(target("c"), prior=PRIOR))
 
 
 def test_refusals_and_other_counts_add_up() -> None:
@@ -202,7 +205,10 @@ def test_a_journal_is_stored_and_read_back() -> None:
     journal = Journal(
         at_ms=NOW_MS,
         records=(record("a", size=10),),
-        again=(Again(target=target("b"), delay_s=7),),
+        again=(
+            Again(target=target("b"), delay_s=7),
+            Again(target=replace(target("d"), prior=PRIOR), delay_s=8),
+        ),
         candidates=(target("c"), Target(url=SITE, depth=0, attempt=2, hops=3)),
         tally={"fetched": 1},
         alone=True,

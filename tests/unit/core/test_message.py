@@ -15,6 +15,7 @@ from orbweaver.core.message import (
     Loose,
     Malformed,
     Pack,
+    Prior,
     Seeds,
     Target,
     child_id,
@@ -22,6 +23,7 @@ from orbweaver.core.message import (
     encode,
     seeds_of,
 )
+from orbweaver.core.target import Kind
 
 URL = "https://example.com/"
 CORPUS = Path(__file__).parents[3] / "../shared/corpora/json"
@@ -37,6 +39,9 @@ PACK = Pack(
         Target(url=URL + "b", depth=2, attempt=3, hops=4, referrer=URL),
         Target(url=URL + "c", depth=0, referrer=URL + "d"),
         Target(url=URL, depth=0),
+        Target(url=URL + "e", depth=1, prior=Prior(crawl="c-1", at_ms=3)),
+        Target(url=URL + "f", depth=1, root=URL),
+        Target(url=URL + "g", depth=0, kind=Kind.SITEMAP, site=URL, first=7, modified_at_ms=0),
     ),
     failures=2,
 )
@@ -123,6 +128,14 @@ def test_what_can_never_succeed_has_a_reason(body: str, reason: str) -> None:
         ("urls", [[URL, -1, 1, 0, -1]], "a pack's url row is"),
         ("urls", [[URL, 0, 1, 0, -2]], "a pack's url row is"),
         ("urls", [[URL, 0, 1, 0, 0]], "a pack's url row is"),
+        ("urls", [[*ROW, 5]], "a pack's url row may end with one object"),
+        ("urls", [[*ROW, {}, {}]], "a pack's url row may end with one object"),
+        ("urls", [[*ROW, {"prior": ["c"]}]], "prior is [crawl, at]"),
+        ("urls", [[*ROW, {"root": 3}]], "root is a URL"),
+        ("urls", [[*ROW, {"site": []}]], "site is a URL"),
+        ("urls", [[*ROW, {"kind": "feed"}]], "'feed' is not a valid Kind"),
+        ("urls", [[*ROW, {"first": -1}]], "first is a number from 0"),
+        ("urls", [[*ROW, {"modified": True}]], "modified is a number from 0"),
     ],
 )
 def test_a_pack_that_breaks_the_schema_says_where(field: str, value: object, reason: str) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from orbweaver.core import crawl_codec
 from orbweaver.core.crawl import DAY_S, WEEK_S, Scope
 from orbweaver.core.plan import SEEDS_MAX, Plan, PlanError, crawl_of, name_of
+from orbweaver.core.url import canonicalize
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SEED = "https://example.com/"
@@ -47,6 +49,34 @@ def test_options_reach_the_crawl(changes: dict[str, Any], expected: dict[str, An
     """Each option shows in the crawl, and those that follow from others do too."""
     crawl = crawl_of(replace(Plan(seeds=(SEED,)), **changes), NOW_MS)
     assert {key: getattr(crawl, key) for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("strip", "keep", "seed"),
+    [
+        ((), False, "https://example.com/?ref=2&My_x=3"),
+        (("REF",), False, "https://example.com/?My_x=3"),
+        (("my_*",), False, "https://example.com/?ref=2"),
+        (("*",), False, "https://example.com/"),
+        ((), True, "https://example.com/?utm_id=1&ref=2&My_x=3"),
+        (("ref",), True, "https://example.com/?utm_id=1&My_x=3"),
+    ],
+)
+def test_parameters_are_taken_out_as_asked(
+    strip: tuple[str, ...], seed: str, *, keep: bool
+) -> None:
+    """A person's own beside the usual ones, or instead of them; all URLs of the crawl alike."""
+    given = ("https://example.com/?utm_id=1&ref=2&My_x=3",)
+    crawl = crawl_of(Plan(seeds=given, strip_parameters=strip, keep_parameters=keep), NOW_MS)
+    assert crawl.seeds == (seed,)
+    assert canonicalize(given[0], tracking=crawl.stripped) == seed
+
+
+def test_the_usual_parameters_are_not_stored() -> None:
+    """A crawl that strips the usual ones follows the list of whoever works for it."""
+    assert crawl_of(Plan(seeds=(SEED,)), NOW_MS).tracking is None
+    usual = Plan(seeds=(SEED,), strip_parameters=("utm_*", "GCLID"))
+    assert crawl_of(usual, NOW_MS).tracking is None
 
 
 def test_seeds_are_canonical_and_count_once() -> None:
@@ -89,6 +119,13 @@ def test_seed_messages_are_planned(number: int, messages: int) -> None:
         ({"delay_ms": 90_000_000}, "delay_ms", "give 0 to 86,400,000 ms"),
         ({"concurrency": 65}, "concurrency", "give 1 to 64"),
         ({"window_s": 400 * DAY_S}, "window_s", "give 0 to 31,622,400 s"),
+        ({"strip_parameters": ("a=b",)}, "strip_parameters", "'a=b' is not a parameter's name"),
+        ({"sitemap_urls": ("s.xml",)}, "sitemap_urls", "'s.xml' cannot be crawled: not an"),
+        ({"strip_parameters": ("",)}, "strip_parameters", "like ref or my_*"),
+        ({"strip_parameters": ("*a",)}, "strip_parameters", "'*a' is not"),
+        ({"strip_parameters": ("é",)}, "strip_parameters", "as URLs spell it"),
+        ({"strip_parameters": ("x" * 65,)}, "strip_parameters", "is not a parameter's name"),
+        ({"strip_parameters": ("a",) * 101}, "strip_parameters", "101 are too many: at most 100"),
     ],
 )
 def test_what_does_not_fit_is_named(changes: dict[str, Any], field: str, said: str) -> None:
@@ -97,6 +134,18 @@ def test_what_does_not_fit_is_named(changes: dict[str, Any], field: str, said: s
         crawl_of(replace(Plan(seeds=(SEED,)), **changes), NOW_MS)
     assert caught.value.field == field
     assert said in str(caught.value)
+
+
+def test_a_plan_may_name_sitemaps() -> None:
+    """A sitemap is a beginning like a seed; one that is a seed too is counted once."""
+    seed, sitemap = "https://example.com/", "https://example.com/s.xml"
+    alone = crawl_of(Plan(sitemap_urls=("HTTPS://example.com/s.xml#x", sitemap)), NOW_MS)
+    assert (alone.seeds, alone.sitemap_urls, alone.sitemaps) == ((), (sitemap,), True)
+    assert (alone.name, alone.seeds_planned, alone.references) == ("example.com", 1, (sitemap,))
+    plan = Plan(seeds=(seed, sitemap), sitemap_urls=(sitemap,), sitemaps=False)
+    both = crawl_of(plan, NOW_MS)
+    assert (both.references, both.seeds_planned, both.sitemaps) == ((seed, sitemap), 1, False)
+    assert crawl_codec.from_fields(crawl_codec.to_fields(both)) == both
 
 
 def test_seeds_must_fit_into_one_item() -> None:
@@ -121,3 +170,11 @@ def test_a_name_is_made_of_the_host(url: str, name: str) -> None:
     """The default name fits, whatever host it is made of."""
     assert name_of(url) == name
     assert crawl_of(Plan(seeds=(url,)), NOW_MS).name == name
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_what_pages_wish_is_a_persons_choice(*, wanted: bool) -> None:
+    """Canonical pages only, and pages that ask not to be indexed left out: both if asked for."""
+    plan = Plan(seeds=("https://example.com/",), canonical_only=wanted, noindex_skipped=wanted)
+    crawl = crawl_of(plan, 0)
+    assert (crawl.canonical_only, crawl.noindex_skipped) == (wanted, wanted)

@@ -8,13 +8,21 @@ import pytest
 
 from orbweaver.core.politeness import (
     BLOCK_JITTER,
+    BLOCK_S,
     BLOCK_S_MAX,
+    DOWN_S,
+    FAILURES_MAX,
     HORIZON_MS,
+    ROUNDS_MAX,
     STRIKES_FORGIVEN_MS,
     Host,
+    after_failure,
     block_until_ms,
     delay_of,
     grant,
+    is_doubtful,
+    is_down,
+    pace_of,
     slack_ms,
     spacing_ms,
     turn,
@@ -105,7 +113,7 @@ def test_who_gets_no_slot_stands_in_line(
 def test_blocks_double_up_to_a_day(strikes: int, wait_s: int) -> None:
     """Every strike in a row doubles how long a host is left alone (case 45)."""
     host = Host(name=HOST, strikes=strikes, struck_at_ms=NOW_MS - 1_000)
-    until_ms, count = block_until_ms(host, NOW_MS, None, Fixed(0))
+    until_ms, count = block_until_ms(host, NOW_MS, None, Fixed(0), NOW_MS)
     assert (until_ms - NOW_MS, count) == (wait_s * 1_000, strikes + 1)
 
 
@@ -116,13 +124,13 @@ def test_blocks_double_up_to_a_day(strikes: int, wait_s: int) -> None:
 def test_retry_after_goes_before(retry_after_s: float, wait_s: float) -> None:
     """What the server says is taken, from nothing to a day (case 45)."""
     host = Host(name=HOST, strikes=3, struck_at_ms=NOW_MS)
-    until_ms, strikes = block_until_ms(host, NOW_MS, retry_after_s, Fixed(0))
+    until_ms, strikes = block_until_ms(host, NOW_MS, retry_after_s, Fixed(0), NOW_MS)
     assert (until_ms - NOW_MS, strikes) == (wait_s * 1_000, 4)
 
 
 def test_jitter_only_ever_adds() -> None:
     """Workers return up to a tenth later than asked, and never earlier."""
-    latest = block_until_ms(Host(name=HOST), NOW_MS, 100.0, Fixed(1))[0]
+    latest = block_until_ms(Host(name=HOST), NOW_MS, 100.0, Fixed(1), NOW_MS)[0]
     assert latest - NOW_MS == round(100_000 * (1 + BLOCK_JITTER))
 
 
@@ -142,10 +150,93 @@ def test_half_an_hour_of_quiet_forgives(struck_ms: int, blocked_ms: int, strikes
         struck_at_ms=NOW_MS - struck_ms,
         blocked_until_ms=NOW_MS - blocked_ms,
     )
-    assert block_until_ms(host, NOW_MS, 1.0, Fixed(0))[1] == strikes
+    assert block_until_ms(host, NOW_MS, 1.0, Fixed(0), NOW_MS)[1] == strikes
 
 
 def test_a_block_is_never_shortened() -> None:
     """A shorter wish does not end a longer block."""
     host = Host(name=HOST, blocked_until_ms=NOW_MS + 50_000, strikes=1, struck_at_ms=NOW_MS)
-    assert block_until_ms(host, NOW_MS, 1.0, Fixed(0)) == (NOW_MS + 50_000, 2)
+    assert block_until_ms(host, NOW_MS, 1.0, Fixed(0), NOW_MS) == (NOW_MS + 50_000, 2)
+
+
+@pytest.mark.parametrize(
+    ("after_s", "until_s", "strikes"), [(None, 60, 1), (10.0, 60, 1), (90.0, 90, 1)]
+)
+def test_rebuffs_at_once_are_one_strike(after_s: float | None, until_s: int, strikes: int) -> None:
+    """Requests that were on their way when the host struck do not double its block."""
+    host = Host(name=HOST, blocked_until_ms=NOW_MS + 60_000, strikes=1, struck_at_ms=NOW_MS - 5)
+    got = block_until_ms(host, NOW_MS, after_s, Fixed(0), NOW_MS - 20)
+    assert got == (NOW_MS + until_s * 1_000, strikes)
+    assert block_until_ms(host, NOW_MS, None, Fixed(0), NOW_MS - 5) == (NOW_MS + 120_000, 2)
+
+
+def test_a_silent_host_is_left_alone_longer_and_longer() -> None:
+    """Five failures, then a probe a round, each twice as long; then the host is down (case 32)."""
+    host, now_ms, rests = Host(name=HOST), NOW_MS, []
+    for failure in range(1, FAILURES_MAX + ROUNDS_MAX + 2):
+        assert is_doubtful(host, now_ms) is (failure > FAILURES_MAX)
+        host = after_failure(host, now_ms, 0.0, probe=False)
+        assert host.failures == failure
+        if host.blocked_until_ms > now_ms:
+            rests.append((host.blocked_until_ms - now_ms) // 1_000)
+            assert not is_doubtful(host, now_ms)
+            assert is_down(host, now_ms) is (failure >= FAILURES_MAX + ROUNDS_MAX)
+        now_ms = max(now_ms, host.blocked_until_ms)
+        assert not is_down(host, now_ms)
+    assert rests == [*(BLOCK_S * 2**turn for turn in range(ROUNDS_MAX)), DOWN_S, DOWN_S]
+
+
+def test_failures_on_their_way_when_a_block_began_say_nothing_new() -> None:
+    """Many requests at once fail at once: that is one round; but the probe counts in its block."""
+    host = Host(name=HOST, failures=FAILURES_MAX, blocked_until_ms=NOW_MS + 1, failed_at_ms=NOW_MS)
+    assert after_failure(host, NOW_MS, 0.5, probe=False) == host
+    after = after_failure(host, NOW_MS, 1.0, probe=True)
+    assert after.failures == FAILURES_MAX + 1
+    assert after.blocked_until_ms == NOW_MS + round(2_000 * BLOCK_S * (1 + BLOCK_JITTER))
+    longer = Host(name=HOST, failures=FAILURES_MAX, blocked_until_ms=NOW_MS + 9_000_000)
+    assert after_failure(longer, NOW_MS, 0.0, probe=True).blocked_until_ms == NOW_MS + 9_000_000
+
+
+def test_old_failures_are_forgiven() -> None:
+    """Half an hour after the last failure and block a host begins anew, unasked or not."""
+    host = Host(name=HOST, failures=8, failed_at_ms=NOW_MS, blocked_until_ms=NOW_MS + 1_000)
+    last_ms = NOW_MS + 1_000 + STRIKES_FORGIVEN_MS
+    assert is_doubtful(host, last_ms - 1)
+    assert not is_doubtful(host, last_ms)
+    assert after_failure(host, last_ms - 1, 0.0, probe=False).failures == 9
+    assert after_failure(host, last_ms, 0.0, probe=False).failures == 1
+
+
+@pytest.mark.parametrize(
+    ("known_ms", "latency_ms", "well", "pace_ms"),
+    [
+        (0, 200, True, 200),
+        (200, 1_000, True, 1_000),  # slower at once
+        (1_000, 200, True, 600),  # faster by halves
+        (1_000, 5, False, 1_000),  # an error is quick, and says nothing
+        (1_000, 20_000, False, 20_000),
+        (0, 500_000, True, 60_000),
+        (0, -5, True, 0),
+    ],
+)
+def test_the_pace_follows_the_host(
+    known_ms: int, latency_ms: int, pace_ms: int, *, well: bool
+) -> None:
+    """A host that takes longer is asked less often; errors never make it faster."""
+    assert pace_of(known_ms, latency_ms, well=well) == pace_ms
+
+
+@pytest.mark.parametrize(
+    ("crawl_ms", "robots_s", "pace_ms", "delay_ms"),
+    [
+        (1_000, None, 3_000, 3_000),
+        (5_000, None, 3_000, 5_000),
+        (0, None, 3_000, 0),
+        (1, 9, 3, 9_000),
+    ],
+)
+def test_the_pace_is_one_of_the_delays(
+    crawl_ms: int, robots_s: float | None, pace_ms: int, delay_ms: int
+) -> None:
+    """The longest counts; a crawl without a delay has none of its own making."""
+    assert delay_of(crawl_ms, robots_s, pace_ms) == delay_ms

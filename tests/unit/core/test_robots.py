@@ -85,7 +85,8 @@ def test_robots_txt_itself_is_allowed() -> None:
     """RFC 9309: `/robots.txt` is implicitly allowed."""
     robots = parse(b"User-agent: *\nDisallow: /")
     assert robots.allows(AGENT, f"{SITE}/robots.txt")
-    assert robots.line(AGENT, f"{SITE}/robots.txt") is None
+    verdict = robots.decide(AGENT, f"{SITE}/robots.txt")
+    assert (verdict.allowed, verdict.line, verdict.rule) == (True, None, None)
     assert not robots.allows(AGENT, f"{SITE}/robots.txt?x")
     assert not robots.allows(AGENT, f"{SITE}/x/robots.txt")
 
@@ -275,19 +276,30 @@ def test_sitemaps_are_for_everybody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "line"),
+    ("path", "line", "rule"),
     [
-        ("/x/y", "line 4: Allow: /x/*"),
-        ("/x", "line 3: Disallow: /x"),
-        ("/%c3%a9", "line 5: Disallow: /%C3%A9"),
-        ("/z/", "line 7: Allow: /z/$"),
-        ("/y", None),
+        ("/x/y", 4, "Allow: /x/*"),
+        ("/x", 3, "Disallow: /x"),
+        ("/%c3%a9", 5, "Disallow: /%C3%A9"),
+        ("/z/", 7, "Allow: /z/$"),
+        ("/y", None, None),
     ],
 )
-def test_the_deciding_line_is_told(path: str, line: str | None) -> None:
+def test_the_deciding_line_is_told(path: str, line: int | None, rule: str | None) -> None:
     """The rule that decided is named by its line, as it was compared."""
     rules = "\nUser-agent: *\nDisallow: /x\nAllow: /x/*\rDisallow: /é\r\n\nAllow: /z/index.html"
-    assert parse(rules.encode()).line(AGENT, SITE + path) == line
+    verdict = parse(rules.encode()).decide(AGENT, SITE + path)
+    assert (verdict.line, verdict.rule, verdict.group) == (line, rule, "*")
+
+
+@pytest.mark.parametrize(
+    ("agent", "group"), [("Bot/1.0", "bot"), ("other", "*"), ("", "*"), ("bot2", "bot2")]
+)
+def test_the_deciding_group_is_told(agent: str, group: str) -> None:
+    """The group is that of the agent's name, or everybody's."""
+    robots = parse(b"User-agent: bot\nDisallow: /\nUser-agent: BOT2\nUser-agent: *\nAllow: /")
+    assert robots.decide(agent, SITE).group == group
+    assert parse(b"User-agent: bot\nDisallow: /").decide("other", SITE).group is None
 
 
 @pytest.mark.parametrize(

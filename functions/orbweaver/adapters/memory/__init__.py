@@ -13,13 +13,10 @@ from orbweaver.adapters.memory.outside import (
     MemoryFiles,
     MemoryMetrics,
     MemoryQueue,
+    MemorySecrets,
 )
-from orbweaver.adapters.memory.tables import (
-    MemoryCrawls,
-    MemoryFrontier,
-    MemoryPacks,
-    MemoryPages,
-)
+from orbweaver.adapters.memory.pages import MemoryPages
+from orbweaver.adapters.memory.tables import MemoryCrawls, MemoryFrontier, MemoryPacks
 from orbweaver.adapters.memory.world import Claim, Gate, Mail, Moment, World
 
 __all__ = [
@@ -36,6 +33,7 @@ __all__ = [
     "MemoryPacks",
     "MemoryPages",
     "MemoryQueue",
+    "MemorySecrets",
     "Moment",
     "World",
 ]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.memory.world import Gated
-from orbweaver.core.politeness import Host, Slots, grant, turn
+from orbweaver.core.politeness import Host, Slots, after_failure, grant, is_doubtful, turn
 
 if TYPE_CHECKING:
     from orbweaver.core.politeness import RobotsEntry
@@ -58,6 +58,36 @@ class MemoryHosts(Gated):
                 )
 
         await self._do("hosts.block", put)
+
+    async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
+        """See the port."""
+
+        def put() -> Host:
+            state = after_failure(self._host(host), now_ms, chance, probe=probe)
+            self._world.hosts[host] = state
+            return state
+
+        return await self._do("hosts.fail", put)
+
+    async def recover(self, host: str) -> None:
+        """See the port."""
+
+        def put() -> None:
+            self._world.hosts[host] = replace(self._host(host), failures=0)
+
+        await self._do("hosts.recover", put)
+
+    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
+        """See the port."""
+
+        def put() -> bool:
+            state = self._host(host)
+            if not is_doubtful(state, now_ms):
+                return False
+            self._world.hosts[host] = replace(state, blocked_until_ms=until_ms)
+            return True
+
+        return await self._do("hosts.probe", put)
 
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
         """See the port."""

@@ -1,4 +1,4 @@
-"""Queue, events, files, metrics and clock in memory."""
+"""Queue, events, files, secrets, metrics and clock in memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.memory.world import Gated, Mail
 from orbweaver.core.message import encode
+from orbweaver.ports import Permanent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +73,20 @@ class MemoryFiles(Gated):
         """See the port."""
         for key in keys:
             await self._do("files.delete", lambda key=key: self._world.files.pop(key, None))  # type: ignore[misc]
+
+
+class MemorySecrets(Gated):
+    """Secrets by name."""
+
+    async def read(self, name: str) -> str:
+        """See the port."""
+
+        def look() -> str:
+            if name not in self._world.secrets:
+                raise Permanent(f"there is no secret {name!r}")
+            return self._world.secrets[name]
+
+        return await self._do("secrets.read", look)
 
 
 class MemoryMetrics:

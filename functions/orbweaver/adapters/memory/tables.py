@@ -7,21 +7,24 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.memory.world import Claim, Gate, Gated, ShardItem, World, open_gate
+from orbweaver.adapters.memory.world import Claim, Gated, ShardItem
 from orbweaver.core.crawl import Books, Crawl, Shard, State, Tally
-from orbweaver.core.record import PageRecord, page_key, shard_of
-from orbweaver.ports import (
+from orbweaver.core.message import Prior
+from orbweaver.core.record import shard_of
+from orbweaver.core.standing import (
     AlreadyCommitted,
     Claimer,
     Closed,
     CommitResult,
     Committed,
+    Known,
     OverBudget,
     Recalled,
 )
+from orbweaver.ports import UNMODIFIED
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from orbweaver.core.journal import Journal, Ledger
     from orbweaver.core.message import Target
@@ -30,24 +33,33 @@ if TYPE_CHECKING:
 class MemoryFrontier(Gated):
     """Claims."""
 
-    async def known(self, claimer: Claimer, urls: Sequence[str]) -> frozenset[str]:
+    async def known(
+        self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = UNMODIFIED
+    ) -> Known:
         """See the port."""
 
-        def held() -> frozenset[str]:
-            claims = self._world.claims
-            return frozenset(
-                url
+        def read() -> Known:
+            claims = [
+                claim
                 for url in urls
-                if (claim := claims.get((claimer.name, url))) is not None
+                if (claim := self._world.claims.get((claimer.name, url))) is not None
                 and claim.pack != claimer.pack
-                and _holds(claim, claimer)
+            ]
+            held = frozenset(
+                claim.url for claim in claims if _holds(claim, claimer, modified.get(claim.url))
             )
+            lapsed = {
+                claim.url: Prior(crawl=claim.crawl, at_ms=claim.at_ms)
+                for claim in claims
+                if claim.url not in held
+            }
+            return Known(held=held, lapsed=lapsed)
 
-        return await self._do("frontier.known", held)
+        return await self._do("frontier.known", read)
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         """See the port."""
-        won = await asyncio.gather(*(self._claim(claimer, target.url) for target in targets))
+        won = await asyncio.gather(*(self._claim(claimer, target) for target in targets))
         return frozenset(target.url for target, mine in zip(targets, won, strict=True) if mine)
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
@@ -61,23 +73,34 @@ class MemoryFrontier(Gated):
         for url in urls:
             await self._do("frontier.release", lambda url=url: drop(url))  # type: ignore[misc]
 
-    async def _claim(self, claimer: Claimer, url: str) -> bool:
+    async def _claim(self, claimer: Claimer, target: Target) -> bool:
+        url = target.url
+
         def put() -> bool:
             key = (claimer.name, url)
             claim = self._world.claims.get(key)
-            if claim is not None and claim.pack != claimer.pack and _holds(claim, claimer):
+            if (
+                claim is not None
+                and claim.pack != claimer.pack
+                and _holds(claim, claimer, target.modified_at_ms)
+            ):
                 return False
             self._world.claims[key] = Claim(
-                url=url, pack=claimer.pack, at_ms=claimer.at_ms, expires_s=claimer.expires_s
+                url=url,
+                pack=claimer.pack,
+                at_ms=claimer.at_ms,
+                expires_s=claimer.expires_s,
+                crawl=claimer.crawl,
             )
             return True
 
         return await self._do("frontier.claim", put)
 
 
-def _holds(claim: Claim, claimer: Claimer) -> bool:
+def _holds(claim: Claim, claimer: Claimer, modified_at_ms: int | None) -> bool:
     """Whether another's claim still holds: neither expired nor stale, deleted yet or not."""
-    return claim.expires_s > claimer.at_ms // 1000 and claim.at_ms >= claimer.stale_before_ms
+    stale_before_ms = max(claimer.stale_before_ms, modified_at_ms or 0)
+    return claim.expires_s > claimer.at_ms // 1000 and claim.at_ms >= stale_before_ms
 
 
 class MemoryPacks(Gated):
@@ -256,43 +279,3 @@ class MemoryCrawls(Gated):
     def _shard(self, crawl_id: str, number: int) -> Shard:
         item = self._world.shards.get((crawl_id, number), ShardItem())
         return Shard(commits=item.commits, closed=item.closed, tally=dict(item.tally))
-
-
-class MemoryPages(Gated):
-    """Page records."""
-
-    def __init__(self, world: World, gate: Gate = open_gate, *, shards: int = 16) -> None:
-        """Spread each day over `shards` partitions."""
-        super().__init__(world, gate)
-        self._shards = shards
-
-    @property
-    def shards(self) -> int:
-        """See the port."""
-        return self._shards
-
-    async def store(self, records: Sequence[PageRecord]) -> None:
-        """See the port."""
-        for record in records:
-            key = page_key(record, self._shards)
-            await self._do("pages.store", lambda key=key, record=record: self._put(key, record))  # type: ignore[misc]
-
-    async def read_shard(
-        self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
-    ) -> AsyncIterator[tuple[str, PageRecord]]:
-        """See the port."""
-        partition = f"{day}#{shard}"
-        rows = await self._do(
-            "pages.read",
-            lambda: sorted(
-                (key, record)
-                for (owner, key), record in self._world.pages.items()
-                if owner == partition and (after is None or key > after)
-            ),
-        )
-        for key, record in rows:
-            if crawl is None or record.crawl == crawl:
-                yield key, record
-
-    def _put(self, key: tuple[str, str], record: PageRecord) -> None:
-        self._world.pages[key] = record

@@ -38,6 +38,7 @@ class Claim:
     pack: str
     at_ms: int
     expires_s: int
+    crawl: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,7 @@ class World:
     buried: list[Mail] = field(default_factory=list)
     announced: list[tuple[Crawl, Tally]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
 
     def reap(self, before_s: int) -> None:
         """Delete claims that expired before a moment, as TTL does, sooner or later."""

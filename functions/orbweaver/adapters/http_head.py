@@ -1,0 +1,118 @@
+"""Heads: what a request says besides its URL, and what is taken over of an answer's.
+
+Rules:
+
+- What the crawler says itself comes after a crawl's own headers, and replaces them.
+- A plain request by way of a proxy goes to the proxy itself, so its credentials are in it; those of
+  a tunnel go with CONNECT alone, and nothing of either goes on to the target.
+- Of an answer, each header is one printable line: the first of a name, all lines of a list.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multidict import CIMultiDict
+
+from orbweaver.adapters.http_coding import ACCEPT_ENCODING
+from orbweaver.adapters.http_failure import one_line
+from orbweaver.core.answer import REDIRECT_MIN, SUCCESS_MIN
+from orbweaver.core.blockpage import STATUSES
+from orbweaver.core.sniff import HTML_TYPES, VAGUE, declared_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from yarl import URL
+
+    from orbweaver.core.exchange import Request
+    from orbweaver.core.proxies import Proxy
+    from orbweaver.core.recrawl import Condition
+
+ANY_TYPE = "*/*"
+HEADERS_CHARS_MAX = 65_536
+# Lists, of which more than one line means the same as one line with commas (RFC 9110 section 5.3).
+LISTS = frozenset(
+    {
+        "cache-control",
+        "content-encoding",
+        "content-language",
+        "link",
+        "transfer-encoding",
+        "vary",
+        "x-robots-tag",
+    }
+)
+
+
+def asking(request: Request, url: URL, proxy: Proxy | None) -> CIMultiDict[str]:
+    """Write the headers of a request; a plain one goes to the proxy itself, and says who we are."""
+    headers = CIMultiDict(request.headers)
+    headers["User-Agent"] = request.user_agent
+    headers["Accept"] = _accept(request.accept)
+    headers["Accept-Encoding"] = ACCEPT_ENCODING
+    headers.update(_conditions(request.condition))
+    if proxy is not None and proxy.authorization and url.scheme == "http":
+        headers["Proxy-Authorization"] = proxy.authorization
+    return headers
+
+
+def connecting(request: Request, proxy: Proxy | None) -> dict[str, str] | None:
+    """Write the headers of a CONNECT."""
+    if proxy is None:
+        return None
+    credentials = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
+    return {"User-Agent": request.user_agent, **credentials}
+
+
+def wanted(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
+    """Whether the body of an answer is to be read."""
+    if not SUCCESS_MIN <= status < REDIRECT_MIN:
+        return False
+    kind = declared_in(headers)
+    if not kind or ANY_TYPE in accept or kind in accept:
+        return True
+    # It may be a page all the same: its first bytes will say.
+    return kind in VAGUE and not HTML_TYPES.isdisjoint(accept)
+
+
+def telling(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
+    """Whether the body of an error may say more than its status: that crawlers are kept out."""
+    return status in STATUSES and declared_in(headers) in accept & HTML_TYPES
+
+
+def _conditions(condition: Condition | None) -> dict[str, str]:
+    """Write the headers that ask for a page only if it changed (RFC 9110, section 13.1)."""
+    if condition is None:
+        return {}
+    headers = {"If-None-Match": condition.etag, "If-Modified-Since": condition.last_modified}
+    return {name: value for name, value in headers.items() if value}
+
+
+def _accept(accept: frozenset[str]) -> str:
+    """Write an Accept header; others come last, for some servers answer 406 without."""
+    named = sorted(accept - {ANY_TYPE})
+    return ", ".join((*named, f"{ANY_TYPE};q=0.1" if named else ANY_TYPE))
+
+
+def answered(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Take headers over: one printable line each, the first of a name, all of a list."""
+    headers: dict[str, str] = {}
+    left = HEADERS_CHARS_MAX
+    for raw_name, raw_value in raw:
+        name, value = one_line(raw_name.decode("latin-1").lower()), one_line(_text(raw_value))
+        left -= len(name) + len(value)
+        if left < 0:
+            break
+        if name not in headers:
+            headers[name] = value
+        elif name in LISTS:
+            headers[name] += f", {value}"
+    return headers
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

@@ -1,0 +1,192 @@
+"""Commands that decide and print, by the rules of a crawl: robots, url. They need no stack."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.memory import MemoryHosts, World
+from orbweaver.cli import text
+from orbweaver.cli.crawling import OK, checked
+from orbweaver.cli.parser import UsageError
+from orbweaver.core.address import verdict
+from orbweaver.core.admission import admit_link, prefixes
+from orbweaver.core.crawl import Crawl, Scope
+from orbweaver.core.identity import token_of
+from orbweaver.core.message import Target
+from orbweaver.core.outcome import Refusal
+from orbweaver.core.plan import Plan
+from orbweaver.core.robots import Robots
+from orbweaver.core.spelling import changes
+from orbweaver.core.suffix import site_of
+from orbweaver.core.traps import DEFAULT_BOUNDS
+from orbweaver.core.url import canonicalize, host_of, hostname_of, redacted, url_hash
+from orbweaver.robots import RobotsKeeper, Unreachable
+from orbweaver.settings import Settings
+
+if TYPE_CHECKING:
+    import argparse
+
+    from orbweaver.cli.session import Surroundings
+    from orbweaver.robots import Ruling
+
+ROBOTS_S_MAX = 60.0
+PUBLIC = "1.1.1.1"  # stands for the addresses that a name may have
+_TRAPS = {
+    Refusal.PATH_DEPTH: f"more than {DEFAULT_BOUNDS.path_segments_max} segments in its path,"
+    " or labels in its host",
+    Refusal.REPETITION: f"a segment of its path, or a label of its host, more than"
+    f" {DEFAULT_BOUNDS.repeats_max} times",
+    Refusal.QUERY: f"a query of more than {DEFAULT_BOUNDS.query_parameters_max} parameters or"
+    f" {DEFAULT_BOUNDS.query_chars_max:,} characters, or a parameter more than"
+    f" {DEFAULT_BOUNDS.repeats_max} times",
+}
+
+
+# --- url ----------------------------------------------------------------------------------------
+
+
+def url(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Show what a reference means, and whether a crawl would follow it as a link."""
+    base = canonical(arguments.base) if arguments.base else None
+    first = canonical(arguments.reference, base)
+    plan = Plan(
+        seeds=tuple(arguments.seed) or (base or first,),
+        scope=Scope(arguments.scope),
+        strip_parameters=tuple(arguments.strip_parameter),
+        keep_parameters=arguments.keep_parameters,
+    )
+    crawl = checked(plan, around)
+    found = canonicalize(arguments.reference, base, tracking=crawl.stripped)
+    page = base or crawl.seeds[0]
+    admitted = admit_link(crawl, found, Target(url=page, depth=0))
+    refusal = admitted if isinstance(admitted, Refusal) else None
+    body = {
+        "url": found,
+        "changes": changes(arguments.reference, base, tracking=crawl.stripped),
+        "host": host_of(found),
+        "site": site_of(hostname_of(found)),
+        "hash": url_hash(found),
+        "followed": refusal is None,
+        "refusal": refusal,
+        "rule": _TRAPS.get(refusal) if refusal in _TRAPS else _scope_rule(crawl, found, page),
+        "never_asked": _never_asked(found),
+    }
+    if arguments.json:
+        around.write(json.dumps(body))
+    else:
+        around.write(found, *(f"  {line}" for line in _lines({**body, "url": None})))
+    return OK
+
+
+def _scope_rule(crawl: Crawl, found: str, page: str) -> str:
+    """Say which rule decides on where a URL leads; the sentence fits both decisions."""
+    if found == page:
+        return "no page or seed is given, so it counts as a seed"
+    match crawl.scope:
+        case Scope.HOST:
+            one, other = host_of(found), host_of(page)
+        case Scope.DOMAIN:
+            one, other = site_of(hostname_of(found)), site_of(hostname_of(page))
+        case Scope.PREFIX:
+            folders = prefixes(crawl.seeds)
+            near = next((folder for folder in folders if found.startswith(folder)), None)
+            where = f"below {near}" if near else f"not below {' or '.join(folders[:3])}"
+            return f"scope prefix: {where}"
+        case _:
+            return "scope any: every host belongs"
+    same = f"{one} is that of its page" if one == other else f"{one} is not {other}, its page's"
+    return f"scope {crawl.scope}: {same}"
+
+
+def _never_asked(found: str) -> str | None:
+    """Say why a URL would not be dialled; of names only the port is known before DNS."""
+    name = hostname_of(found)
+    digits = host_of(found)[len(found.partition("://")[0]) + 3 + len(name) + 1 :]
+    port = int(digits) if digits else 443 if found.startswith("https:") else 80
+    if name.startswith("[") or name.rpartition(".")[2].isdigit():
+        return verdict(name.strip("[]"), port)
+    return verdict(PUBLIC, port)
+
+
+# --- robots -------------------------------------------------------------------------------------
+
+
+async def robots(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Fetch a URL's robots.txt as a crawl would, and say what it allows."""
+    target = canonical(arguments.url)
+    host = host_of(target)
+    agent = arguments.user_agent or Settings().user_agent
+    crawl = Crawl(id="robots", name="robots", started_at_ms=0, delay_ms=0, user_agent=agent)
+    hosts = MemoryHosts(World())
+    async with around.web() as fetcher:
+        keeper = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=around.clock, settings=Settings())
+        until_ms = around.clock.now_ms() + round(ROBOTS_S_MAX * 1000)
+        ruling = await keeper.of(host, crawl, until_ms)
+    entry = (await hosts.look(host)).robots
+    body = {
+        "url": target,
+        "robots": f"{host}/robots.txt",
+        "user_agent": agent,
+        **_decision(ruling, target, token_of(agent)),
+        "bytes": len(entry.body) if entry and entry.body is not None else None,
+    }
+    if arguments.json:
+        around.write(json.dumps(body))
+    else:
+        around.write(*_lines({**body, "line": None, "rule": None}))  # "why" has both
+    return OK
+
+
+def _decision(ruling: Ruling, target: str, agent: str) -> dict[str, Any]:
+    match ruling:
+        case None:
+            return {"allowed": True, "why": "there is no robots.txt, so everything is allowed"}
+        case Unreachable(detail=detail):
+            return {"allowed": False, "why": f"unreachable, so nothing is allowed: {detail}"}
+        case Robots():
+            decided = ruling.decide(agent, target)
+            line = f"line {decided.line}: {decided.rule}"
+            return {
+                "allowed": decided.allowed,
+                "why": "no rule matches" if decided.rule is None else line,
+                "line": decided.line,
+                "rule": decided.rule,
+                "group": decided.group and f"User-agent: {decided.group}",
+                "crawl_delay_s": ruling.crawl_delay(agent),
+                "sitemaps": list(ruling.sitemaps),
+            }
+        case _:
+            return {"allowed": False, "why": "the host lets nobody in for now"}
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def canonical(reference: str, base: str | None = None) -> str:
+    """Return the canonical URL of what was typed; UsageError if there is none."""
+    try:
+        return canonicalize(reference, base)
+    except ValueError as error:
+        raise UsageError(f"{text.cut(redacted(reference), 200)!r}: {error}") from error
+
+
+def _lines(body: dict[str, Any]) -> list[str]:
+    known = [
+        (key if place == 0 else "", text.clean(_word(one)))
+        for key, value in body.items()
+        for place, one in enumerate(value if isinstance(value, tuple) else (value,))
+    ]
+    return text.table([(key, word) for key, word in known if word])
+
+
+def _word(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return " ".join(map(str, value))
+        case _:
+            return str(value)

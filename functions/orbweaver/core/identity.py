@@ -1,0 +1,149 @@
+"""Who asks, and with what: the user agent and the extra headers of a request.
+
+Rules
+- A host sees one identity: of several user agents each host name has its own, for the whole crawl.
+- robots.txt is decided for the product token that is sent; of `Mozilla/5.0 (compatible; name/1.0)`
+  that is `name`, which is what sites call such a crawler.
+- Extra headers may add to a request, never change what it is: names that frame it, route it, or
+  that the crawler answers for itself are refused, and so is whatever could begin another header.
+- A header may hold a secret unless it is known not to (`OPEN_HEADERS`): it goes to the origins of
+  the crawl's own seeds only. A redirect or link to another origin drops it, and so does one from
+  https to http: where a host name has an https seed, its http origin gets none.
+- Errors name headers and never show what they hold.
+
+Sources: RFC 9110 section 5 (names and values) and 7.6.1 (hop by hop), RFC 9309 section 2.2.1.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, TypeAlias
+
+from orbweaver.core.url import host_of, hostname_of
+
+if TYPE_CHECKING:
+    from orbweaver.core.crawl import Crawl
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+AGENTS_MAX = 100
+AGENT_CHARS_MAX = 500
+HEADERS_MAX = 20
+HEADERS_CHARS_MAX = 8_192
+
+# What cannot be a secret, so that every host may see it; in lower case.
+OPEN_HEADERS = frozenset(
+    {"accept-language", "cache-control", "dnt", "from", "pragma", "priority", "referer"}
+    | {"save-data", "sec-gpc", "upgrade-insecure-requests"}
+)
+_FRAMING = "it frames or routes the message: leave it out"
+_OURS = "the crawler sets it itself: leave it out"
+# Names that are refused, with the fix; `-` at the end stands for any rest of the name.
+_REFUSED = {
+    **dict.fromkeys(("connection", "keep-alive", "te", "trailer", "upgrade", "via"), _FRAMING),
+    **dict.fromkeys(("transfer-encoding", "host", "expect", "http2-settings"), _FRAMING),
+    **dict.fromkeys(("content-", "proxy-", "forwarded", "max-forwards"), _FRAMING),
+    **dict.fromkeys(("accept", "accept-encoding", "accept-charset", "range"), _OURS),
+    **dict.fromkeys(("if-match", "if-none-match", "if-modified-since", "if-range"), _OURS),
+    "if-unmodified-since": _OURS,
+    "user-agent": "give it as --user-agent",
+    "set-cookie": "a request's header is called Cookie",
+    "cookie2": "a request's header is called Cookie",
+}
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_VALUE = re.compile(r"[!-~](?:[ !-~]*[!-~])?")
+_COMPATIBLE = re.compile(r"Mozilla/[0-9.]+ \(compatible; *([^/;)\s]+)")
+
+
+class IdentityError(ValueError):
+    """A user agent or header does not fit; the text says why and what would, without its value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What one host sees of us; `token` is what its robots.txt may call us."""
+
+    agent: str
+    token: str
+    headers: Headers = field(default=(), repr=False)
+
+
+def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
+    """Say as whom a crawl asks a host (an origin, as of `host_of`)."""
+    agents = crawl.user_agents or (crawl.user_agent or default_agent,)
+    name = hostname_of(host)
+    agent = min(agents, key=lambda agent: _rank(agent, name))
+    headers = crawl.headers
+    if headers and host not in _own(crawl.seeds):
+        headers = tuple(pair for pair in headers if pair[0].lower() in OPEN_HEADERS)
+    return Identity(agent=agent, token=token_of(agent), headers=headers)
+
+
+def token_of(agent: str) -> str:
+    """Return the product token by which a robots.txt names a user agent."""
+    compatible = _COMPATIBLE.match(agent)
+    return compatible[1] if compatible else agent
+
+
+def check_agents(agents: tuple[str, ...]) -> None:
+    """Refuse user agents that are none; raises IdentityError."""
+    if len(agents) > AGENTS_MAX:
+        raise IdentityError(f"{len(agents)} user agents are too many: give up to {AGENTS_MAX}")
+    for agent in agents:
+        if not _VALUE.fullmatch(agent) or not _NAME.match(agent) or len(agent) > AGENT_CHARS_MAX:
+            shown = ascii(agent[:60])
+            raise IdentityError(
+                f"{shown} is not a user agent: give up to {AGENT_CHARS_MAX} printable ASCII"
+                " characters, like name/1.0 (+https://example.com/bot)"
+            )
+
+
+def check_headers(headers: Headers) -> None:
+    """Refuse headers that would change what a request is; raises IdentityError."""
+    if len(headers) > HEADERS_MAX:
+        raise IdentityError(f"{len(headers)} headers are too many: give up to {HEADERS_MAX}")
+    size = sum(len(name) + len(value) for name, value in headers)
+    if size > HEADERS_CHARS_MAX:
+        raise IdentityError(f"{size:,} characters are too many: give up to {HEADERS_CHARS_MAX:,}")
+    seen: set[str] = set()
+    for name, value in headers:
+        if not _NAME.fullmatch(name):
+            # What is no name may be a value that was typed in its place.
+            raise IdentityError("a header's name is letters, digits and hyphens: give Name: value")
+        # Some servers read an underscore as a hyphen.
+        plain = name.lower().replace("_", "-")
+        if (fix := _refusal(plain)) is not None:
+            raise IdentityError(f"the header {name} cannot be given: {fix}")
+        if plain in seen:
+            raise IdentityError(f"the header {name} is given twice: join the values in one")
+        seen.add(plain)
+        if not _VALUE.fullmatch(value):
+            raise IdentityError(
+                f"the value of the header {name} does not fit: give printable ASCII without line"
+                " ends, and no space around it"
+            )
+
+
+def _refusal(name: str) -> str | None:
+    exact = _REFUSED.get(name)
+    family = _REFUSED.get(name.partition("-")[0] + "-")
+    return exact or family
+
+
+@lru_cache(maxsize=16)
+def _own(seeds: tuple[str, ...]) -> frozenset[str]:
+    """Return the origins that may see secrets."""
+    origins = {host_of(seed) for seed in seeds}
+    safe = {hostname_of(origin) for origin in origins if origin.startswith("https:")}
+    return frozenset(
+        origin
+        for origin in origins
+        if origin.startswith("https:") or hostname_of(origin) not in safe
+    )
+
+
+def _rank(agent: str, name: str) -> bytes:
+    return blake2b(f"{agent} {name}".encode(), digest_size=8).digest()

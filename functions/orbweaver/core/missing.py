@@ -1,0 +1,41 @@
+"""Pages that say "not found" with status 200.
+
+Known by a title that says so, in the languages that most pages are in, and by having little text:
+an article about such pages has more. It is a guess, so nothing is lost by it: the page counts as
+fetched and its links are followed; its reason says `soft_404`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orbweaver.core.page import Page
+
+TEXT_CHARS_MAX = 3_000
+_WORDS = r"""
+    ^\W*404\W*$ | \b(?:error|http)\W*404\b
+    | \b404\b\W*(?:error | [-\u2013\u2014|:].*(?:not|page|error) | .*\bnot\ found)
+    | \b404\W+(?:page|file|seite|page\ introuvable|p[aá]gina)
+    | (?:page|file|site)\ (?:(?:was|is|could)\ )?(?:not|can(?:no|['\u2019])t)\ (?:be\ )?found
+    | page\ (?:doesn['\u2019]t|does\ not)\ exist | \bnot\ found\s*$ | ^\s*not\ found\b
+    | seite\ (?:wurde\ )?nicht\ gefunden | nicht\ gefunden\s*$
+    | page\ (?:non\ trouv[ée]e|introuvable|inexistante)
+    | p[aá]gina\ (?:no\ encontrada|n[aã]o\ encontrada|non\ trovata|no\ existe|inexistente)
+    | pagina\ (?:is\ )?niet\ gevonden | sidan\ (?:kunde\ inte\ hittas|hittades\ inte|finns\ inte)
+    | siden\ (?:blev\ |ble\ )?ikke\ fun[dn]et | sivua\ ei\ l[öo]y
+    | nie\ znaleziono\ strony | strona\ nie\ (?:istnieje|została\ znaleziona)
+    | str[aá]nka\ (?:nebyla\ )?nenalezena | страница\ не\ найдена | сторінку\ не\ знайдено
+    | sayfa\ bulunamad[\u0131i] | không\ tìm\ thấy\ trang
+    | 页面(?:不存在|未找到|找不到) | 找不到(?:页面|頁面|网页|網頁) | 頁面不存在
+    | ページが?(?:見つかりません|存在しません) | 페이지를\ 찾을\ 수\ 없습니다
+"""
+_TITLE = re.compile(_WORDS, re.VERBOSE | re.IGNORECASE)
+
+
+def is_missing(page: Page) -> bool:
+    """Whether a page says that there is none."""
+    if page.title is None or not _TITLE.search(page.title):
+        return False
+    return len(page.text) <= TEXT_CHARS_MAX

@@ -1,0 +1,210 @@
+"""Which proxy asks for a host, and which proxies are left alone for now.
+
+Rules
+- A host keeps its proxy while that one is healthy (rendezvous hashing over host names), so that a
+  host sees one address of ours; when a proxy comes or goes, only its own hosts move.
+- A proxy that is *broken* (it cannot be connected to, or refuses our credentials) is put into
+  quarantine at once: 10 s, doubled with every further time up to 10 minutes, forgiven by one
+  answer. What was asked for before the quarantine began is part of the same trouble and doubles
+  nothing.
+- A host that a proxy did *not reach* (502, a refused CONNECT, silence) may be down itself: that
+  host is asked for through another proxy for a minute. Three hosts in a row make it the proxy's
+  trouble.
+- Nobody usable: the moment at which the first is, which is the one left alone for the longest.
+
+Each container learns this for itself: proxies differ in what they let whom do.
+
+Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates" (1998).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from ada_url import URL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROXIES_MAX = 1_000
+QUARANTINE_MIN_MS = 10_000
+QUARANTINE_MAX_MS = 600_000
+AVOIDED_MS = 60_000
+AVOIDED_HOSTS_MAX = 1_000
+UNREACHED_HOSTS_MAX = 3
+
+_PORTS = {"http:": "80", "https:": "443"}
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+
+
+class PoolError(ValueError):
+    """A text is not a list of proxies; says which entry and why, and never what stands there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proxy:
+    """One proxy: its URL without credentials, its user, and the value of Proxy-Authorization."""
+
+    url: str
+    user: str = field(default="", repr=False)
+    authorization: str | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What logs call it: host and port."""
+        return self.url.partition("://")[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What went wrong with a proxy; `unreached` are the hosts of an unbroken row."""
+
+    strikes: int = 0
+    until_ms: int = 0
+    unreached: frozenset[str] = frozenset()
+    avoided: Mapping[str, int] = field(default_factory=dict)
+
+    def usable(self, now_ms: int) -> bool:
+        """Whether it is not in quarantine; one that seems endless was set by a clock that erred."""
+        return not 0 < self.until_ms - now_ms <= QUARANTINE_MAX_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Every proxy is in quarantine, until then."""
+
+    until_ms: int
+
+
+_WELL = Health()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Proxies, and the health of those that are not simply well."""
+
+    proxies: tuple[Proxy, ...]
+    health: Mapping[Proxy, Health] = field(default_factory=dict)
+
+    def pick(self, host: str, now_ms: int) -> Proxy | Wait:
+        """Choose the proxy that asks for a host name."""
+        usable = [proxy for proxy in self.proxies if self.of(proxy).usable(now_ms)]
+        if not usable:
+            return Wait(until_ms=min(self.of(proxy).until_ms for proxy in self.proxies))
+        # Where all of them are avoided, the one that failed the longest ago.
+        return min(
+            usable,
+            key=lambda proxy: (self._avoided_ms(proxy, host, now_ms), _rank(proxy, host)),
+        )
+
+    def of(self, proxy: Proxy) -> Health:
+        """Look up a proxy's health."""
+        return self.health.get(proxy, _WELL)
+
+    def worked(self, proxy: Proxy, host: str, began_ms: int) -> Pool:
+        """Note that a proxy brought an answer to a request that began then."""
+        health = self.of(proxy)
+        if health is _WELL or began_ms < health.until_ms:
+            return self
+        avoided = {name: until for name, until in health.avoided.items() if name != host}
+        return self._with(proxy, Health(avoided=avoided) if avoided else _WELL)
+
+    def broken(self, proxy: Proxy, began_ms: int, now_ms: int) -> Pool:
+        """Note that a proxy is of no use for anything, as a request found that began then."""
+        health = self.of(proxy)
+        if proxy not in self.proxies or began_ms < health.until_ms:
+            return self
+        rest_ms = min(QUARANTINE_MAX_MS, QUARANTINE_MIN_MS << min(health.strikes, 16))
+        return self._with(
+            proxy,
+            replace(
+                health,
+                strikes=health.strikes + 1,
+                until_ms=now_ms + rest_ms,
+                unreached=frozenset(),
+            ),
+        )
+
+    def unreached(self, proxy: Proxy, host: str, began_ms: int, now_ms: int) -> Pool:
+        """Note that a host could not be reached through a proxy: one of the two is in trouble."""
+        health = self.of(proxy)
+        if proxy not in self.proxies or began_ms < health.until_ms:
+            return self
+        avoided = {name: until for name, until in health.avoided.items() if until > now_ms}
+        if len(avoided) >= AVOIDED_HOSTS_MAX:
+            avoided.pop(next(iter(avoided)))
+        avoided[host] = now_ms + AVOIDED_MS
+        hosts = health.unreached | {host}
+        noted = self._with(proxy, replace(health, unreached=hosts, avoided=avoided))
+        return noted.broken(proxy, began_ms, now_ms) if len(hosts) >= UNREACHED_HOSTS_MAX else noted
+
+    def replaced(self, proxies: tuple[Proxy, ...]) -> Pool:
+        """Take another list of proxies; those that stay keep their health."""
+        health = {proxy: self.health[proxy] for proxy in proxies if proxy in self.health}
+        return Pool(proxies=proxies, health=health)
+
+    def _avoided_ms(self, proxy: Proxy, host: str, now_ms: int) -> int:
+        left_ms = self.of(proxy).avoided.get(host, 0) - now_ms
+        return left_ms if 0 < left_ms <= AVOIDED_MS else 0
+
+    def _with(self, proxy: Proxy, health: Health) -> Pool:
+        rest = {key: value for key, value in self.health.items() if key != proxy}
+        return replace(self, health=rest if health is _WELL else {**rest, proxy: health})
+
+
+def parse_pool(text: str) -> tuple[Proxy, ...]:
+    """Read a JSON list of `http://user:password@host:port`; raises PoolError."""
+    listed = _json(text)
+    if not isinstance(listed, list) or not 1 <= len(listed) <= PROXIES_MAX:
+        raise PoolError(f"it is not a JSON list of 1 to {PROXIES_MAX:,} proxy URLs")
+    return tuple(dict.fromkeys(_proxy(entry, place) for place, entry in enumerate(listed, 1)))
+
+
+def _json(text: str) -> object:
+    # Outside of the handler: an error that came of another one carries what it was about.
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _proxy(entry: object, place: int) -> Proxy:
+    url = _url(entry) if isinstance(entry, str) else None
+    if url is None or url.protocol not in _PORTS or not url.hostname:
+        raise PoolError(
+            f"entry {place} is not an http or https URL like http://user:pass@host:port"
+        )
+    if url.pathname not in ("", "/") or url.search or url.hash:
+        raise PoolError(f"entry {place} has something behind its port")
+    user, password = _unescaped(url.username), _unescaped(url.password)
+    if b":" in user:
+        raise PoolError(f"entry {place} has a colon in its user name, which Basic cannot carry")
+    authorization = None
+    if user or password:
+        authorization = "Basic " + b64encode(user + b":" + password).decode("ascii")
+    return Proxy(
+        url=f"{url.protocol}//{url.hostname}:{url.port or _PORTS[url.protocol]}",
+        user=url.username,
+        authorization=authorization,
+    )
+
+
+def _url(entry: str) -> URL | None:
+    try:
+        return URL(entry)
+    except ValueError:
+        return None
+
+
+def _unescaped(text: str) -> bytes:
+    return _ESCAPE.sub(lambda escape: bytes([int(escape[1], 16)]), text.encode())
+
+
+def _rank(proxy: Proxy, host: str) -> bytes:
+    # Without the password: when it is rotated, hosts keep their proxies.
+    return blake2b(f"{proxy.url} {proxy.user} {host}".encode(), digest_size=8).digest()

@@ -1,0 +1,53 @@
+"""Pages that send their readers on: the `Refresh` header and `<meta http-equiv=refresh>`.
+
+Read as browsers do (HTML Standard, "shared declarative refresh steps"): a number of seconds, then
+perhaps a URL, whose `url=` and quotes are optional; without one the page reloads itself. The first
+refresh that can be read counts, the header before the page.
+
+A refresh within `REFRESH_S_MAX` seconds is a redirect: nobody reads a page in that time, and sites
+that cannot set a status do it so. A later one ("this page has moved") is a link.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+REFRESH_S_MAX = 10
+_CHARS_MAX = 10_000
+_SECONDS_CHARS_MAX = 9
+
+_REFRESH = re.compile(
+    r"""[\t\n\f\r ]*+ (?:([0-9]++)|(?=\.)) [0-9.]*+
+    (?: \Z | (?=[;,\t\n\f\r ]) [\t\n\f\r ]*+ [;,]?+ [\t\n\f\r ]*+ (.*) \Z )""",
+    re.VERBOSE | re.DOTALL,
+)
+_URL = re.compile(r"url[\t\n\f\r ]*+=[\t\n\f\r ]*+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refresh:
+    """Where a page leads by itself, and after how many seconds; no reference is the page itself."""
+
+    delay_s: int
+    reference: str | None = None
+
+    @property
+    def redirects(self) -> bool:
+        """Whether it is a redirect rather than a link."""
+        return self.delay_s <= REFRESH_S_MAX
+
+
+def refresh_of(value: str) -> Refresh | None:
+    """Read the value of a Refresh header or element; None where browsers would do nothing."""
+    found = _REFRESH.match(value[:_CHARS_MAX])
+    if found is None:
+        return None
+    delay_s = int((found[1] or "0")[:_SECONDS_CHARS_MAX])
+    reference: str = found[2] or ""
+    named = _URL.match(reference)
+    if named is not None:
+        reference = reference[named.end() :]
+    if reference[:1] in {"'", '"'}:
+        reference = reference[1:].partition(reference[0])[0]
+    return Refresh(delay_s=delay_s, reference=reference or None)

@@ -1,0 +1,123 @@
+"""The text of a sitemap's body, a piece at a time: gunzipped, decoded, bounded.
+
+- Of a gzipped body at most 50 MiB are looked at (sitemaps.org), as of any other. One that grows
+  by more than 200 times is a bomb: real ones grow by 10 to 60 times.
+- Members may follow one another; other bytes behind the last one are passed over.
+- The charset is that of the byte order mark, of the zeros in UTF-16, of the XML declaration, or
+  UTF-8. What cannot be decoded becomes U+FFFD.
+- Memory does not depend on the body: a piece is 64 KiB.
+"""
+
+from __future__ import annotations
+
+import codecs
+import zlib
+from typing import TYPE_CHECKING
+
+import webencodings
+
+from orbweaver.core.charset import UTF_8, prescan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+DECODED_BYTES_MAX = 50 * 1024 * 1024
+PIECE_BYTES = 65_536
+RATIO_MAX = 200
+RATIO_FREE_BYTES = 1024 * 1024
+MEMBERS_MAX = 1_000
+HEAD_BYTES = 1_024
+
+_GZIP = b"\x1f\x8b"
+# In the order in which they are looked for.
+_BEGINS = {
+    codecs.BOM_UTF8: UTF_8,
+    codecs.BOM_UTF16_BE: "utf-16be",
+    codecs.BOM_UTF16_LE: "utf-16le",
+    b"\0<": "utf-16be",
+    b"<\0": "utf-16le",
+}
+
+
+class Spoiled(Exception):
+    """The rest of a file is of no use; the text says why."""
+
+
+def texts(body: bytes) -> Iterator[str]:
+    """Yield a body's text; raises Spoiled behind the last piece that is of use."""
+    pieces = _gunzipped(body) if body.startswith(_GZIP) else _sliced(body)
+    decoder: codecs.IncrementalDecoder | None = None
+    left = DECODED_BYTES_MAX
+    for piece in pieces:
+        if decoder is None:
+            decoder = _decoder(piece[:HEAD_BYTES])
+        yield decoder.decode(piece[:left]).removeprefix("\ufeff")
+        left -= len(piece)
+        if left < 0:
+            raise Spoiled(f"larger than {DECODED_BYTES_MAX:,} bytes")
+
+
+def _decoder(head: bytes) -> codecs.IncrementalDecoder:
+    name = next((name for begin, name in _BEGINS.items() if head.startswith(begin)), None)
+    encoding = webencodings.lookup(name or prescan(head) or UTF_8) or webencodings.UTF8
+    decoder: codecs.IncrementalDecoder = encoding.codec_info.incrementaldecoder("replace")
+    return decoder
+
+
+def _sliced(body: bytes) -> Iterable[bytes]:
+    return (body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES))
+
+
+def _gunzipped(body: bytes) -> Iterator[bytes]:
+    stream = _Gzip()
+    for taken, coded in enumerate(_sliced(body), start=1):
+        for piece in stream.feed(coded):
+            yield piece
+            if stream.given > max(RATIO_FREE_BYTES, RATIO_MAX * taken * PIECE_BYTES):
+                raise Spoiled(f"grows by more than {RATIO_MAX} times when it is gunzipped")
+        if stream.over:
+            return
+    if not stream.decoder.eof:
+        raise Spoiled("the gzipped body ends early")
+
+
+class _Gzip:
+    """A stream of gzip members; `over` says that what follows is none."""
+
+    def __init__(self) -> None:
+        self.decoder = _member()
+        self.given = 0
+        self.over = False
+        self._members = 1
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take coded bytes in; give decoded pieces."""
+        while True:
+            if self.decoder.eof and not self._next(data):
+                return
+            try:
+                piece = self.decoder.decompress(data, PIECE_BYTES)
+            except zlib.error as error:
+                raise Spoiled(f"gzip: {error}") from error
+            self.given += len(piece)
+            if piece:
+                yield piece
+            ended = self.decoder.eof
+            data = self.decoder.unused_data if ended else self.decoder.unconsumed_tail
+            if not data and len(piece) < PIECE_BYTES:
+                return
+
+    def _next(self, data: bytes) -> bool:
+        """Begin another member, if there is one."""
+        self.over = bool(data) and data[0] != _GZIP[0]
+        if self.over or not data:
+            return False
+        self._members += 1
+        if self._members > MEMBERS_MAX:
+            raise Spoiled(f"more than {MEMBERS_MAX:,} gzip members")
+        self.decoder = _member()
+        return True
+
+
+def _member() -> zlib._Decompress:
+    return zlib.decompressobj(16 + zlib.MAX_WBITS)

@@ -1,0 +1,111 @@
+"""A claimed URL on its way, and what few of them have besides: the end of their rows.
+
+Rows of messages and journals end with an object of extras if there are any. Versions that know
+more of them write more; whoever reads passes over what it does not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+
+class Kind(StrEnum):
+    """What a URL is asked for: as a page, or as a list of pages."""
+
+    PAGE = "page"
+    SITEMAP = "sitemap"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """An earlier claim of a URL, which leads to what it was then: the run, and when."""
+
+    crawl: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A claimed URL on its way: `attempt` counts from 1, `hops` counts redirects behind it.
+
+    A claim of an earlier run that is older than `modified_at_ms` does not hold against it. Of a
+    sitemap, `hops` counts indexes too, `site` is the host that named it as its own (None: a
+    person did), and `first` says how many of its references have been dealt with.
+    """
+
+    url: str
+    depth: int
+    attempt: int = 1
+    hops: int = 0
+    referrer: str | None = None
+    prior: Prior | None = None
+    # The folder that this part of the crawl keeps to, where a seed led out of its own.
+    root: str | None = None
+    modified_at_ms: int | None = None
+    kind: Kind = Kind.PAGE
+    site: str | None = None
+    first: int = 0
+
+
+def next_attempt(target: Target) -> Target:
+    """The same URL, once more."""
+    return replace(target, attempt=target.attempt + 1)
+
+
+def extras_of(target: Target) -> dict[str, Any]:
+    """Render what few targets have, for the end of a row; nothing for most."""
+    extras: dict[str, Any] = {}
+    if target.prior is not None:
+        extras["prior"] = [target.prior.crawl, target.prior.at_ms]
+    if target.root is not None:
+        extras["root"] = target.root
+    if target.modified_at_ms is not None:
+        extras["modified"] = target.modified_at_ms
+    if target.kind is not Kind.PAGE:
+        extras["kind"] = target.kind
+    if target.site is not None:
+        extras["site"] = target.site
+    if target.first:
+        extras["first"] = target.first
+    return extras
+
+
+def with_extras(target: Target, extras: dict[str, Any]) -> Target:
+    """Read extras back; those of a newer version are passed over, ValueError if one is broken."""
+    match extras.get("prior"):
+        case None:
+            prior = None
+        case [str(crawl), int(at_ms)]:
+            prior = Prior(crawl=crawl, at_ms=at_ms)
+        case _:
+            raise ValueError("prior is [crawl, at]")
+    return replace(
+        target,
+        prior=prior,
+        root=_text(extras, "root"),
+        modified_at_ms=_number(extras, "modified"),
+        kind=Kind(extras.get("kind", Kind.PAGE)),
+        site=_text(extras, "site"),
+        first=_number(extras, "first") or 0,
+    )
+
+
+def _text(extras: dict[str, Any], name: str) -> str | None:
+    match extras.get(name):
+        case str() | None as text:
+            return text
+        case _:
+            raise ValueError(f"{name} is a URL")
+
+
+def _number(extras: dict[str, Any], name: str) -> int | None:
+    match extras.get(name):
+        case None:
+            return None
+        case bool():  # an int in Python, and no number in JSON
+            pass
+        case int(number) if number >= 0:
+            return number
+    raise ValueError(f"{name} is a number from 0")

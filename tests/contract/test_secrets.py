@@ -1,0 +1,146 @@
+"""Secrets: read as they stand now; one that is not there is Permanent."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from orbweaver.adapters.http_proxy import Proxies, Trouble
+from orbweaver.adapters.memory import MemorySecrets
+from orbweaver.adapters.secrets import ManagedSecrets
+from orbweaver.core.proxies import Proxy, Wait
+from orbweaver.ports import Permanent
+from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from orbweaver.adapters.http_proxy import Secrets
+    from orbweaver.adapters.memory import ManualClock
+    from tests.contract.worlds import Opener
+
+TEXT = json.dumps(["http://me:wörd@p.test:3128"])
+
+
+class Kept(Protocol):
+    """Secrets, and the hand of whoever keeps them."""
+
+    @property
+    def secrets(self) -> Secrets:
+        """The port."""
+
+    @property
+    def name(self) -> str:
+        """What the secret is called."""
+
+    async def put(self, text: str) -> None:
+        """Make the secret, or give it another text."""
+
+    async def remove(self) -> None:
+        """Delete the secret at once."""
+
+
+class KeptInMemory:
+    """A secret in memory."""
+
+    name: str = "pool"
+
+    def __init__(self, world: MemoryWorld) -> None:
+        self._held = world.state.secrets
+        self.secrets = MemorySecrets(world.state)
+
+    async def put(self, text: str) -> None:
+        self._held[self.name] = text
+
+    async def remove(self) -> None:
+        del self._held[self.name]
+
+
+class KeptByAws:
+    """A secret in Secrets Manager."""
+
+    def __init__(self, world: AwsWorld) -> None:
+        self._aws = world.aws
+        self.name = f"{world.name}/pool"
+        self.secrets = ManagedSecrets(world.aws)
+        self.arn: str | None = None
+
+    async def put(self, text: str) -> None:
+        client = await self._aws.client("secretsmanager")
+        if self.arn is None:
+            answer = await client.create_secret(Name=self.name, SecretString=text)
+            self.arn = answer["ARN"]
+        else:
+            await client.put_secret_value(SecretId=self.name, SecretString=text)
+
+    async def remove(self) -> None:
+        client = await self._aws.client("secretsmanager")
+        await client.delete_secret(SecretId=self.name, ForceDeleteWithoutRecovery=True)
+
+
+@pytest.fixture(params=["memory", *AWS_WORLDS])
+async def kept(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[Kept]:
+    """Give a secret of every world."""
+    async with opener(request.param) as world:
+        if isinstance(world, MemoryWorld):
+            yield KeptInMemory(world)
+        else:
+            assert isinstance(world, AwsWorld)
+            yield KeptByAws(world)
+
+
+async def test_a_secret_is_read_as_it_stands(kept: Kept) -> None:
+    """A secret that was rotated is read in its new form."""
+    for text in (TEXT, "[]", "x" * 60_000):
+        await kept.put(text)
+        assert await kept.secrets.read(kept.name) == text
+
+
+async def test_a_missing_secret_is_permanent(kept: Kept) -> None:
+    """One that never was, and one that is gone, are told of without what they held."""
+    with pytest.raises(Permanent):
+        await kept.secrets.read(kept.name)
+    await kept.put(TEXT)
+    await kept.remove()
+    with pytest.raises(Permanent) as raised:
+        await kept.secrets.read(kept.name)
+    assert "me" not in str(raised.value).replace("memory", "").split()
+
+
+async def test_the_pool_follows_its_secret(kept: Kept, clock: ManualClock) -> None:
+    """Proxies come from the secret, a rotation is found within minutes, and so is a deletion."""
+    proxies = Proxies(secrets=kept.secrets, name=kept.name, clock=clock)
+    assert isinstance(await proxies.pick("h.test"), Wait)
+    await kept.put(json.dumps(["http://me:one@p.test:3128"]))
+    clock.at_ms += 30_000
+    first = await proxies.pick("h.test")
+    assert isinstance(first, Proxy)
+    await kept.put(json.dumps(["http://me:two@p.test:3128"]))
+    clock.at_ms += 119_000
+    assert await proxies.pick("h.test") == first
+    clock.at_ms += 1_000
+    second = await proxies.pick("h.test")
+    assert isinstance(second, Proxy)
+    assert (second.url, second.user) == (first.url, first.user)
+    assert second.authorization != first.authorization
+    await kept.remove()
+    proxies.note(second, "h.test", Trouble.BROKEN, clock.at_ms)
+    clock.at_ms += 30_000
+    assert await proxies.pick("h.test") == Wait(until_ms=clock.at_ms + 30_000)
+
+
+@pytest.mark.parametrize("name", AWS_WORLDS)
+async def test_a_whole_arn_names_a_secret_too(opener: Opener, name: str) -> None:
+    """Names and ARNs are both taken; bytes are no text."""
+    async with opener(name) as world:
+        assert isinstance(world, AwsWorld)
+        kept = KeptByAws(world)
+        await kept.put(TEXT)
+        assert kept.arn is not None
+        assert await kept.secrets.read(kept.arn) == TEXT
+        client = await world.aws.client("secretsmanager")
+        await client.create_secret(Name=f"{world.name}/bytes", SecretBinary=b"{}")
+        with pytest.raises(Permanent, match="bytes"):
+            await kept.secrets.read(f"{world.name}/bytes")

@@ -1,0 +1,77 @@
+"""A site whose pages nothing links to: its sitemaps find them, on the deployed stack."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sites import child
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.e2e.stand import Stand
+    from tests.sites.child import Child
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+
+PLAIN = [f"/plain/{number}.html" for number in range(30)]
+ZIPPED = [f"/zipped/{number}.html" for number in range(30)]
+TEXT = [f"/text/{number}.html" for number in range(30)]
+SITEMAPS = ["/index.xml", "/plain.xml", "/zipped.xml.gz", "/text.txt"]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Child]:
+    """Serve pages without links, and an index of three sitemaps that robots.txt names."""
+    with child.start("static", str(tmp_path)) as site:
+        for page in ["/index.html", *PLAIN, *ZIPPED, *TEXT]:
+            file = tmp_path / page[1:]
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(f"<title>{page}</title>")
+        write = {
+            "robots.txt": b"User-agent: *\nDisallow:\nSitemap: /index.xml\n",
+            "index.xml": _xml("sitemapindex", "sitemap", site.url, SITEMAPS[1:]),
+            "plain.xml": _xml("urlset", "url", site.url, PLAIN),
+            "zipped.xml.gz": gzip.compress(_xml("urlset", "url", site.url, ZIPPED)),
+            "text.txt": "\n".join(site.url + page for page in TEXT).encode(),
+        }
+        for name, body in write.items():
+            (tmp_path / name).write_bytes(body)
+        yield site
+
+
+def _xml(root: str, item: str, base_url: str, paths: list[str]) -> bytes:
+    items = "".join(f"<{item}><loc>{base_url}{path}</loc></{item}>" for path in paths)
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    return f'<?xml version="1.0"?><{root} xmlns="{space}">{items}</{root}>'.encode()
+
+
+def test_pages_are_found_by_sitemaps_alone(site: Child, stand: Stand) -> None:
+    """An index, XML, gzip and text lead to every page; each URL is asked for once and counted."""
+    crawled = stand.crawl(site.url + "/", "--delay", "0", "--name", "mapped")
+
+    pages = [site.url + path for path in ["/", *PLAIN, *ZIPPED, *TEXT]]
+    assert crawled.urls("fetched", "ok") == sorted(pages)
+    assert crawled.urls("fetched", "sitemap") == sorted(site.url + path for path in SITEMAPS)
+    asked = [record.path for record in site.log() if record.path != "/robots.txt"]
+    assert len(asked) == len(set(asked)) == len(pages) + len(SITEMAPS)
+
+
+def test_they_can_be_passed_over(site: Child, stand: Stand) -> None:
+    """With --no-sitemaps there is nothing but the start page."""
+    crawled = stand.crawl(site.url + "/", "--delay", "0", "--no-sitemaps", "--name", "unmapped")
+
+    assert crawled.urls("fetched") == [site.url + "/"]
+
+
+def test_a_crawl_may_begin_with_a_sitemap(site: Child, stand: Stand) -> None:
+    """With --sitemap alone that one sitemap is what the crawl begins with."""
+    crawled = stand.crawl(
+        "--sitemap", f"{site.url}/text.txt", "--delay", "0", "--no-sitemaps", "--name", "alone"
+    )
+
+    assert crawled.urls("fetched", "ok") == sorted(site.url + path for path in TEXT)

@@ -1,0 +1,62 @@
+"""A worker's memory at its fullest: as many pages at once as it takes, each larger than its cap.
+
+Run as a program with an origin's URL: fetches and parses, then prints what it came to as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+
+from orbweaver import bootstrap
+from orbweaver.adapters.http import HttpFetcher, Limits
+from orbweaver.core.address import parse_allowed
+from orbweaver.core.exchange import Request, Response
+from orbweaver.core.page import parse
+from orbweaver.core.sniff import HTML_TYPES
+from orbweaver.settings import Settings
+
+
+async def main(origin: str) -> None:
+    """Fetch as much as fits into an invocation, from one origin."""
+    settings = Settings(allow_addresses="127.0.0.1/32")
+    async with bootstrap.connect(settings) as ports:
+        bootstrap.worker_of(ports)  # all that a worker has in memory before it begins
+        done = await _fetch_all(origin, settings)
+    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sys.stdout.write(json.dumps({"done": done, "peak_mib": peak_kib / 1024}))
+
+
+async def _fetch_all(origin: str, settings: Settings) -> int:
+    at_once = settings.fetch_concurrency
+    fetcher = HttpFetcher(
+        allowed=parse_allowed(settings.allow_addresses),
+        limits=Limits(connections=at_once, connections_per_host=at_once),
+    )
+
+    async def one(place: int) -> bool:
+        url = f"{origin}{place}"
+        answer = await fetcher.fetch(
+            Request(
+                url=url,
+                user_agent=settings.user_agent,
+                accept=HTML_TYPES,
+                body_bytes_max=settings.body_bytes_max,
+                total_s=60.0,
+            )
+        )
+        assert isinstance(answer, Response), answer
+        assert answer.body is not None
+        page = parse(answer.body, url, "text/html")
+        return answer.truncated and len(page.links) > 0
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(place)) for place in range(at_once)]
+    await fetcher.aclose()
+    return sum(task.result() for task in tasks)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,43 @@
+"""What a worker's memory comes to when all its pages are as large as pages may be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+
+from orbweaver.settings import Settings
+from tests.integration.fetcher.origin import Act, Asked, Step, serving
+
+# The least that the stack gives a worker (`infra/config.py`).
+MEMORY_MIB = 512
+CHUNK = (b"<p>x <a href=/y>z</a> " + b"lorem ipsum " * 20) * 250
+NOWHERE = {
+    "AWS_DEFAULT_REGION": "eu-central-1",
+    "AWS_ACCESS_KEY_ID": "none",
+    "AWS_SECRET_ACCESS_KEY": "none",
+}
+
+
+async def test_a_full_batch_of_the_largest_pages_fits() -> None:
+    """64 pages at once, each cut at the cap, beside all that a worker loads (case 60)."""
+    chunks = Settings().body_bytes_max // len(CHUNK) + 2
+
+    def say(_asked: Asked) -> list[Step]:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+        return [head, *[CHUNK] * chunks, Act.CLOSE]
+
+    async with serving(say) as origin:
+        crowd = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.integration.fetcher.crowd",
+            origin.url(),
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, **NOWHERE, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        printed, _ = await crowd.communicate()
+    came = json.loads(printed)
+    assert came["done"] == Settings().fetch_concurrency
+    assert came["peak_mib"] < MEMORY_MIB

@@ -1,0 +1,105 @@
+"""Properties of choosing proxies: stable, minimal in moving, none in quarantine, never stuck."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.core.proxies import (
+    QUARANTINE_MAX_MS,
+    Pool,
+    PoolError,
+    Proxy,
+    Wait,
+    parse_pool,
+)
+
+NOW_MS = 1_795_251_600_000
+PROXIES = st.lists(
+    st.integers(0, 50).map(lambda number: Proxy(url=f"http://p{number}.test:3128")),
+    min_size=1,
+    max_size=12,
+    unique=True,
+).map(tuple)
+HOSTS = st.integers(0, 1_000).map(lambda number: f"h{number}.test")
+# What happened to whom, after how long, and how long before that it had begun.
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["worked", "broken", "unreached"]),
+        st.integers(0, 11),
+        HOSTS,
+        st.integers(-1_000, 100_000),
+        st.integers(0, 20_000),
+    ),
+    max_size=40,
+)
+
+
+def lived(pool: Pool, steps: list[tuple[str, int, str, int, int]]) -> tuple[Pool, int]:
+    """Have a pool go through all that, and say what time it is then."""
+    now_ms = NOW_MS
+    for what, which, host, passed_ms, took_ms in steps:
+        now_ms += passed_ms
+        proxy = pool.proxies[which % len(pool.proxies)]
+        match what:
+            case "worked":
+                pool = pool.worked(proxy, host, now_ms - took_ms)
+            case "broken":
+                pool = pool.broken(proxy, now_ms - took_ms, now_ms)
+            case _:
+                pool = pool.unreached(proxy, host, now_ms - took_ms, now_ms)
+    return pool, now_ms
+
+
+@given(PROXIES, HOSTS, st.integers(0, 11))
+def test_only_the_hosts_of_a_proxy_that_goes_move(
+    proxies: tuple[Proxy, ...], host: str, which: int
+) -> None:
+    """A proxy that goes, or is broken, leaves everybody else's hosts where they are."""
+    pool = Pool(proxies=proxies)
+    chosen = pool.pick(host, NOW_MS)
+    gone = proxies[which % len(proxies)]
+    left = tuple(proxy for proxy in proxies if proxy != gone)
+    resting = pool.broken(gone, NOW_MS, NOW_MS).pick(host, NOW_MS)
+    if chosen == gone:
+        assert resting != gone
+    else:
+        assert resting == Pool(proxies=left).pick(host, NOW_MS) == chosen
+    assert Pool(proxies=tuple(reversed(proxies))).pick(host, NOW_MS) == chosen
+
+
+@given(PROXIES, STEPS, HOSTS)
+def test_nobody_in_quarantine_is_chosen(
+    proxies: tuple[Proxy, ...], steps: list[tuple[str, int, str, int, int]], host: str
+) -> None:
+    """Whatever happened, who is chosen may be asked, and who waits waits for a bounded time."""
+    pool, now_ms = lived(Pool(proxies=proxies), steps)
+    chosen = pool.pick(host, now_ms)
+    assert chosen == pool.pick(host, now_ms)
+    if isinstance(chosen, Wait):
+        assert 0 < chosen.until_ms - now_ms <= QUARANTINE_MAX_MS
+        assert isinstance(pool.pick(host, chosen.until_ms), Proxy)
+    else:
+        assert pool.of(chosen).usable(now_ms)
+    assert isinstance(pool.pick(host, now_ms + QUARANTINE_MAX_MS), Proxy)
+
+
+@given(PROXIES, STEPS)
+def test_an_answer_makes_a_proxy_well(
+    proxies: tuple[Proxy, ...], steps: list[tuple[str, int, str, int, int]]
+) -> None:
+    """One answer to a request that began after the quarantine forgives every strike."""
+    pool, now_ms = lived(Pool(proxies=proxies), steps)
+    later_ms = now_ms + QUARANTINE_MAX_MS
+    for proxy in proxies:
+        assert pool.worked(proxy, "h", later_ms).of(proxy).strikes == 0
+
+
+@given(st.one_of(st.text(), st.binary().map(lambda raw: raw.decode("latin-1"))))
+def test_any_text_is_a_list_or_an_error(text: str) -> None:
+    """No text of a secret brings anything but a list of proxies or a PoolError."""
+    for whole in (text, f'["{text}"]', f'["http://{text}@h.test:1"]', f'["http://h.test:{text}"]'):
+        try:
+            assert all(proxy.url.startswith("http") for proxy in parse_pool(whole))
+        except PoolError as error:
+            assert len(str(error)) < 100  # noqa: PT017 - either way is right

@@ -1,0 +1,89 @@
+"""Finding the workers of our emulator, and nobody else's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from localstack.processes import identify
+from tests.chaos import processes
+from tests.chaos.processes import Process
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EMULATOR = 100
+SCRIPT = "/x/tmp/ministack-lambda-Orbweaver-worker-ab12/_worker.py"
+TABLE = [
+    Process(pid=1, parent=0, words=("init",)),
+    Process(pid=EMULATOR, parent=1, words=("python", "/x/guard.py", "4")),
+    Process(pid=103, parent=EMULATOR, words=("python", SCRIPT)),
+    Process(pid=102, parent=EMULATOR, words=("python", SCRIPT)),
+    Process(pid=104, parent=EMULATOR, words=("python", SCRIPT.replace("worker-ab", "exporter-ab"))),
+    Process(pid=105, parent=EMULATOR, words=("python", "/x/other.py")),
+    Process(pid=106, parent=EMULATOR, words=()),
+    Process(pid=203, parent=200, words=("python", SCRIPT)),
+]
+
+
+def test_only_our_emulators_workers_are_found() -> None:
+    """A worker is a child of our emulator, and runs the function that is asked for."""
+    assert processes.workers(TABLE, EMULATOR, "Orbweaver-worker") == [102, 103]
+    assert processes.workers(TABLE, EMULATOR, "Orbweaver") == [102, 103, 104]
+    assert processes.workers(TABLE, 999, "Orbweaver-worker") == []
+
+
+def test_the_table_is_read_from_proc(tmp_path: Path) -> None:
+    """Names with blanks and brackets, kernel threads and what has just ended do no harm."""
+    for pid, stat, words in (
+        ("7", "7 (a) b (c)) S 3 7 7", b"python\0-m\0x\0"),
+        ("8", "8 (kthread) S 2 0 0", b""),
+        ("9", "", b""),
+    ):
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "stat").write_text(stat)
+        (tmp_path / pid / "cmdline").write_bytes(words)
+    (tmp_path / "10").mkdir()
+
+    found = sorted(processes.table(tmp_path), key=lambda process: process.pid)
+
+    assert found == [
+        Process(pid=7, parent=3, words=("python", "-m", "x")),
+        Process(pid=8, parent=2, words=()),
+    ]
+
+
+def test_the_holder_of_a_connection_is_found() -> None:
+    """Of some processes, it is the one that has the socket with that local port."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
+        port = client.getsockname()[1]
+        assert processes.holder(port, [1, os.getpid()]) == identify(os.getpid())
+        assert processes.holder(port, []) is None
+
+
+def test_a_port_that_nobody_has_is_nobodys() -> None:
+    """The table of connections without the port names no socket."""
+    lines = "sl local rem st q t r uid to inode\n 0: 0100007F:1F90 00:0 0A 0 0 0 0 0 4242 1"
+
+    assert processes.socket_of(lines, 8080) == "4242"
+    assert processes.socket_of(lines, 8081) is None
+
+
+def test_only_who_is_meant_is_killed() -> None:
+    """A process is killed once; who is gone, or has another's number by now, is not."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        meant = identify(child.pid)
+        assert meant is not None
+        assert not processes.kill(replace(meant, started="another time"))
+        assert processes.kill(meant)
+        assert child.wait() == -signal.SIGKILL
+        assert not processes.kill(meant)
+    assert not processes.kill(None)

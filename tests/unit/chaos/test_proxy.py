@@ -1,0 +1,165 @@
+"""The proxy between a client and a small upstream: what reaches it, and what comes back."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from tests.chaos import proxy
+from tests.chaos.faults import Fault, Plan, Rates
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+NONE: dict[str, float] = dict.fromkeys(
+    ("throttle", "error", "lost", "held", "partial", "twice", "storm"), 0.0
+) | {"life_calls": 1e12}
+SEND = {
+    "QueueUrl": "http://q/crawl",
+    "Entries": [{"Id": str(n), "MessageBody": f"body {n}"} for n in range(4)],
+}
+
+
+class Nobody:
+    """Finds no worker, and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, port: int) -> None:
+        self.asked += 1
+
+
+@asynccontextmanager
+async def upstream(seen: list[dict[str, Any]]) -> AsyncIterator[str]:
+    """Serve what takes every message of a batch."""
+
+    async def handle(request: web.BaseRequest) -> web.Response:
+        body = json.loads(await request.read())
+        seen.append(body)
+        taken = [{"Id": entry["Id"]} for entry in body["Entries"]]
+        return web.json_response({"Successful": taken}, headers={"x-amz-crc32": "1"})
+
+    runner = web.ServerRunner(web.Server(handle))
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def sent(fault: Fault | None) -> tuple[proxy.Proxy, list[dict[str, Any]], int, Any]:
+    """Send a batch with a fault that is certain: the proxy, what came through, the answer."""
+    plan = Plan(1, Rates(**({**NONE, str(fault): 1.0} if fault else NONE)))  # type: ignore[arg-type] # shares only
+    seen: list[dict[str, Any]] = []
+    async with (
+        upstream(seen) as url,
+        proxy.standing(plan, url, Nobody()) as between,
+        aiohttp.ClientSession() as session,
+    ):
+        between.armed = True
+        headers = {"X-Amz-Target": "AmazonSQS.SendMessageBatch"}
+        async with session.post(between.url, json=SEND, headers=headers) as answer:
+            assert "x-amz-crc32" not in answer.headers
+            return between, seen, answer.status, json.loads(await answer.read())
+
+
+async def test_a_call_goes_through_unchanged() -> None:
+    """Without a fault the upstream gets what was sent, and the client its answer."""
+    between, seen, status, answer = await sent(None)
+
+    assert (status, seen) == (200, [SEND])
+    assert len(answer["Successful"]) == 4
+    assert between.sent == [("http://q/crawl", f"body {n}") for n in range(4)]
+
+
+@pytest.mark.parametrize(("fault", "status"), [(Fault.THROTTLE, 400), (Fault.ERROR, 500)])
+async def test_a_refused_call_does_not_come_through(fault: Fault, status: int) -> None:
+    """Throttled or failed, nothing reaches the upstream."""
+    between, seen, got, answer = await sent(fault)
+
+    assert (got, seen, between.faults[fault]) == (status, [], 1)
+    assert "__type" in answer
+
+
+async def test_a_part_of_a_batch_is_taken() -> None:
+    """What came through and what is named as failed are the whole batch."""
+    _, seen, status, answer = await sent(Fault.PARTIAL)
+
+    taken = [entry["Id"] for entry in answer["Successful"]]
+    failed = [entry["Id"] for entry in answer["Failed"]]
+    assert status == 200
+    assert taken == [entry["Id"] for entry in seen[0]["Entries"]]
+    assert sorted(taken + failed) == ["0", "1", "2", "3"]
+    assert failed
+
+
+async def test_a_batch_is_sent_twice() -> None:
+    """The upstream gets the same batch two times, the client one answer."""
+    _, seen, status, _ = await sent(Fault.TWICE)
+
+    assert (status, seen) == (200, [SEND, SEND])
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST, Fault.HELD])
+async def test_an_answer_is_lost_after_the_call_was_done(
+    fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The upstream has done it, and the client is told nothing."""
+    monkeypatch.setattr(proxy, "HOLD_S", 0.01)
+    plan = Plan(1, Rates(**{**NONE, str(fault): 1.0}))  # type: ignore[arg-type] # shares only
+    seen: list[dict[str, Any]] = []
+    async with (
+        upstream(seen) as url,
+        proxy.standing(plan, url, Nobody()) as between,
+        aiohttp.ClientSession() as session,
+    ):
+        between.armed = True
+        headers = {"X-Amz-Target": "AmazonSQS.SendMessageBatch", "Connection": "close"}
+        with pytest.raises(aiohttp.ClientError):
+            await session.post(between.url, json=SEND, headers=headers)
+
+    assert seen[0] == SEND
+    assert between.faults[fault] == len(seen)
+
+
+async def test_a_disarmed_proxy_does_no_harm() -> None:
+    """Before and after the storm every call goes through."""
+    seen: list[dict[str, Any]] = []
+    async with (
+        upstream(seen) as url,
+        proxy.standing(Plan(1, Rates(throttle=1.0)), url, Nobody()) as between,
+        aiohttp.ClientSession() as session,
+    ):
+        headers = {"X-Amz-Target": "AmazonSQS.SendMessageBatch"}
+        async with session.post(between.url, json=SEND, headers=headers) as answer:
+            assert answer.status == 200
+
+    assert not between.faults
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_worker_is_looked_for_when_its_time_has_come(seed: int) -> None:
+    """Whichever moment it dies at: who asks is looked up, and what is done is done once at most."""
+    plan = Plan(seed, Rates(**{**NONE, "life_calls": 1e-9, "later_s_max": 0.0}))  # type: ignore[arg-type] # shares only
+    seen: list[dict[str, Any]] = []
+    find = Nobody()
+    async with (
+        upstream(seen) as url,
+        proxy.standing(plan, url, find) as between,
+        aiohttp.ClientSession() as session,
+    ):
+        between.armed = True
+        headers = {"X-Amz-Target": "AmazonSQS.SendMessageBatch"}
+        async with session.post(between.url, json=SEND, headers=headers) as answer:
+            status = answer.status
+
+    assert find.asked == 1
+    assert (status, seen) in [(200, [SEND]), (500, [])]
+    assert between.kills.total() == 0  # there was nobody to kill

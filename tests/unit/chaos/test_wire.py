@@ -1,0 +1,132 @@
+"""The made-up answers, as botocore itself reads them."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import boto3
+import pytest
+from botocore.parsers import create_parser
+
+from orbweaver.adapters.aws import TRANSIENT_CODES, error_of
+from orbweaver.ports import Transient
+from tests.chaos import wire
+
+BATCHES: dict[str, dict[str, Any]] = {
+    "SendMessageBatch": {
+        "QueueUrl": "http://q/crawl",
+        "Entries": [{"Id": str(n), "MessageBody": f"body {n}"} for n in range(5)],
+    },
+    "BatchExecuteStatement": {"Statements": [{"Statement": str(n)} for n in range(5)]},
+    "BatchWriteItem": {"RequestItems": {"pages": [{"PutRequest": n} for n in range(5)]}},
+    "BatchGetItem": {"RequestItems": {"pages": {"Keys": [{"k": {"S": str(n)}} for n in range(5)]}}},
+}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "SendMessageBatch": {"Successful": [{"Id": "0"}]},
+    "BatchExecuteStatement": {"Responses": [{}]},
+    "BatchWriteItem": {"UnprocessedItems": {}},
+    "BatchGetItem": {"Responses": {"pages": []}, "UnprocessedKeys": {}},
+}
+
+
+def entries(operation: str, body: dict[str, Any]) -> list[Any]:
+    """Return the entries of a batch."""
+    match operation:
+        case "SendMessageBatch":
+            found = body["Entries"]
+        case "BatchExecuteStatement":
+            found = body["Statements"]
+        case "BatchWriteItem":
+            found = body["RequestItems"]["pages"]
+        case _:
+            found = body["RequestItems"]["pages"]["Keys"]
+    return list(found)
+
+
+def left(operation: str, answer: dict[str, Any]) -> int:
+    """Count what an answer says was not done."""
+    match operation:
+        case "SendMessageBatch":
+            return len(answer["Failed"])
+        case "BatchExecuteStatement":
+            return sum("Error" in response for response in answer["Responses"])
+        case "BatchWriteItem":
+            return len(answer["UnprocessedItems"]["pages"])
+        case _:
+            return len(answer["UnprocessedKeys"]["pages"]["Keys"])
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("DynamoDB_20120810.GetItem", ("dynamodb", "GetItem")),
+        ("AmazonSQS.SendMessageBatch", ("sqs", "SendMessageBatch")),
+        ("AWSEvents.PutEvents", ("events", "PutEvents")),
+        ("Other_1.Do", ("", "Do")),
+        (None, ("", "")),
+    ],
+)
+def test_the_operation_is_told_by_its_header(target: str | None, told: tuple[str, str]) -> None:
+    """Service and operation stand in `X-Amz-Target`."""
+    assert wire.operation_of(target) == told
+
+
+@pytest.mark.parametrize("service", ["dynamodb", "sqs"])
+def test_refusals_are_read_as_what_they_stand_for(service: str) -> None:
+    """Botocore reads code and status, and the product calls each of them transient."""
+    client = boto3.client(service, region_name="us-east-1")
+    parser = create_parser(client.meta.service_model.protocol)
+    operation = "SendMessageBatch" if service == "sqs" else "GetItem"
+    shape = client.meta.service_model.operation_model(operation).output_shape
+    replies = [wire.throttled(service, Random(seed)) for seed in range(20)]
+    codes = set()
+    for reply in [*replies, wire.failed(service)]:
+        response = {"status_code": reply.status, "headers": reply.headers, "body": reply.body}
+        parsed = parser.parse(response, shape)
+        codes.add(parsed["Error"]["Code"])
+        assert isinstance(error_of(parsed["Error"]["Code"], reply.status, ""), Transient)
+    client.close()
+
+    assert codes == {*wire.THROTTLES[service], wire.ERRORS[service]}
+    assert set(wire.THROTTLES[service]) <= TRANSIENT_CODES
+
+
+@pytest.mark.parametrize("operation", sorted(BATCHES))
+@pytest.mark.parametrize("seed", range(5))
+def test_a_batch_is_cut_without_losing_an_entry(operation: str, seed: int) -> None:
+    """What does not go on is named in the answer, all of it, and something does go on."""
+    request = BATCHES[operation]
+    part = wire.part(operation, json.dumps(request).encode(), Random(seed))
+
+    assert part is not None
+    kept = entries(operation, json.loads(part.request))
+    answer = json.loads(part.complete(json.dumps(ANSWERS[operation]).encode()))
+    assert kept == entries(operation, request)[: len(kept)]
+    assert 0 < len(kept) < len(entries(operation, request))
+    assert left(operation, answer) == len(entries(operation, request)) - len(kept)
+
+
+@pytest.mark.parametrize(
+    ("operation", "body"),
+    [
+        ("GetItem", {}),
+        ("SendMessageBatch", {"QueueUrl": "u", "Entries": [{"Id": "0", "MessageBody": "b"}]}),
+    ],
+)
+def test_what_has_no_parts_is_not_cut(operation: str, body: dict[str, Any]) -> None:
+    """A single entry, or no batch at all, goes on whole."""
+    assert wire.part(operation, json.dumps(body).encode(), Random(1)) is None
+
+
+def test_messages_are_read_from_what_is_sent() -> None:
+    """Queue and body of each message, of a batch or alone; of nothing else."""
+    batch = json.dumps(BATCHES["SendMessageBatch"]).encode()
+    alone = json.dumps({"QueueUrl": "http://q/dead", "MessageBody": "x"}).encode()
+
+    assert wire.messages("SendMessageBatch", batch) == [
+        ("http://q/crawl", f"body {n}") for n in range(5)
+    ]
+    assert wire.messages("SendMessage", alone) == [("http://q/dead", "x")]
+    assert wire.messages("GetItem", b"{}") == []

@@ -1,0 +1,207 @@
+"""Commands that decide and print: url, robots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.exchange import Response
+from tests.unit.cli.fakes import SITE, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a machine on which nothing runs: none of this needs a stack."""
+    return Stage(folder=tmp_path)
+
+
+# --- url ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("url HTTP://Example.COM:80/a/../b?utm_source=x#y", 0, "http://example.com/b\n"),
+        ("url ../c --base http://example.com/a/b", 0, "http://example.com/c\n"),
+        ("url ../c", 2, "'../c': not an absolute URL\n"),
+        ("url x --base ../c", 2, "'../c': not an absolute URL\n"),
+        ("url http://me:secret@[/?token=x", 2, "'http://…@[/?…': not an absolute URL\n"),
+        ("url http://x --seed example.com", 2, "URL: 'example.com' cannot be crawled"),
+        ("url http://x --strip-parameter a=b", 2, "--strip-parameter: 'a=b' is not a parameter's"),
+    ],
+)
+def test_url_shows_the_canonical_form(stage: Stage, line: str, code: int, said: str) -> None:
+    """References are resolved as a crawl does it; what is none is a usage error."""
+    assert stage.run(line) == code
+    assert (stage.said + stage.noted).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "http://a:81/x",
+            {"url": "http://a:81/x", "host": "http://a:81", "site": "a", "changes": []},
+        ),
+        (
+            "HTTP://example.com/?utm_id=1",
+            {"changes": ["scheme in lower case", "parameter utm_id taken out"]},
+        ),
+        (
+            "http://example.com/?utm_id=1&ref=2 --keep-parameters --strip-parameter ref",
+            {"url": "http://example.com/?utm_id=1", "changes": ["parameter ref taken out"]},
+        ),
+        (
+            "/b --base http://example.com/a",
+            {
+                "followed": True,
+                "refusal": None,
+                "rule": "scope host: http://example.com is that of its page",
+            },
+        ),
+        (
+            "https://www.example.com/ --seed https://example.com/",
+            {
+                "followed": False,
+                "refusal": "scope",
+                "rule": "scope host: https://www.example.com is not https://example.com, its"
+                " page's",
+            },
+        ),
+        (
+            "https://www.example.co.uk/ --scope domain --seed http://example.co.uk/",
+            {"followed": True, "rule": "scope domain: example.co.uk is that of its page"},
+        ),
+        (
+            "https://b.github.io/ --scope domain --base https://a.github.io/",
+            {"refusal": "scope", "site": "b.github.io"},
+        ),
+        (
+            "https://x/docs/b --scope prefix --seed https://x/y --seed https://x/docs/a",
+            {"followed": True, "rule": "scope prefix: below https://x/"},
+        ),
+        (
+            "https://x/b --scope prefix --seed https://x/docs/a",
+            {"followed": False, "rule": "scope prefix: not below https://x/docs/"},
+        ),
+        (
+            "https://x/b --scope any --base https://y/",
+            {"followed": True, "rule": "scope any: every host belongs"},
+        ),
+        (
+            f"https://x{'/a/b' * 11}",
+            {
+                "refusal": "path_depth",
+                "rule": "more than 20 segments in its path, or labels in its host",
+            },
+        ),
+        ("https://x/a/b/a/b/a/b", {"refusal": "repetition"}),
+        (f"https://x/?{'a&' * 30}", {"refusal": "query"}),
+        (
+            "http://x/",
+            {"never_asked": None, "rule": "no page or seed is given, so it counts as a seed"},
+        ),
+        ("http://10.0.0.1/", {"never_asked": "10.0.0.1 is private"}),
+        ("http://[::1]:8080/", {"never_asked": "::1 is loopback"}),
+        (
+            "http://x:6379/",
+            {"never_asked": "port 6379 is not one of 80, 443, 8000, 8080, 8443"},
+        ),
+    ],
+)
+def test_url_tells_the_rule(stage: Stage, line: str, expected: dict[str, object]) -> None:
+    """What was changed, whether a crawl of these seeds would follow it, and why."""
+    assert stage.run(f"url {line} --json") == 0
+    body = stage.objects()[0]
+    assert {key: body[key] for key in expected} == expected
+    assert len(body["hash"]) == 32
+
+
+def test_url_for_people(stage: Stage) -> None:
+    """The canonical URL alone on the first line, so that a script can take it; then the reasons."""
+    stage.run("url HTTP://u:p@example.com/a/a/a#x --seed http://example.com/")
+    url, *lines = stage.said.splitlines()
+    assert url == "http://example.com/a/a/a"
+    assert [line for line in lines if "hash" not in line] == [
+        "  changes   scheme in lower case",
+        "            user name and password dropped",
+        "            fragment dropped",
+        "  host      http://example.com",
+        "  site      example.com",
+        "  followed  no",
+        "  refusal   repetition",
+        "  rule      a segment of its path, or a label of its host, more than 2 times",
+    ]
+
+
+# --- robots -------------------------------------------------------------------------------------
+
+
+def answer(status: int, text: str = "") -> Response:
+    """Make the answer of a web server."""
+    return Response(status=status, headers={}, body=text.encode(), latency_ms=1)
+
+
+RULES = "User-agent: *\nDisallow: /private\nCrawl-delay: 5\nSitemap: https://example.com/s.xml"
+
+
+@pytest.mark.parametrize(
+    ("url", "robots", "expected"),
+    [
+        (
+            f"{SITE}/a",
+            answer(200, RULES),
+            {"allowed": True, "why": "no rule matches", "crawl_delay_s": 5.0},
+        ),
+        (
+            f"{SITE}/private/x",
+            answer(200, RULES),
+            {
+                "allowed": False,
+                "why": "line 2: Disallow: /private",
+                "line": 2,
+                "rule": "Disallow: /private",
+                "group": "User-agent: *",
+                "sitemaps": ["https://example.com/s.xml"],
+            },
+        ),
+        (f"{SITE}/a", answer(404), {"allowed": True, "bytes": None}),
+        (
+            f"{SITE}/a",
+            answer(503),
+            {"allowed": False, "why": "unreachable, so nothing is allowed: HTTP 503"},
+        ),
+        ("https://down.example/", answer(200), {"allowed": False}),
+    ],
+)
+def test_robots_decides_as_a_crawl_would(
+    stage: Stage, url: str, robots: Response, expected: dict[str, object]
+) -> None:
+    """The verdict, the line that decides, and what else the file says."""
+    stage.answers[f"{SITE}/robots.txt"] = robots
+    assert stage.run(f"robots {url} --json") == 0
+    body = stage.objects()[0]
+    assert {key: body[key] for key in expected} == expected
+
+
+def test_robots_of_a_busy_host(stage: Stage) -> None:
+    """429 is not an answer about robots: nobody is let in for now."""
+    stage.answers[f"{SITE}/robots.txt"] = answer(429)
+    stage.run(f"robots {SITE}/")
+    assert "allowed     no" in stage.said
+
+
+def test_robots_for_people(stage: Stage) -> None:
+    """Lines of label and word; the rule that decides is quoted."""
+    stage.answers[f"{SITE}/robots.txt"] = answer(200, RULES)
+    stage.run(f"robots {SITE}/private/x --user-agent me/1.0")
+    assert "allowed        no" in stage.said
+    assert "why            line 2: Disallow: /private\n" in stage.said
+    assert "group          User-agent: *\n" in stage.said
+    assert "rule" not in stage.said
+    assert "user_agent     me/1.0" in stage.said
+    assert "sitemaps       https://example.com/s.xml" in stage.said

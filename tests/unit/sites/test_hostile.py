@@ -1,0 +1,297 @@
+"""The hostile site serves the bytes that its table says, as a raw socket reads them."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+import ssl
+import zlib
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.fetcher.authority import authority
+from tests.sites.hostile import codings, content, links, robots, statuses, traps
+from tests.sites.hostile.expected import PLACES, ROWS
+from tests.sites.hostile.model import FOLDERS, Row
+from tests.sites.hostile.site import BY_NAME, Hostile, trusted
+from tests.sites.server import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+MIB = 1024 * 1024
+READ_BYTES = 65_536
+QUIET_S = 0.4  # what says nothing for so long has nothing more to say
+FOLDED = ("drip", "silent", "hang")
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Hostile]:
+    """Serve the site in the running loop."""
+    served = Hostile()
+    async with served.listening():
+        yield served
+        assert not [server.faults for server in served.servers.values() if server.faults]
+
+
+async def read(site: Hostile, place: str, target: str = "/", bytes_max: int = MIB) -> bytes:
+    """Send a request and return what comes back, until it ends, is silent or is enough."""
+    reader, writer = await asyncio.open_connection(HOST, site.ports[place])
+    host = f"127.0.0.1:{site.ports[place]}"
+    writer.write(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    parts: list[bytes] = []
+    try:
+        while sum(map(len, parts)) < bytes_max:
+            part = await asyncio.wait_for(reader.read(READ_BYTES), QUIET_S)
+            if not part:
+                break
+            parts.append(part)
+    except (TimeoutError, ConnectionResetError):
+        pass
+    finally:
+        writer.close()
+    return b"".join(parts)
+
+
+def split(said: bytes) -> tuple[bytes, bytes]:
+    """Take head and body apart."""
+    head, _, body = said.partition(b"\r\n\r\n")
+    return head, body
+
+
+OWN = [row for row in ROWS if row.ours and BY_NAME[row.place].tls is None]
+PAGES = [row for row in OWN if row.say is None and BY_NAME[row.place].greet is None]
+
+
+@pytest.mark.parametrize("row", PAGES, ids=lambda row: f"{row.place}{row.path}")
+async def test_plain_rows_are_pages(site: Hostile, row: Row) -> None:
+    """A row without a script is a page of its own title, with its children and ghosts."""
+    head, body = split(await read(site, row.place, row.path))
+    assert head.startswith(b"HTTP/1.1 200 OK")
+    assert f"<title>{row.path}</title>".encode() in body
+    assert re.findall(rb'href="([^"]+)"', body) == [
+        path.encode() for path in (*row.children, *row.ghosts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "begins"),
+    [
+        ("/lengths/negative", b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: -3"),
+        ("/chunks/no-number", b"HTTP/1.1 200 OK"),
+        ("/garbage/http-0.9", b"<html>"),
+        ("/garbage/icy", b"ICY 200 OK"),
+        ("/garbage/ssh", b"SSH-2.0"),
+        ("/garbage/five-digits", b"HTTP/1.1 99999 OK"),
+        ("/garbage/zeros", b"\0\0\0"),
+        ("/bytes/nul", b"HTTP/1.1 200 OK\r\nX: a\0b"),
+        ("/bytes/cr", b"HTTP/1.1 200 OK\r\nX: a\rb"),
+        ("/moved/308", b"HTTP/1.1 308 Permanent\r\nContent-Length: 0\r\nLocation: /moved/goal"),
+        ("/nothing/204", b"HTTP/1.1 204 No Content\r\n\r\n"),
+        ("/nothing/206", b"HTTP/1.1 206 Partial Content"),
+        ("/nowhere", b"HTTP/1.1 404 Not Found"),
+    ],
+)
+async def test_answers_begin_as_they_are_written(site: Hostile, target: str, begins: bytes) -> None:
+    """Nothing of HTTP is put right on the way."""
+    assert (await read(site, "main", target)).startswith(begins)
+
+
+async def test_location_of_bytes_that_are_not_ascii(site: Hostile) -> None:
+    """Such a header is sent as bytes, not escaped."""
+    head, _ = split(await read(site, "main", "/astray/non-ascii"))
+    assert b"Location: /astray/goal-\xe9" in head
+
+
+async def test_heads_that_are_too_large(site: Hostile) -> None:
+    """200 lines, one of 70 KB, and one that does not end."""
+    head, _ = split(await read(site, "main", "/heads/200-lines"))
+    assert head.count(b"\r\nX: v") == 200
+    assert len((await read(site, "main", "/heads/70-kb"))) > 70_000
+    assert b"\r\n\r\n" not in await read(site, "main", "/heads/endless", 5 * MIB)
+
+
+async def test_early_hints_come_first(site: Hostile) -> None:
+    """1,000 of them, and then the answer."""
+    said = await read(site, "main", "/garbage/1000-hints")
+    assert said.count(b"HTTP/1.1 103") == 1_000
+    assert said.count(b"HTTP/1.1 200") == 1
+
+
+@pytest.mark.parametrize("target", ["/endless/chunks", "/endless/no-length"])
+async def test_endless_bodies_go_on(site: Hostile, target: str) -> None:
+    """There is more than any limit on a body, made as it is taken."""
+    assert len(await read(site, "main", target, 8 * MIB)) >= 8 * MIB
+
+
+@pytest.mark.parametrize(
+    ("place", "target"), [("drip-head", "/slow/head"), ("drip-body", "/slow/body")]
+)
+async def test_slow_answers_drip(site: Hostile, place: str, target: str) -> None:
+    """A little comes, a little later a little more, and no end."""
+    reader, writer = await asyncio.open_connection(HOST, site.ports[place])
+    writer.write(f"GET {target} HTTP/1.1\r\n\r\n".encode())
+    sizes = [len(await asyncio.wait_for(reader.read(READ_BYTES), 2)) for _ in range(4)]
+    writer.close()
+    assert 0 < max(sizes[1:]) < 10
+
+
+@pytest.mark.parametrize("coding", codings.BOMBS)
+async def test_bombs_become_64_mib(site: Hostile, coding: str) -> None:
+    """A small body, and far more of it behind its first coding."""
+    head, body = split(await read(site, "main", f"/bombs/{coding.replace(', ', '-')}"))
+    assert f"Content-Encoding: {coding}".encode() in head
+    assert len(body) < 80_000
+    if coding == "gzip":
+        decoded = zlib.decompressobj(31).decompress(body)
+        assert len(decoded) > 64 * MIB
+        assert b"/bombs/seen-in-gzip" in decoded[:100]
+
+
+async def test_spoilt_codings(site: Hostile) -> None:
+    """Empty members by the thousand, a checksum that does not fit, a stream that breaks off."""
+    _, members = split(await read(site, "main", "/bombs/members", 4 * MIB))
+    assert members.count(b"\x1f\x8b\x08") == codings.MEMBERS
+    _, body = split(await read(site, "main", "/spoilt/bad-checksum"))
+    with pytest.raises(gzip.BadGzipFile):
+        gzip.decompress(body)
+    _, body = split(await read(site, "main", "/spoilt/cut"))
+    with pytest.raises(EOFError):
+        gzip.decompress(body)
+
+
+async def test_a_million_links(site: Hostile) -> None:
+    """All of them are there, for who reads so far."""
+    said = await read(site, "main", "/many/many", 64 * MIB)
+    assert said.count(b"<a href=") == links.LINKS
+
+
+async def test_shapes_of_pages(site: Hostile) -> None:
+    """50 MB in a line, 200,000 nested elements, 100,000 attributes."""
+    head, body = split(await read(site, "main", "/shapes/line", 60 * MIB))
+    assert len(body) == content.LINE_MIB * MIB
+    assert b"\n" not in body
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert (await read(site, "main", "/shapes/divs", 4 * MIB)).count(b"<div>") == 200_000
+    assert (await read(site, "main", "/shapes/attributes", 4 * MIB)).count(b"=") >= 100_000
+
+
+async def test_hosts_that_ask_for_rest(site: Hostile) -> None:
+    """Seconds, a date to come, a date that is past; then a page, or never one."""
+    first = await read(site, "busy-seconds", "/busy")
+    assert f"Retry-After: {statuses.REST_S}".encode() in first
+    assert (await read(site, "busy-seconds", "/busy")).startswith(b"HTTP/1.1 200")
+    dates = []
+    for place in ("busy-date", "busy-past"):
+        said = (await read(site, place, "/busy")).decode()
+        dates.append(parsedate_to_datetime(said.partition("Retry-After: ")[2].splitlines()[0]))
+    assert dates[1] < dates[0]
+    for _ in range(3):
+        assert (await read(site, "storm-503", "/busy")).startswith(b"HTTP/1.1 503")
+    assert b"Retry-After: 315360000" in await read(site, "ten-years", "/busy")
+
+
+@pytest.mark.parametrize("name", robots.FILES)
+async def test_robots_are_served(site: Hostile, name: str) -> None:
+    """Every file comes, of its size and in its bytes."""
+    said = await read(site, f"robots-{name}", "/robots.txt", 2 * MIB)
+    _, body = split(said)
+    match name:
+        case "early-600" | "late-600":
+            assert len(body) > 600 * 1000
+        case "utf-16":
+            assert body.startswith(b"\xff\xfeU\0")
+        case "cr":
+            assert b"\n" not in body
+        case "404" | "403":
+            assert f"HTTP/1.1 {name}".encode() in said
+
+
+async def test_chain_of_robots_has_its_length(site: Hostile) -> None:
+    """Six redirects, then the rules."""
+    target, hops = "/robots.txt", 0
+    while b"Location: " in (said := await read(site, "robots-6-hops", target)):
+        target, hops = said.partition(b"Location: ")[2].splitlines()[0].decode(), hops + 1
+    assert hops == 6
+    assert robots.RULES.encode() in said
+
+
+@pytest.mark.parametrize("place", [place.name for place in PLACES if place.trap])
+async def test_traps_lead_on(site: Hostile, place: str) -> None:
+    """Every page of a trap leads to others, for ever; the same URL says the same."""
+    target = "/"
+    met = {target}
+    for _ in range(5):
+        said = await read(site, place, target)
+        assert said == await read(site, place, target)
+        found = [link.decode() for link in re.findall(rb'href="([^"]+)"', said)]
+        target = re.sub(r"^https?://[^/]+|&amp;", lambda m: "&" if m[0][0] == "&" else "", found[0])
+        if not target.startswith("/"):
+            target = f"{max(met, key=len)}{target}"
+        if place != "wildcard":
+            assert target not in met
+        met.add(target)
+
+
+async def test_identical_pages_are_identical(site: Hostile) -> None:
+    """The trap of equal content says the same under any URL."""
+    assert await read(site, "same", "/a/") == await read(site, "same", "/b/c/")
+    assert await read(site, "lost", "/a") != await read(site, "lost", "/b")
+
+
+async def test_certificates(site: Hostile, tmp_path: Path) -> None:
+    """The good ones are trusted by who trusts their authority, the bad ones are not."""
+    context = ssl.create_default_context(cafile=str(trusted(tmp_path)))
+    for place in PLACES:
+        if place.tls is None or place.tls_version_max:
+            continue
+        bad = place.name.removeprefix("tls-") not in {"good", "chain", "secure"}
+        try:
+            _, writer = await asyncio.open_connection(HOST, site.ports[place.name], ssl=context)
+        except ssl.SSLError:
+            assert bad, place.name
+        else:
+            writer.close()
+            # The common name alone is enough for OpenSSL unless it is told otherwise.
+            assert not bad or place.name == "tls-common-name", place.name
+    assert authority("trusted").pem.startswith(b"-----BEGIN CERTIFICATE-----")
+
+
+async def test_refused_swallowed_and_greeted(site: Hostile) -> None:
+    """A port without a listener, one that is full, one that speaks first."""
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(HOST, site.ports["refusing"])
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.open_connection(HOST, site.ports["hole"]), QUIET_S)
+    assert (await read(site, "tls-plain")).startswith(b"HTTP/1.1 400")
+    assert await read(site, "tls-hang-up") == b""
+
+
+async def test_log_tells_who_gave_secrets_away(site: Hostile) -> None:
+    """Requests are noted with their turns, and with headers that should not have been sent."""
+    _, writer = await asyncio.open_connection(HOST, site.ports["main"])
+    writer.write(b"GET /x HTTP/1.1\r\nCookie: id=1\r\nAUTHORIZATION: b\r\n\r\n")
+    await writer.drain()
+    await read(site, "main", "/x")
+    heard = site.log.of("main")
+    assert sorted(one.turn for one in heard) == [1, 2]
+    assert {one.secrets for one in heard} == {(), ("authorization", "cookie")}
+    writer.close()
+
+
+async def test_everything_is_reached_from_the_start(site: Hostile) -> None:
+    """The start page leads to every list and every place that is a beginning."""
+    body = (await read(site, "main")).decode()
+    for url in site.seeds("polite") + site.seeds("bold") + site.seeds("patient"):
+        assert url == site.url("main") or url in body
+    for case in {row.case for row in ROWS if row.place == "main" and row.linked}:
+        assert f'"/{FOLDERS[case]}/"' in body
+
+
+def test_traps_and_crawl_fit_together() -> None:
+    """A page of many links gives fewer than a folder may have, or the trap would be that page."""
+    assert links.LINKS_TAKEN < traps.FOLDER_URLS_MAX
