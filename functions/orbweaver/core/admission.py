@@ -10,6 +10,7 @@ Doubt refuses.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core.crawl import Crawl, Scope, State, Stop
@@ -21,8 +22,6 @@ from orbweaver.core.traps import DEFAULT_BOUNDS, trap
 from orbweaver.core.url import host_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from orbweaver.core.sitemap import Entry
     from orbweaver.core.traps import Bounds
 
@@ -43,16 +42,15 @@ def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> 
         case Scope.PREFIX:
             if root is not None and url.startswith(root):
                 return True
-            return any(
-                url.startswith(prefix) for prefix in prefixes(crawl.seeds or crawl.sitemap_urls)
-            )
+            return url.startswith(prefixes(crawl.seeds or crawl.sitemap_urls))
         case _:
             assert_never(crawl.scope)
 
 
-def prefixes(seeds: Iterable[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=16)
+def prefixes(seeds: tuple[str, ...]) -> tuple[str, ...]:
     """The folders that seeds lie in: a seed's URL up to its last slash, without a query."""
-    return tuple(map(_folder, seeds))
+    return tuple(dict.fromkeys(map(_folder, seeds)))
 
 
 def _folder(url: str) -> str:
