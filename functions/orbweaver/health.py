@@ -5,23 +5,29 @@
   request tries it (`pace.py` takes the turn), and further ones follow or the next block does.
 
 How long answers take is known to each container for itself, and sets the pace of the next ones.
-An answer costs nothing here unless the host was in trouble. The rules: `core/politeness.py`.
+An answer costs nothing here unless the host was in trouble. A note that cannot be written is lost:
+the next answer brings another. The rules: `core/politeness.py`.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from orbweaver.core.outcome import Reason
 from orbweaver.core.politeness import block_until_ms, pace_of
+from orbweaver.ports import Transient
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from random import Random
 
     from orbweaver.core.politeness import Host
     from orbweaver.ports import Clock, Hosts
 
+_log = logging.getLogger(__name__)
 # What says that a host is in trouble, and not only a URL of it.
 SILENCE = frozenset(
     {Reason.CONNECT, Reason.TIMEOUT, Reason.DISCONNECTED, Reason.DNS, Reason.TLS_HANDSHAKE}
@@ -52,22 +58,37 @@ class Health:
 
     async def suffered(self, host: str, *, probe: bool) -> None:
         """Note that a host did not answer, or kept us out."""
-        await self._hosts.fail(host, self._clock.now_ms(), self._random.random(), probe=probe)
+        with _unless_lost(host):
+            await self._hosts.fail(host, self._clock.now_ms(), self._random.random(), probe=probe)
 
     async def answered(self, host: str) -> None:
         """Note that a host answered."""
-        if (await self._hosts.look(host)).failures:
-            await self._hosts.recover(host)
+        with _unless_lost(host):
+            if (await self._hosts.look(host)).failures:
+                await self._hosts.recover(host)
 
     async def rebuffed(self, host: str, retry_after_s: float | None, at_ms: int) -> None:
         """Leave a host alone that wants it; it was asked at `at_ms`."""
         now_ms = self._clock.now_ms()
-        state = await self._hosts.look(host)
-        until_ms, strikes = block_until_ms(state, now_ms, retry_after_s, self._random, at_ms)
-        if until_ms > state.blocked_until_ms:
-            await self._hosts.block(host, until_ms, strikes, now_ms)
+        with _unless_lost(host):
+            state = await self._hosts.look(host)
+            until_ms, strikes = block_until_ms(state, now_ms, retry_after_s, self._random, at_ms)
+            if until_ms > state.blocked_until_ms:
+                await self._hosts.block(host, until_ms, strikes, now_ms)
 
     async def blocked_s(self, host: str) -> float:
         """How long a host is left alone from now on."""
-        state: Host = await self._hosts.look(host)
-        return max(0, state.blocked_until_ms - self._clock.now_ms()) / 1000
+        left_ms = 0
+        with _unless_lost(host):
+            state: Host = await self._hosts.look(host)
+            left_ms = max(0, state.blocked_until_ms - self._clock.now_ms())
+        return left_ms / 1000
+
+
+@contextmanager
+def _unless_lost(host: str) -> Iterator[None]:
+    """Go on without a note that cannot be written: the answer it is about is worth more."""
+    try:
+        yield
+    except Transient as error:
+        _log.warning("host.note_lost", extra={"host": host, "error": str(error)})

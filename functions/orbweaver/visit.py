@@ -8,6 +8,7 @@ it give. A URL without a slot inside this invocation comes back later. What an a
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from contextlib import nullcontext
 from dataclasses import replace
@@ -28,6 +29,7 @@ from orbweaver.core.target import Kind, next_attempt
 from orbweaver.core.url import host_of
 from orbweaver.health import Health
 from orbweaver.pace import Pacer
+from orbweaver.ports import Transient
 from orbweaver.robots import Deferred, RobotsKeeper, Unreachable
 from orbweaver.sitemaps import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
 
@@ -42,6 +44,11 @@ if TYPE_CHECKING:
     from orbweaver.pace import Turn
     from orbweaver.ports import Clock, Fetcher, History, Hosts
     from orbweaver.settings import Settings
+
+
+_log = logging.getLogger(__name__)
+# How long URLs wait for a table that does not answer.
+TROUBLE_MS = 10_000
 
 
 class Visitor:
@@ -92,7 +99,20 @@ class Visitor:
                 hosts[host_of(target.url)].append(target)
         async with asyncio.TaskGroup() as group:
             for host, queue in hosts.items():
-                group.create_task(self._visit_host(visit, host, queue))
+                group.create_task(self._visit_or_defer(visit, host, queue))
+
+    async def _visit_or_defer(self, visit: Visit, host: str, targets: list[Target]) -> None:
+        """Visit a host; while its item cannot be read or written, its URLs come back later.
+
+        The other hosts of the pack have nothing to do with that, nor has what was answered.
+        """
+        try:
+            await self._visit_host(visit, host, targets)
+        except* Transient as trouble:
+            left = [target for target in targets if not visit.draft.knows(target.url)]
+            told = {"host": host, "urls": len(left), "error": str(trouble.exceptions[0])}
+            _log.warning("host.out_of_reach", extra=told)
+            self._defer(visit, left, self._clock.now_ms() + TROUBLE_MS)
 
     async def _visit_host(self, visit: Visit, host: str, targets: list[Target]) -> None:
         state = await self._hosts.look(host)

@@ -12,14 +12,14 @@ import pytest
 
 from orbweaver.adapters.memory import ManualClock, MemoryHosts, MemoryPages, World
 from orbweaver.conclude import Visit
+from orbweaver.core.exchange import Failure
 from orbweaver.core.journal import Draft
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import Host
 from orbweaver.core.retry import ATTEMPTS_MAX
-from orbweaver.ports import Transient
 from orbweaver.settings import Settings
-from orbweaver.visit import Visitor
-from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, fail_on
+from orbweaver.visit import TROUBLE_MS, Visitor
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, fail_on, html
 from tests.unit.test_visit import OTHER, POLITE, A, targets, visit
 
 if TYPE_CHECKING:
@@ -179,9 +179,28 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
 
 
 async def test_trouble_with_a_table_leaves_nobody_waiting() -> None:
-    """A pack that could not reserve fails, and the host is free for the next one."""
+    """Where no slot can be reserved URLs come back, and the host is free for the next ones."""
     stage = Stage(gate=fail_on("hosts.reserve"))
-    with pytest.raises(ExceptionGroup) as caught:
-        await visit(stage, [A], POLITE)
-    assert caught.group_contains(Transient)
+    (again,) = (await visit(stage, [A], POLITE)).again
+    assert (again.target, again.delay_s) == (A, TROUBLE_MS // 1000)
     assert len((await visit(stage, [A], POLITE)).records) == 1
+
+
+async def test_trouble_with_one_host_is_no_other_hosts() -> None:
+    """What one host answered stays, when the item of another cannot be read."""
+    stage = Stage(gate=fail_on("hosts.reserve"))
+    others = targets("a", host=OTHER)
+    stage.web.put(others[0].url, html())
+    journal = await visit(stage, [A, *others], POLITE)
+    assert [record.url for record in journal.records] == [others[0].url]
+    assert [item.target for item in journal.again] == [A]
+
+
+@pytest.mark.parametrize("effect", ["hosts.block", "hosts.fail"])
+async def test_an_answer_counts_though_it_cannot_be_noted(effect: str) -> None:
+    """A note on the host is lost while its item cannot be written; the answer is not."""
+    stage = Stage(gate=fail_on(effect))
+    failure = Failure(reason=Reason.CONNECT, detail="refused")
+    stage.web.put(A.url, answer(503) if effect == "hosts.block" else failure)
+    (again,) = (await visit(stage, [A], POLITE)).again
+    assert again.target == replace(A, attempt=2)

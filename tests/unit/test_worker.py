@@ -154,7 +154,7 @@ async def test_one_message_that_fails_comes_back_alone() -> None:
     ("effect", "error", "event"),
     [
         ("packs.journal", Transient("busy"), "message.deferred"),
-        ("hosts.reserve", Transient("busy"), "message.deferred"),
+        ("packs.commit", Transient("busy"), "message.deferred"),
         ("packs.journal", RuntimeError("a mistake"), "message.failed"),
         ("hosts.reserve", RuntimeError("a mistake"), "message.failed"),
     ],

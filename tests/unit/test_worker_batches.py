@@ -175,7 +175,8 @@ async def test_only_messages_of_the_batch_are_named() -> None:
         twin = Stage(gate=fail_on(effect, times=1_000))
         twin.begin(CRAWL)
         failed = await twin.worker.run(deliveries, NOW_MS + REMAINING_MS)
-        assert failed, effect
+        # While a host's item is out of reach its URLs are sent again, and are no failure.
+        assert bool(failed) is not effect.startswith("hosts."), effect
         assert len(set(failed)) == len(failed), effect
         assert set(failed) <= {delivery.id for delivery in deliveries}, effect
 

@@ -152,6 +152,10 @@ class Draft:
             if target.modified_at_ms is not None
         }
 
+    def knows(self, url: str) -> bool:
+        """Whether a URL has ended, or comes back."""
+        return url in self._records or url in self._again
+
     def outcome(self, url: str) -> Outcome | None:
         """How a URL ended, if it has by now."""
         record = self._records.get(url)

@@ -64,7 +64,7 @@ def test_scope_says_which_links_belong(scope: Scope, url: str, *, belongs: bool)
 )
 def test_a_seed_lies_in_a_folder(seed: str, folder: str) -> None:
     """The folder ends at the last slash of the path."""
-    assert prefixes([seed]) == (folder,)
+    assert prefixes((seed,)) == (folder,)
 
 
 @pytest.mark.parametrize(
