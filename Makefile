@@ -7,11 +7,11 @@ ARGS   ?=
 
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format typecheck pytest unit simulate setup venv up down status \
-        lock clean python
+.PHONY: help demo test check lint format typecheck pytest unit simulate chaos hostile-site setup \
+        venv up down status lock clean python
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: setup ## crawl a small site on this machine and show what came of it
 	@$(PY) -m tests.demo $(ARGS)
@@ -38,8 +38,14 @@ pytest: setup ## all tests; ARGS="-k robots -x" runs the ones asked for
 unit: venv ## the tests that start nothing
 	@$(PY) -m pytest -m "not emulator and not e2e and not infra" $(ARGS)
 
+hostile-site: venv ## serve the hostile site, and print what must become of each URL
+	@$(PY) -m tests.sites.hostile $(ARGS)
+
 simulate: venv ## many seeds of the simulation; SEEDS=20000, ARGS=--mutants
 	@$(PY) -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+
+chaos: setup ## a deployed stack under faults, kills and copies; SEED=7, ARGS="--pages 3000 --json"
+	@$(PY) -m tests.chaos $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 up: setup ## start the emulator and deploy the stack to it
 	@$(PY) -m localstack up $(ARGS)

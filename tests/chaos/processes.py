@@ -1,0 +1,92 @@
+"""Which processes are the workers of our emulator, and which of them holds a connection.
+
+A worker is a child of the emulator that runs the runtime's script in the function's own folder
+(MiniStack: `…/ministack-lambda-<function>-<random>/_worker.py`). Nobody else's process is that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localstack.processes import Identity, identify, is_running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PROC = Path("/proc")
+SCRIPT = "_worker.py"
+LOOPBACK = "0100007F"  # 127.0.0.1 as the kernel spells it, least significant byte first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One line of the process table."""
+
+    pid: int
+    parent: int
+    words: tuple[str, ...]
+
+
+def table(proc: Path = PROC) -> list[Process]:
+    """Read the process table; who ends meanwhile is not in it."""
+    found = []
+    for entry in proc.glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            # proc(5): "pid (name) state ppid …"; the name may hold anything.
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            found.append(
+                Process(pid=int(entry.name), parent=int(fields[1]), words=tuple(words[:-1]))
+            )
+    return found
+
+
+def workers(processes: Iterable[Process], emulator: int, function: str) -> list[int]:
+    """Return the ids of an emulator's workers that run a function, in order."""
+    return sorted(
+        process.pid
+        for process in processes
+        if process.parent == emulator and _runs(process.words, function)
+    )
+
+
+def _runs(words: tuple[str, ...], function: str) -> bool:
+    script = Path(words[-1]) if words else Path()
+    return script.name == SCRIPT and script.parent.name.startswith(f"ministack-lambda-{function}-")
+
+
+def socket_of(connections: str, port: int) -> str | None:
+    """Find the inode of the socket at a local port in what /proc/net/tcp says."""
+    local = f"{LOOPBACK}:{port:04X}"
+    for line in connections.splitlines()[1:]:
+        fields = line.split()
+        if fields[1] == local:
+            return fields[9]
+    return None
+
+
+def holder(port: int, candidates: Iterable[int], proc: Path = PROC) -> Identity | None:
+    """Tell which of these processes has the connection from a local port."""
+    inode = socket_of((proc / "net" / "tcp").read_text(), port)
+    for pid in candidates:
+        with contextlib.suppress(OSError):
+            links = (str(link.readlink()) for link in (proc / str(pid) / "fd").iterdir())
+            if f"socket:[{inode}]" in links:
+                return identify(pid)
+    return None
+
+
+def kill(process: Identity | None) -> bool:
+    """Kill a process as a crash does; False if it is not there, or not any more."""
+    if process is None or not is_running(process):
+        return False
+    try:
+        os.kill(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True

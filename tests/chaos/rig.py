@@ -1,0 +1,199 @@
+"""The deployed stack of a run: tuned for haste, started on its crawls, and read from its tables.
+
+Rules
+- What is deployed is what `orbweaver local up` deploys; the tuning comes on top, by the APIs.
+- The function's time is short, and the queues' visibility as many times that as is deployed (six,
+  see `infra/frontier.py`): what a killed worker held is back within a minute.
+- Workers speak to the proxy, by a variable of the function; everything here does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tests.chaos.evidence import Letter, Row
+from tests.e2e.stand import COMMAND_S_MAX, PROGRAM, Stand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from localstack.stack import Stack
+    from tests.chaos.scale import Tuning
+
+RULE = "chaos-completed"
+PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
+TALLY_PREFIX = "n."
+QUEUES = ("CrawlQueueUrl", "ExpressQueueUrl")
+READY_S_MAX = 30.0
+TIMED_OUT = "killing worker"  # of the emulator, once an invocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """A crawl as its table has it."""
+
+    state: str
+    tally: dict[str, int]
+
+    def sum(self, *keys: str) -> int:
+        """Add counters up."""
+        return sum(self.tally.get(key, 0) for key in keys)
+
+
+class Rig:
+    """A stack, and clients of it that stay open."""
+
+    def __init__(self, stack: Stack, folder: Path, clients: dict[str, Any]) -> None:
+        self.stand = Stand(stack, folder)
+        self.emulator = stack.emulator
+        self.function = self.stand.outputs["WorkerFunction"]
+        self._folder = folder
+        self._clients = clients
+        self._events = ""
+
+    def tune(self, tuning: Tuning, endpoint_url: str) -> None:
+        """Set the workers' times and where they speak to, and the queues to match."""
+        functions, sqs = self._clients["lambda"], self._clients["sqs"]
+        found = functions.get_function_configuration(FunctionName=self.function)
+        variables = found["Environment"]["Variables"] | tuning.variables()
+        variables["AWS_ENDPOINT_URL"] = endpoint_url
+        functions.update_function_configuration(
+            FunctionName=self.function,
+            Timeout=tuning.timeout_s,
+            Environment={"Variables": variables},
+        )
+        for name in QUEUES:
+            url = self.stand.outputs[name]
+            names = ["RedrivePolicy", "VisibilityTimeout"]
+            known = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+            redrive = json.loads(known["RedrivePolicy"])
+            redrive["maxReceiveCount"] = tuning.receive_max
+            visibility_s = int(known["VisibilityTimeout"]) * tuning.timeout_s // found["Timeout"]
+            sqs.set_queue_attributes(
+                QueueUrl=url,
+                Attributes={
+                    "VisibilityTimeout": str(visibility_s),
+                    "RedrivePolicy": json.dumps(redrive),
+                },
+            )
+
+    def start(self, crawl: str, url: str, endpoint_url: str, *options: str) -> None:
+        """Start a crawl by the command line, through an endpoint."""
+        words = [str(PROGRAM), "start", url, "--name", crawl, "--id", crawl, *options]
+        done = subprocess.run(
+            words,
+            cwd=self._folder,
+            env=self.stand.environment | {"AWS_ENDPOINT_URL": endpoint_url},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=COMMAND_S_MAX,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{crawl} could not be started: {done.stdout}{done.stderr}")
+
+    def send(self, *bodies: str) -> None:
+        """Send messages to the crawl queue, a few at a time."""
+        for first in range(0, len(bodies), 10):
+            self.stand.send(*bodies[first : first + 10])
+
+    def books(self, crawl: str) -> Books:
+        """Read a crawl's state and counters."""
+        state, tally = "unknown", dict[str, int]()
+        for item in self._scan("CrawlsTable", "k", crawl):
+            if item["k"]["S"] == crawl:
+                state = item["state"]["S"]
+            elif item["k"]["S"].startswith(f"{crawl}#count#"):
+                for name, value in item.items():
+                    if name.startswith(TALLY_PREFIX):
+                        key = name.removeprefix(TALLY_PREFIX)
+                        tally[key] = tally.get(key, 0) + int(value["N"])
+        return Books(state=state, tally=tally)
+
+    def rows(self, crawl: str) -> tuple[Row, ...]:
+        """Read a crawl's page records."""
+        return tuple(
+            Row(
+                url=item["url"]["S"],
+                outcome=item["outcome"]["S"],
+                reason=item["reason"]["S"],
+                sent_ms=int(item["fetched_at"]["N"]),
+            )
+            for item in self._scan("PagesTable", "k", f"{crawl}#")
+        )
+
+    def _scan(self, table: str, key: str, prefix: str) -> Iterator[dict[str, Any]]:
+        pages = self._clients["dynamodb"].get_paginator("scan")
+        for page in pages.paginate(
+            TableName=self.stand.outputs[table],
+            ConsistentRead=True,
+            FilterExpression="begins_with(#key, :prefix)",
+            ExpressionAttributeNames={"#key": key},
+            ExpressionAttributeValues={":prefix": {"S": prefix}},
+        ):
+            yield from page["Items"]
+
+    def dead(self) -> tuple[Letter, ...]:
+        """Take the dead letters."""
+        return tuple(
+            Letter(
+                body=message["Body"],
+                reason=message.get("MessageAttributes", {})
+                .get("reason", {})
+                .get("StringValue", "none"),
+            )
+            for message in self.stand.take(self.stand.outputs["DeadLetterQueueUrl"])
+        )
+
+    def timeouts(self) -> int:
+        """Count the invocations that were cut off by their time."""
+        return self.emulator.log.read_text(errors="replace").count(TIMED_OUT)
+
+    def queued(self) -> int:
+        """Count the messages on both lanes, waiting, delayed or in work."""
+        return self.stand.queued()
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Have completed crawls announced on a queue of this run."""
+        sqs, events = self._clients["sqs"], self._clients["events"]
+        self._events = sqs.create_queue(QueueName=RULE)["QueueUrl"]
+        names = ["QueueArn"]
+        found = sqs.get_queue_attributes(QueueUrl=self._events, AttributeNames=names)
+        events.put_rule(Name=RULE, EventPattern=json.dumps(PATTERN))
+        target = {"Id": "queue", "Arn": found["Attributes"]["QueueArn"]}
+        events.put_targets(Rule=RULE, Targets=[target])
+        yield
+
+    def announced(self) -> list[dict[str, Any]]:
+        """Take the details of the events that came."""
+        return [json.loads(message["Body"])["detail"] for message in self.stand.take(self._events)]
+
+    def wait_ready(self) -> None:
+        """Wait until the function has taken its tuning over."""
+        deadline_s = time.monotonic() + READY_S_MAX
+        while time.monotonic() < deadline_s:
+            found = self._clients["lambda"].get_function_configuration(FunctionName=self.function)
+            if found.get("LastUpdateStatus") in (None, "Successful"):
+                return
+            time.sleep(0.1)
+        raise RuntimeError(f"{self.function} does not take its configuration")
+
+
+@contextlib.contextmanager
+def standing(stack: Stack, folder: Path) -> Iterator[Rig]:
+    """Open a deployed stack for a run."""
+    rig = Stand(stack, folder)
+    with contextlib.ExitStack() as clients:
+        services = ("dynamodb", "events", "lambda", "sqs")
+        opened = {name: clients.enter_context(rig.client(name)) for name in services}
+        made = Rig(stack, folder, opened)
+        with made.listening():
+            yield made
