@@ -1,0 +1,257 @@
+"""Single pieces of work for single functions, invoked directly: each needs certain permissions.
+
+A deed is prepared with everything permitted and may then be done again and again, as a queue would
+deliver a message again. Event sources are off, so that nothing else happens.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from orbweaver.adapters.dynamodb import to_item
+from orbweaver.core import crawl_codec
+from orbweaver.core.crawl import Crawl, State
+from orbweaver.core.message import DEFAULT_CRAWL, Pack, Seeds, Target, encode
+from tests.e2e.stand import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import ExitStack
+
+    from tests.e2e.stand import Stand
+    from tests.sites.graph import Graph
+
+# Ways into the past and the future: a crawl that began earlier, and one that begins now.
+EARLIER_MS = 60_000
+QUIET = "2001-02-03"
+CONTINUED = "2001-02-04"
+# A part is begun only with 30 s left: with no more in all, every invocation writes just one.
+SHORT_S = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of one invocation: whether it failed, and all that it said."""
+
+    failed: bool
+    said: str
+
+
+def expect_done(answer: Answer) -> None:
+    """Fail with all that a function said, unless it did its work."""
+    assert not answer.failed, answer.said
+
+
+class Bench:
+    """A stack, and a site that no worker has seen before."""
+
+    def __init__(self, stand: Stand, site: Graph, after: ExitStack) -> None:
+        """Work on `stand` with `site`; what is changed for it is put right by `after`."""
+        self.stand = stand
+        self.site = site
+        self.after = after
+        self._receives: Counter[str] = Counter()
+
+    def crawl(self, name: str | None = None, *, ago_ms: int = 0, **fields: Any) -> Crawl:
+        """Store a crawl of one seed that is not there yet."""
+        crawl_id = f"c-{uuid.uuid4().hex}"
+        at_ms = time.time_ns() // 1_000_000 - ago_ms
+        crawl = Crawl(id=crawl_id, name=name or crawl_id, started_at_ms=at_ms, seeds_planned=1)
+        crawl = replace(crawl, **{"delay_ms": 0, **fields})
+        item = to_item({"k": crawl.id, **crawl_codec.to_fields(crawl)})
+        with self.stand.client("dynamodb") as dynamodb:
+            dynamodb.put_item(TableName=self.stand.outputs["CrawlsTable"], Item=item)
+        return crawl
+
+    def forget_default(self) -> None:
+        """Remove the crawl of bare URLs, so that it has to be made."""
+        key = to_item({"k": DEFAULT_CRAWL})
+        with self.stand.client("dynamodb") as dynamodb:
+            dynamodb.delete_item(TableName=self.stand.outputs["CrawlsTable"], Key=key)
+
+    def seeds(self, crawl: Crawl, *paths: str) -> str:
+        """Spell seeds of a crawl as a message."""
+        references = tuple(self.site.url + path for path in paths)
+        return encode(
+            Seeds(
+                id=uuid.uuid4().hex,
+                crawl=crawl.id,
+                at_ms=crawl.started_at_ms,
+                references=references,
+                planned=True,
+            )
+        )
+
+    def pack(self, crawl: Crawl, *paths: str) -> str:
+        """Spell claimed URLs of a crawl as a message."""
+        targets = tuple(Target(url=self.site.url + path, depth=0) for path in paths)
+        pack = Pack(id=uuid.uuid4().hex, crawl=crawl.id, at_ms=crawl.started_at_ms, targets=targets)
+        return encode(pack)
+
+    def deliver(self, body: str) -> Answer:
+        """Hand a message to the worker, once more than it was handed before."""
+        self._receives[body] += 1
+        received = {"ApproximateReceiveCount": str(self._receives[body])}
+        record = {"messageId": "message", "body": body, "attributes": received}
+        reply, answer = self._invoke("Worker", {"Records": [record]})
+        return replace(answer, failed=answer.failed or reply != {"batchItemFailures": []})
+
+    def export(self, day: str) -> Answer:
+        """Have a day exported."""
+        return self._invoke("Exporter", {"day": day})[1]
+
+    def post(self, body: dict[str, str]) -> Answer:
+        """Hand a request to the API's function, as its gateway does."""
+        request = {"requestId": uuid.uuid4().hex}
+        event = {"httpMethod": "POST", "resource": "/seeds", "requestContext": request}
+        reply, answer = self._invoke("Api", {**event, "body": json.dumps(body)})
+        return replace(answer, failed=answer.failed or reply["statusCode"] != 202)
+
+    def _invoke(self, part: str, event: dict[str, Any]) -> tuple[Any, Answer]:
+        name = self.stand.outputs["WorkerFunction"].removesuffix("worker") + part.lower()
+        with self.stand.client("lambda") as functions:
+            answer = functions.invoke(FunctionName=name, Payload=json.dumps(event), LogType="Tail")
+            said = answer["Payload"].read().decode()
+        log = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace")
+        failed = "FunctionError" in answer
+        return json.loads(said), Answer(failed=failed, said=f"{said}\n{log}")
+
+
+Act: TypeAlias = Callable[[], Answer]
+
+
+def seeds_taken_in(bench: Bench) -> Act:
+    """Seeds are claimed, counted and sent on as a pack."""
+    body = bench.seeds(bench.crawl(), "/")
+    return lambda: bench.deliver(body)
+
+
+def express_seeds_taken_in(bench: Bench) -> Act:
+    """The same for a crawl on the express lane."""
+    body = bench.seeds(bench.crawl(express=True), "/")
+    return lambda: bench.deliver(body)
+
+
+def last_page_crawled(bench: Bench) -> Act:
+    """The one page of a crawl is asked for, recorded and counted; the crawl ends."""
+    crawl = bench.crawl(delay_ms=1)
+    expect_done(bench.deliver(bench.seeds(crawl, "/")))
+    body = bench.pack(crawl, "/")
+    return lambda: bench.deliver(body)
+
+
+def lapsed_url_claimed(bench: Bench) -> Act:
+    """A URL is claimed again, because its claim by an earlier run holds no longer."""
+    earlier = bench.crawl(ago_ms=EARLIER_MS)
+    expect_done(bench.deliver(bench.seeds(earlier, "/")))
+    body = bench.seeds(bench.crawl(earlier.name, window_s=0), "/")
+    return lambda: bench.deliver(body)
+
+
+def budget_overrun(bench: Bench) -> Act:
+    """Of three URLs claimed two are given back: there is a budget of one."""
+    body = bench.seeds(bench.crawl(pages_max=1), "/", "/1", "/2")
+    return lambda: bench.deliver(body)
+
+
+def bare_url_taken_in(bench: Bench) -> Act:
+    """A bare URL becomes seeds of the crawl `default`, which comes into being."""
+    bench.forget_default()
+    return lambda: bench.deliver(bench.site.url)
+
+
+def malformed_message_buried(bench: Bench) -> Act:
+    """What can never succeed goes to the dead-letter queue."""
+    return lambda: bench.deliver("{")
+
+
+def paused_pack_parked(bench: Bench) -> Act:
+    """A pack of a paused crawl is put aside while the crawl is paused."""
+    body = bench.pack(bench.crawl(state=State.PAUSED), "/", "/1")
+    return lambda: bench.deliver(body)
+
+
+def day_exported(bench: Bench) -> Act:
+    """A day's records become files."""
+    return lambda: bench.export(QUIET)
+
+
+def long_day_continued(bench: Bench) -> Act:
+    """A day that takes more than one invocation goes on by itself, to its end."""
+    bench.after.enter_context(_short(bench.stand))
+
+    def deed() -> Answer:
+        answer = bench.export(CONTINUED)
+        if not answer.failed:
+            until(lambda: _exported(bench.stand, CONTINUED), "the day is exported")
+        return answer
+
+    return deed
+
+
+def seeds_posted(bench: Bench) -> Act:
+    """Seeds for a crawl come over the API."""
+    body = {"url": bench.site.url, "crawl": bench.crawl().id}
+    return lambda: bench.post(body)
+
+
+def express_seeds_posted(bench: Bench) -> Act:
+    """The same for a crawl on the express lane."""
+    body = {"url": bench.site.url, "crawl": bench.crawl(express=True).id}
+    return lambda: bench.post(body)
+
+
+def seeds_posted_for_nobody(bench: Bench) -> Act:
+    """Seeds for no crawl in particular make the crawl `default`."""
+    bench.forget_default()
+    return lambda: bench.post({"url": bench.site.url})
+
+
+def record_days(stand: Stand) -> None:
+    """Copy two of the page records that are there to days of their own."""
+    table = stand.outputs["PagesTable"]
+    with stand.client("dynamodb") as dynamodb:
+        items = dynamodb.scan(TableName=table)["Items"][:2]
+        assert len(items) == 2
+        for item in items:
+            shard = item["day"]["S"].partition("#")[2]
+            for day in (QUIET, CONTINUED):
+                dynamodb.put_item(TableName=table, Item={**item, "day": {"S": f"{day}#{shard}"}})
+
+
+@contextmanager
+def _short(stand: Stand) -> Iterator[None]:
+    """Have the exporter write one record an invocation for the length of a block."""
+    name = stand.outputs["ExporterFunction"]
+    with stand.client("lambda") as functions:
+        before = functions.get_function_configuration(FunctionName=name)
+        variables = before["Environment"]["Variables"]
+        functions.update_function_configuration(
+            FunctionName=name,
+            Timeout=SHORT_S,
+            Environment={"Variables": {**variables, "ORBWEAVER_PART_ROWS_MAX": "1"}},
+        )
+        try:
+            yield
+        finally:
+            functions.update_function_configuration(
+                FunctionName=name,
+                Timeout=before["Timeout"],
+                Environment={"Variables": variables},
+            )
+
+
+def _exported(stand: Stand, day: str) -> bool:
+    with stand.client("s3") as s3:
+        found = s3.list_objects_v2(
+            Bucket=stand.outputs["Bucket"], Prefix=f"exports/dt={day}/manifest.json"
+        )
+    return bool(found["KeyCount"])

@@ -1,0 +1,121 @@
+"""The permissions of a deployed stack's roles, one by one: each can be taken away and given back.
+
+A grant is spelled `role action resource`: `worker dynamodb:GetItem table/crawls`. A statement that
+lists two actions and two resources is four grants.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tests.e2e.stand import Stand
+
+ROLE = re.compile(r"(Worker|Exporter|Api)(Program|Schedule)Role[0-9A-F]{8}")
+POLICY = "Needs"
+# What an output names, and the word for it.
+WORDS = {
+    "CrawlQueueUrl": "crawl",
+    "ExpressQueueUrl": "express",
+    "DeadLetterQueueUrl": "dead-letters",
+    "ExporterFailuresQueueUrl": "failures",
+    "UrlsTable": "urls",
+    "PagesTable": "pages",
+    "HostsTable": "hosts",
+    "CrawlsTable": "crawls",
+    "PacksTable": "packs",
+    "Bucket": "bucket",
+}
+# IAM authorises these by the single actions, MiniStack (1.5.33) by the name of the call, and a
+# batch of statements for no table. Grants are those of AWS: these come and go with them.
+SPELLED = {
+    "sqs:SendMessage": ("sqs:SendMessageBatch", None),
+    "dynamodb:PartiQLInsert": ("dynamodb:BatchExecuteStatement", "*"),
+}
+ONLY_HERE = frozenset(action for action, _ in SPELLED.values())
+
+
+class Roles:
+    """The roles of the stack's functions and of its schedule."""
+
+    def __init__(self, stand: Stand) -> None:
+        """Read what is granted, and have the emulator understand it as AWS does."""
+        self._stand = stand
+        self._names: dict[str, str] = {}
+        self._grants: dict[str, tuple[str, str, str]] = {}
+        with stand.client("cloudformation") as cloudformation, stand.client("iam") as iam:
+            resources = cloudformation.describe_stack_resources(StackName="Orbweaver")
+            for resource in resources["StackResources"]:
+                found = ROLE.fullmatch(resource["LogicalResourceId"])
+                if found is None:
+                    continue
+                role = found[1].lower() if found[2] == "Program" else found[2].lower()
+                self._names[role] = resource["PhysicalResourceId"]
+                answer = iam.get_role_policy(RoleName=self._names[role], PolicyName=POLICY)
+                for action, arn in _pairs(answer["PolicyDocument"]["Statement"]):
+                    if action not in ONLY_HERE:
+                        self._grants[f"{role} {action} {self._word(arn)}"] = (role, action, arn)
+        for role in self._names:
+            self._put(role)
+
+    @property
+    def grants(self) -> frozenset[str]:
+        """All that is granted."""
+        return frozenset(self._grants)
+
+    @contextmanager
+    def without(self, *taken: str) -> Iterator[None]:
+        """Take grants away for the length of a block; functions feel it with their next call."""
+        roles = {self._grants[grant][0] for grant in taken}
+        for role in roles:
+            self._put(role, taken)
+        try:
+            yield
+        finally:
+            for role in roles:
+                self._put(role)
+
+    def _put(self, role: str, taken: Sequence[str] = ()) -> None:
+        statements = [
+            {"Effect": "Allow", "Action": spelling, "Resource": resource}
+            for grant, (owner, action, arn) in self._grants.items()
+            if owner == role and grant not in taken
+            for spelling, resource in _spellings(action, arn)
+        ]
+        policy = {"RoleName": self._names[role], "PolicyName": POLICY}
+        document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+        with self._stand.client("iam") as iam:
+            if statements:
+                iam.put_role_policy(**policy, PolicyDocument=document)
+            else:  # a policy without a statement is none
+                iam.delete_role_policy(**policy)
+
+    def _word(self, arn: str) -> str:
+        """Say what an ARN means."""
+        resource = arn.split(":", 5)[5]
+        for output, word in WORDS.items():
+            name = self._stand.outputs[output].rpartition("/")[2]
+            resource = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", word, resource)
+        return resource
+
+
+def _pairs(statements: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    for statement in statements:
+        yield from product(_listed(statement["Action"]), _listed(statement["Resource"]))
+
+
+def _spellings(action: str, arn: str) -> Iterator[tuple[str, str]]:
+    yield action, arn
+    if action in SPELLED:
+        other, resource = SPELLED[action]
+        yield other, resource or arn
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

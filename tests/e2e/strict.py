@@ -1,0 +1,118 @@
+"""The stack on an emulator of its own, which is stricter than the one that other tests share.
+
+Deployed by CloudFormation alone, from the very assembly that `cdk deploy` takes: an emulator that
+enforces IAM refuses the roles by which the CDK command line uploads its assets. The functions run
+the assembly's code where it lies: containers come and go here by the dozen, and each would unpack
+90 MB.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import zipfile
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from localstack import amend, cdk, emulator, layout
+from localstack.stack import CONTEXT, Stack
+from orbweaver.cli.stacks import LOCAL_CONTEXT
+from tests.e2e.stand import Stand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+NAME = "Orbweaver"
+BUCKET = f"cdk-hnb659fds-assets-{layout.ACCOUNT}-{layout.REGION}"  # where the template says
+TOOLKIT_VERSION = "/cdk-bootstrap/hnb659fds/version"  # a parameter that the template asks for
+TOOLKIT = "30"
+CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"]
+WAIT = {"Delay": 1, "MaxAttempts": 60}
+TEMPLATE = "template.json"
+SOURCES = ("CrawlEventSource", "ExpressEventSource")
+
+
+class Patient(Stand):
+    """A stand that keeps its clients: making one takes longer than most calls."""
+
+    def __init__(self, stack: Stack, folder: Path, kept: ExitStack) -> None:
+        """Keep clients until `kept` is closed."""
+        super().__init__(stack, folder)
+        self._kept = kept
+        self._clients: dict[str, Any] = {}
+
+    def client(self, service: str) -> AbstractContextManager[Any]:
+        """Lend a boto3 client, the same one every time."""
+        if service not in self._clients:
+            self._clients[service] = self._kept.enter_context(super().client(service))
+        return nullcontext(self._clients[service])
+
+
+@contextmanager
+def standing(folder: Path, settings: Mapping[str, str]) -> Iterator[Stand]:
+    """Have the stack on an emulator with these settings for the length of a block."""
+    running = emulator.start(port=0, keep=False, settings=settings)
+    try:
+        outputs = _deploy(running)
+        with ExitStack() as kept:
+            yield Patient(Stack(emulator=running, outputs=outputs), folder, kept)
+    finally:
+        running.stop()
+
+
+def _deploy(running: emulator.Emulator) -> dict[str, str]:
+    environment = running.environment()
+    assembly = cdk.synthesize(environment, CONTEXT | LOCAL_CONTEXT)
+    template_url = _publish(assembly, running.directory / "code", environment)
+    with cdk.client("cloudformation", environment) as cloudformation:
+        cloudformation.create_stack(
+            StackName=NAME, TemplateURL=template_url, Capabilities=CAPABILITIES
+        )
+        waiter = cloudformation.get_waiter("stack_create_complete")
+        waiter.wait(StackName=NAME, WaiterConfig=WAIT)
+    amend.apply(assembly, lambda service: cdk.client(service, environment))
+    outputs = cdk.standing(NAME, environment)
+    assert outputs is not None
+    return outputs
+
+
+def _publish(assembly: Path, code: Path, environment: Mapping[str, str]) -> str:
+    """Upload an assembly's template, and an archive of nothing where it says that its code is.
+
+    The code itself is put to `code`; the URL of the template.
+    """
+    files = json.loads((assembly / f"{NAME}.assets.json").read_text())["files"].values()
+    (asset,) = (file for file in files if file["source"]["packaging"] == "zip")
+    (place,) = asset["destinations"].values()
+    # The assembly may be dropped from its store meanwhile; links cost nothing.
+    shutil.copytree(assembly / asset["source"]["path"], code, copy_function=os.link)
+    template = json.loads((assembly / f"{NAME}.template.json").read_text())
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::Lambda::Function":
+            resource["Properties"]["Environment"]["Variables"]["PYTHONPATH"] = str(code)
+    with cdk.client("ssm", environment) as ssm:
+        ssm.put_parameter(Name=TOOLKIT_VERSION, Value=TOOLKIT, Type="String")
+    with cdk.client("s3", environment) as s3:
+        s3.create_bucket(Bucket=BUCKET)
+        s3.put_object(Bucket=BUCKET, Key=place["objectKey"], Body=_nothing())
+        s3.put_object(Bucket=BUCKET, Key=TEMPLATE, Body=json.dumps(template))
+    return f"{environment[layout.ENDPOINT]}/{BUCKET}/{TEMPLATE}"
+
+
+def _nothing() -> bytes:
+    """Make an archive of no code."""
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as archive:
+        archive.writestr("elsewhere", "")
+    return body.getvalue()
+
+
+def switch(stand: Stand, *, enabled: bool) -> None:
+    """Have the worker take messages from both queues, or none."""
+    with stand.client("lambda") as functions:
+        for name in SOURCES:
+            functions.update_event_source_mapping(UUID=stand.outputs[name], Enabled=enabled)

@@ -1,0 +1,114 @@
+"""More than 16 hops: a crawl feeds the queue that it is fed from, for as long as it takes.
+
+Lambda halts a function that is invoked about 16 times in one chain of requests, by default. The
+trace header of an invocation goes along with the messages it sends, so hops through queues count.
+MiniStack (1.5.33) counts direct invocations only; here it is taught the rest (`lineage/`).
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e import strict
+from tests.e2e.stand import names, until
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.stand import Stand
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+LINEAGE = Path(__file__).with_name("lineage")
+LAMBDA_MAX = 16
+LINKS = 40
+PUT_OFF_MIN = 30
+BLOCK_S = 6
+DEEP = ("--max-depth", str(LINKS), "--delay", "0")
+CHAIN = [f"/chain/{n}" for n in range(LINKS + 1)]
+
+
+@pytest.fixture(scope="module")
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """Deploy the stack to an emulator that counts hops, and holds messages for shorter times."""
+    with strict.standing(tmp_path_factory.mktemp("hops"), {"PYTHONPATH": str(LINEAGE)}) as stood:
+        yield stood
+
+
+@contextmanager
+def loops(stand: Stand, wanted: str) -> Iterator[None]:
+    """Have the worker's loops allowed or terminated for the length of a block."""
+    name = stand.outputs["WorkerFunction"]
+    with stand.client("lambda") as functions:
+        before = functions.get_function_recursion_config(FunctionName=name)["RecursiveLoop"]
+        functions.put_function_recursion_config(FunctionName=name, RecursiveLoop=wanted)
+        try:
+            yield
+        finally:
+            functions.put_function_recursion_config(FunctionName=name, RecursiveLoop=before)
+
+
+def depths(stand: Stand) -> list[int]:
+    """Return how deep in its chain each invocation of the worker was, in order."""
+    text = stand.emulator.log.read_text()
+    return [int(depth) for depth in re.findall(r"depth (\d+)$", text, re.MULTILINE)]
+
+
+def test_a_chain_of_links_is_followed_to_its_end(stand: Stand) -> None:
+    """Forty pages, each found by the one before, take more than forty invocations in a row."""
+    with stand.client("lambda") as functions:
+        found = functions.get_function_recursion_config(
+            FunctionName=stand.outputs["WorkerFunction"]
+        )
+    assert found["RecursiveLoop"] == "Allow"
+
+    with graph.serve_in_background(graph.chain(LINKS)) as site:
+        crawled = stand.start(site.url + CHAIN[0], "--name", "chain", *DEEP)
+
+    assert names(crawled.urls("fetched"), site.url) == sorted(CHAIN)
+    assert max(depths(stand)) > LINKS
+
+
+def test_a_url_put_off_again_and_again_is_crawled(stand: Stand) -> None:
+    """While its host wants to be left alone a URL goes round and round, and is asked for after.
+
+    The queue holds a pack for a twentieth of the time, so it comes back far too early, each time
+    as one invocation more of the same chain; and it is not asked for until the host's time is over.
+    """
+    busy = graph.page("Busy", status=429, headers=(("Retry-After", str(BLOCK_S)),))
+    before = len(depths(stand))
+    with graph.serve_in_background({"/": [busy, graph.page("Home")]}) as site:
+        crawled = stand.start(f"{site.url}/", "--name", "put-off", "--delay", "0")
+        asked = [record for record in site.log.records() if record.path == "/"]
+
+    assert names(crawled.urls("fetched"), site.url) == ["/"]
+    assert asked[1].at_ms - asked[0].at_ms >= BLOCK_S * 1_000
+    assert len(asked) == 2
+    assert max(depths(stand)[before:]) > PUT_OFF_MIN
+
+
+def test_terminated_loops_halt_a_crawl(stand: Stand) -> None:
+    """With the default of Lambda a chain ends after 16 invocations, as a dead letter: no crawl.
+
+    The letter is whole: allowed to loop and sent again, the crawl goes on to its end.
+    """
+    with graph.serve_in_background(graph.chain(LINKS)) as site:
+        with loops(stand, "Terminate"):
+            words = ("start", site.url + CHAIN[0], "--name", "halted", *DEEP, "--json")
+            crawl = stand.orbweaver(*words).result["crawl"]
+            dead = stand.outputs["DeadLetterQueueUrl"]
+            (letter,) = until(lambda: stand.take(dead), "a dead letter", log=stand.log)
+            # The first invocation takes the seed in, the others a page each.
+            asked = [path for path in site.log.paths() if path != "/robots.txt"]
+            assert asked == CHAIN[: LAMBDA_MAX - 1]
+        stand.send(letter["Body"])
+        ended = stand.orbweaver("status", crawl, "--watch", "--json")
+
+    assert ended.result["state"] == "finished"
+    assert ended.result["outcomes"]["fetched"] == LINKS + 1
