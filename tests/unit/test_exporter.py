@@ -239,7 +239,7 @@ async def test_a_part_carries_neither_time_nor_name() -> None:
 
 
 async def test_twice_is_once() -> None:
-    """A second run, at another time and with other chances, leaves byte-identical files (case 27)."""
+    """A second run, at another time and with other chances, leaves the same bytes (case 27)."""
     world = world_of(pages_of(range(35)))
     await exported(world)
     first = dict(world.files)

@@ -246,6 +246,17 @@ async def test_trouble_of_the_moment_is_tried_again_until_it_is_enough(
             assert record.attempt == ATTEMPTS_MAX
 
 
+@pytest.mark.parametrize("robots_fail", [False, True])
+async def test_waits_before_further_attempts_grow_from_a_setting(robots_fail: bool) -> None:
+    """Half to all of it before the second attempt, also where robots.txt cannot be had."""
+    stage = Stage(settings=Settings(retry_base_s=100))
+    failing = f"{SITE}/robots.txt" if robots_fail else A.url
+    stage.web.put(failing, Failure(reason=Reason.TIMEOUT, detail="x"))
+    crawl = OBEDIENT if robots_fail else CRAWL
+    (item,) = (await visit(stage, [A], crawl)).again
+    assert 50 <= item.delay_s <= 106  # an unreachable robots.txt is good for five seconds
+
+
 @pytest.mark.parametrize("attempt", [1, ATTEMPTS_MAX])
 @pytest.mark.parametrize("status", [429, 503])
 async def test_a_host_that_wants_quiet_gets_it(status: int, attempt: int) -> None:

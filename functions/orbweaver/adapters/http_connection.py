@@ -7,7 +7,8 @@ Both are put right here. Rules:
 - A pooled connection that is closed, or on which anything came in since its last answer, is passed
   over before a byte is sent: what came in would be taken for the answer to another URL.
 - A *reused* connection that breaks before any byte of an answer is no failure: after a freeze all
-  pooled ones may be dead. The request goes out again, until a connection is a new one.
+  pooled ones may be dead. The request goes out again once, and then on a new connection: a server
+  that ends connections for what it is asked is asked twice, not on every connection there is.
 - A *new* connection that breaks is a failure: a repeat would ask the host outside its slot.
 - A parser error within a body is raised at once; aiohttp leaves the reader waiting for its
   time-out (only the head's reader is told).
@@ -40,6 +41,7 @@ class AwareRequest(aiohttp.ClientRequest):
     """A request that notes when it was sent and whether its connection was used before."""
 
     reused = False
+    repeated = False
     sent_s: float | None = None
     protocol: ResponseHandler | None = None
 
@@ -49,11 +51,13 @@ class AwareRequest(aiohttp.ClientRequest):
         assert protocol is not None  # noqa: S101 - set until the connection is released
         self.protocol = protocol
         self.reused = protocol in _readers
-        if self.reused and (protocol.should_close or _readable(protocol.transport)):
+        passed_over = self.repeated or protocol.should_close or _readable(protocol.transport)
+        if self.reused and passed_over:
             raise aiohttp.ServerDisconnectedError
         if not self.reused and protocol.closed is not None:
             protocol.closed.add_done_callback(partial(_tell, protocol))
         _readers[protocol] = None
+        self.repeated = self.reused  # from here on the server may have seen it
         self.sent_s = time.monotonic()
         return await super().send(conn)
 
@@ -67,7 +71,7 @@ class Attempt:
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Send a request, again for as long as reused connections turn out to be dead."""
+        """Send a request, again where a reused connection turns out to be dead."""
         assert isinstance(request, AwareRequest)  # noqa: S101 - the session makes no others
         self._request = request
         while True:

@@ -156,6 +156,24 @@ async def test_all_pooled_connections_are_dead(act: Act) -> None:
             assert bodies == [path.encode() for path in paths]
 
 
+@pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
+async def test_a_url_that_ends_connections_is_asked_for_twice_at_most(act: Act) -> None:
+    """One of many pooled connections is tried, then a new one, and that is it (case 32)."""
+
+    def say(asked: Asked) -> tuple[Step, ...]:
+        return (act,) if asked.target == "/bad" else (0.05, answer(b"x"))
+
+    limits = Limits(connections_per_host=8)
+    async with serving(say) as origin, fetching(limits) as fetcher:
+        await asyncio.gather(*(body_of(fetcher, origin.url(f"/{n}")) for n in range(8)))
+        assert origin.connections == 8
+        result = await fetcher.fetch(request(origin.url("/bad")))
+        assert isinstance(result, Failure)
+        assert result.reason is Reason.DISCONNECTED
+        assert sum(asked.target == "/bad" for asked in origin.asked) == 2
+        assert await body_of(fetcher, origin.url("/good")) == b"x"
+
+
 @pytest.mark.parametrize("last", [(Act.CLOSE,), (0.02, Act.RESET)])
 async def test_connection_closed_while_idle_is_passed_over(last: tuple[Step, ...]) -> None:
     """A pooled connection that was closed meanwhile is not even asked on (case 30)."""

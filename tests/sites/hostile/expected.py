@@ -1,0 +1,66 @@
+"""The table: every case, the URLs that it is served at, and what must become of each.
+
+Rows and places stand beside what they serve, in the modules of the families; here they are all,
+with the cases that no site on one machine can serve and the tests that have them.
+"""
+
+from __future__ import annotations
+
+from tests.sites.hostile import (
+    codings,
+    content,
+    handshakes,
+    heads,
+    inward,
+    links,
+    network,
+    redirects,
+    robots,
+    sitemaps,
+    statuses,
+    traps,
+)
+
+_FAMILIES = (
+    network,
+    heads,
+    redirects,
+    statuses,
+    codings,
+    handshakes,
+    inward,
+    content,
+    links,
+    robots,
+    sitemaps,
+    traps,
+)
+ROWS = tuple(row for family in _FAMILIES for row in getattr(family, "ROWS", ()))
+PLACES = tuple(place for family in _FAMILIES for place in getattr(family, "PLACES", ()))
+
+# The cases that the site serves.
+BY_CASE = frozenset(
+    {row.case for row in ROWS} | {place.trap.case for place in PLACES if place.trap}
+)
+
+_FETCHER = "tests/integration/fetcher"
+# Tests of cases that a site on one machine cannot serve, or not all of: files with their tests.
+ELSEWHERE: dict[int, tuple[str, ...]] = {
+    31: (
+        f"{_FETCHER}/test_dialling.py::test_name_that_does_not_resolve",
+        f"{_FETCHER}/test_dialling.py::test_name_server_that_is_silent",
+    ),
+    32: (f"{_FETCHER}/test_faults.py::test_network_unreachable",),
+    53: (f"{_FETCHER}/test_dialling.py::test_corpus_of_inner_addresses",),
+    54: (
+        f"{_FETCHER}/test_dialling.py::test_name_with_any_inner_address_is_refused",
+        f"{_FETCHER}/test_dialling.py::test_name_that_is_rebound_is_refused_at_the_socket",
+        f"{_FETCHER}/test_dialling.py::test_name_is_judged_anew_at_each_lookup",
+    ),
+    56: (f"{_FETCHER}/test_dialling.py::test_literal_is_refused_before_it_is_dialled",),
+    57: (f"{_FETCHER}/test_dialling.py::test_odd_port_of_a_public_name_is_refused",),
+    65: ("tests/unit/core/test_sitemap_bounds.py",),
+    66: ("tests/unit/core/test_markup.py::test_every_megabyte_is_read_in_linear_time",),
+    67: ("tests/unit/test_robots_keeper.py",),
+    78: ("tests/contract/test_queue.py::test_each_crawl_is_a_fairness_group",),
+}

@@ -1,0 +1,136 @@
+"""Cases 31, 53, 55 and 74: names that lead nowhere, and ways that lead inside.
+
+The canary is a server on this machine that nobody may reach: only 127.0.0.1 and ::1 are allowed to
+the crawl, and every way to the canary leads by another address, that of "this network" (0.0.0.0),
+which the kernel takes for this machine too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.sites.hostile.model import Asked, Place, Row, Trap, answer, markup, redirect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.sites.hostile.wire import Step
+
+EDGE = "edge"
+CANARY = "canary"
+WILD = "wildcard"
+# By their canonical form, under which they are recorded; and as the pages spell them.
+SPELLINGS = {
+    "http://0.0.0.0:{canary}/dotted": "http://0.0.0.0:{canary}/dotted",
+    "http://0.0.0.0:{canary}/number": "http://0:{canary}/number",
+    "http://0.0.0.0:{canary}/hexadecimal": "http://0x0:{canary}/hexadecimal",
+    "http://0.0.0.0:{canary}/octal": "http://00.00:{canary}/octal",
+    "http://0.0.0.0:{canary}/wide": "http://\uff10.\uff10.\uff10.\uff10:{canary}/wide",
+    "http://0.0.0.0:{canary}/escaped": "http://%30:{canary}/escaped",
+    "http://0.0.0.0:{canary}/user": "http://127.0.0.1@0.0.0.0:{canary}/user",
+    "http://[::]:{canary}/": "http://[0:0::0]:{canary}/",
+    "http://[::ffff:0:0]:{canary}/": "http://[::ffff:0.0.0.0]:{canary}/",
+    "http://169.254.169.254/latest/meta-data/": "http://2852039166/latest/meta-data/",
+    "http://[fd00:ec2::254]/": "http://[fd00:ec2::254]/",
+    "http://10.0.0.1/": "http://10.1/",
+    "http://192.168.0.1:22/": "http://192.168.1:22/",
+    "http://127.0.0.2:{canary}/": "http://127.2:{canary}/",
+    "http://[64:ff9b::a00:1]/": "http://[64:ff9b::10.0.0.1]/",
+}
+REDIRECTS = {
+    "/inward/metadata": "http://169.254.169.254/latest/user-data",
+    "/inward/canary": "http://0.0.0.0:{canary}/redirected",
+    "/inward/mapped": "http://[::ffff:10.0.0.1]/redirected",
+    "/inward/scheme-relative": "//0:{canary}/relative",
+    "/inward/twice": "/inward/twice-again",
+    "/inward/twice-again": "http://0.0.0.0:{canary}/twice",
+}
+GOALS = (
+    "http://169.254.169.254/latest/user-data",
+    "http://0.0.0.0:{canary}/redirected",
+    "http://[::ffff:a00:1]/redirected",
+    "http://0.0.0.0:{canary}/relative",
+    "http://0.0.0.0:{canary}/twice",
+)
+
+
+def _refused(case: int, path: str, serves: str, *, linked: bool = True) -> Row:
+    return Row(
+        case=case,
+        path=path,
+        serves=serves,
+        place=EDGE,
+        outcome="failed",
+        reason="address",
+        asks=0,
+        linked=linked,
+    )
+
+
+def _wild(asked: Asked) -> Iterable[Step]:
+    """Link to two more names below the one that was asked for."""
+    host = (asked.heard.header("host") or "").partition(":")[0]
+    links = [f"http://{label}.{host}:{asked.ports[WILD]}/" for label in ("x1", "x2")]
+    yield answer(markup(host, links).encode(), "Content-Type: text/html")
+
+
+ROWS = (
+    Row(
+        case=31,
+        path="http://no..such-name.invalid/",
+        serves="a name that no DNS message can hold",
+        place=EDGE,
+        outcome="failed",
+        reason="dns",
+        asks=0,
+    ),
+    *(
+        _refused(53, canonical, f"an address inside, as {spelling[7:30]}")
+        for canonical, spelling in SPELLINGS.items()
+    ),
+    *(
+        Row(
+            case=55,
+            path=path,
+            serves=f"a redirect to {goal[:40]}",
+            say=redirect(goal),
+            place=EDGE,
+            outcome="redirected",
+            reason="redirect",
+        )
+        for path, goal in REDIRECTS.items()
+    ),
+    *(_refused(55, goal, "where a redirect leads", linked=False) for goal in GOALS),
+    Row(
+        case=55,
+        path="/",
+        serves="a robots.txt that redirects inside",
+        place="robots-inward",
+        outcome="skipped",
+        reason="robots_unreachable",
+        asks=0,
+    ),
+)
+
+PLACES = (
+    Place(name=CANARY, crawl="bold", start=False, seed=False),
+    Place(
+        name="robots-inward",
+        robots=redirect("http://0.0.0.0:{canary}/robots.txt"),
+        start=False,
+    ),
+    Place(
+        name=WILD,
+        crawl="bold",
+        other=_wild,
+        start=False,
+        seed=False,
+        trap=Trap(
+            case=74,
+            serves="names without end below a name",
+            urls_min=3,
+            urls_max=130,
+            stops=("depth", "repetition"),
+        ),
+    ),
+)

@@ -1,0 +1,141 @@
+"""Cases 67 and 68: robots.txt of every kind, and the delays that they ask for."""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING
+
+from tests.sites.hostile.model import Asked, Place, Row, answer, redirect
+from tests.sites.hostile.wire import Act
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.sites.hostile.model import Script
+    from tests.sites.hostile.wire import Step
+
+RULES = "User-agent: *\nDisallow: /private\n"
+LINE = "# a line that says nothing, of just sixty-four bytes in all...\n"
+KIB600 = LINE * (600 * 1024 // len(LINE))
+HTML = "<!doctype html><title>Not found</title><p>Disallow: /private is not a rule here"
+HOPS_MAX = 5
+
+
+def _file(body: bytes, content_type: str = "text/plain") -> Script:
+    return (answer(body, f"Content-Type: {content_type}"),)
+
+
+def _status(status: str) -> Script:
+    return (answer(b"User-agent: *\nDisallow: /\n", "Content-Type: text/plain", status=status),)
+
+
+# By name: what is served, the file, and whether /private may be asked for.
+FILES: dict[str, tuple[str, Script, bool]] = {
+    "plain": ("as it should be", _file(RULES.encode()), False),
+    "html": ("a page", _file(HTML.encode(), "text/html"), True),
+    "bom": ("a byte order mark", _file(codecs.BOM_UTF8 + RULES.encode()), False),
+    "utf-16": ("UTF-16", _file(codecs.BOM_UTF16_LE + RULES.encode("utf-16-le")), False),
+    "cr": ("lines that end in CR", _file(RULES.replace("\n", "\r").encode()), False),
+    "zeros": ("NULs", _file(b"\0" * 1_000 + b"\n" + RULES.encode()), False),
+    "early-600": ("600 KiB, the rule first", _file((RULES + KIB600).encode()), False),
+    "late-600": ("600 KiB, the rule last", _file((KIB600 + RULES).encode()), True),
+    "404": ("404", _status("404 Not Found"), True),
+    "403": ("403", _status("403 Forbidden"), True),
+    "empty": ("nothing", _file(b""), True),
+}
+# By name: what is served, and the file; nothing may be asked for.
+UNREACHABLE: dict[str, tuple[str, Script]] = {
+    "429": ("429", _status("429 Too Many Requests")),
+    "500": ("500", _status("500 Internal Server Error")),
+    "503": ("503", _status("503 Service Unavailable")),
+    "silent": ("no answer", (Act.HANG,)),
+    "broken": ("a connection that is closed", (Act.CLOSE,)),
+    "garbage": ("what is not HTTP", (b"garbage\r\n\r\n", Act.CLOSE)),
+}
+
+
+def _hops(number: int) -> Script:
+    """Redirect so often, and then forbid /private."""
+
+    def say(asked: Asked) -> Iterable[Step]:
+        hop = int(asked.target.partition("?hop=")[2] or 0)
+        if hop < number:
+            location = f"Location: /robots.txt?hop={hop + 1}"
+            yield answer(b"", location, status="301 Moved Permanently")
+        else:
+            yield from _file(RULES.encode())  # type: ignore[misc] # a tuple
+
+    return say
+
+
+FILES["5-hops"] = ("five redirects", _hops(HOPS_MAX), False)
+FILES["6-hops"] = ("six redirects", _hops(HOPS_MAX + 1), True)
+FILES["moved"] = (
+    "a redirect to another host's file",
+    redirect("http://127.0.0.1:{robots-plain}/robots.txt"),
+    False,
+)
+# Delays, in seconds, that are kept: by name what is written, and what a crawl makes of it.
+DELAYS = {"0": 0.0, "10": 10.0, "-1": 0.0, "soon": 0.0}
+
+
+def _private(name: str, serves: str, *, allowed: bool) -> Row:
+    return Row(
+        case=67,
+        path="/private",
+        serves=f"a robots.txt of {serves}",
+        place=f"robots-{name}",
+        outcome="fetched" if allowed else "skipped",
+        reason="ok" if allowed else "robots",
+        asks=1 if allowed else 0,
+    )
+
+
+ROWS = (
+    *(_private(name, serves, allowed=allowed) for name, (serves, _, allowed) in FILES.items()),
+    *(
+        Row(
+            case=67,
+            path="/",
+            serves=f"a robots.txt of {serves}",
+            place=f"robots-{name}",
+            outcome="skipped",
+            reason="robots_unreachable",
+            asks=0,
+        )
+        for name, (serves, _) in UNREACHABLE.items()
+    ),
+    *(
+        Row(
+            case=68,
+            path="/second",
+            serves=f"Crawl-delay: {delay}",
+            place=f"delay-{delay}",
+        )
+        for delay in DELAYS
+    ),
+    Row(
+        case=68,
+        path="/second",
+        serves="Crawl-delay: 86400, which is taken for a minute",
+        place="delay-day",
+        outcome="skipped",
+        reason="cancelled",
+        asks=0,
+    ),
+)
+
+
+def _delaying(delay: str) -> Script:
+    return _file(f"User-agent: *\nCrawl-delay: {delay}\n".encode())
+
+
+PLACES = (
+    *(Place(name=f"robots-{name}", robots=say) for name, (_, say, _) in FILES.items()),
+    *(
+        Place(name=f"robots-{name}", robots=say, start=False)
+        for name, (_, say) in UNREACHABLE.items()
+    ),
+    *(Place(name=f"delay-{delay}", robots=_delaying(delay)) for delay in DELAYS),
+    Place(name="delay-day", robots=_delaying("86400"), crawl="patient"),
+)

@@ -1,0 +1,254 @@
+"""The site as it runs: a port for every place, pages that lead to everything, and the log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import ssl
+import tempfile
+import threading
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.integration.fetcher.authority import authority, server_context
+from tests.sites.hostile import codings, model, wire
+from tests.sites.hostile.expected import PLACES, ROWS
+from tests.sites.hostile.inward import SPELLINGS as SPELT
+from tests.sites.hostile.model import FOLDERS, MAIN, NOT_FOUND, Asked, page, steps
+from tests.sites.server import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator
+
+    from tests.sites.hostile.model import Crawl, Place, Row, Script
+
+EDGE = "edge"
+FINE = "/fine"
+BY_NAME: dict[str, Place] = {place.name: place for place in PLACES}
+# Where each crawl's cases are listed, a page a case.
+LISTS: dict[str, Crawl] = {MAIN: "polite", EDGE: "bold"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """What must become of one URL; `row` is None for the innocent pages beside the cases."""
+
+    url: str
+    place: str
+    target: str
+    outcome: str
+    reason: str
+    asks: int | None
+    title: str | None = None
+    charset: str | None = None
+    row: Row | None = None
+
+
+class Hostile:
+    """All places at once."""
+
+    def __init__(self) -> None:
+        self.log = wire.Log()
+        self.ports: dict[str, int] = {}
+        self.servers: dict[str, wire.Server] = {}
+        self._scripts = {place.name: _scripts(place) for place in PLACES}
+
+    # --- what it is ------------------------------------------------------------------------------
+
+    def url(self, place: str, target: str = "/") -> str:
+        """Return the URL of a target of a place."""
+        scheme = "https" if _place(place).secure else "http"
+        return f"{scheme}://{HOST}:{self.ports[place]}{target}"
+
+    def seeds(self, crawl: Crawl) -> list[str]:
+        """Return where a crawl is to begin."""
+        return [self.url(p.name) for p in PLACES if p.crawl == crawl and p.seed]
+
+    def due(self, crawl: Crawl) -> dict[str, Due]:
+        """Return what must become of each URL of a crawl, traps apart."""
+        found: dict[str, Due] = {}
+        for place in PLACES:
+            if place.crawl != crawl or place.trap:
+                continue
+            for target, row in _targets(place):
+                due = self._due(place, target, row)
+                found.setdefault(due.url, due)
+        return found
+
+    def _due(self, place: Place, target: str, row: Row | None) -> Due:
+        if row is None or (row.ours and row.path != target):  # innocent, or a child
+            return Due(
+                url=self.url(place.name, target),
+                place=place.name,
+                target=target,
+                outcome="fetched",
+                reason="ok",
+                asks=1,
+                title=target,
+            )
+        if not row.ours:
+            target = model.fill(target, self.ports)
+        return Due(
+            url=self.url(place.name, target) if row.ours else target,
+            place=place.name,
+            target=target,
+            outcome=row.outcome,
+            reason=row.reason,
+            asks=row.asks if row.ours else None,
+            title=row.title or (row.path if row.ours and row.say is None else None),
+            charset=row.charset,
+            row=row,
+        )
+
+    # --- what it does ----------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def listening(self, port: int = 0) -> AsyncIterator[None]:
+        """Serve all places; the main one on a port of one's choice."""
+        async with contextlib.AsyncExitStack() as stack:
+            codings.warm()
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            for place in PLACES:
+                if place.kind == "server":
+                    server = self._server(place, folder)
+                    await stack.enter_async_context(
+                        server.listening(port if place.name == MAIN else 0)
+                    )
+                    self.servers[place.name] = server
+                    self.ports[place.name] = server.port
+                else:
+                    held = wire.deaf() if place.kind == "deaf" else wire.hole()
+                    self.ports[place.name] = stack.enter_context(held)
+            yield
+
+    def _server(self, place: Place, folder: Path) -> wire.Server:
+        scripts = self._scripts[place.name]
+
+        def say(heard: wire.Heard) -> Iterable[wire.Step]:
+            asked = Asked(heard, self.ports)
+            if heard.target.partition("?")[0] == "/robots.txt":
+                return steps(place.robots, asked)
+            return steps(scripts.get(heard.target) or place.other or NOT_FOUND, asked)
+
+        return wire.Server(
+            place.name,
+            self.log,
+            say,
+            greet=(lambda: place.greet or ()) if place.greet else None,
+            tls=_tls(place, folder),
+        )
+
+    @contextlib.contextmanager
+    def in_background(self, port: int = 0) -> Iterator[Hostile]:
+        """Serve from a thread with a loop of its own, for tests that block."""
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, name="hostile", daemon=True)
+        thread.start()
+        served = self.listening(port)
+        try:
+            asyncio.run_coroutine_threadsafe(served.__aenter__(), loop).result()
+            try:
+                yield self
+            finally:
+                asyncio.run_coroutine_threadsafe(served.__aexit__(None, None, None), loop).result()
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+
+def trusted(folder: Path) -> Path:
+    """Write the authority that the good certificates are from; the file's path."""
+    file = folder / "hostile-authority.pem"
+    file.write_bytes(authority("trusted").pem)
+    return file
+
+
+def _place(name: str) -> Place:
+    return BY_NAME[name]
+
+
+def rows_of(place: str) -> list[Row]:
+    """Return the rows of a place."""
+    return [row for row in ROWS if row.place == place]
+
+
+def _listed(crawl: Crawl) -> dict[int, list[str]]:
+    """List the URLs of a crawl's cases that are to be linked to, by case."""
+    listed: dict[int, list[str]] = {}
+    home = next(name for name, which in LISTS.items() if which == crawl)
+    for row in ROWS:
+        place = _place(row.place)
+        if place.crawl != crawl or not row.linked:
+            continue
+        if row.ours and row.place != home:
+            if place.seed or place.name == "arrival":
+                continue
+            scheme = "https" if place.secure else "http"
+            listed.setdefault(row.case, []).append(f"{scheme}://{HOST}:{{{row.place}}}{row.path}")
+        else:
+            listed.setdefault(row.case, []).append(SPELT.get(row.path, row.path))
+    for place in PLACES:
+        if place.trap and place.crawl == crawl and not place.seed:
+            host = "localhost" if place.trap.case == 74 else HOST
+            listed.setdefault(place.trap.case, []).append(f"http://{host}:{{{place.name}}}/")
+    return listed
+
+
+def _starts(home: Place) -> list[str]:
+    """List where else a person may begin; a crawl that stays on its hosts passes over it."""
+    if home.crawl != "polite":
+        return []
+    starts = (place for place in PLACES if place.seed and place is not home)
+    return [f"{'https' if p.secure else 'http'}://{HOST}:{{{p.name}}}/" for p in starts]
+
+
+def _targets(place: Place) -> list[tuple[str, Row | None]]:
+    """List the targets of a place, with the row that each belongs to."""
+    rows = rows_of(place.name)
+    targets: list[tuple[str, Row | None]] = [(row.path, row) for row in rows]
+    targets += [(child, row) for row in rows for child in row.children]
+    if place.name in LISTS:
+        for case in _listed(LISTS[place.name]):
+            targets += [(f"/{FOLDERS[case]}/", None), (f"/{FOLDERS[case]}{FINE}", None)]
+        targets.append(("/", None))
+    elif place.start:
+        targets += [("/", None), (FINE, None)]
+    return targets
+
+
+def _scripts(place: Place) -> dict[str, Script]:
+    """Decide what is said for each target of a place."""
+    scripts: dict[str, Script] = {}
+    rows = rows_of(place.name)
+    for row in rows:
+        scripts.update({child: page(child) for child in row.children})
+    for row in rows:
+        if row.ours:
+            scripts[row.path] = row.say or page(row.path, [*row.children, *row.ghosts])
+    if place.name in LISTS:
+        listed = _listed(LISTS[place.name])
+        scripts["/"] = page("/", [*(f"/{FOLDERS[case]}/" for case in listed), *(_starts(place))])
+        for case, links in listed.items():
+            scripts[f"/{FOLDERS[case]}/"] = page(
+                f"/{FOLDERS[case]}/", [*links, f"/{FOLDERS[case]}{FINE}"]
+            )
+            scripts[f"/{FOLDERS[case]}{FINE}"] = page(f"/{FOLDERS[case]}{FINE}")
+    elif place.start:
+        scripts["/"] = page("/", [*(row.path for row in rows if row.linked), FINE])
+        scripts[FINE] = page(FINE)
+    return scripts
+
+
+def _tls(place: Place, folder: Path) -> ssl.SSLContext | None:
+    if place.tls is None:
+        return None
+    context = server_context(place.tls, folder)
+    if place.tls_version_max:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # which is the case
+            context.minimum_version = ssl.TLSVersion.TLSv1
+            context.maximum_version = ssl.TLSVersion[place.tls_version_max]
+    return context

@@ -1,0 +1,162 @@
+"""Cases 45 to 47: statuses, and hosts that ask for rest."""
+
+from __future__ import annotations
+
+import time
+from email.utils import formatdate
+from typing import TYPE_CHECKING
+
+from tests.sites.hostile.model import (
+    ATTEMPTS,
+    Asked,
+    Place,
+    Row,
+    answer,
+    head,
+    html_of,
+    link,
+    page,
+    then,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.sites.hostile.wire import Step
+
+HTML = "Content-Type: text/html"
+BUSY = {429: "Too Many Requests", 503: "Service Unavailable"}
+REST_S = 2
+PATIENCE = {"ten-years": str(10 * 365 * 86_400), "garbage": "soon, I promise"}
+PASSING = (500, 502, 504, 520, 521, 522, 523, 524, 525, 526)
+LASTING = {404: "http_client_error", 410: "http_client_error", 451: "http_client_error"}
+REFUSING = (401, 403)
+
+
+def _busy(status: int, *lines: str) -> tuple[Step, ...]:
+    return (answer(b"", *lines, status=f"{status} {BUSY[status]}"),)
+
+
+def _busy_until(status: int, offset_s: int) -> object:
+    def say(asked: Asked) -> Iterable[Step]:
+        date = formatdate(time.time() + offset_s, usegmt=True)
+        yield from _busy(status, f"Retry-After: {date}")
+
+    return say
+
+
+def _rest(place: str, serves: str, first: object) -> Row:
+    return Row(
+        case=45,
+        path="/busy",
+        serves=serves,
+        place=place,
+        say=then(first, page("/busy")),  # type: ignore[arg-type]
+        asks=2,
+        title="/busy",
+    )
+
+
+def _storm(place: str, status: int, reason: str) -> Row:
+    return Row(
+        case=45,
+        path="/busy",
+        serves=f"{status} for ever, with Retry-After: 1",
+        place=place,
+        say=_busy(status, "Retry-After: 1"),
+        outcome="failed",
+        reason=reason,
+        asks=ATTEMPTS,
+    )
+
+
+def _status(status: int, reason: str, asks: int, place: str = "failing") -> Row:
+    return Row(
+        case=46,
+        path=f"/status/{status}",
+        serves=f"status {status}",
+        place=place,
+        say=(answer(link("/status/ghost"), HTML, status=f"{status} No"),),
+        outcome="failed",
+        reason=reason,
+        asks=asks,
+        ghosts=("/status/ghost",),
+    )
+
+
+ROWS = (
+    _rest("busy-seconds", "429 with Retry-After in seconds", _busy(429, f"Retry-After: {REST_S}")),
+    _rest("busy-date", "503 with Retry-After as a date", _busy_until(503, REST_S + 1)),
+    _rest("busy-past", "429 with a date that is past", _busy_until(429, -3_600)),
+    _storm("storm-429", 429, "blocked"),
+    _storm("storm-503", 503, "http_server_error"),
+    *(
+        Row(
+            case=45,
+            path="/busy",
+            serves=f"429 with Retry-After: {value}",
+            place=name,
+            say=_busy(429, f"Retry-After: {value}"),
+            outcome="skipped",
+            reason="cancelled",
+        )
+        for name, value in PATIENCE.items()
+    ),
+    *(_status(status, "http_server_error", ATTEMPTS) for status in PASSING),
+    *(_status(status, "http_server_error", 1) for status in (501, 505)),
+    *(_status(status, reason, 1) for status, reason in LASTING.items()),
+    *(_status(status, "forbidden", 1, "forbidding") for status in REFUSING),
+    _status(300, "http_status", 1),
+    _status(999, "http_server_error", ATTEMPTS),
+    Row(
+        case=46,
+        path="/status/304",
+        serves="304 though nobody has a copy",
+        place="failing",
+        say=(head('ETag: "x"', status="304 Not Modified"),),
+        outcome="failed",
+        reason="http_status",
+    ),
+    Row(
+        case=47,
+        path="/nothing/204",
+        serves="no content",
+        say=(head(status="204 No Content"),),
+        outcome="skipped",
+        reason="empty",
+    ),
+    Row(
+        case=47,
+        path="/nothing/205",
+        serves="reset content",
+        say=(answer(status="205 Reset Content"),),
+        outcome="skipped",
+        reason="empty",
+    ),
+    Row(
+        case=47,
+        path="/nothing/206",
+        serves="a part that nobody asked for",
+        say=(
+            answer(
+                link("/nothing/seen-in-part"),
+                HTML,
+                "Content-Range: bytes 0-50/5000",
+                status="206 Partial Content",
+            ),
+        ),
+        reason="truncated",
+        children=("/nothing/seen-in-part",),
+    ),
+    Row(case=47, path="/nothing/empty", serves="200 and nothing", say=html_of(b"", HTML)),
+)
+
+PLACES = (
+    *(
+        Place(name=name)
+        for name in ("busy-seconds", "busy-date", "busy-past", "storm-429", "storm-503")
+    ),
+    *(Place(name=name, crawl="patient") for name in PATIENCE),
+    Place(name="failing"),
+    Place(name="forbidding"),
+)

@@ -1,0 +1,196 @@
+"""Cases 69 to 73 and 75 to 77: places without end, each of which a crawl must leave by itself.
+
+All of them are functions of the URL that is asked for: they hold no state, and lead on for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import islice, permutations
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from tests.sites.hostile.model import Asked, Place, Trap, answer, markup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tests.sites.hostile.model import Crawl, Script
+    from tests.sites.hostile.wire import Step
+
+# What a crawl of the site is given, and what follows from it.
+DEPTH_MAX = 25
+BOLD_DEPTH_MAX = 6
+FOLDER_URLS_MAX = 110
+QUERY_URLS_MAX = 25
+CONTAINERS_MAX = 4  # each of which keeps count for itself
+SLOW_S = 0.2
+PARAMETERS = tuple("abcdefg")
+
+
+def _seeded(*parts: object) -> str:
+    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:32]
+
+
+def _html(body: str) -> bytes:
+    return answer(body.encode(), "Content-Type: text/html; charset=utf-8")
+
+
+def _leading(links_of: Callable[[str], Sequence[str]], delay_s: float = 0.0) -> Script:
+    """Answer every URL with a page of its own, which links to these."""
+
+    def say(asked: Asked) -> Iterable[Step]:
+        if delay_s:
+            yield delay_s
+        text = f"Only here: {_seeded('text', asked.target)}"
+        yield _html(markup(asked.target, links_of(asked.target), text=text))
+
+    return say
+
+
+def _month(target: str) -> Sequence[str]:
+    month = int(dict(parse_qsl(target.partition("?")[2])).get("month", "0"))
+    return [f"/calendar?month={month + step}" for step in (1, 2, 3, -1, -2, -3)]
+
+
+def _deeper(target: str) -> Sequence[str]:
+    return ["a/", "b/"]
+
+
+def _path(target: str) -> Sequence[str]:
+    return [f"{len(target.split('/')) * 7:x}z/"]  # always another name
+
+
+def _sessions(target: str) -> Sequence[str]:
+    sids = (_seeded(target, number) for number in range(3))
+    return [f"/{sid}/cart" for sid in sids] + [
+        f"/shop?page={number}&sid={_seeded(target, 'query', number)}" for number in range(3)
+    ]
+
+
+def _shuffled(target: str) -> Sequence[str]:
+    start = int(_seeded(target)[:4], 16) % 4_000
+    orders = islice(permutations(PARAMETERS), start, start + 10)
+    return ["/list?" + "&".join(f"{name}={ord(name)}" for name in order) for order in orders]
+
+
+def _lost(target: str) -> Sequence[str]:
+    return [f"/{_seeded(target, number)}.html" for number in range(5)]
+
+
+def _soft_404(asked: Asked) -> Iterable[Step]:
+    text = f"The page {asked.target} was not found. Reference {_seeded('text', asked.target)}."
+    yield _html(markup("404 Not Found", _lost(asked.target), text=text))
+
+
+def _words(target: str) -> Sequence[str]:
+    return [f"/{_seeded(target, number)[:6]}/{_seeded(number, target)[:6]}" for number in (1, 2)]
+
+
+def _same(asked: Asked) -> Iterable[Step]:
+    yield _html(markup("The same", [f"{name}/" for name in "abc"]))
+
+
+def _growing(target: str) -> Sequence[str]:
+    return [f"/{'g' * (len(target) - 1 + step)}" for step in range(1, 4)]
+
+
+FOLDERS = FOLDER_URLS_MAX * CONTAINERS_MAX
+QUERIES = QUERY_URLS_MAX * CONTAINERS_MAX
+
+
+def _trap(
+    case: int,
+    name: str,
+    other: Script,
+    serves: str,
+    stops: tuple[str, ...],
+    *,
+    urls: tuple[int, int],
+    crawl: Crawl = "polite",
+) -> Place:
+    return Place(
+        name=name,
+        crawl=crawl,
+        other=other,
+        start=False,
+        seed=crawl == "polite",
+        trap=Trap(case=case, serves=serves, urls_min=urls[0], urls_max=urls[1], stops=stops),
+    )
+
+
+PLACES = (
+    _trap(
+        69,
+        "calendar",
+        _leading(_month),
+        "a calendar without end",
+        ("pattern",),
+        urls=(QUERY_URLS_MAX, QUERIES + 2),
+    ),
+    _trap(
+        70,
+        "growth",
+        _leading(_deeper),
+        "links to a/ and b/ from everywhere",
+        ("repetition",),
+        urls=(10, 40),
+    ),
+    _trap(
+        70,
+        "path",
+        _leading(_path),
+        "a path that is longer on every page",
+        ("path_depth",),
+        urls=(20, 21),
+    ),
+    _trap(
+        71,
+        "sessions",
+        _leading(_sessions),
+        "a new session id in every link, in path and query",
+        ("pattern",),
+        urls=(QUERY_URLS_MAX, FOLDERS * 2 + QUERIES),
+    ),
+    _trap(
+        72,
+        "shuffled",
+        _leading(_shuffled),
+        "the same parameters in every order",
+        ("pattern",),
+        urls=(QUERY_URLS_MAX, QUERIES + 2),
+    ),
+    _trap(
+        73,
+        "lost",
+        _soft_404,
+        "pages that are not found, with status 200 and a text of their own",
+        ("pattern", "repeated", "depth"),
+        urls=(5, FOLDERS + 2),
+    ),
+    _trap(
+        75,
+        "tarpit",
+        _leading(_words, SLOW_S),
+        "slow pages that lead to two more of them",
+        ("depth",),
+        urls=(20, 2 ** (BOLD_DEPTH_MAX - 1)),
+        crawl="bold",
+    ),
+    _trap(
+        76,
+        "same",
+        _same,
+        "the same page at every URL, one folder deeper with every link",
+        ("repeated", "repetition"),
+        urls=(2, 271),  # the ways to go through three folders, each twice at most
+    ),
+    _trap(
+        77,
+        "growing",
+        _leading(_growing),
+        "links that grow by a character",
+        ("depth", "pattern"),
+        urls=(DEPTH_MAX, DEPTH_MAX * 3 + 1),
+    ),
+)

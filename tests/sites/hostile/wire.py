@@ -1,0 +1,216 @@
+"""Raw servers: they send what they are told, byte for byte, whatever HTTP says about it.
+
+An answer is a sequence of steps: bytes to send, seconds to wait, or something else to do. A
+generator makes its bytes as they are taken, so that an endless body costs no memory; whoever does
+not read is waited for, and no conversation lasts longer than `TALK_S_MAX`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import socket
+import struct
+import time
+from collections import Counter, deque
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from tests.sites.server import HOST
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+
+CONNECTIONS_MAX = 512
+TALK_S_MAX = 60.0
+HEAD_BYTES_MAX = 65_536
+READ_BYTES = 65_536
+LOG_RECORDS_MAX = 100_000
+LINGER_NOT = struct.pack("ii", 1, 0)  # closing sends a reset
+# Headers that would give something away where they are sent.
+SECRETS = ("authorization", "cookie", "proxy-authorization")
+
+
+class Act(Enum):
+    """What a server does besides sending."""
+
+    CLOSE = "close"
+    RESET = "reset"
+    HANG = "hang"  # until the client goes away
+
+
+Step = bytes | float | Act  # a float is a pause in seconds
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A request as it came in; `turn` counts how often this target was asked for, from 1."""
+
+    origin: str
+    target: str
+    turn: int
+    connection: int
+    at_s: float
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def header(self, name: str) -> str | None:
+        """Return a header's value."""
+        return next((value for key, value in self.headers if key == name), None)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The headers that should not have been sent."""
+        return tuple(name for name in SECRETS if self.header(name) is not None)
+
+
+class Log:
+    """What all servers of a site heard, in the order of its arrival."""
+
+    def __init__(self) -> None:
+        self._heard: deque[Heard] = deque(maxlen=LOG_RECORDS_MAX)
+
+    def add(self, heard: Heard) -> None:
+        """Note a request."""
+        self._heard.append(heard)
+
+    def of(self, origin: str | None = None) -> list[Heard]:
+        """Return what one server heard, or all of them."""
+        return [heard for heard in list(self._heard) if origin in (None, heard.origin)]
+
+    def targets(self, origin: str) -> list[str]:
+        """Return what one server was asked for, repeats included."""
+        return [heard.target for heard in self.of(origin)]
+
+
+class Server:
+    """One port: `say` decides what is sent for a request, `greet` what is sent before any."""
+
+    def __init__(
+        self,
+        name: str,
+        log: Log,
+        say: Callable[[Heard], Iterable[Step]],
+        *,
+        greet: Callable[[], Iterable[Step]] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.name = name
+        self.port = 0
+        self.connections = 0
+        self.faults: list[BaseException] = []  # of our own: a script that raises
+        self._log = log
+        self._say = say
+        self._greet = greet
+        self._tls = tls
+        self._turns: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @contextlib.asynccontextmanager
+    async def listening(self, port: int = 0) -> AsyncIterator[None]:
+        """Serve on a port, a free one if it is 0."""
+        server = await asyncio.start_server(
+            self._meet, HOST, port, ssl=self._tls, limit=HEAD_BYTES_MAX, backlog=256
+        )
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield
+        finally:
+            server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.connections += 1
+        number = self.connections
+        try:
+            if len(self._tasks) <= CONNECTIONS_MAX:
+                await self._converse(reader, writer, number)
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
+            pass  # the client went away, or took too long (TimeoutError is an OSError)
+        except asyncio.CancelledError:
+            pass  # the site is being closed; a raised one would be logged as an error
+        except Exception as error:  # noqa: BLE001 - told to the tests, which would never see it
+            self.faults.append(error)
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _converse(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int
+    ) -> None:
+        if self._greet is not None:
+            async with asyncio.timeout(TALK_S_MAX):
+                await _play(self._greet(), reader, writer)
+            return
+        going_on = True
+        while going_on:
+            head = await reader.readuntil(b"\r\n\r\n")
+            heard = self._heard(head, number)
+            self._log.add(heard)
+            async with asyncio.timeout(TALK_S_MAX):
+                going_on = await _play(self._say(heard), reader, writer)
+
+    def _heard(self, head: bytes, number: int) -> Heard:
+        line, *fields = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+        target = [*line.split(" "), ""][1]
+        self._turns[target] += 1
+        pairs = (field.partition(":") for field in fields)
+        return Heard(
+            origin=self.name,
+            target=target,
+            turn=self._turns[target],
+            connection=number,
+            at_s=time.monotonic(),
+            headers=tuple((name.lower(), value.strip()) for name, _, value in pairs),
+        )
+
+
+async def _play(
+    steps: Iterable[Step], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bool:
+    """Do what steps say; False once the connection is over."""
+    for step in steps:
+        match step:
+            case bytes():
+                writer.write(step)
+                await writer.drain()
+            case float():
+                await asyncio.sleep(step)
+            case Act.HANG:
+                while await reader.read(READ_BYTES):
+                    pass
+                return False
+            case Act.RESET:
+                sock = writer.get_extra_info("socket")
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
+                return False
+            case Act.CLOSE:
+                return False
+    return True
+
+
+@contextlib.contextmanager
+def deaf() -> Iterator[int]:
+    """Hold a port on which nobody listens, so that connections to it are refused."""
+    with socket.socket() as unused:
+        unused.bind((HOST, 0))
+        yield unused.getsockname()[1]
+
+
+@contextlib.contextmanager
+def hole() -> Iterator[int]:
+    """Hold a port that swallows requests to connect: its queue holds one, and is full."""
+    with socket.socket() as listener, contextlib.ExitStack() as fillers:
+        listener.bind((HOST, 0))
+        listener.listen(0)
+        for _ in range(3):
+            filler = fillers.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
