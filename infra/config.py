@@ -108,8 +108,9 @@ class Config:
         takes="the name or whole ARN of a secret, and not what it holds",
     )
     # 1,769 MB are one CPU. A worker waits on the network for most of its time, and waiting is
-    # billed by memory; but 64 bodies of 5 MiB at once, over 100 MB of libraries, must fit.
-    worker_memory_mb: int = _number(1024, 512, 10_240, "memory of the worker; CPU comes with it")
+    # billed by memory; but 64 bodies of 5 MiB at once, two sitemaps of 50 MiB and 100 MB of
+    # libraries must fit.
+    worker_memory_mb: int = _number(1024, 1024, 10_240, "memory of the worker; CPU comes with it")
     worker_timeout_s: int = _number(60, 30, 900, "longest run of the worker")
     worker_concurrency_max: int = _number(50, 2, 1_000, "workers at once on the queue", local=2)
     express_concurrency_max: int = _number(

@@ -32,7 +32,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"worker-timeout": "9"}, ["worker-timeout", "9", "not known"]),
     ({"zzz": "1"}, ["zzz", "not known", "python -m infra.config"]),
     ({"target": "azure"}, ["target", "azure", "aws or local"]),
-    ({"worker_memory_mb": "64"}, ["worker_memory_mb", "64", "512 to 10240"]),
+    ({"worker_memory_mb": "64"}, ["worker_memory_mb", "64", "1024 to 10240"]),
     ({"worker_memory_mb": "1GB"}, ["worker_memory_mb", "1GB", "whole number"]),
     ({"worker_memory_mb": True}, ["worker_memory_mb", "True", "whole number"]),
     ({"worker_memory_mb": "-1"}, ["worker_memory_mb", "-1", "whole number"]),

@@ -190,7 +190,9 @@ class Decoding:
         # Coding can make a body longer, by a little; twice is no longer a little.
         self._stage_bytes_max = 2 * bytes_max + PIECE_BYTES
         self._stage_bytes = [0] * (len(names) + 1)
-        self._pieces: list[bytes] = []
+        # One growing piece of memory: many small ones, of many bodies at once, leave a heap full
+        # of holes when they are joined, and double what a worker needs.
+        self._kept = bytearray()
         self._bytes = 0
 
     def feed(self, chunk: bytes) -> bool:
@@ -206,7 +208,7 @@ class Decoding:
     @property
     def body(self) -> bytes:
         """What was decoded, up to the limit."""
-        return b"".join(self._pieces)
+        return bytes(self._kept)
 
     @property
     def cut(self) -> bool:
@@ -219,7 +221,7 @@ class Decoding:
         return all(stage.complete for stage in self._stages)
 
     def _keep(self, piece: bytes) -> bool:
-        self._pieces.append(piece[: self._bytes_max - self._bytes])
+        self._kept += piece[: self._bytes_max - self._bytes]
         self._bytes += len(piece)
         return not self.cut
 

@@ -10,8 +10,8 @@ import sys
 from orbweaver.settings import Settings
 from tests.integration.fetcher.origin import Act, Asked, Step, serving
 
-# The least that the stack gives a worker (`infra/config.py`).
-MEMORY_MIB = 512
+# Of the 1,024 that a worker has at least (`infra/config.py`); the rest is room for sitemaps.
+MEMORY_MIB = 768
 CHUNK = (b"<p>x <a href=/y>z</a> " + b"lorem ipsum " * 20) * 250
 NOWHERE = {
     "AWS_DEFAULT_REGION": "eu-central-1",
@@ -40,4 +40,4 @@ async def test_a_full_batch_of_the_largest_pages_fits() -> None:
         printed, _ = await crowd.communicate()
     came = json.loads(printed)
     assert came["done"] == Settings().fetch_concurrency
-    assert came["peak_mib"] < MEMORY_MIB
+    assert came["peak_mib"] < MEMORY_MIB, came
