@@ -33,7 +33,7 @@ typecheck: venv ## strict types
 # The end-to-end tests share one deployed stack, and its workers want the second core.
 pytest: setup ## all tests; ARGS="-k robots -x" runs the ones asked for
 	@if [ -n "$(ARGS)" ]; then $(PY) -m pytest $(ARGS); else \
-	    $(PY) -m pytest -n 2 -m "not e2e" && $(PY) -m pytest -m e2e; fi
+	    $(PY) -m pytest -n 2 -m "not e2e" && $(PY) -m pytest -m "e2e and not chaos"; fi
 
 unit: venv ## the tests that start nothing
 	@$(PY) -m pytest -m "not emulator and not e2e and not infra" $(ARGS)

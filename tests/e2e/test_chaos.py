@@ -11,7 +11,7 @@ from tests.chaos.run import run
 from tests.chaos.scale import SMALL
 
 # A stack of its own: its workers are throttled, lied to and killed.
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SEED = 1
 

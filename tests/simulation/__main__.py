@@ -36,11 +36,13 @@ def main() -> int:
 def _seeds(first: int, count: int, processes: int) -> int:
     started_s = time.monotonic()
     faults: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
     virtual_s, asks, broken = 0.0, 0, 0
     with ProcessPoolExecutor(processes) as pool:
         seeds = range(first, first + count)
         for done, result in enumerate(pool.map(simulate, seeds, chunksize=10), 1):
             faults.update(result.counts)
+            kinds.update(result.kinds)
             virtual_s += result.virtual_s
             asks += result.asks
             broken += bool(result.violations)
@@ -49,8 +51,13 @@ def _seeds(first: int, count: int, processes: int) -> int:
                 print(f"{done} seeds, {broken} broken, {time.monotonic() - started_s:.0f} s")
     print(f"{count} seeds from {first}: {broken} broken, {time.monotonic() - started_s:.0f} s")
     print(f"{virtual_s / 3600:.0f} simulated hours, {asks} requests")
-    print("faults:", ", ".join(f"{name} {number}" for name, number in faults.most_common()))
+    print("seeds by kind:", _listed(kinds))
+    print("faults, and what else occurred:", _listed(faults))
     return 1 if broken else 0
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in counts.most_common())
 
 
 def _tell(result: Result) -> None:

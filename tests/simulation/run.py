@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.memory import World
 from orbweaver.core.crawl import Crawl, State, Stop, run_id
 from orbweaver.core.message import Loose, encode, seeds_of
 from tests.simulation import loop
-from tests.simulation.check import Violation, check
-from tests.simulation.cloud import Cloud, Container, Endless, Trace
-from tests.simulation.faults import Faults
+from tests.simulation.check import check
+from tests.simulation.check_web import Violation
+from tests.simulation.cloud import Cloud
+from tests.simulation.coverage import kinds
 from tests.simulation.scenario import DAY_S, HOUR_S, CrawlPlan, Scenario, scenario
+from tests.simulation.trace import Endless, Trace
 from tests.simulation.web import SimWeb
+
+if TYPE_CHECKING:
+    from tests.simulation.process import WorkerProcess
 
 # Once faults have stopped, this much virtual time must be enough.
 CALM_S = 4 * DAY_S
@@ -27,64 +33,82 @@ class Result:
     seed: int
     trace_hash: str
     violations: tuple[Violation, ...]
+    # How often what went wrong, and which kinds of situation this seed is one of.
     counts: dict[str, int]
+    kinds: dict[str, int]
     virtual_s: float
     asks: int
 
 
 def simulate(seed: int, *, lines: list[str] | None = None) -> Result:
     """Run one seed in virtual time."""
-    plan = scenario(seed)
-    world, trace = World(), Trace(lines=lines)
+    return play(scenario(seed), lines=lines)
+
+
+def play(plan: Scenario, *, lines: list[str] | None = None) -> Result:
+    """Run one scenario in virtual time."""
+    trace = Trace(lines=lines)
     try:
-        result: Result = loop.run(_simulate(plan, world, trace))
+        result: Result = loop.run(_play(plan, World(), trace))
     except Endless:
         endless = Violation("I4 end", f"no end after {trace.steps} steps")
         return Result(
-            seed=seed,
+            seed=plan.seed,
             trace_hash=trace.hash,
             violations=(endless,),
             counts=dict(trace.counts),
+            kinds={},
             virtual_s=0.0,
             asks=0,
         )
     return result
 
 
-async def _simulate(plan: Scenario, world: World, trace: Trace) -> Result:
+async def _play(plan: Scenario, world: World, trace: Trace) -> Result:
     running = asyncio.get_running_loop()
-    web = SimWeb(plan.sites, running.time)
+    web = SimWeb(plan.sites, running.time, trace.counts)
     cloud = Cloud(plan, world, web, trace)
     runs: list[tuple[CrawlPlan, str]] = []
     people = [running.create_task(_person(cloud, crawl, runs)) for crawl in plan.crawls]
     people += [running.create_task(_drop(cloud, at_s, body)) for at_s, body in plan.loose]
     people += [running.create_task(_drop(cloud, 1.0, body)) for body in plan.malformed]
-    people.append(running.create_task(_reap(cloud, plan.ttl_lag_s)))
+    people += [running.create_task(_export(cloud, *event)) for event in plan.exporter.events]
+    reaper = running.create_task(_reap(cloud, plan.ttl_lag_s))
     await cloud.run(plan.faults_until_s, stop_when_idle=False)
-    cloud.faults = Faults(latency_s=0.001, skew_ms=plan.faults.skew_ms)
-    last_s = max([0.0, *(crawl.at_s for crawl in plan.crawls)])
-    idle = False
-    for redrives_left in reversed(range(REDRIVES + 1)):
-        await _attended(cloud, last_s)
-        steering = asyncio.gather(*people[:-1])
-        while not steering.done():
-            await cloud.run(running.time() + HOUR_S, stop_when_idle=False)
-        idle = await cloud.run(running.time() + CALM_S, stop_when_idle=True)
-        cloud.collect()
-        if not redrives_left or not cloud.redrive():
-            break
-    for task in people:
+    cloud.calm()
+    idle = await _converge(plan, cloud, people)
+    for task in (*people, reaper):
         task.cancel()
+    await cloud.exports.settle()
     trace.note(repr(sorted(world.pages)))
+    trace.note(repr(sorted(world.files.items())))
     violations = check(plan, runs, world, web, cloud, idle=idle)
     return Result(
         seed=plan.seed,
         trace_hash=trace.hash,
         violations=tuple(violations),
-        counts=dict(trace.counts),
+        counts=dict(+trace.counts),
+        kinds=dict(kinds(plan, runs, world, web)),
         virtual_s=running.time(),
         asks=len(web.asks),
     )
+
+
+async def _converge(plan: Scenario, cloud: Cloud, people: list[asyncio.Task[None]]) -> bool:
+    """Let everything come to its end, with somebody who redrives dead letters; whether it did."""
+    last_s = max([0.0, *(crawl.at_s for crawl in plan.crawls)])
+    idle = False
+    for redrives_left in reversed(range(REDRIVES + 1)):
+        await _attended(cloud, last_s)
+        steering = asyncio.gather(*people)
+        while not steering.done():
+            await cloud.run(cloud.now_s + HOUR_S, stop_when_idle=False)
+        steering.result()  # raises what went wrong with a person
+        idle = await cloud.run(cloud.now_s + CALM_S, stop_when_idle=True)
+        cloud.collect()
+        if not redrives_left or not cloud.redrive():
+            break
+    return idle
 
 
 async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str]]) -> None:
@@ -114,7 +138,8 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
     )
     cloud.world.crawls[crawl.id] = crawl
     runs.append((plan, crawl.id))
-    await person.queue.send_seeds(seeds, express=False)
+    cloud.drop(encode(seeds[0]), delay_s=plan.seed_held_s)
+    await person.queue.send_seeds(seeds[1:], express=False)
     started_s = cloud.now_s
     for number, after_s in enumerate(plan.extras):
         extra = Loose(crawl=crawl_id, references=(f"{plan.seeds[0]}extra/{number}",))
@@ -124,7 +149,7 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
         await _steer(cloud, person, crawl.id, action)
 
 
-async def _steer(cloud: Cloud, person: Container, crawl_id: str, action: str) -> None:
+async def _steer(cloud: Cloud, person: WorkerProcess, crawl_id: str, action: str) -> None:
     crawl = cloud.world.crawls[crawl_id]
     match action:
         case "pause":
@@ -138,7 +163,7 @@ async def _steer(cloud: Cloud, person: Container, crawl_id: str, action: str) ->
             await _unpark(cloud, person, crawl_id)
 
 
-async def _unpark(cloud: Cloud, person: Container, crawl_id: str) -> None:
+async def _unpark(cloud: Cloud, person: WorkerProcess, crawl_id: str) -> None:
     parked = await person.packs.parked(crawl_id)
     for body in parked.values():
         cloud.drop(body)
@@ -156,6 +181,11 @@ async def _attended(cloud: Cloud, until_s: float) -> None:
 async def _drop(cloud: Cloud, at_s: float, body: str) -> None:
     await asyncio.sleep(at_s)
     cloud.drop(body)
+
+
+async def _export(cloud: Cloud, at_s: float, event: dict[str, Any]) -> None:
+    await asyncio.sleep(at_s)
+    cloud.exports.accept(event)
 
 
 async def _reap(cloud: Cloud, lag_s: float) -> None:

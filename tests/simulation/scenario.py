@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
+from tests.simulation.cloud import MIDNIGHT_MS
+from tests.simulation.exports import day_asked
 from tests.simulation.faults import Faults
-from tests.simulation.web import Site, build
+from tests.simulation.sites import Site, build
 
 HOUR_S = 3_600.0
 DAY_S = 24 * HOUR_S
+# One of a release that is not here yet among them (case 7) (case 8) (case 26).
+NEWER = '{"v":2,"pack":"p","crawl":"c","at":1,"urls":[["http://h0.test/",0,1,0,-1]]}'
+MALFORMED = ("not a url", '{"urls": 3}', "[" * 1_000, NEWER)
+LOOSE = (
+    "URL",
+    '"URL"',
+    '{"url": "URL"}',
+    '{"urls": ["URL"]}',
+    '{"url": "URL", "crawl": "default"}',
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +38,26 @@ class CrawlPlan:
     concurrency: int = 4
     window_s: int = 7 * 86_400
     shards: int = 16
+    # For how long the queue keeps the first seed back, while the others are crawled already.
+    seed_held_s: float = 0.0
     # Seconds after the start at which one more seed is dropped on the running crawl.
     extras: tuple[float, ...] = ()
     # (seconds after the start, "pause" | "resume" | "cancel")
     actions: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExporterPlan:
+    """How the exporter is set up, and which events reach it when."""
+
+    part_rows: int = 5
+    read_ahead_rows: int = 3
+    timeout_s: float = 900.0
+    # How slow its storage is, at most, with every step.
+    slow_s: float = 0.0
+    # As long as the time-out: every invocation writes one part, and leaves the rest to the next.
+    reserve_ms: int = 30_000
+    events: tuple[tuple[float, dict[str, Any]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,51 +69,86 @@ class Scenario:
     crawls: tuple[CrawlPlan, ...]
     faults: Faults
     faults_until_s: float
+    exporter: ExporterPlan = field(default_factory=ExporterPlan)
     loose: tuple[tuple[float, str], ...] = ()
     malformed: tuple[str, ...] = ()
     poison: bool = False
     ttl_lag_s: float = 0.0
     # How far the start is from the next midnight UTC.
     before_midnight_s: float = 6 * HOUR_S
-    redrive: bool = False
-    tags: tuple[str, ...] = field(default=())
 
 
 def scenario(seed: int) -> Scenario:
     """Make up a scenario; the same seed, the same scenario."""
     random = Random(f"scenario/{seed}")
-    poison = random.random() < 0.15
+    poison = random.random() < 0.2
     sites = [build(random, number, poison=poison) for number in range(random.randint(1, 4))]
     crawls = [_plan(random, sites, place) for place in range(random.choice((1, 1, 2, 3)))]
-    if random.random() < 0.35:
+    if random.random() < 0.45:
         crawls.append(_again(random, crawls[0]))
     endless = any(site.endless for site in sites)
     if endless:
         crawls = [_bounded(random, plan) for plan in crawls]
-    loose: tuple[tuple[float, str], ...] = ()
-    if random.random() < 0.3 and not endless:
-        loose = tuple((random.uniform(0, 60), f"{random.choice(sites).origin}/") for _ in range(2))
-    malformed = ("not a url", '{"urls": 3}', "[" * 1_000) if random.random() < 0.2 else ()
+    before_midnight_s = random.choice((5, 60, 6 * HOUR_S, 12 * HOUR_S))
     return Scenario(
         seed=seed,
         sites=sites,
         crawls=tuple(crawls),
         faults=_faults(random),
-        faults_until_s=random.choice((60, 600, 2 * HOUR_S)),
-        loose=loose,
-        malformed=malformed,
+        faults_until_s=random.choice((60, 1_200, 2 * HOUR_S, 6 * HOUR_S)),
+        exporter=_exporter(random, before_midnight_s),
+        loose=() if endless else _loose(random, sites),
+        malformed=MALFORMED if random.random() < 0.2 else (),
         poison=poison,
         ttl_lag_s=random.choice((0, HOUR_S, 72 * HOUR_S, 72 * HOUR_S)),
-        before_midnight_s=random.choice((5, 60, 6 * HOUR_S, 12 * HOUR_S)),
-        redrive=random.random() < 0.5,
+        before_midnight_s=before_midnight_s,
     )
+
+
+def _loose(random: Random, sites: list[Site]) -> tuple[tuple[float, str], ...]:
+    """What people, and programs that are older than this release, drop on the queue (case 26)."""
+    if random.random() < 0.7:
+        return ()
+    drops = []
+    for shape in random.sample(LOOSE, 2):
+        url = f"{random.choice(sites).origin}/"
+        drops.append((random.uniform(0, 60), shape.replace("URL", url)))
+    return tuple(drops)
+
+
+def _exporter(random: Random, before_midnight_s: float) -> ExporterPlan:
+    """Export at night, as scheduled, and in the middle of everything, as people ask for it."""
+    timeout_s, reserve_ms = random.choice(((900.0, 30_000), (900.0, 900_000), (120.0, 90_000)))
+    plan = ExporterPlan(
+        part_rows=random.choice((2, 3, 7, 1_000)),
+        read_ahead_rows=random.choice((1, 50)),
+        timeout_s=timeout_s,
+        slow_s=random.choice((0.0, 0.5, 2.0)),
+        reserve_ms=reserve_ms,
+    )
+    if random.random() < 0.4:
+        return plan
+    events: list[tuple[float, dict[str, Any]]] = []
+    nights = range(random.choice((1, 1, 3)))
+    for night in nights:
+        after_s = before_midnight_s + night * DAY_S + random.choice((1.0, 300.0))
+        time = f"{day_asked(MIDNIGHT_MS + night * 86_400_000)}T00:00:00Z"
+        events += [(after_s, {"detail-type": "Scheduled Event", "time": time})]
+    for _ in range(random.choice((0, 1, 2))):
+        at_s = random.uniform(0, random.choice((10, 60, 900)))
+        days_on = random.choice((0, 0, 1)) if at_s < before_midnight_s else 0
+        at_ms = MIDNIGHT_MS + round((at_s - before_midnight_s) * 1000) + days_on * 86_400_000
+        # Asked for once, or by several people who do not know of each other.
+        for _ in range(random.choice((1, 1, 5))):
+            events.append((at_s + random.uniform(0, 20), {"day": day_asked(at_ms)}))
+    return replace(plan, events=tuple(events))
 
 
 def _plan(random: Random, sites: list[Site], place: int) -> CrawlPlan:
     chosen = random.sample(sites, random.randint(1, len(sites)))
     delay_ms = random.choice((0, 0, 200, 1_000))
     # Crawls of one name share claims, so each has a name of its own unless it is a second run.
-    budget = random.random() < 0.3
+    budget = random.random() < 0.2
     return CrawlPlan(
         name=f"crawl{place}",
         at_s=random.choice((0.0, random.uniform(0, 30))),
@@ -93,6 +157,7 @@ def _plan(random: Random, sites: list[Site], place: int) -> CrawlPlan:
         delay_ms=delay_ms,
         concurrency=1 if delay_ms else random.choice((1, 4, 16)),
         shards=1 if budget else random.choice((1, 16)),
+        seed_held_s=random.choice((0.0, 0.0, 0.0, 30.0, 900.0)),
         actions=_actions(random),
         extras=tuple(random.uniform(0, 6) for _ in range(random.choice((0, 0, 0, 4)))),
     )
@@ -100,12 +165,13 @@ def _plan(random: Random, sites: list[Site], place: int) -> CrawlPlan:
 
 def _actions(random: Random) -> tuple[tuple[float, str], ...]:
     draw = random.random()
-    if draw < 0.15:
-        start_s = random.choice((0.1, 0.5, 2.0, 20.0)) * random.random()
-        return ((start_s, "pause"), (start_s + random.choice((0.5, 3, 100, 2_000)), "resume"))
-    if draw < 0.2:
+    if draw < 0.25:
+        start_s = random.choice((0.5, 2.0, 6.0, 20.0)) * random.random()
+        pause_s = random.choice((0.5, 1, 2, 4, 4, 100, 2_000, 26 * HOUR_S))
+        return ((start_s, "pause"), (start_s + pause_s, "resume"))
+    if draw < 0.29:
         return ((random.uniform(0, 20), "cancel"),)
-    if draw < 0.23:
+    if draw < 0.32:
         return ((random.uniform(0, 10), "pause"), (random.uniform(10, 50), "cancel"))
     return ()
 
@@ -117,7 +183,7 @@ def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
             (4 * HOUR_S, 7 * 86_400),
             (4 * HOUR_S, 0),
             (1_300.0, 0),  # further apart than clocks may differ
-            (8 * DAY_S, 7 * 86_400),
+            (8.75 * DAY_S, 7 * 86_400),
             (16 * DAY_S, 7 * 86_400),
             # The first run's claims have expired, deleted yet or not, whatever this one's window.
             (9 * DAY_S, 30 * 86_400),
@@ -162,11 +228,15 @@ def _faults(random: Random) -> Faults:
         throttled=some(0.05),
         unknown=some(0.05),
         killed=some(0.3),
+        killed_sealing=random.choice((0.0, 0.0, 0.5)),
         frozen=some(0.002),
         ack_lost=some(0.2),
-        doubled=some(0.2),
+        doubled=some(0.3),
         early=some(0.1),
+        aged=some(0.2),
         latency_s=random.choice((0.0, 0.02, 0.5)),
-        late_seeds=random.choice((0, 0, 2)),
+        books_s=random.choice((0.0, 1.0, 2.0)),
+        late_seeds=random.choice((0, 2)),
         skew_ms=random.choice((0, 0, 0, 50, 600_000)),
+        jumps=random.choice((0.0, 0.0, 0.0, 0.01)),
     )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.mutants import MUTANTS
 from tests.simulation.run import simulate
+
+if TYPE_CHECKING:
+    from tests.simulation.mutant import Mutant
 
 pytestmark = pytest.mark.simulation
 SEEDS_MAX = 200

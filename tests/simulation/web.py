@@ -1,150 +1,178 @@
-"""A seeded web: sites of every kind, and a log of who asked what when.
+"""A seeded web: what its sites answer, and a log of who asked what when.
 
 A site's pages are known beforehand, so a breadth-first walk of them is the oracle. A URL fails at
-most once, a host's robots.txt at most once, a storm of 429 catches a URL at most once or twice:
-fewer times than a URL is tried, so what is reachable must be reached.
+most once, on a host that comes and goes at most twice; a host's robots.txt at most once; a storm
+of 429 catches a URL at most once or twice: fewer times than a URL is tried, so what is reachable
+must be reached.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.core.exchange import Failure, Request, Response
 from orbweaver.core.outcome import Reason
+from orbweaver.core.retry import TOO_MANY_REQUESTS
+from tests.simulation.sites import FLAPS_MAX, SILENCES_MAX, shifting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from random import Random
 
-ROBOTS = "User-agent: *\nDisallow: /private/\n"
-SERVER_TROUBLE = (500, 502, 503, 429)
+    from tests.simulation.clock import SimClock
+    from tests.simulation.sites import SimPage, Site
+
+SLOW_S = 10.0
+
+
+class Asker(Protocol):
+    """Who asks: a process with a clock, which may die of the answer."""
+
+    clock: SimClock
+    journals: int
+    stops_s: list[float]
+
+    def kill(self) -> None:
+        """Die."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimPage:
-    """One URL of a site: `links` are paths, or whole URLs for other hosts."""
-
-    status: int = 200
-    links: tuple[str, ...] = ()
-    location: str | None = None
-    kind: str = "text/html"
-    # Answered or failed like this the first time it is asked for: a status, or a Reason.
-    trouble: int | Reason | None = None
-    latency_s: float = 0.05
-    poison: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class Site:
-    """One host."""
-
-    origin: str
-    pages: dict[str, SimPage]
-    robots: str | int | Reason = ROBOTS
-    robots_trouble: int | Reason | None = None
-    robots_changes_at_s: float | None = None
-    crawl_delay_s: float = 0.0
-    # From when to when every answer is 429, and what Retry-After says.
-    storm_s: tuple[float, float] | None = None
-    storm_retry_after_s: int | None = None
-    endless: bool = False
-
-    @property
-    def rules(self) -> str | None:
-        """The text of robots.txt, None where there is none to be had."""
-        return None if isinstance(self.robots, int | Reason) else self.robots
-
-    def page(self, path: str) -> SimPage | None:
-        """Look a path up; endless sites make pages as they are asked for."""
-        if self.endless and path.startswith("/e/"):
-            number = int(path.removeprefix("/e/"))
-            return SimPage(links=(f"/e/{number + 1}", f"/e/{number * 7 + 3}", "/"))
-        return self.pages.get(path)
-
-
-@dataclass(frozen=True, slots=True)
 class Ask:
-    """One request as the web saw it, in true time."""
+    """One request as the web saw it, in true time.
+
+    `ahead_s` says between which bounds the asker's clock was wrong during its invocation, and
+    `journals` how many journals there were when that began.
+    """
 
     at_s: float
     origin: str
     path: str
     agent: str
+    ahead_s: tuple[float, float]
+    journals: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuff:
+    """A 429 that says when to come back, who heard it, and how wrong their clock was."""
+
+    origin: str
+    at_s: float
+    until_s: float
+    ahead_s: tuple[float, float]
+    asker: Asker
 
 
 class SimWeb:
     """All sites, behind the `Fetcher` port."""
 
-    def __init__(self, sites: list[Site], epoch_s: Callable[[], float]) -> None:
+    def __init__(
+        self, sites: list[Site], epoch_s: Callable[[], float], counts: Counter[str]
+    ) -> None:
         self.sites = {site.origin: site for site in sites}
         self.asks: list[Ask] = []
-        # Host, when it answered 429, and until when it asked to be left alone.
-        self.rebuffs: list[tuple[str, float, float]] = []
+        self.rebuffs: list[Rebuff] = []
         self._asked: defaultdict[str, int] = defaultdict(int)
+        self._flapped: Counter[str] = Counter()
+        # How many requests in a row a host has left without an answer.
+        self.silent: Counter[str] = Counter()
         self._now_s = epoch_s
-        self.calm = False
+        self._counts = counts
 
-    def robots_of(self, site: Site, at_s: float) -> str:
-        """The rules of a site as they stand at a moment."""
-        text = site.rules or ""
-        if site.robots_changes_at_s is not None and at_s >= site.robots_changes_at_s:
-            text += "Disallow: /late/\n"
-        if site.crawl_delay_s:
-            text += f"Crawl-delay: {site.crawl_delay_s}\n"
-        return text
-
-    async def fetch(self, request: Request, poisoned: Callable[[], None]) -> Response | Failure:
-        """Answer one request; `poisoned` is called where the asker is to die of the answer."""
-        origin, path = _split(request.url)
-        self.asks.append(Ask(self._now_s(), origin, path, request.user_agent))
+    async def fetch(self, request: Request, asker: Asker) -> Response | Failure:
+        """Answer one request."""
+        origin, path = split(request.url)
+        clock = asker.clock
+        ask = Ask(
+            at_s=self._now_s(),
+            origin=origin,
+            path=path,
+            agent=request.user_agent,
+            ahead_s=(clock.least_ms / 1000, clock.most_ms / 1000),
+            journals=asker.journals,
+        )
+        self.asks.append(ask)
         count = self._asked[request.url]
         self._asked[request.url] += 1
         site = self.sites.get(origin)
         if site is None:
             return Failure(reason=Reason.DNS, detail="no such host")
         if path == "/robots.txt":
-            await asyncio.sleep(0.02)
-            return self._robots(site, count)
+            trouble = site.robots_trouble if count == 0 else None
+            await asyncio.sleep(request.total_s if trouble is Reason.TIMEOUT else 0.02)
+            return self._robots(site, trouble)
         page = site.page(path)
-        await asyncio.sleep(0.02 if page is None else page.latency_s)
-        if page is not None and page.poison:
-            poisoned()
-        return self._answer(site, page, count)
+        answer = self._answer(site, page, ask, count, asker)
+        if page is not None and _unchanged(request, page, answer):
+            self._counts["304"] += 1
+            answer = _response(304, None)
+        slow_s = 0.02 if page is None else page.latency_s
+        self.silent[origin] = self.silent[origin] + 1 if isinstance(answer, Failure) else 0
+        if isinstance(answer, Failure) and answer.reason is Reason.TIMEOUT:
+            slow_s = request.total_s
+        elif isinstance(answer, Response) and answer.status == TOO_MANY_REQUESTS:
+            slow_s = 0.02  # the sooner it is heard, the better it can be honoured
+        self._counts["slow answer"] += slow_s >= SLOW_S
+        await asyncio.sleep(slow_s)
+        if page is not None and page.poison and isinstance(answer, Response) and answer.body:
+            self._counts["poison"] += 1
+            asker.kill()
+        return answer
 
-    def _robots(self, site: Site, count: int) -> Response | Failure:
-        trouble = site.robots_trouble if count == 0 else None
+    def _robots(self, site: Site, trouble: int | Reason | None) -> Response | Failure:
         if isinstance(site.robots, int | Reason):
             trouble = site.robots
+        if trouble is not None:
+            self._counts["robots.txt trouble"] += 1
         if isinstance(trouble, Reason):
             return Failure(reason=trouble, detail="robots trouble")
         if trouble is not None:
             return _response(trouble, b"")
-        return _response(200, self.robots_of(site, self._now_s()).encode(), kind="text/plain")
+        return _response(200, site.robots_at(self._now_s()).encode(), kind="text/plain")
 
     def _answer(  # noqa: PLR0911 - a kind of answer a line
-        self, site: Site, page: SimPage | None, count: int
+        self, site: Site, page: SimPage | None, ask: Ask, count: int, asker: Asker
     ) -> Response | Failure:
-        if site.storm_s is not None and site.storm_s[0] <= self._now_s() < site.storm_s[1]:
-            after = site.storm_retry_after_s
-            if after is not None:
-                self.rebuffs.append((site.origin, self._now_s(), self._now_s() + after))
-            headers = {} if after is None else {"retry-after": str(after)}
-            return _response(429, b"", headers=headers)
+        url = ask.origin + ask.path
+        spared = self._flapped[url] == FLAPS_MAX or self.silent[ask.origin] == SILENCES_MAX
+        if site.down_at(ask.at_s) and not spared:
+            self._flapped[url] += 1
+            self._counts["host down"] += 1
+            return Failure(reason=Reason.CONNECT, detail="down for a moment")
+        if site.storm_s is not None and site.storm_s[0] <= ask.at_s < site.storm_s[1]:
+            return self._storm(site, ask, asker)
         if page is None:
             return _response(404, b"not here")
-        if page.trouble is not None and count == 0 and not self.calm:
+        if page.trouble is not None and count == 0:
+            self._counts["page trouble"] += 1
             if isinstance(page.trouble, Reason):
                 return Failure(reason=page.trouble, detail="trouble")
             return _response(page.trouble, b"", headers={"retry-after": "2"})
         if page.location is not None:
+            self._counts["redirect"] += 1
             return _response(page.status, b"", headers={"location": page.location})
         if page.kind != "text/html":
             return _response(page.status, None, kind=page.kind)
-        return _response(page.status, _html(page))
+        headers = {} if page.etag is None else {"etag": page.etag}
+        return _response(page.status, _html(page), headers=headers)
+
+    def _storm(self, site: Site, ask: Ask, asker: Asker) -> Response:
+        self._counts["storm of 429"] += 1
+        after_s = site.storm_retry_after_s
+        if after_s is None:
+            return _response(429, b"")
+        self.rebuffs.append(
+            Rebuff(
+                origin=site.origin,
+                at_s=ask.at_s,
+                until_s=ask.at_s + after_s,
+                ahead_s=ask.ahead_s,
+                asker=asker,
+            )
+        )
+        return _response(429, b"", headers={"retry-after": str(after_s)})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -160,7 +188,7 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
 ) -> Walk:
     """Walk the web as a crawl of scope `host` should: the oracle.
 
-    Poison pages are claimed and never end; robots are taken as they stand at the end.
+    Poison pages are claimed and never end; pages that robots.txt forbids for a time are leaves.
     """
     found = Walk(claimed=set(seeds))
     level = list(seeds)
@@ -168,14 +196,14 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
         following: list[str] = []
         while level:
             url = level.pop()
-            origin, path = _split(url)
+            origin, path = split(url)
             site = web.sites.get(origin)
             page = site.page(path) if site is not None else None
-            if site is None or page is None or page.poison or _forbidden(site, path):
+            if site is None or page is None or page.poison or not _readable(site, path):
                 continue
             if page.location is not None:
                 target = page.location if "://" in page.location else origin + page.location
-                if _split(target)[0] == origin and target not in found.claimed:
+                if split(target)[0] == origin and target not in found.claimed:
                     found.claimed.add(target)
                     level.append(target)  # a redirect keeps its depth
                 continue
@@ -186,7 +214,7 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
                 continue
             for link in page.links:
                 target = link if "://" in link else origin + link
-                if _split(target)[0] == origin and target not in found.claimed:
+                if split(target)[0] == origin and target not in found.claimed:
                     found.claimed.add(target)
                     following.append(target)
             if len(found.claimed) > 4 * pages_max:
@@ -195,16 +223,25 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
     return found
 
 
-def _forbidden(site: Site, path: str) -> bool:
+def _readable(site: Site, path: str) -> bool:
+    """Whether robots.txt allows a path all the time; what changes is left to `check_web`."""
     if site.rules is None:
-        return site.robots != 404
-    return "/private/" in site.rules and path.startswith("/private/")
+        return site.robots == 404
+    return not path.startswith("/private/") and not shifting(path)
 
 
-def _split(url: str) -> tuple[str, str]:
+def split(url: str) -> tuple[str, str]:
+    """Cut a URL into origin and path."""
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     return f"{scheme}://{host}", f"/{path}"
+
+
+def _unchanged(request: Request, page: SimPage, answer: Response | Failure) -> bool:
+    """Whether the asker has this very page."""
+    if request.condition is None or page.etag is None or isinstance(answer, Failure):
+        return False
+    return answer.status == 200 and request.condition.etag == page.etag
 
 
 def _html(page: SimPage) -> bytes:
@@ -225,58 +262,3 @@ def _response(
         body=body if 200 <= status < 300 else None,
         latency_ms=20,
     )
-
-
-def build(random: Random, number: int, *, poison: bool) -> Site:
-    """Make up one host."""
-    origin = f"http://h{number}.test"
-    if random.random() < 0.12:
-        return Site(origin=origin, pages={"/": SimPage(links=("/e/1",))}, endless=True)
-    size = random.choice((1, 3, 8, 20, 60))
-    paths = ["/"] + [f"/p/{place}" for place in range(1, size)]
-    paths += [f"/private/{place}" for place in range(random.randint(0, 3))]
-    pages = {path: _page(random, paths, number) for path in paths}
-    # A backbone, so that most of the site can be reached.
-    for here, there in itertools.pairwise(paths):
-        if random.random() < 0.9 and pages[here].location is None:
-            pages[here] = _with_link(pages[here], there)
-    pages["/"] = SimPage(links=tuple(dict.fromkeys((*pages["/"].links, *paths[1:4]))))
-    if poison and size > 3:
-        pages[paths[2]] = SimPage(poison=True)
-    site = Site(origin=origin, pages=pages)
-    if random.random() < 0.2:
-        site.robots = random.choice((404, 404, 500, Reason.CONNECT))
-    elif random.random() < 0.3:
-        site.robots_trouble = random.choice((503, 429, Reason.TIMEOUT))
-    if random.random() < 0.15:
-        site.crawl_delay_s = random.choice((0.5, 2.0))
-    if random.random() < 0.25:
-        start_s = random.uniform(0, 30)
-        site.storm_s = (start_s, start_s + random.uniform(1, 40))
-        site.storm_retry_after_s = 45
-    return site
-
-
-def _page(random: Random, paths: list[str], number: int) -> SimPage:
-    links = [random.choice(paths) for _ in range(random.choice((0, 1, 3, 10)))]
-    links += [f"http://h{random.randint(0, 4)}.test/"] * (random.random() < 0.1)
-    links += ["/missing"] * (random.random() < 0.1)
-    latency_s = random.choice((0.01, 0.05, 0.05, 0.3, 2.0, 12.0 if random.random() < 0.1 else 0.1))
-    draw = random.random()
-    if draw < 0.08:
-        location = random.choice((*paths, f"http://h{number}.test/p/1", "/loop"))
-        return SimPage(status=random.choice((301, 302, 307)), location=location)
-    if draw < 0.14:
-        return SimPage(status=random.choice((404, 410, 403, 501)))
-    if draw < 0.18:
-        return SimPage(kind="application/pdf")
-    trouble: int | Reason | None = None
-    if draw < 0.35:
-        trouble = random.choice((*SERVER_TROUBLE, Reason.TIMEOUT, Reason.DISCONNECTED))
-    return SimPage(links=tuple(links), latency_s=latency_s, trouble=trouble)
-
-
-def _with_link(page: SimPage, path: str) -> SimPage:
-    if page.location is not None or page.status != 200 or page.kind != "text/html":
-        return page
-    return SimPage(links=(*page.links, path), latency_s=page.latency_s, trouble=page.trouble)

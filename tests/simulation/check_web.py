@@ -1,0 +1,166 @@
+"""The invariants of what was asked, when and by whom: over every request that the web saw.
+
+How wrong clocks may be. A slot is a moment on a shared time line, but each process waits for it by
+its own clock, so two requests that belong to slots a delay apart are that far apart in truth only
+as far as their clocks agree. With D as the largest difference between the two clocks during the
+two invocations, they are at least `delay - D` apart; where D is no less than the delay, not even
+their order is certain. Within one invocation without a jump, and between clocks that agree, D is
+zero and the delay holds to the millisecond. The same D goes for blocks (`until - D`) and, with all
+clocks of a day in play, for the age of a robots.txt (24 h + the widest D) (case 25).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.core.outcome import Reason
+from tests.simulation.sites import EARLY, LATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.adapters.memory import World
+    from tests.simulation.cloud import Cloud
+    from tests.simulation.scenario import Scenario
+    from tests.simulation.sites import Site
+    from tests.simulation.web import Ask, SimWeb
+
+# Milliseconds are counted whole.
+ROUNDING_S = 0.0015
+ROBOTS = "/robots.txt"
+ROBOTS_FRESH_S = 86_400.0
+# An invocation asks for so long after it looked at robots.txt, and its last request may wait.
+ROBOTS_USED_S = 20.0 + 1.0
+# A block is known to all that look up the host after it, which they do a second before they ask.
+BLOCK_KNOWN_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that did not hold, and where."""
+
+    invariant: str
+    detail: str
+
+
+def check_web(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:
+    """Check everything that was asked."""
+    yield from _polite(world, web)
+    yield from _unblocked(plan, web)
+    yield from _admitted(plan, web)
+    yield from _allowed_at_last(plan, world, web, cloud)
+    yield from _sparing(world, web, cloud)
+
+
+def _apart_s(one: tuple[float, float], other: tuple[float, float]) -> float:
+    """How far two clocks may have been apart."""
+    return max(one[1], other[1]) - min(one[0], other[0])
+
+
+def _polite(world: World, web: SimWeb) -> Iterator[Violation]:
+    """I4: no two requests to a host are closer than the delay of the earlier one."""
+    delays = {crawl.user_agent: crawl.delay_ms / 1000 for crawl in world.crawls.values()}
+    last: dict[str, tuple[Ask, float]] = {}
+    for ask in web.asks:
+        delay_s = delays.get(ask.agent, 1.0)
+        site = web.sites.get(ask.origin)
+        if site is not None and site.rules is not None and ask.path != ROBOTS:
+            delay_s = max(delay_s, site.crawl_delay_s)
+        if ask.origin in last:
+            before, least_s = last[ask.origin]
+            apart_s = _apart_s(before.ahead_s, ask.ahead_s)
+            if apart_s or not delay_s:  # without a delay nobody waits for a slot
+                least_s = min(least_s, delay_s) - apart_s
+            gap_s = ask.at_s - before.at_s
+            if gap_s < least_s - ROUNDING_S:
+                yield Violation("I4 delay", f"{ask.origin}{ask.path}: {gap_s:.3f} < {least_s:.3f}")
+                return
+        last[ask.origin] = (ask, delay_s)
+
+
+def _unblocked(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
+    """A host that said when to come back is not asked before, by anybody."""
+    if plan.faults.throttled or plan.faults.unknown:
+        return  # a block that could not be written is not known to the others
+    known_s = BLOCK_KNOWN_S + plan.faults.latency_s * 4
+    for rebuff in web.rebuffs:
+        if any(rebuff.at_s <= stop_s <= rebuff.at_s + known_s for stop_s in rebuff.asker.stops_s):
+            continue  # the one who heard it could not tell the others
+        for ask in web.asks:
+            until_s = rebuff.until_s - _apart_s(rebuff.ahead_s, ask.ahead_s) - ROUNDING_S
+            if ask.origin == rebuff.origin and rebuff.at_s + known_s < ask.at_s < until_s:
+                asked = f"{ask.origin}{ask.path} at {ask.at_s:.3f}"
+                yield Violation("blocked", f"{asked} < {rebuff.until_s:.3f}")
+                return
+
+
+def _admitted(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
+    """I5 of the faults list: nothing is asked for outside robots or the known hosts."""
+    for ask in web.asks:
+        site = web.sites.get(ask.origin)
+        if site is None or ask.path == ROBOTS:
+            continue
+        if site.rules is None:
+            if site.robots != 404:
+                yield Violation("robots unreachable", f"{ask.origin}{ask.path}")
+                return
+        elif _forbidden(site, ask, _stale_s(plan)):
+            yield Violation("robots", f"{ask.origin}{ask.path} at {ask.at_s:.0f}")
+            return
+
+
+def _forbidden(site: Site, ask: Ask, stale_s: float) -> bool:
+    """Whether no copy of robots.txt that may still be in use allows this."""
+    if ask.path.startswith("/private/"):
+        return True
+    change_s = site.robots_changes_at_s
+    if change_s is None:
+        return False
+    if ask.path.startswith(EARLY):
+        return ask.at_s < change_s
+    return ask.path.startswith(LATE) and ask.at_s > change_s + stale_s
+
+
+def _stale_s(plan: Scenario) -> float:
+    """For how long after a change the robots.txt of before may be gone by."""
+    return ROBOTS_FRESH_S + ROBOTS_USED_S + 2 * plan.faults.clock_error_ms / 1000
+
+
+def _allowed_at_last(
+    plan: Scenario, world: World, web: SimWeb, cloud: Cloud
+) -> Iterator[Violation]:
+    """What robots.txt has come to allow is not left out for longer than a copy may be kept."""
+    error_s = plan.faults.clock_error_ms / 1000
+    for record in world.pages.values():
+        origin, _, path = record.url.removeprefix("http://").partition("/")
+        site = web.sites.get(f"http://{origin}")
+        if site is None or site.robots_changes_at_s is None or record.reason is not Reason.ROBOTS:
+            continue
+        at_s = (record.fetched_at - cloud.start_ms) / 1000 - error_s
+        if f"/{path}".startswith(EARLY) and at_s > site.robots_changes_at_s + _stale_s(plan):
+            yield Violation("robots left out", f"{record.url} at {at_s:.0f}")
+            return
+
+
+def _sparing(world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:
+    """I2: at most one request for each delivery of a URL, and none once its end is known."""
+    crawls = {crawl.user_agent: crawl.id for crawl in world.crawls.values() if crawl.user_agent}
+    ended: dict[tuple[str, str], int] = {}
+    for place, journal in enumerate(world.journals.values()):
+        for record in journal.records:
+            ended.setdefault((record.crawl, record.url), place)
+    asked: Counter[tuple[str, str]] = Counter()
+    for ask in web.asks:
+        crawl = crawls.get(ask.agent)
+        if crawl is None or ask.path == ROBOTS:
+            continue
+        key = (crawl, f"{ask.origin}{ask.path}")
+        asked[key] += 1
+        if asked[key] > cloud.handed[key]:
+            yield Violation("I2 asked too often", f"{key[1]}: {asked[key]} times")
+            return
+        if ended.get(key, ask.journals) < ask.journals:
+            yield Violation("I2 asked after its end", f"{key[1]} at {ask.at_s:.3f}")
+            return

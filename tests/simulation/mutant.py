@@ -1,0 +1,42 @@
+"""What a mutant is: one guard broken on purpose, in this process, for a while."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.sqs import decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One break: `owner.attribute` becomes `broken`."""
+
+    name: str
+    owner: Any
+    attribute: str
+    broken: Any
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Break it, for a while."""
+        whole = self.owner.__dict__[self.attribute]
+        decoded.cache_clear()
+        setattr(self.owner, self.attribute, self.broken)
+        try:
+            yield
+        finally:
+            setattr(self.owner, self.attribute, whole)
+            decoded.cache_clear()
+
+
+def mutants(*breaks: tuple[str, Any, str, Any]) -> tuple[Mutant, ...]:
+    """Make mutants of (name, owner, attribute, what it becomes)."""
+    return tuple(
+        Mutant(name=name, owner=owner, attribute=attribute, broken=broken)
+        for name, owner, attribute, broken in breaks
+    )

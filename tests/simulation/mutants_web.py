@@ -1,0 +1,55 @@
+"""Breaks of politeness: slots, blocks, robots.txt."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from orbweaver import pace, robots, visit
+from orbweaver.adapters.memory import hosts
+from tests.simulation.mutant import mutants
+
+
+async def _free_slots(_self: Any, _wanted: int) -> None:
+    """Ask without a slot."""
+    await asyncio.sleep(0)
+
+
+async def _block_ignored(_self: Any, _host: str, *_: Any) -> None:
+    await asyncio.sleep(0)
+
+
+def _late_is_fine(_delay_ms: int) -> int:
+    return 60_000
+
+
+def _grant_from_now(
+    _tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int
+) -> tuple[int, int]:
+    return now_ms, min(wanted, max(0, until_ms - now_ms) // spacing + 1)
+
+
+async def _retries_without_slot(self: Any, stay: Any, host: str, targets: Any, delay: int) -> None:
+    """Ask again at once for what failed before; only first attempts wait for slots."""
+    firsts = [target for target in targets if target.attempt == 1]
+    await _WHOLE_WALK(self, stay, host, firsts, delay)
+    for target in targets:
+        if target.attempt > 1:
+            await _WHOLE_WALK(self, stay, host, [target], 0)
+
+
+_WHOLE_WALK = visit.Visitor.__dict__["_walk"]
+
+
+def _always_fresh(_entry: Any, _now_ms: int) -> bool:
+    return True
+
+
+MUTANTS = mutants(
+    ("no slot reserved", pace.Pacer, "take", _free_slots),
+    ("no slot reserved on retry", visit.Visitor, "_walk", _retries_without_slot),
+    ("slots that overlap", hosts, "grant", _grant_from_now),
+    ("late slots used", pace, "slack_ms", _late_is_fine),
+    ("blocks forgotten", hosts.MemoryHosts, "block", _block_ignored),
+    ("robots.txt never refreshed", robots, "_fresh", _always_fresh),
+)

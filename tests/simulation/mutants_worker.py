@@ -1,0 +1,125 @@
+"""Breaks of what the worker and its actors do, in which order, and of the messages they read."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from orbweaver import advance, settle, worker
+from orbweaver.core import crawl as crawls
+from orbweaver.core import journal as journals
+from orbweaver.core import message as messages
+from orbweaver.core.journal import Ledger
+from tests.simulation import cloud
+from tests.simulation.mutant import mutants
+
+
+async def _send_before_commit(self: Any, crawl: Any, pack_id: str, journal: Any) -> Any:
+    claimer = settle.claimer_of(crawl, pack_id, journal.at_ms)
+    won = await self._frontier.claim(claimer, journal.candidates)
+    places = tuple(place for place, target in enumerate(journal.candidates) if target.url in won)
+    ledger = Ledger(pack=pack_id, children=places)
+    letters = journals.outbox(pack_id, crawl.id, journal, ledger)
+    if letters:
+        await self._queue.send(letters, express=crawl.express)
+    await self._pages.store(journal.records)
+    return await self._commit(crawl, pack_id, journal, won)
+
+
+async def _no_store(self: Any, crawl: Any, pack_id: str, journal: Any) -> Any:
+    """Commit first, store afterwards."""
+    unrecorded = replace(journal, records=())
+    ledger = await _WHOLE_APPLY(self, crawl, pack_id, unrecorded)
+    await self._pages.store(journal.records)
+    return ledger
+
+
+_WHOLE_APPLY = settle.Settler.__dict__["apply"]
+
+
+async def _claimed_again(self: Any, crawl: Any, pack: str, journal: Any, ledger: Ledger) -> None:
+    """Claim as if the ledger were not known, then find that it is."""
+    claimer = settle.claimer_of(crawl, pack, journal.at_ms)
+    await self._frontier.claim(claimer, journal.candidates)
+    if not ledger.sent:
+        await self._send(crawl, pack, journal, ledger)
+
+
+async def _no_resend(_self: Any, _crawl: Any, _pack: str, _journal: Any, _ledger: Any) -> None:
+    await asyncio.sleep(0)
+
+
+# --- the end ----------------------------------------------------------------------------------
+
+
+def _balance_without_seeds(self: Any, _crawl: Any) -> bool:
+    return bool(self.claimed == self.done)
+
+
+async def _taken_for_announced(_self: Any, _crawl: Any) -> bool:
+    return True
+
+
+# --- worker -----------------------------------------------------------------------------------
+
+
+async def _ack_everything(self: Any, deliveries: Any, deadline_ms: int) -> tuple[str, ...]:
+    await _WHOLE_RUN(self, deliveries, deadline_ms)
+    return ()
+
+
+_WHOLE_RUN = worker.Worker.__dict__["run"]
+
+
+def _never_suspect(_pack: Any, _delivery: Any, _known: Any) -> bool:
+    return False
+
+
+def _never_apart(pack: Any, at_ms: int) -> Any:
+    return replace(_WHOLE_APART(pack, at_ms), alone=False)
+
+
+_WHOLE_APART = journals.apart
+
+
+def _random_child(_parent: str, _place: object) -> str:
+    return f"{_CHANCE.getrandbits(128):032x}"
+
+
+_CHANCE = Random(0)
+
+
+def _any_version(raw: dict[str, Any]) -> Any:
+    return _WHOLE_DECODE({**raw, "v": messages.VERSION} if "v" in raw else raw)
+
+
+_WHOLE_DECODE = messages._decode_object
+
+
+def _only_this_release(raw: dict[str, Any]) -> Any:
+    if "failures" not in raw:
+        raise messages._Invalid("failures is missing")
+    return _WHOLE_PACK(raw)
+
+
+_WHOLE_PACK = messages._decode_pack
+
+
+SETTLER = settle.Settler
+MUTANTS = mutants(
+    ("send before commit", SETTLER, "apply", _send_before_commit),
+    ("store after commit", SETTLER, "apply", _no_store),
+    ("outbox not sent again", SETTLER, "resend", _no_resend),
+    ("claimed again after the ledger", SETTLER, "resend", _claimed_again),
+    ("finished before all seeds are in", crawls.Books, "balance", _balance_without_seeds),
+    ("a finish seen is a finish told", SETTLER, "_announced_soon", _taken_for_announced),
+    ("acknowledged on failure", worker.Worker, "run", _ack_everything),
+    ("suspects among the crowd", worker, "suspect", _never_suspect),
+    ("crashed packs stay together", advance, "apart", _never_apart),
+    ("child ids drawn at random", journals, "child_id", _random_child),
+    ("messages of any version taken", messages, "_decode_object", _any_version),
+    ("messages of the release before refused", messages, "_decode_pack", _only_this_release),
+    ("sixteen hops, and no more (RecursiveLoop=Terminate)", cloud, "HOPS_MAX", 16),
+)

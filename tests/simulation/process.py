@@ -1,0 +1,221 @@
+"""Lambda execution environments: the real actors over adapters that pass a gate.
+
+Before and after every effect, at the gate, a process is delayed, refused, frozen or ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.memory import (
+    MemoryCrawls,
+    MemoryEvents,
+    MemoryFrontier,
+    MemoryHosts,
+    MemoryMetrics,
+    MemoryPacks,
+    Moment,
+)
+from orbweaver.advance import Advancer
+from orbweaver.exporter import Exporter
+from orbweaver.ingest import Ingester
+from orbweaver.ports import Transient
+from orbweaver.settings import Settings
+from orbweaver.settle import Settler
+from orbweaver.visit import Visitor
+from orbweaver.worker import Worker
+from tests.simulation.clock import ERROR_MS_MAX, SimClock
+from tests.simulation.sqs import RECEIVE_MAX, SimQueue
+from tests.simulation.tables import SimFiles, SimPages, fault_of
+from tests.simulation.trace import STEPS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+
+    from orbweaver.core.exchange import Failure, Request, Response
+    from tests.simulation.cloud import Cloud
+    from tests.simulation.scenario import ExporterPlan
+
+
+class Process:
+    """One execution environment; `calm` ones are people's, whom no fault befalls."""
+
+    def __init__(self, cloud: Cloud, name: str, *, calm: bool = False) -> None:
+        self.cloud = cloud
+        self.name = name
+        self.dead = False
+        self.kill_in = 0
+        # How many invocations in a row led to this one.
+        self.hops = 0
+        self.slow_s = 0.0
+        # When it was frozen or ended.
+        self.stops_s: list[float] = []
+        # How many journals there were when the invocation began.
+        self.journals = 0
+        self.random = Random(f"{cloud.seed}/{name}")
+        skew_ms = cloud.faults.skew_ms
+        ahead_ms = self.random.randint(-skew_ms, skew_ms) if skew_ms else 0
+        self.clock = SimClock(cloud.start_ms, ahead_ms)
+        self._calm = calm
+        self._task: asyncio.Task[Any] | None = None
+
+    async def invoke(self, work: Coroutine[Any, Any, Any], timeout_s: float) -> tuple[bool, Any]:
+        """Run an invocation: whether it came to its end, and what it returned."""
+        trace = self.cloud.trace
+        self.journals = len(self.cloud.world.journals)
+        self._task = asyncio.get_running_loop().create_task(work)
+        done, _ = await asyncio.wait({self._task}, timeout=timeout_s)
+        if not done:
+            trace.counts["time-out"] += 1
+            # Half of them are killed, half go on as zombies that nobody listens to.
+            if self.cloud.random.random() < 0.5:
+                self.kill()
+            return False, None
+        if self.dead or self._task.cancelled():
+            return False, None
+        return True, self._task.result()
+
+    async def gate(self, effect: str, moment: Moment) -> None:
+        """Delay, fail, freeze or die around an effect."""
+        if self._calm:
+            return
+        cloud, faults = self.cloud, self.cloud.faults
+        random = cloud.random
+        await self._alive()
+        if moment is Moment.BEFORE:
+            slow_s = faults.books_s if effect == "crawls.shard" else self.slow_s
+            await asyncio.sleep(random.random() * (faults.latency_s + slow_s))
+            if effect == "crawls.seal" and cloud.late_seeds < faults.late_seeds:
+                cloud.drop_late_seeds()
+                await asyncio.sleep(random.random() * 20)
+            await self._alive()
+        elif effect == "crawls.seal" and random.random() < faults.killed_sealing:
+            await self._die("kill after the seal")
+        if self.kill_in:
+            self.kill_in -= 1
+            if not self.kill_in:
+                await self._die("kill")
+        chance = random.random()
+        cloud.trace.note(f"{cloud.now_s:.6f} {self.name} {moment} {effect}")
+        if moment is Moment.BEFORE and chance < faults.throttled:
+            cloud.trace.counts[fault_of(effect, "throttle")] += 1
+            raise Transient(effect)
+        if moment is Moment.AFTER and chance < faults.unknown:
+            cloud.trace.counts[fault_of(effect, "unknown outcome")] += 1
+            raise Transient(effect)
+        await self._linger(chance)
+
+    async def _linger(self, chance: float) -> None:
+        """Stand still for a while, or have the clock set meanwhile."""
+        cloud, faults = self.cloud, self.cloud.faults
+        if chance > 1 - faults.frozen:
+            cloud.trace.counts["freeze"] += 1
+            self.stops_s.append(cloud.now_s)
+            await asyncio.sleep(cloud.random.choice((30, 400, 4_000, 90_000)))
+            await self._alive()
+        elif chance > 1 - faults.frozen - faults.jumps:
+            cloud.trace.counts["clock jump"] += 1
+            self.clock.jump(cloud.random.randint(-ERROR_MS_MAX, ERROR_MS_MAX))
+
+    async def _alive(self) -> None:
+        # Whoever goes round and round is stopped as well, for the mapping to see that (I4).
+        if self.dead or self.cloud.trace.steps > STEPS_MAX:
+            await asyncio.get_running_loop().create_future()
+
+    async def _die(self, how: str) -> None:
+        self.cloud.trace.counts[how] += 1
+        self.kill()
+        await self._alive()
+
+    def kill(self) -> None:
+        """End the process between two instructions."""
+        self.dead = True
+        self.stops_s.append(self.cloud.now_s)
+        if self._task is not None:
+            self._task.cancel()
+
+
+class WorkerProcess(Process):
+    """A worker and its ports; people's commands go through the ports of one, too."""
+
+    def __init__(self, cloud: Cloud, name: str, *, calm: bool = False) -> None:
+        super().__init__(cloud, name, calm=calm)
+        settings = Settings(receive_max=RECEIVE_MAX)
+        world = cloud.world
+        packs = self.packs = MemoryPacks(world, self.gate)
+        crawls = self.crawls = MemoryCrawls(world, self.gate)
+        frontier = MemoryFrontier(world, self.gate)
+        queue = self.queue = SimQueue(world, self.gate, self._arrive)
+        pages = SimPages(world, self.gate)
+        settler = Settler(
+            queue=queue,
+            packs=packs,
+            crawls=crawls,
+            events=MemoryEvents(world, self.gate),
+            frontier=frontier,
+            pages=pages,
+            clock=self.clock,
+        )
+        visitor = Visitor(
+            fetcher=self,
+            hosts=MemoryHosts(world, self.gate),
+            history=pages,
+            clock=self.clock,
+            random=self.random,
+            settings=settings,
+        )
+        metrics = MemoryMetrics()
+        advancer = Advancer(
+            packs=packs,
+            crawls=crawls,
+            frontier=frontier,
+            visitor=visitor,
+            settler=settler,
+            clock=self.clock,
+            metrics=metrics,
+            settings=settings,
+        )
+        self.worker = Worker(
+            queue=queue,
+            packs=packs,
+            ingester=Ingester(queue=queue, crawls=crawls, clock=self.clock),
+            advancer=advancer,
+            settler=settler,
+            metrics=metrics,
+        )
+
+    def _arrive(self) -> None:
+        self.cloud.collect(self.hops + 1)
+
+    async def fetch(self, request: Request) -> Response | Failure:
+        """The `Fetcher` port of this process."""
+        await self._alive()
+        self.cloud.trace.note(f"{self.cloud.now_s:.6f} {self.name} ask {request.url}")
+        answer = await self.cloud.web.fetch(request, self)
+        await self._alive()
+        return answer
+
+
+class ExporterProcess(Process):
+    """An exporter and its ports."""
+
+    def __init__(self, cloud: Cloud, name: str, plan: ExporterPlan, *, calm: bool = False) -> None:
+        super().__init__(cloud, name, calm=calm)
+        self.slow_s = plan.slow_s
+        self.exporter = Exporter(
+            pages=SimPages(cloud.world, self.gate),
+            files=SimFiles(cloud.world, self.gate, cloud.exports.watch.look),
+            clock=self.clock,
+            random=self.random,
+            part_rows_max=plan.part_rows,
+            read_ahead_rows=plan.read_ahead_rows,
+            reserve_ms=plan.reserve_ms,
+        )
+
+    async def again(self, event: Mapping[str, Any]) -> None:
+        """The `Continuation` port: another invocation, accepted once this returns."""
+        await self.gate("lambda.invoke", Moment.BEFORE)
+        self.cloud.exports.accept(event, hops=self.hops + 1)
+        await self.gate("lambda.invoke", Moment.AFTER)

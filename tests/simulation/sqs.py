@@ -1,0 +1,135 @@
+"""SQS as it behaves on a bad day: messages come more than once, in any order, and late."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
+
+from orbweaver.adapters.memory import MemoryQueue
+from orbweaver.core.message import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+
+    from orbweaver.adapters.memory import World
+    from orbweaver.adapters.memory.world import Gate
+    from tests.simulation.faults import Faults
+    from tests.simulation.trace import Trace
+
+T = TypeVar("T")
+RECEIVE_MAX = 5
+BATCH = 10
+# What a body of the release before did not have yet, where it says nothing new (case 26).
+LATER_FIELDS = {"failures": 0, "from": [], "planned": False}
+
+decoded = lru_cache(maxsize=4_096)(decode)
+
+
+@dataclass(slots=True)
+class Message:
+    """One copy on the queue; `hops` counts the invocations that led to it."""
+
+    id: str
+    body: str
+    visible_s: float
+    hops: int
+    receives: int = 0
+
+
+class Sqs:
+    """The crawl queue and its dead-letter queue."""
+
+    def __init__(self, world: World, trace: Trace, random: Random, faults: Faults) -> None:
+        self.faults = faults
+        self.messages: list[Message] = []
+        # Body, and the reason that was given with it; None where SQS gave up by itself.
+        self.dead_letters: list[tuple[str, str | None]] = []
+        self._world = world
+        self._trace = trace
+        self._random = random
+        self._ids = 0
+
+    def drop(self, body: str, now_s: float, *, delay_s: float = 0, hops: int = 0) -> None:
+        """Put a message on the queue."""
+        self._ids += 1
+        if self.faults.aged and self._random.random() < self.faults.aged:
+            body = self._aged(body)
+        self.messages.append(Message(f"m{self._ids}", body, now_s + delay_s, hops))
+        self._trace.note(f"{now_s:.6f} m{self._ids} in {delay_s}: {body}")
+
+    def _aged(self, body: str) -> str:
+        """Write a body as the release before did."""
+        if not body.startswith('{"v":1'):
+            return body
+        fields = json.loads(body)
+        kept = {key: value for key, value in fields.items() if LATER_FIELDS.get(key) != value}
+        if kept == fields:
+            return body
+        self._trace.counts["old message"] += 1
+        return json.dumps(kept)
+
+    def collect(self, now_s: float, hops: int = 0) -> None:
+        """Take over what adapters sent."""
+        for mail in self._world.sent:
+            self.drop(mail.body, now_s, delay_s=mail.delay_s, hops=hops)
+        self._world.sent.clear()
+        for mail in self._world.buried:
+            self.dead_letters.append((mail.body, mail.reason))
+        self._world.buried.clear()
+
+    def receive(self, now_s: float, visibility_s: float, hops_max: int | None) -> list[Message]:
+        """Hand out a batch; `hops_max` is where Lambda suspects a loop and takes no more."""
+        visible = [message for message in self.messages if message.visible_s <= now_s]
+        self._random.shuffle(visible)
+        taken = []
+        for message in visible[: self._random.randint(1, BATCH)]:
+            message.receives += 1
+            looping = hops_max is not None and message.hops > hops_max
+            if looping:
+                self._trace.counts["loop ended"] += 1
+            if looping or message.receives > RECEIVE_MAX:
+                self.messages.remove(message)
+                self.dead_letters.append((message.body, None))
+                continue
+            early = self._random.random() < self.faults.early
+            self._trace.counts["early"] += early
+            message.visible_s = now_s + (1 if early else visibility_s)
+            taken.append(message)
+        return taken
+
+    def delete(self, messages: Sequence[Message]) -> None:
+        """Acknowledge messages; those that are gone already are passed over."""
+        for message in messages:
+            if message in self.messages:
+                self.messages.remove(message)
+
+    def redrive(self, now_s: float) -> int:
+        """Move dead letters back, as new messages (case 24); what never can succeed stays."""
+        self.collect(now_s)
+        letters, self.dead_letters = self.dead_letters, []
+        for body, reason in letters:
+            if reason is None or reason.startswith(("failed", "crashed")):
+                self._trace.counts["redriven"] += 1
+                self.drop(body, now_s)
+            else:
+                self.dead_letters.append((body, reason))
+        return len(letters) - len(self.dead_letters)
+
+
+class SimQueue(MemoryQueue):
+    """The queue as one process sees it: each message is on it as soon as it was sent."""
+
+    def __init__(self, world: World, gate: Gate, arrive: Callable[[], None]) -> None:
+        super().__init__(world, gate)
+        self._arrive = arrive
+
+    async def _do(self, effect: str, act: Callable[[], T]) -> T:
+        def sent() -> T:
+            result = act()
+            self._arrive()
+            return result
+
+        return await super()._do(effect, sent)

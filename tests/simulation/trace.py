@@ -1,0 +1,36 @@
+"""What happened in a simulation: a running hash of every step, and how often what occurred."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+# A scenario takes a few thousand steps.
+STEPS_MAX = 100_000
+
+
+class Endless(Exception):
+    """So many steps were taken that no end is in sight."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """What happened, as a running hash and as counts."""
+
+    digest: object = field(default_factory=lambda: blake2b(digest_size=16))
+    counts: Counter[str] = field(default_factory=Counter)
+    lines: list[str] | None = None
+    steps: int = 0
+
+    def note(self, line: str) -> None:
+        """Add a step."""
+        self.steps += 1
+        self.digest.update(line.encode())  # type: ignore[attr-defined]
+        if self.lines is not None:
+            self.lines.append(line)
+
+    @property
+    def hash(self) -> str:
+        """The hash of all steps so far."""
+        return self.digest.hexdigest()  # type: ignore[attr-defined,no-any-return]
