@@ -182,7 +182,11 @@ class Concluder:
         draft.refuse(Refusal.INVALID, page.links_invalid)
         draft.refuse(Refusal.NOFOLLOW, page.links_nofollow)
         draft.refuse(Refusal.CUT, page.links_cut)
+        # Most links of a page are those of the last one, admitted a moment ago.
+        goes_on = target.depth < visit.crawl.depth_max
         for url in page.links:
+            if goes_on and draft.links_to(url):
+                continue
             admitted = admit_link(visit.crawl, url, target, self._bounds)
             if isinstance(admitted, Refusal):
                 draft.refuse(admitted)

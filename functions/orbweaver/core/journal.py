@@ -129,6 +129,10 @@ class Draft:
         if standing is None or (target.kind is Kind.SITEMAP and standing.kind is Kind.PAGE):
             self._candidates[target.url] = target
 
+    def links_to(self, url: str) -> bool:
+        """Whether a URL is among the links noted so far."""
+        return url in self._candidates
+
     def refuse(self, refusal: Refusal, count: int = 1) -> None:
         """Count references that are not to be claimed."""
         if count:

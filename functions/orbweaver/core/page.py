@@ -196,7 +196,7 @@ class _Links:
 
     def add(self, references: Iterable[str]) -> None:
         """Add references; the same words mean the same, so they are looked at once."""
-        for words in dict.fromkeys(map(_without_fragment, references)):
+        for words in _without_fragments(references):
             reference = words.strip(SPACES)
             if ":" in reference and _is_foreign(reference):
                 self.foreign += 1
@@ -211,10 +211,14 @@ class _Links:
                     self.invalid += 1
 
 
-def _without_fragment(reference: str) -> str:
-    path = reference.partition("#")[0]
-    # Spaces before a fragment are part of the path, so both stay.
-    return reference if path[-1:] == " " else path
+def _without_fragments(references: Iterable[str]) -> dict[str, None]:
+    """References as far as they matter, each once; a page can have thousands to its own parts."""
+    return {
+        # Spaces before a fragment are part of the path, so both stay.
+        (reference if path[-1:] == " " else path): None
+        for reference in references
+        for path in (reference.partition("#")[0],)
+    }
 
 
 def _is_foreign(reference: str) -> bool:
