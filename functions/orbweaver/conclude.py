@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from orbweaver.core.page import Page
     from orbweaver.core.record import PageRecord
     from orbweaver.health import Health
+    from orbweaver.pace import Turn
     from orbweaver.ports import Clock
     from orbweaver.settings import Settings
     from orbweaver.sitemaps import Sitemaps
@@ -79,10 +80,9 @@ class Concluder:
         target: Target,
         answer: Response | Failure,
         at_ms: int,
-        *,
-        probe: bool = False,
+        turn: Turn,
     ) -> None:
-        """Note what the answer to a request made at `at_ms` comes to; `probe`: for all workers."""
+        """Note what the answer to a request comes to, made at `at_ms`, in its turn."""
         host = host_of(target.url)
         now_ms = self._clock.now_ms()
         before = visit.before.get(target.url)
@@ -97,7 +97,7 @@ class Concluder:
         if isinstance(verdict, answers.Read) and target.kind is Kind.PAGE:
             page = self._parse(visit, target, verdict.body, answer)
             verdict = answers.unless_kept_out(verdict, answer, len(page.links))
-        await self._note(host, answer, verdict, probe=probe)
+        await self._note(host, answer, verdict, turn)
         if isinstance(verdict, answers.Retry):
             if verdict.block:
                 await self._health.rebuffed(host, verdict.retry_after_s, at_ms)
@@ -220,15 +220,15 @@ class Concluder:
         visit.draft.again(next_attempt(target), delay_s, why="retries")
 
     async def _note(
-        self, host: str, answer: Response | Failure, verdict: Verdict, *, probe: bool
+        self, host: str, answer: Response | Failure, verdict: Verdict, turn: Turn
     ) -> None:
         """Tell the host's health: silence and being kept out are trouble, an answer is none."""
         well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
         self._health.heard(host, answer.latency_ms, well=well)
         if isinstance(answer, Failure):
             if answer.reason in SILENCE:
-                await self._health.suffered(host, probe=probe)
+                await self._health.suffered(host, probe=turn.probe)
         elif isinstance(verdict, answers.End) and verdict.reason is Reason.BLOCKED:
-            await self._health.suffered(host, probe=probe)
-        else:
+            await self._health.suffered(host, probe=turn.probe)
+        elif turn.troubled:
             await self._health.answered(host)

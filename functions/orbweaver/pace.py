@@ -23,9 +23,13 @@ LOOK_MS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Leave to ask a host, at a slot; `probe` says that others wait for what comes of it."""
+    """Leave to ask a host, at a slot.
+
+    `troubled` says that the host was silent before, `probe` that others wait for what comes of it.
+    """
 
     slot_ms: int
+    troubled: bool = False
     probe: bool = False
 
 
@@ -77,7 +81,8 @@ class Pacer:
             if now_ms > self._until_ms:
                 return now_ms
             if self.on_time(slot_ms):
-                self.turn = Turn(slot_ms=slot_ms, probe=probe)
+                troubled = state.failures > 0
+                self.turn = Turn(slot_ms=slot_ms, troubled=troubled, probe=probe)
                 return None
             lead_ms *= LEAD_GROWTH
             while self._slots and self._slots[0] < now_ms:

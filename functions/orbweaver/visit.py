@@ -181,7 +181,7 @@ class Visitor:
                     later_ms = self._clock.now_ms() + round(answer.later_s * 1000)
                     self._defer(visit, [target], later_ms)
                     return
-                await self._concluder.conclude(visit, target, answer, at_ms, probe=turn.probe)
+                await self._concluder.conclude(visit, target, answer, at_ms, turn)
         finally:
             asking.release()
 

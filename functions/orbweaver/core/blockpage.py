@@ -65,6 +65,7 @@ RULES = (
     Rule(name="recaptcha", marks=(b'class="g-recaptcha"',), plain=True),
     Rule(name="turnstile", marks=(b"challenges.cloudflare.com/turnstile",), plain=True),
 )
+_HEADERS = frozenset(rule.header for rule in RULES if rule.header is not None)
 
 
 def rule_of(
@@ -74,6 +75,8 @@ def rule_of(
     looks = b""
     if body and (status in STATUSES or links <= LINKS_MAX):
         looks = body[:LOOK_BYTES].lower()
+    if not looks and _HEADERS.isdisjoint(headers):
+        return None
     for rule in RULES:
         if rule.plain and status not in STATUSES:
             continue

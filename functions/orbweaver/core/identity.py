@@ -73,15 +73,17 @@ class Identity:
 
 def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
     """Say as whom a crawl asks a host (an origin, as of `host_of`)."""
-    agents = crawl.user_agents or (crawl.user_agent or default_agent,)
-    name = hostname_of(host)
-    agent = min(agents, key=lambda agent: _rank(agent, name))
+    agent = crawl.user_agent or default_agent
+    if crawl.user_agents:
+        name = hostname_of(host)
+        agent = min(crawl.user_agents, key=lambda agent: _rank(agent, name))
     headers = crawl.headers
     if headers and host not in _own(crawl.seeds):
         headers = tuple(pair for pair in headers if pair[0].lower() in OPEN_HEADERS)
     return Identity(agent=agent, token=token_of(agent), headers=headers)
 
 
+@lru_cache(maxsize=256)
 def token_of(agent: str) -> str:
     """Return the product token by which a robots.txt names a user agent."""
     compatible = _COMPATIBLE.match(agent)

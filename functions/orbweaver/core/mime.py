@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,7 +39,11 @@ class MediaType:
 
 def parse(header: str) -> MediaType | None:
     """Read a Content-Type; None if it names no type."""
-    text = header[:CHARS_MAX].strip(_SPACES)
+    return _parse(header[:CHARS_MAX].strip(_SPACES))
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str) -> MediaType | None:
     essence, _, _ = text.partition(";")
     essence = essence.rstrip(_SPACES)
     kind, slash, subtype = essence.partition("/")

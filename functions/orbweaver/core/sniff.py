@@ -65,6 +65,7 @@ _XML = re.compile(_SPACES + rb"<\?xml[\t\n\f\r ]")
 _ROOT = re.compile(rb"<(?:!DOCTYPE[\t\n\f\r ]++)?html[\t\n\f\r />]", re.IGNORECASE)
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _TAG = re.compile(rb"<[!/?a-zA-Z]")
+_PLAIN = (b"%PDF-", b"\xff\xd8\xff")  # the formats that may begin like a text
 _UTF_8_MARK, _UTF_16_MARKS = b"\xef\xbb\xbf", (b"\xfe\xff", b"\xff\xfe")
 
 
@@ -105,6 +106,8 @@ def _binary(head: bytes) -> str | None:
     """Name the binary format that bytes are of, None if they may be text in any charset."""
     strange = _NO_TEXT.search(head) is not None
     if head.startswith((_UTF_8_MARK, *_UTF_16_MARKS)):
+        return None
+    if not strange and not head.startswith(_PLAIN):
         return None
     for pattern, kind in _KNOWN:
         # What is made of letters alone may be the beginning of a text ("BMW is ...").
