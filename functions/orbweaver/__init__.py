@@ -17,7 +17,7 @@
     core/traps      URLs without end                      core/suffix      which site a host is of
     core/refresh    pages that lead elsewhere             core/missing     pages that are none
     core/blockpage  pages that keep crawlers out          core/repeats     pages that are others
-    core/spelling   what became of a reference, in words
+    core/spelling   what became of a reference        core/patterns  URLs wanted, URLs left out
     core/sniff      what kind of body it is               core/mime        Content-Type headers
     core/charset    which charset it is in                core/markup      its outline and text
     core/recrawl    asking only for what changed
@@ -26,7 +26,12 @@
     core/seen       claims that need no second look       core/crawl_codec  a crawl as stored
     core/standing   where packs and URLs stand
     exporter        a day's records into files            core/export      rows and manifests
+    dead_letters    look at them, send them back          core/dead_letters  why they lie there
     control         start, steer and ask about crawls     core/plan        what a person asks for
+    core/definition  the same as a document           core/definition_keys  what it may say
+    core/duration   spans of time in words
+    explain         what is stored of one URL             core/explanation  its life, in words
+    core/fate       what became of it                     core/meanings     words for reasons
     api             seeds over HTTP
     cli             the command line
 

@@ -26,6 +26,7 @@ from orbweaver.adapters.dynamodb_pages import DynamoPages
 from orbweaver.adapters.events import BusEvents
 from orbweaver.adapters.s3 import BucketFiles
 from orbweaver.adapters.sqs import SqsQueue
+from orbweaver.adapters.sqs_dead_letters import SqsDeadLetters
 from orbweaver.settings import Settings
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Ports:
     """The world, as AWS provides it."""
 
     queue: SqsQueue
+    dead_letters: SqsDeadLetters
     packs: DynamoPacks
     crawls: DynamoCrawls
     frontier: DynamoFrontier
@@ -71,6 +73,11 @@ async def connect(settings: Settings) -> AsyncIterator[Ports]:
                 crawl_url=settings.crawl_queue_url,
                 express_url=settings.express_queue_url,
                 dead_letter_url=settings.dead_letter_queue_url,
+            ),
+            dead_letters=SqsDeadLetters(
+                await aws.client("sqs"),
+                dead_letter_url=settings.dead_letter_queue_url,
+                crawl_url=settings.crawl_queue_url,
             ),
             packs=DynamoPacks(
                 dynamo,

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from orbweaver.core.admission import admit_sitemap
+from orbweaver.core.admission import admit_seed, admit_sitemap
 from orbweaver.core.crawl import Crawl, default_crawl
 from orbweaver.core.journal import Draft
-from orbweaver.core.message import DEFAULT_CRAWL, Loose, Seeds, Target, seeds_of
+from orbweaver.core.message import DEFAULT_CRAWL, Loose, Seeds, seeds_of
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.url import canonicalize, redacted
 
@@ -68,10 +68,7 @@ def draft_of(seeds: Seeds, crawl: Crawl) -> Draft:
 
 def _begin(draft: Draft, crawl: Crawl, url: str) -> None:
     """Note a seed, or a sitemap that a person named."""
-    if url not in crawl.sitemap_urls:
-        draft.link(Target(url=url, depth=0))
-        return
-    admitted = admit_sitemap(crawl, url)
+    admitted = admit_sitemap(crawl, url) if url in crawl.sitemap_urls else admit_seed(crawl, url)
     if isinstance(admitted, Refusal):
         draft.refuse(admitted)
     else:

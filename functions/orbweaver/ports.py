@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from orbweaver.core.crawl import Books, Crawl, State, Tally
+    from orbweaver.core.dead_letters import DeadLetter
     from orbweaver.core.exchange import Failure as Failure
     from orbweaver.core.exchange import Request as Request
     from orbweaver.core.exchange import Response as Response
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from orbweaver.core.message import Prior, Seeds, Target
     from orbweaver.core.politeness import Host, RobotsEntry, Slots
     from orbweaver.core.record import PageRecord
-    from orbweaver.core.standing import Claimer, CommitResult, Known, Recalled
+    from orbweaver.core.standing import Claimer, CommitResult, Known, Recalled, Standing
 
 
 class PortError(Exception):
@@ -51,6 +52,25 @@ class Queue(Protocol):
 
     async def bury(self, body: str, reason: str) -> None:
         """Put a message that can never succeed on the dead-letter queue, with its reason."""
+
+
+class DeadLetters(Protocol):
+    """The dead-letter queue, for whoever looks after it."""
+
+    async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
+        """Take some letters; nobody else sees them for so long. None once there are no more.
+
+        The same one may come twice.
+        """
+
+    async def put_back(self, letters: Sequence[DeadLetter]) -> None:
+        """Let everybody see letters again; what is not held any more is passed over."""
+
+    async def delete(self, letters: Sequence[DeadLetter]) -> None:
+        """Remove letters that were taken."""
+
+    async def resend(self, bodies: Sequence[str]) -> None:
+        """Send bodies to the crawl queue as they are."""
 
 
 # --- ledger -----------------------------------------------------------------------------------
@@ -150,6 +170,12 @@ class Frontier(Protocol):
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
         """Give back those of these claims that are this pack's."""
+
+    async def standing(self, name: str, url: str) -> Standing | None:
+        """Read the last claim of a URL under a crawl's name, strongly consistent.
+
+        One that has expired is read as long as nothing has deleted it.
+        """
 
 
 # --- hosts ------------------------------------------------------------------------------------

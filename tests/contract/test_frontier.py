@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from orbweaver.adapters.memory import MemoryFrontier
 from orbweaver.adapters.memory import World as MemoryState
 from orbweaver.core.message import Prior, Target
-from orbweaver.core.standing import Claimer, Known
+from orbweaver.core.standing import Claimer, Known, Standing
 
 if TYPE_CHECKING:
     from tests.contract.worlds import World
@@ -237,3 +237,32 @@ async def test_any_history_has_the_same_answers_as_in_memory(world: World) -> No
             case _:
                 await frontier.release(asks, urls)
                 await model.release(asks, urls)
+
+
+async def test_the_last_claim_of_a_url_can_be_read(world: World) -> None:
+    """It says which run and pack it is of, since when, how deep, and when it expires."""
+    frontier = world.container().frontier
+    asks = claimer("a", world.clock.now_ms())
+    await frontier.claim(asks, [Target(url=URLS[0], depth=3)])
+    read = await world.container().frontier.standing("shop", URLS[0])
+    assert read == Standing(
+        crawl="shop-1", pack="a", at_ms=asks.at_ms, expires_s=asks.expires_s, depth=3
+    )
+    assert await frontier.standing("shop", URLS[1]) is None
+    assert await frontier.standing("news", URLS[0]) is None
+
+
+async def test_an_expired_claim_is_read_until_it_is_deleted(world: World) -> None:
+    """Whoever reads says that it has lapsed; one that was given back or taken over is gone."""
+    frontier = world.container().frontier
+    old = claimer("a", world.clock.now_ms() - 3 * WINDOW_S * 1000)
+    await frontier.claim(old, targets(*URLS[:2]))
+    read = await frontier.standing("shop", URLS[0])
+    assert read is not None
+    assert read.expires_s < world.clock.now_ms() // 1000
+    await frontier.release(old, [URLS[1]])
+    assert await frontier.standing("shop", URLS[1]) is None
+    await frontier.claim(claimer("b", world.clock.now_ms()), targets(URLS[0]))
+    read = await frontier.standing("shop", URLS[0])
+    assert read is not None
+    assert read.pack == "b"

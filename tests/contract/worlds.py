@@ -24,6 +24,7 @@ from orbweaver.adapters.dynamodb_pages import DynamoPages
 from orbweaver.adapters.events import BusEvents
 from orbweaver.adapters.s3 import BucketFiles
 from orbweaver.adapters.sqs import SqsQueue
+from orbweaver.adapters.sqs_dead_letters import SqsDeadLetters
 from orbweaver.ports import History, Pages
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from orbweaver.adapters.aws import Aws
     from orbweaver.adapters.memory import ManualClock
-    from orbweaver.ports import Crawls, Events, Files, Frontier, Hosts, Packs, Queue
+    from orbweaver.ports import Crawls, DeadLetters, Events, Files, Frontier, Hosts, Packs, Queue
 
 PAGE_RETENTION_S = 30 * 86_400
 LEDGER_RETENTION_S = 19 * 86_400
@@ -58,6 +59,7 @@ class Container:
     """The adapters of one container."""
 
     queue: Queue
+    dead_letters: DeadLetters
     packs: Packs
     crawls: Crawls
     frontier: Frontier
@@ -107,6 +109,7 @@ class MemoryWorld:
     def container(self) -> Container:
         return Container(
             queue=memory.MemoryQueue(self.state),
+            dead_letters=memory.MemoryDeadLetters(self.state, clock=self.clock),
             packs=memory.MemoryPacks(self.state),
             crawls=memory.MemoryCrawls(self.state),
             frontier=memory.MemoryFrontier(self.state),
@@ -182,6 +185,12 @@ class AwsWorld:
                 crawl_url=self.urls["crawl"],
                 express_url=self.urls["express"],
                 dead_letter_url=self.urls["dead"],
+            ),
+            dead_letters=SqsDeadLetters(
+                clients["sqs"],
+                dead_letter_url=self.urls["dead"],
+                crawl_url=self.urls["crawl"],
+                wait_s=0,
             ),
             packs=DynamoPacks(
                 dynamo,

@@ -21,6 +21,8 @@ from infra.config import Config
 ROOT = Path(__file__).resolve().parents[2]
 ELF_AARCH64 = 183
 LOCAL = Config.from_context({"target": "local"}).functions_run_on
+# Libraries that are imported by another name than they are installed by.
+MODULES = {"google-re2": "re2"}
 
 NEEDED = [
     ("aiohttp/client.py", True),
@@ -144,7 +146,8 @@ def test_imports(local: Asset) -> None:
     """All of our modules, all libraries and all clients work with only the asset to import from."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = [word.split(">=")[0].split(";")[0].strip() for word in project["dependencies"]]
-    modules = [name.replace("-", "_") for name in names] + ["selectolax.lexbor"]
+    modules = [MODULES.get(name, name.replace("-", "_")) for name in names]
+    modules.append("selectolax.lexbor")
     command = [sys.executable, "-I", "-S", "-W", "error::ImportWarning", "-c", IMPORT_ALL]
     arguments = [str(local.folder), json.dumps(modules), json.dumps(sorted(SERVICES))]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)

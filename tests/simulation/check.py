@@ -6,6 +6,7 @@ import itertools
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from orbweaver.advance import STRIKES_MAX
 from orbweaver.core.crawl import DAY_S, WEEK_S, State
 from orbweaver.core.message import DEFAULT_CRAWL, Loose, Malformed, Pack
 from orbweaver.core.outcome import Outcome, Reason
@@ -82,7 +83,13 @@ def _dead_letters(plan: Scenario, cloud: Cloud) -> Iterator[Violation]:
             # A copy, buried while another one was at work: moved back, it finds that all is done.
             cloud.trace.counts["copy of a done pack buried"] += 1
             continue
-        urls = [target.url for target in message.targets] if isinstance(message, Pack) else []
+        urls: list[str] = []
+        if isinstance(message, Pack):
+            urls = [target.url for target in message.targets]
+            if len(urls) == 1 and cloud.world.strikes.get(message.id, 0) >= STRIKES_MAX:
+                # Its worker died so often while at it that nobody can tell it from the real ones.
+                cloud.trace.counts["struck out"] += 1
+                continue
         if len(urls) != 1 or not _poison(plan, urls[0]):
             yield Violation("I6 only the culprit", f"{reason}: {body[:200]}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def run(main: Coroutine[Any, Any, Any]) -> Any:
         rest = asyncio.all_tasks(loop)
         for task in rest:
             task.cancel()
-        loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
+        with contextlib.suppress(Stuck):  # of what was cut short, some waits for what never comes
+            loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
         asyncio.set_event_loop(None)
         loop.close()

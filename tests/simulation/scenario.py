@@ -190,6 +190,8 @@ def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
             (9 * DAY_S, 30 * 86_400),
         )
     )
+    if window_s == 0 and first.pages_max < 100_000:
+        at_s = 4 * HOUR_S  # see `_bounded`
     return CrawlPlan(
         name=first.name,
         at_s=at_s,
@@ -203,10 +205,15 @@ def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
 
 
 def _bounded(random: Random, plan: CrawlPlan) -> CrawlPlan:
-    """Endless sites end by a budget, or by depth."""
+    """Endless sites end by a budget, or by depth.
+
+    A forced run takes claims over, and gives back those beyond its budget: they are nobody's then,
+    and an earlier run of the name that is still at work may claim them twice (docs/protocol.md).
+    """
+    at_s = max(plan.at_s, 4 * HOUR_S) if plan.window_s == 0 else plan.at_s
     return CrawlPlan(
         name=plan.name,
-        at_s=plan.at_s,
+        at_s=at_s,
         seeds=plan.seeds,
         pages_max=random.choice((3, 20, 60)),
         delay_ms=plan.delay_ms,

@@ -100,7 +100,7 @@ async def _peak_bytes(rows: int, part_rows_max: int, root: Path) -> int:
     ("rows", "part_rows_max", "peak_bytes_max"),
     [
         (5_000, 1_000, 2 * MIB),
-        pytest.param(15_000, 10_000, PEAK_BYTES_MAX, marks=[pytest.mark.slow]),
+        pytest.param(25_000, 10_000, PEAK_BYTES_MAX, marks=[pytest.mark.slow]),
     ],
 )
 @pytest.mark.timeout(600)

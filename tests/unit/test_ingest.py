@@ -101,6 +101,13 @@ async def test_one_usable_reference_is_enough() -> None:
             {"refused.closed": 2, "seeds": 1},
         ),
         (replace(CRAWL, state=State.FINISHED), (f"{SITE}/a",), False, (), {"refused.closed": 1}),
+        (
+            replace(CRAWL, include=("/x",), exclude=("/b",)),
+            (f"{SITE}/a", f"{SITE}/b"),
+            False,
+            (f"{SITE}/a",),
+            {"refused.exclude": 1},
+        ),
     ],
 )
 def test_seeds_become_candidates_at_depth_0(

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.adapters.aws import all_of
 from orbweaver.adapters.dynamodb import ConditionFailed, Dynamo, Item, from_item, to_item
 from orbweaver.core.message import Prior
-from orbweaver.core.standing import Known
+from orbweaver.core.standing import Known, Standing
 from orbweaver.core.url import url_hash
 from orbweaver.ports import UNMODIFIED
 
@@ -87,6 +87,21 @@ class DynamoFrontier:
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
         """See the port."""
         await all_of((self._delete(claimer, url) for url in dict.fromkeys(urls)), WRITES_AT_ONCE)
+
+    async def standing(self, name: str, url: str) -> Standing | None:
+        """See the port."""
+        items = await self._dynamo.get_many(
+            self._table, [to_item({"k": _key(name, url)})], consistent=True
+        )
+        for claim in map(from_item, items):
+            return Standing(
+                crawl=claim.get("crawl"),
+                pack=claim["pack"],
+                at_ms=claim["at"],
+                expires_s=claim["expires_at"],
+                depth=claim.get("depth", 0),
+            )
+        return None
 
     async def _read(self, name: str, urls: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Read claims, eventually consistent: URL to fields."""

@@ -7,7 +7,10 @@
     looking     status, pages, page, export    report      and once it has ended
     deciding    robots, url                    files       where exports go
     steering    pause, resume, cancel          text        words for people, safe for terminals
-                local, deploy, destroy
+                local, deploy, destroy         letters     what is said of dead letters
+    dead_letters  dlq
+    explaining  explain                        options     what a crawl may be told
+    defining    init, check, crawl.toml        starter     a definition to begin with
 
 Exit codes: 0 done, 1 the crawl failed above the asked threshold (or there is no such record),
 2 usage, 3 the stack cannot be reached, 130 interrupted.
@@ -23,7 +26,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli import crawling, deciding, looking, machine, steering
+from orbweaver.cli import (
+    crawling,
+    dead_letters,
+    deciding,
+    defining,
+    explaining,
+    looking,
+    machine,
+    steering,
+)
 from orbweaver.cli.parser import UsageError, parse
 from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stacks import LOCAL_CONTEXT, Unreachable
@@ -80,6 +92,8 @@ def run(words: Sequence[str], around: Surroundings) -> int:
 # By command: what carries it out, at once or in an event loop of its own.
 COMMANDS: dict[str, Callable[[argparse.Namespace, Surroundings], int | Coroutine[Any, Any, int]]]
 COMMANDS = {
+    "init": defining.init,
+    "check": defining.check,
     "crawl": crawling.crawl,
     "start": crawling.start,
     "status": looking.status,
@@ -89,8 +103,10 @@ COMMANDS = {
     "pages": looking.pages,
     "page": looking.page,
     "export": looking.export,
+    "explain": explaining.explain,
     "robots": deciding.robots,
     "url": deciding.url,
+    "dlq": dead_letters.dlq,
     "local": steering.local,
     "deploy": steering.deploy,
     "destroy": steering.destroy,

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from orbweaver.cli import files, report, text
+from orbweaver.cli.defining import plan_of
 from orbweaver.cli.display import Objects
+from orbweaver.cli.options import OPTIONS
 from orbweaver.cli.parser import PORT, UsageError
 from orbweaver.cli.progress import nothing_new
 from orbweaver.cli.session import Stalled, chosen, opened
 from orbweaver.cli.stacks import ENDPOINT, settings_from
 from orbweaver.control import same_work
-from orbweaver.core.crawl import Scope, State
+from orbweaver.core.crawl import State
 from orbweaver.core.outcome import Outcome
-from orbweaver.core.plan import Plan, PlanError, crawl_of
+from orbweaver.core.plan import PlanError, crawl_of
 from orbweaver.ports import PortError
 
 if TYPE_CHECKING:
@@ -35,24 +37,10 @@ if TYPE_CHECKING:
     from orbweaver.cli.stacks import Standing
     from orbweaver.cli.values import Threshold
     from orbweaver.core.crawl import Crawl
+    from orbweaver.core.plan import Plan
 
 OK, FAILED, INTERRUPTED = 0, 1, 130
 PAUSE_S = 5.0
-# What a part of a plan is called on the command line.
-OPTIONS = {
-    "seeds": "URL",
-    "name": "--name",
-    "id": "--id",
-    "depth_max": "--max-depth",
-    "pages_max": "--max-pages",
-    "delay_ms": "--delay",
-    "concurrency": "--concurrency",
-    "window_s": "--window",
-    "user_agents": "--user-agent",
-    "headers": "--header",
-    "strip_parameters": "--strip-parameter",
-    "sitemap_urls": "--sitemap",
-}
 
 
 @dataclass(slots=True)
@@ -63,32 +51,6 @@ class Running:
     paused: bool = False
     # What has to be run before the crawl can be asked about.
     before: str = ""
-
-
-def plan_of(arguments: argparse.Namespace) -> Plan:
-    """Turn options into a plan."""
-    return Plan(
-        seeds=tuple(arguments.seeds),
-        name=arguments.name,
-        id=getattr(arguments, "id", None),
-        scope=Scope(arguments.scope),
-        depth_max=arguments.max_depth,
-        pages_max=arguments.max_pages,
-        delay_ms=arguments.delay,
-        concurrency=arguments.concurrency,
-        window_s=arguments.window,
-        obey_robots=not arguments.ignore_robots,
-        express=arguments.priority == "high",
-        user_agents=tuple(arguments.user_agent),
-        headers=tuple(arguments.header),
-        proxied=arguments.proxies == "yes",
-        strip_parameters=tuple(arguments.strip_parameter),
-        keep_parameters=arguments.keep_parameters,
-        sitemaps=not arguments.no_sitemaps,
-        sitemap_urls=tuple(arguments.sitemap),
-        canonical_only=arguments.canonical,
-        noindex_skipped=arguments.noindex == "skip",
-    )
 
 
 def checked(plan: Plan, around: Surroundings) -> Crawl:
@@ -104,7 +66,7 @@ def checked(plan: Plan, around: Surroundings) -> Crawl:
 
 def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Crawl on this machine, from start to files."""
-    plan = plan_of(arguments)
+    plan = plan_of(arguments, around)
     wanted = checked(plan, around)
     if arguments.out is not None:
         files.check_folder(around.folder / arguments.out, wanted.name)
@@ -118,7 +80,7 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
 
             async def go() -> int:
                 async with opened(around, settings, stood.environment) as session:
-                    return await _crawl(session, arguments, around, display, running)
+                    return await _crawl(session, plan, arguments, around, display, running)
 
             return asyncio.run(go())
     except KeyboardInterrupt:
@@ -133,12 +95,13 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 async def _crawl(
     session: Session,
+    plan: Plan,
     arguments: argparse.Namespace,
     around: Surroundings,
     display: Display,
     running: Running,
 ) -> int:
-    begun = await _begin(session, plan_of(arguments), around, display)
+    begun = await _begin(session, plan, around, display)
     running.crawl = begun.id
     display.say(f"crawl {begun.id}")
     try:
@@ -210,9 +173,10 @@ def _put_interrupted(display: Display, crawl_id: str | None) -> None:
 
 def start(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Start a crawl and print its id; with --wait, show it until it ends."""
-    wanted = checked(plan_of(arguments), around)
+    plan = plan_of(arguments, around)
+    wanted = checked(plan, around)
     # Named before it is created, so that a start that was cut short can be completed.
-    plan = replace(plan_of(arguments), id=wanted.id)
+    plan = replace(plan, id=wanted.id)
     display = around.display(arguments)
 
     async def go() -> int:

@@ -9,17 +9,16 @@ from orbweaver.adapters.memory import MemoryHosts, World
 from orbweaver.cli import text
 from orbweaver.cli.crawling import OK, checked
 from orbweaver.cli.parser import UsageError
-from orbweaver.core.address import verdict
-from orbweaver.core.admission import admit_link, prefixes
+from orbweaver.core.admission import admit_link
 from orbweaver.core.crawl import Crawl, Scope
 from orbweaver.core.identity import token_of
+from orbweaver.core.meanings import never_asked, scope_rule, trap_rule
 from orbweaver.core.message import Target
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.plan import Plan
 from orbweaver.core.robots import Robots
 from orbweaver.core.spelling import changes
 from orbweaver.core.suffix import site_of
-from orbweaver.core.traps import DEFAULT_BOUNDS
 from orbweaver.core.url import canonicalize, host_of, hostname_of, redacted, url_hash
 from orbweaver.robots import RobotsKeeper, Unreachable
 from orbweaver.settings import Settings
@@ -31,16 +30,6 @@ if TYPE_CHECKING:
     from orbweaver.robots import Ruling
 
 ROBOTS_S_MAX = 60.0
-PUBLIC = "1.1.1.1"  # stands for the addresses that a name may have
-_TRAPS = {
-    Refusal.PATH_DEPTH: f"more than {DEFAULT_BOUNDS.path_segments_max} segments in its path,"
-    " or labels in its host",
-    Refusal.REPETITION: f"a segment of its path, or a label of its host, more than"
-    f" {DEFAULT_BOUNDS.repeats_max} times",
-    Refusal.QUERY: f"a query of more than {DEFAULT_BOUNDS.query_parameters_max} parameters or"
-    f" {DEFAULT_BOUNDS.query_chars_max:,} characters, or a parameter more than"
-    f" {DEFAULT_BOUNDS.repeats_max} times",
-}
 
 
 # --- url ----------------------------------------------------------------------------------------
@@ -69,44 +58,14 @@ def url(arguments: argparse.Namespace, around: Surroundings) -> int:
         "hash": url_hash(found),
         "followed": refusal is None,
         "refusal": refusal,
-        "rule": _TRAPS.get(refusal) if refusal in _TRAPS else _scope_rule(crawl, found, page),
-        "never_asked": _never_asked(found),
+        "rule": (refusal and trap_rule(refusal)) or scope_rule(crawl, found, page),
+        "never_asked": never_asked(found),
     }
     if arguments.json:
         around.write(json.dumps(body))
     else:
         around.write(found, *(f"  {line}" for line in _lines({**body, "url": None})))
     return OK
-
-
-def _scope_rule(crawl: Crawl, found: str, page: str) -> str:
-    """Say which rule decides on where a URL leads; the sentence fits both decisions."""
-    if found == page:
-        return "no page or seed is given, so it counts as a seed"
-    match crawl.scope:
-        case Scope.HOST:
-            one, other = host_of(found), host_of(page)
-        case Scope.DOMAIN:
-            one, other = site_of(hostname_of(found)), site_of(hostname_of(page))
-        case Scope.PREFIX:
-            folders = prefixes(crawl.seeds)
-            near = next((folder for folder in folders if found.startswith(folder)), None)
-            where = f"below {near}" if near else f"not below {' or '.join(folders[:3])}"
-            return f"scope prefix: {where}"
-        case _:
-            return "scope any: every host belongs"
-    same = f"{one} is that of its page" if one == other else f"{one} is not {other}, its page's"
-    return f"scope {crawl.scope}: {same}"
-
-
-def _never_asked(found: str) -> str | None:
-    """Say why a URL would not be dialled; of names only the port is known before DNS."""
-    name = hostname_of(found)
-    digits = host_of(found)[len(found.partition("://")[0]) + 3 + len(name) + 1 :]
-    port = int(digits) if digits else 443 if found.startswith("https:") else 80
-    if name.startswith("[") or name.rpartition(".")[2].isdigit():
-        return verdict(name.strip("[]"), port)
-    return verdict(PUBLIC, port)
 
 
 # --- robots -------------------------------------------------------------------------------------

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from orbweaver import __version__
-from orbweaver.cli import values
-from orbweaver.core.crawl import WEEK_S, Scope
+from orbweaver.cli import dead_letters, options, values
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.url import redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 TARGETS = ("local", "aws")
 STACK = "Orbweaver"
@@ -35,8 +34,8 @@ class UsageError(Exception):
 class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of ending the process, and speaks plainly."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{**options, "allow_abbrev": False})
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**given, "allow_abbrev": False})
 
     def error(self, message: str) -> NoReturn:
         """Raise what is wrong as a UsageError."""
@@ -54,9 +53,13 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     command = _command(parser, words, commands)
     _check_options(command, words)
     arguments, rest = parser.parse_known_args(words)
-    if hasattr(arguments, "seeds") and not (arguments.seeds or arguments.sitemap or rest):
+    if hasattr(arguments, "seeds") and not (
+        arguments.seeds or arguments.sitemap or arguments.config or rest
+    ):
         raise UsageError(f"{command.prog}: still missing: URL\n{_see(command)}")
-    if hasattr(arguments, "seeds") and not any(word.startswith("-") for word in rest):
+    if hasattr(arguments, "seeds") and not any(
+        word.startswith("-") for word in rest if word != "-"
+    ):
         arguments.seeds += rest  # argparse wants all of them side by side
     elif rest:
         problem = "stands before the command" if rest[0].startswith("-") else "is one word too many"
@@ -72,7 +75,7 @@ def _command(
     """Find the parser of the command that is meant; argparse would list all names, in vain."""
     named = [word for word in words if not word.startswith("-")][:2]
     for path in (" ".join(named), *named[:1]):
-        if path in commands and (path != "local" or len(named) == 1):
+        if path in commands and (path not in ("local", "dlq") or len(named) == 1):
             return commands[path]
     if not named:
         return parser
@@ -90,8 +93,8 @@ def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> No
             return
         option = word.partition("=")[0]
         short = not word.startswith("--") and word[:2] in known  # -ckey=value
-        number = re.fullmatch(r"-\.?\d.*", word)
-        if word.startswith("-") and option not in known and not short and not number:
+        plain = re.fullmatch(r"-(?:\.?\d.*)?", word)  # a number, or the input
+        if word.startswith("-") and option not in known and not short and not plain:
             near = difflib.get_close_matches(option, known, n=1, cutoff=0.5)
             hint = f": did you mean {near[0]}?" if near else ""
             raise UsageError(f"{command.prog}: there is no option {option}{hint}\n{_see(command)}")
@@ -102,6 +105,8 @@ def _see(command: argparse.ArgumentParser) -> str:
 
 
 def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    from orbweaver.cli import explaining  # which raises our UsageError
+
     parser = _Parser(prog="orbweaver", description="A web crawler, on AWS or on this machine.")
     parser.add_argument("--version", action="version", version=f"orbweaver {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -112,6 +117,7 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
         return made[name]
 
     plan, target, lines, output = _plan(), _target(), _lines(), _output()
+    options.add_definition(add, lines)
     crawl = add("crawl", "crawl on this machine, from start to files", plan, lines, output)
     crawl.add_argument("--port", type=values.count, default=PORT, help=_PORT)
     start = add("start", "start a crawl; prints its id", plan, target, lines)
@@ -123,7 +129,9 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
     for name, text in _STEERING.items():
         add(name, text, target, lines).add_argument("which", metavar="ID", help="an id or a name")
     _add_looking(add, target, lines, output)
+    explaining.options(add("explain", explaining.HELP, target, lines))
     _add_local(add("local", "the stack on this machine: up, down, status"), made)
+    dead_letters.add_to(add("dlq", dead_letters.HELP), made, target, lines)
     deploy = add("deploy", "deploy the stack, or bring it up to date", target, _context())
     destroy = add("destroy", "remove the stack", target, _context())
     for command in (deploy, destroy):
@@ -165,8 +173,8 @@ def _add_looking(
     url.add_argument("--base", metavar="URL", help="the page that it stands on")
     seed = "a seed of the crawl that decides; may be repeated"
     url.add_argument("--seed", action="append", default=[], metavar="URL", help=seed)
-    _add_scope(url.add_argument)
-    _add_parameters(url.add_argument)
+    options.add_scope(url.add_argument, "host")
+    options.add_parameters(url.add_argument)
 
 
 def _add_local(local: argparse.ArgumentParser, made: dict[str, argparse.ArgumentParser]) -> None:
@@ -184,64 +192,10 @@ def _add_local(local: argparse.ArgumentParser, made: dict[str, argparse.Argument
     made["local down"].add_argument("--all", action="store_true", help="all of this checkout")
 
 
-_SCOPES = (
-    "those on their page's host (default), on any host of its domain, below a seed's folder, or any"
-)
-
-
 def _plan() -> _Parser:
     plan = _Parser(add_help=False)
-    add = plan.add_argument_group("what to crawl, and how").add_argument
-    add("seeds", nargs="*", metavar="URL", help="where to begin")
-    sitemap = "begin with a sitemap, too, or with it alone; may be repeated"
-    add("--sitemap", action="append", default=[], metavar="URL", help=sitemap)
-    no_sitemaps = "pass over the sitemaps that robots.txt names"
-    add("--no-sitemaps", action="store_true", help=no_sitemaps)
-    canonical = "leave out pages that name another one as canonical; that one is asked for"
-    add("--canonical", action="store_true", help=canonical)
-    noindex = "pages that ask not to be indexed: mark them (default), or leave them out"
-    kinds = values.one_of(["record", "skip"])
-    add("--noindex", type=kinds, default="record", metavar="record|skip", help=noindex)
-    add("--name", help="runs of one name share what they have seen; default: the first host")
-    add("--max-depth", type=values.count, default=20, metavar="N", help="links from a seed (20)")
-    add("--max-pages", type=values.count, metavar="N", help="never more URLs than this")
-    _add_scope(add)
-    _add_parameters(add)
-    add("--delay", type=values.duration_ms, default=1_000, metavar="TIME", help="per host (1s)")
-    add("--concurrency", type=values.count, metavar="N", help="per host; 1, without delay 16")
-    window = f"ask again for what was seen before this long ({WEEK_S // 86_400}d); 0s: for all"
-    add("--window", type=values.duration_s, default=WEEK_S, metavar="TIME", help=window)
-    add("--ignore-robots", action="store_true", help="only on sites of your own")
-    agents = "who asks; given several times, each host sees one of them"
-    add("--user-agent", action="append", default=[], metavar="AGENT", help=agents)
-    add(
-        "--header",
-        type=values.header,
-        action="append",
-        default=[],
-        metavar="'NAME: VALUE'",
-        help="sent along; what may be a secret to the seeds' own origins only",
-    )
-    through = values.one_of(["yes", "no"])
-    add("--proxies", type=through, default="yes", metavar="no", help="ask past the stack's proxies")
-    lane = values.one_of(["normal", "high"])
-    add("--priority", type=lane, default="normal", metavar="high", help="past other crawls")
-    most = "exit with 1 if more URLs failed (default: never)"
-    add("--fail-above", type=values.threshold, metavar="N|N%", help=most)
+    options.add_plan(plan.add_argument_group("what to crawl, and how").add_argument)
     return plan
-
-
-def _add_scope(add: Callable[..., Any]) -> None:
-    scope = values.one_of([str(scope) for scope in Scope])
-    text = f"links that belong: {_SCOPES}"
-    add("--scope", type=scope, default="host", metavar="|".join(Scope), help=text)
-
-
-def _add_parameters(add: Callable[..., Any]) -> None:
-    strip = "take this parameter out of URLs, too (my_*: all that begin so); may be repeated"
-    add("--strip-parameter", action="append", default=[], metavar="NAME", help=strip)
-    keep = "keep those that are taken out otherwise (utm_*, gclid, phpsessid, …)"
-    add("--keep-parameters", action="store_true", help=keep)
 
 
 def _target() -> _Parser:

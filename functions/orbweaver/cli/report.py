@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 STOPS = {
     Stop.MAX_PAGES: "it reached --max-pages",
-    Stop.DURATION: "it ran as long as a crawl may",
+    Stop.DURATION: "it ran as long as it may",
     Stop.CANCELLED: "it was cancelled",
 }
 

@@ -6,8 +6,9 @@ Tests put their own in the place of each.
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
 from orbweaver.cli.display import Lines, Objects, Panel
@@ -59,6 +60,7 @@ class Surroundings:
     connect: Connect
     web: Callable[[], AbstractAsyncContextManager[Fetcher]]
     clock: Clock
+    stdin: TextIO = field(default_factory=lambda: sys.stdin)
 
     def display(self, arguments: argparse.Namespace) -> Display:
         """Choose how progress is shown."""

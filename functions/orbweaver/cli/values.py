@@ -1,7 +1,4 @@
-"""Values of options, read from what a person types; each error says what would have fitted.
-
-A duration is a number with `ms s m h d` behind it, or a plain number of seconds.
-"""
+"""Values of options, read from what a person types; each error says what would have fitted."""
 
 from __future__ import annotations
 
@@ -11,13 +8,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orbweaver.core import duration
 from orbweaver.core.export import ExportEventError, check_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d|)")
-UNITS_MS = {"ms": 1, "s": 1_000, "": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 THRESHOLD = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(%?)")
 
 
@@ -35,18 +31,19 @@ class Threshold:
 
 def duration_ms(text: str) -> int:
     """Read a duration as milliseconds."""
-    match = DURATION.fullmatch(text.strip().lower())
-    if match is None:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a duration: give 0s, 250ms, 1.5s, 2h or 7d"
-            " (a plain number means seconds)"
-        )
-    return round(float(match[1]) * UNITS_MS[match[2]])
+    return _duration(duration.duration_ms, text)
 
 
 def duration_s(text: str) -> int:
-    """Read a duration as whole seconds, rounded up: a window of 1 ms is not one of 0."""
-    return -(-duration_ms(text) // 1_000)
+    """Read a duration as whole seconds, rounded up."""
+    return _duration(duration.duration_s, text)
+
+
+def _duration(read: Callable[[str], int], text: str) -> int:
+    try:
+        return read(text)
+    except duration.DurationError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def count(text: str) -> int:

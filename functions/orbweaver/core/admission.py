@@ -1,7 +1,8 @@
 """Why a URL is refused: the one file that answers that question.
 
 `admit_link` decides for a link before it is claimed; a refusal is counted at its page. What looks
-like a trap (`core/traps.py`) is refused as well, where a person has not asked for it.
+like a trap (`core/traps.py`) is refused as well, where a person has not asked for it; and what a
+crawl's patterns leave out (`core/patterns.py`).
 `admit_sitemap`, `admit_entry` and `admit_child` do so for sitemaps and what they list.
 `admit_target` decides for a claimed URL before it is asked for; a refusal is its outcome.
 Doubt refuses.
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, assert_never
 from orbweaver.core.crawl import Crawl, Scope, State, Stop
 from orbweaver.core.message import Target
 from orbweaver.core.outcome import Reason, Refusal
+from orbweaver.core.patterns import admit_pattern
 from orbweaver.core.suffix import same_site
 from orbweaver.core.target import Kind
 from orbweaver.core.traps import DEFAULT_BOUNDS, trap
@@ -57,6 +59,11 @@ def _folder(url: str) -> str:
     return url.partition("?")[0].rpartition("/")[0] + "/"
 
 
+def admit_seed(crawl: Crawl, url: str) -> Target | Refusal:
+    """Decide on a seed: only a pattern that leaves it out can speak against it."""
+    return admit_pattern(crawl, url, seed=True) or Target(url=url, depth=0)
+
+
 def admit_link(
     crawl: Crawl, url: str, page: Target, bounds: Bounds = DEFAULT_BOUNDS
 ) -> Target | Refusal:
@@ -65,9 +72,9 @@ def admit_link(
         return Refusal.DEPTH
     if not in_scope(crawl, url, page.url, page.root):
         return Refusal.SCOPE
-    trapped = trap(url, bounds)
-    if trapped is not None:
-        return trapped
+    left_out = admit_pattern(crawl, url) or trap(url, bounds)
+    if left_out is not None:
+        return left_out
     return Target(url=url, depth=page.depth + 1, referrer=page.url, root=page.root)
 
 
@@ -91,9 +98,9 @@ def admit_redirect(
         if source.depth > 0:
             return Refusal.SCOPE
         root = _root(url, source) if crawl.scope is Scope.PREFIX else None
-    trapped = trap(url, bounds)
-    if trapped is not None:
-        return trapped
+    left_out = admit_pattern(crawl, url, seed=source.depth == 0) or trap(url, bounds)
+    if left_out is not None:
+        return left_out
     return Target(url=url, depth=source.depth, hops=source.hops + 1, referrer=source.url, root=root)
 
 
@@ -173,9 +180,9 @@ def admit_entry(
         belongs = _of_hosts(crawl, url, hosts)
     if not belongs:
         return Refusal.SCOPE
-    trapped = trap(url, bounds)
-    if trapped is not None:
-        return trapped
+    left_out = admit_pattern(crawl, url) or trap(url, bounds)
+    if left_out is not None:
+        return left_out
     return Target(
         url=url,
         depth=sitemap.depth + 1,

@@ -75,6 +75,9 @@ class Crawl:
     concurrency: int = 1
     window_s: int = WEEK_S
     duration_max_s: int = WEEK_S
+    # Regular expressions: what links must match one of, and what none may match.
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
     obey_robots: bool = True
     # Whether sitemaps are read that the robots.txt of a seed's host names.
     sitemaps: bool = True

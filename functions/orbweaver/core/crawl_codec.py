@@ -24,6 +24,8 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
     known = {key: value for key, value in raw.items() if key in COLUMNS}
     known["seeds"] = tuple(known.get("seeds", ()))
     known["sitemap_urls"] = tuple(known.get("sitemap_urls", ()))
+    known["include"] = tuple(known.get("include", ()))
+    known["exclude"] = tuple(known.get("exclude", ()))
     known["user_agents"] = tuple(known.get("user_agents", ()))
     known["headers"] = tuple((name, value) for name, value in known.get("headers", ()))
     tracking = known.get("tracking")

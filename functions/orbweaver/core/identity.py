@@ -49,7 +49,7 @@ _REFUSED = {
     **dict.fromkeys(("accept", "accept-encoding", "accept-charset", "range"), _OURS),
     **dict.fromkeys(("if-match", "if-none-match", "if-modified-since", "if-range"), _OURS),
     "if-unmodified-since": _OURS,
-    "user-agent": "give it as --user-agent",
+    "user-agent": "give it as the user agent (--user-agent)",
     "set-cookie": "a request's header is called Cookie",
     "cookie2": "a request's header is called Cookie",
 }

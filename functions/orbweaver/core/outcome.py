@@ -71,6 +71,8 @@ class Refusal(StrEnum):
 
     INVALID = "invalid"
     SCOPE = "scope"
+    EXCLUDE = "exclude"
+    INCLUDE = "include"
     DEPTH = "depth"
     NOFOLLOW = "nofollow"
     CUT = "cut"

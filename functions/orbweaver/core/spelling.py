@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import TYPE_CHECKING
 
@@ -97,3 +98,25 @@ def _tracked(whole: str, tracking: frozenset[str]) -> dict[str, None]:
     names = _PATH_PARAMETER.findall(stem[len(host_of(stem)) :])
     names += [parameter.partition("=")[0] for parameter in query.split("&")]
     return dict.fromkeys(name for name in names if name and is_tracking(name, tracking))
+
+
+def meant_by(reference: str) -> str | None:
+    """Guess the URL behind a seed without a scheme, or with one that is mistyped."""
+    reference = reference.strip()
+    scheme, sign, rest = reference.partition("://")
+    if sign:
+        near = difflib.get_close_matches(scheme.lower(), ("https", "http"), n=1, cutoff=0.7)
+        return _canonical(f"{near[0]}://{rest}") if near else None
+    host = re.split(r"[/?#]", reference, maxsplit=1)[0]
+    if re.match(r"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$", host):
+        return _canonical(f"http://{reference}")
+    if "." in host and "@" not in host:
+        return _canonical(f"https://{reference}")
+    return None
+
+
+def _canonical(reference: str) -> str | None:
+    try:
+        return canonicalize(reference)
+    except ValueError:
+        return None

@@ -61,6 +61,18 @@ class Claimer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A URL's last claim as stored, whether or not it still holds for anybody."""
+
+    # Claims did not always say of which run they are, nor how deep.
+    crawl: str | None
+    pack: str
+    at_ms: int
+    expires_s: int
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """What is known of URLs: which another pack holds, and who held those that are free again."""
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from orbweaver.adapters.memory import (
     ManualClock,
     MemoryCrawls,
+    MemoryDeadLetters,
     MemoryEvents,
     MemoryFiles,
     MemoryFrontier,
@@ -293,6 +294,7 @@ class Everything:
     def __init__(self, stage: Stage, settings: Settings) -> None:
         world, gate = stage.world, stage.gate
         self.queue = MemoryQueue(world, gate)
+        self.dead_letters = MemoryDeadLetters(world, gate, clock=stage.clock)
         self.packs = MemoryPacks(world, gate)
         self.crawls = MemoryCrawls(world, gate)
         self.frontier = MemoryFrontier(world, gate)

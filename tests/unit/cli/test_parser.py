@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from orbweaver.cli import options
 from orbweaver.cli.parser import UsageError, parse
 
 URL = "http://example.com/"
 
 
 def test_crawl_is_polite_by_default() -> None:
-    """Options that are left out mean what the help says."""
+    """Options that are left out change nothing."""
     given = parse(["crawl", URL])
     assert given.seeds == [URL]
-    assert (given.max_depth, given.max_pages, given.scope) == (20, None, "host")
-    assert (given.delay, given.concurrency, given.window) == (1_000, None, 604_800)
-    assert (given.ignore_robots, given.priority, given.fail_above) == (False, "normal", None)
+    assert (given.seeds, given.fail_above) == ([URL], None)
+    # What is not given is left to the plan, or to the definition of the crawl.
+    assert {part: value for part, value in options.given(given).items() if part != "seeds"} == {}
     assert (given.json, given.out, given.port) == (False, None, 4566)
 
 

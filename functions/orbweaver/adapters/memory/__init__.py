@@ -6,6 +6,7 @@ containers see. Each effect on one item is atomic, as in DynamoDB, and nothing l
 `gate` is awaited, with the name of the effect: a simulation delays, fails or kills there.
 """
 
+from orbweaver.adapters.memory.dead_letters import MemoryDeadLetters
 from orbweaver.adapters.memory.hosts import MemoryHosts
 from orbweaver.adapters.memory.outside import (
     ManualClock,
@@ -25,6 +26,7 @@ __all__ = [
     "Mail",
     "ManualClock",
     "MemoryCrawls",
+    "MemoryDeadLetters",
     "MemoryEvents",
     "MemoryFiles",
     "MemoryFrontier",

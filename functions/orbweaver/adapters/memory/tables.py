@@ -20,6 +20,7 @@ from orbweaver.core.standing import (
     Known,
     OverBudget,
     Recalled,
+    Standing,
 )
 from orbweaver.ports import UNMODIFIED
 
@@ -73,6 +74,23 @@ class MemoryFrontier(Gated):
         for url in urls:
             await self._do("frontier.release", lambda url=url: drop(url))  # type: ignore[misc]
 
+    async def standing(self, name: str, url: str) -> Standing | None:
+        """See the port."""
+
+        def read() -> Standing | None:
+            claim = self._world.claims.get((name, url))
+            if claim is None:
+                return None
+            return Standing(
+                crawl=claim.crawl or None,
+                pack=claim.pack,
+                at_ms=claim.at_ms,
+                expires_s=claim.expires_s,
+                depth=claim.depth,
+            )
+
+        return await self._do("frontier.standing", read)
+
     async def _claim(self, claimer: Claimer, target: Target) -> bool:
         url = target.url
 
@@ -91,6 +109,7 @@ class MemoryFrontier(Gated):
                 at_ms=claimer.at_ms,
                 expires_s=claimer.expires_s,
                 crawl=claimer.crawl,
+                depth=target.depth,
             )
             return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from orbweaver.core.record import PageRecord
 
 T = TypeVar("T")
+
+_NUMBERS = itertools.count(1)
 
 
 class Moment(StrEnum):
@@ -39,17 +42,20 @@ class Claim:
     at_ms: int
     expires_s: int
     crawl: str = ""
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """A message as sent: `reason` only on the dead-letter queue."""
+    """A message as sent: `reason` and `at_ms` only on the dead-letter queue."""
 
     body: str
     delay_s: int = 0
     group: str = ""
     express: bool = False
     reason: str | None = None
+    at_ms: int = 0
+    id: str = field(default_factory=lambda: f"mail-{next(_NUMBERS)}", compare=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -78,6 +84,8 @@ class World:
     parked: dict[tuple[str, str], str] = field(default_factory=dict)
     sent: list[Mail] = field(default_factory=list)
     buried: list[Mail] = field(default_factory=list)
+    # Of letters that somebody looked at: how often, and until when nobody else sees them.
+    looks: dict[str, tuple[int, int]] = field(default_factory=dict)
     announced: list[tuple[Crawl, Tally]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,70 @@
+"""The dead-letter queue in memory, for whoever looks after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.memory.world import Gated, Mail, World, open_gate
+from orbweaver.core.dead_letters import DeadLetter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.adapters.memory.world import Gate
+    from orbweaver.ports import Clock
+
+
+class MemoryDeadLetters(Gated):
+    """Letters as buried, each hidden while somebody holds it."""
+
+    def __init__(self, world: World, gate: Gate = open_gate, *, clock: Clock) -> None:
+        """See `world` through `gate`; `clock` says what is hidden still."""
+        super().__init__(world, gate)
+        self._clock = clock
+
+    async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
+        """See the port."""
+
+        def act() -> tuple[DeadLetter, ...]:
+            now_ms = self._clock.now_ms()
+            looks = self._world.looks
+            due = [mail for mail in self._world.buried if looks.get(mail.id, (0, 0))[1] <= now_ms]
+            for mail in due[:count_max]:
+                looks[mail.id] = (looks.get(mail.id, (0, 0))[0] + 1, now_ms + hold_s * 1000)
+            return tuple(self._letter(mail) for mail in due[:count_max])
+
+        return await self._do("dead_letters.take", act)
+
+    async def put_back(self, letters: Sequence[DeadLetter]) -> None:
+        """See the port."""
+
+        def act() -> None:
+            for letter in letters:
+                receives, _ = self._world.looks.get(letter.id, (0, 0))
+                self._world.looks[letter.id] = (receives, 0)
+
+        await self._do("dead_letters.put_back", act)
+
+    async def delete(self, letters: Sequence[DeadLetter]) -> None:
+        """See the port."""
+        gone = {letter.id for letter in letters}
+
+        def act() -> None:
+            self._world.buried[:] = [mail for mail in self._world.buried if mail.id not in gone]
+
+        await self._do("dead_letters.delete", act)
+
+    async def resend(self, bodies: Sequence[str]) -> None:
+        """See the port."""
+        for body in bodies:
+            mail = Mail(body=body)
+            await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
+
+    def _letter(self, mail: Mail) -> DeadLetter:
+        return DeadLetter(
+            id=mail.id,
+            body=mail.body,
+            reason=mail.reason,
+            receives=self._world.looks[mail.id][0],
+            sent_at_ms=mail.at_ms,
+        )

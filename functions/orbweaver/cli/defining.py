@@ -1,0 +1,252 @@
+"""`init`, `check`, and plans: what a definition says, with the options that were typed on top.
+
+- A part that is given as an option replaces the whole of what the file says of it, lists as well.
+- The file that `seeds_file` names is looked for beside the definition.
+- Mistakes are named as where they were made: `limits.pages` in a file, `--max-pages` as an option.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import text
+from orbweaver.cli.options import OPTIONS, given
+from orbweaver.cli.parser import UsageError
+from orbweaver.cli.starter import STARTER
+from orbweaver.core import definition
+from orbweaver.core.crawl import Scope
+from orbweaver.core.definition_keys import PATHS, SEEDS_FILE
+from orbweaver.core.identity import OPEN_HEADERS
+from orbweaver.core.plan import Plan, crawl_of, problems_of
+from orbweaver.core.politeness import spacing_ms
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from orbweaver.cli.session import Surroundings
+    from orbweaver.core.crawl import Crawl
+
+OK = 0
+STANDARD_INPUT = "-"
+FILE_BYTES_MAX = 16 * 1024 * 1024
+SHOWN_MAX = 5
+HOUR_MS = 3_600_000
+
+
+def plan_of(arguments: argparse.Namespace, around: Surroundings) -> Plan:
+    """Make a plan of options, and of the definition that they name."""
+    parts = given(arguments)
+    if STANDARD_INPUT in parts.get("seeds", ()):
+        typed = [seed for seed in parts["seeds"] if seed != STANDARD_INPUT]
+        parts["seeds"] = (*typed, *definition.lines_of(_input(around)))
+    if arguments.config is None:
+        return Plan(**parts)
+    base, problems = _read(arguments.config, around)
+    plan = replace(base, **parts)
+    # What an option replaces may be wrong in the file; it is no longer asked about.
+    replaced = {PATHS[part] for part in parts if part in PATHS}
+    if "seeds" in replaced:
+        replaced.add(SEEDS_FILE)
+    problems = tuple(problem for problem in problems if problem.path not in replaced)
+    _refuse(arguments.config, (*problems, *_unfit(plan, parts, problems)))
+    return plan
+
+
+def _unfit(
+    plan: Plan, parts: dict[str, Any], known: tuple[definition.Problem, ...]
+) -> Iterator[definition.Problem]:
+    """Find what does not fit in a plan, named as it was given."""
+    yield from (one for one in definition.check(plan, known) if one.path not in _paths(parts))
+    for error in problems_of(plan):
+        if error.field in parts:
+            yield definition.Problem(path=OPTIONS.get(error.field, error.field), text=str(error))
+
+
+def _paths(parts: dict[str, Any]) -> set[str]:
+    return {PATHS.get(part, part) for part in parts}
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def _read(file: Path, around: Surroundings) -> tuple[Plan, tuple[definition.Problem, ...]]:
+    """Read a definition and the seeds beside it; UsageError if it cannot even be decoded."""
+    path = around.folder / file
+    if not path.exists():
+        raise UsageError(f"there is no {file}: `orbweaver init {file}` writes one to begin with")
+    document = _decoded(file, _text(path, file))
+    lines = ""
+    missing: tuple[definition.Problem, ...] = ()
+    name = definition.seeds_file_of(document)
+    if name == STANDARD_INPUT:
+        lines = _input(around)
+    elif name is not None:
+        try:
+            lines = _text(path.parent / name, name)
+        except UsageError as error:
+            missing = (definition.Problem(path=SEEDS_FILE, text=str(error)),)
+    plan, problems = definition.read(document, lines)
+    return plan, (*problems, *missing)
+
+
+def _text(path: Path, name: object) -> str:
+    shown = text.clean(str(name))
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+        if len(data) > FILE_BYTES_MAX:
+            raise UsageError(
+                f"{shown} has more than {text.size(FILE_BYTES_MAX)}: give a smaller one"
+            )
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{shown} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{shown} is not UTF-8 text (byte {error.start}): save it as such"
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"{shown} is no name of a file") from error
+
+
+def _input(around: Surroundings) -> str:
+    lines = around.stdin.read(FILE_BYTES_MAX + 1)
+    if len(lines) > FILE_BYTES_MAX:
+        raise UsageError(f"the input has more than {text.size(FILE_BYTES_MAX)}: give less")
+    return lines
+
+
+def _decoded(file: Path, content: str) -> object:
+    kind = "JSON" if file.suffix.lower() == ".json" else "TOML"
+    try:
+        return json.loads(content) if kind == "JSON" else tomllib.loads(content)
+    except RecursionError as error:
+        raise UsageError(f"{file} is nested too deeply") from error
+    except ValueError as error:
+        raise UsageError(f"{file} is not {kind}: {text.cut(str(error), 200)}") from error
+
+
+def _refuse(file: Path, problems: Sequence[definition.Problem]) -> None:
+    if problems:
+        lines = [f"  {text.clean(str(problem))}" for problem in problems]
+        number = text.plural(len(problems), "problem")
+        raise UsageError("\n".join([f"{file}: {number}", *lines]))
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+def init(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Write a definition to begin with."""
+    file: Path = arguments.file
+    try:
+        with (around.folder / file).open("x", encoding="utf-8") as out:
+            out.write(STARTER)
+    except FileExistsError as error:
+        raise UsageError(f"{file} is there already, and stays: give another name") from error
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+    around.write(f"{file} is written: edit its seeds, then run `orbweaver check {file}`")
+    return OK
+
+
+def check(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Say what a definition would do; UsageError with all that is wrong."""
+    file: Path = arguments.file
+    plan, problems = _read(file, around)
+    _refuse(file, (*problems, *definition.check(plan, problems)))
+    crawl = crawl_of(plan, around.clock.now_ms())
+    said = [(label, text.clean(words)) for label, words in explained(crawl, plan)]
+    if arguments.json:
+        body = definition.document_of(replace(plan, headers=()))
+        told = [{"about": label, "words": words} for label, words in said]
+        around.write(json.dumps({"name": crawl.name, "does": told, "definition": body}))
+        return OK
+    labels = [
+        label if place == 0 or label != said[place - 1][0] else ""
+        for place, (label, _) in enumerate(said)
+    ]
+    rows = [(label, words) for label, (_, words) in zip(labels, said, strict=True)]
+    around.write(f"{file} is in order; nothing has been asked for", "", *text.table(rows))
+    return OK
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def explained(crawl: Crawl, plan: Plan) -> Iterator[tuple[str, str]]:
+    """Say what a crawl would do, and what it would not; sentences under a word each."""
+    yield "name", f"{crawl.name}: runs of this name share what they have seen"
+    yield "begins", f"at {_some(crawl.seeds)}" if crawl.seeds else "at sitemaps alone"
+    if crawl.sitemap_urls:
+        yield "begins", f"with what is listed in {_some(crawl.sitemap_urls)}"
+    if crawl.sitemaps:
+        yield "begins", "with the sitemaps that robots.txt of the seeds' hosts names"
+    yield "follows", f"{_SCOPES[crawl.scope]}, up to {text.plural(crawl.depth_max, 'link')} deep"
+    if crawl.include:
+        yield "follows", f"of these only URLs in which one is found of {_some(crawl.include)}"
+    if crawl.exclude:
+        yield "follows", f"never a URL in which one is found of {_some(crawl.exclude)}"
+    yield from _manners(crawl)
+    yield "skips", _window(crawl.window_s)
+    yield "ends", f"when nothing is left, or after {text.span(crawl.duration_max_s)}"
+    most = "exactly" if plan.pages_max else "by default"
+    yield "ends", f"at {crawl.pages_max:,} URLs at most ({most})"
+    yield "never", "renders pages, or reads anything but HTML and sitemaps"
+    yield "never", "asks addresses that are not public, unless the stack allows them"
+    if crawl.noindex_skipped:
+        yield "never", "records pages that ask not to be indexed"
+    if crawl.canonical_only:
+        yield "never", "records pages that name another one as canonical"
+
+
+_SCOPES = {
+    Scope.HOST: "links on their page's own host",
+    Scope.DOMAIN: "links on any host of their page's domain",
+    Scope.PREFIX: "links below the folders of the seeds",
+    Scope.ANY: "links to any host on the web",
+}
+
+
+def _manners(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    at_once = text.plural(crawl.concurrency, "request")
+    if crawl.delay_ms:
+        delay = f"{crawl.delay_ms / 1000:g} s"
+        yield "asks", f"a host every {delay}, {at_once} at a time, longer where it asks for that"
+        hourly = HOUR_MS // spacing_ms(crawl.delay_ms)
+        yield "asks", f"so at best {text.plural(hourly, 'page')} an hour of one host"
+    else:
+        yield "asks", f"a host as fast as it answers, {at_once} at a time: for sites of your own"
+    robots = (
+        "obeys robots.txt" if crawl.obey_robots else "IGNORES robots.txt: for sites of your own"
+    )
+    yield "asks", robots
+    if crawl.user_agents:
+        yield "asks", f"as {_some(crawl.user_agents)}"
+    if crawl.headers:
+        names = [
+            name if name.lower() in OPEN_HEADERS else f"{name} (the seeds' own origins only)"
+            for name, _ in crawl.headers
+        ]
+        yield "asks", f"with the headers {', '.join(names)}"
+    if not crawl.proxied:
+        yield "asks", "past the stack's proxies"
+    if crawl.express:
+        yield "asks", "before other crawls"
+
+
+def _window(window_s: int) -> str:
+    if not window_s:
+        return "nothing: every URL is asked for again, once"
+    return f"what a run of this name has seen within {text.span(window_s)}"
+
+
+def _some(items: tuple[str, ...]) -> str:
+    more = len(items) - SHOWN_MAX
+    shown = ", ".join(text.cut(item, 200) for item in items[:SHOWN_MAX])
+    return f"{shown} and {more:,} more" if more > 0 else shown

@@ -1,0 +1,145 @@
+"""The options that say what to crawl and how, and the parts of a plan that they are.
+
+Options that are not given are None or empty, so that a definition's values, or the plan's own
+defaults, stand. A switch can only be turned one way: what a definition has set stays set.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import values
+from orbweaver.core.crawl import WEEK_S, Scope
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+DEFINITION = Path("crawl.toml")
+# What a part of a plan is called on the command line.
+OPTIONS = {
+    "seeds": "URL",
+    "name": "--name",
+    "id": "--id",
+    "depth_max": "--max-depth",
+    "pages_max": "--max-pages",
+    "duration_s": "--duration",
+    "delay_ms": "--delay",
+    "concurrency": "--concurrency",
+    "window_s": "--window",
+    "include": "--include",
+    "exclude": "--exclude",
+    "user_agents": "--user-agent",
+    "headers": "--header",
+    "strip_parameters": "--strip-parameter",
+    "sitemap_urls": "--sitemap",
+}
+_SCOPES = (
+    "those on their page's host (default), on any host of its domain, below a seed's folder, or any"
+)
+
+
+def given(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the parts of a plan that were given as options."""
+    parts = {
+        "seeds": tuple(arguments.seeds),
+        "name": arguments.name,
+        "id": getattr(arguments, "id", None),
+        "scope": arguments.scope and Scope(arguments.scope),
+        "include": tuple(arguments.include),
+        "exclude": tuple(arguments.exclude),
+        "depth_max": arguments.max_depth,
+        "pages_max": arguments.max_pages,
+        "duration_s": arguments.duration,
+        "delay_ms": arguments.delay,
+        "concurrency": arguments.concurrency,
+        "window_s": arguments.window,
+        "obey_robots": False if arguments.ignore_robots else None,
+        "express": arguments.priority and arguments.priority == "high",
+        "user_agents": tuple(arguments.user_agent),
+        "headers": tuple(arguments.header),
+        "proxied": arguments.proxies and arguments.proxies == "yes",
+        "strip_parameters": tuple(arguments.strip_parameter),
+        "keep_parameters": arguments.keep_parameters or None,
+        "sitemaps": False if arguments.no_sitemaps else None,
+        "sitemap_urls": tuple(arguments.sitemap),
+        "canonical_only": arguments.canonical or None,
+        "noindex_skipped": arguments.noindex and arguments.noindex == "skip",
+    }
+    return {part: value for part, value in parts.items() if value is not None and value != ()}
+
+
+def add_plan(add: Callable[..., Any]) -> None:
+    """Add the options of a crawl that is to be started."""
+    add("seeds", nargs="*", metavar="URL", help="where to begin; - reads a list from the input")
+    config = "what to crawl, as a file says it; other options come before what it says"
+    add("--config", type=Path, metavar="FILE", help=config)
+    sitemap = "begin with a sitemap, too, or with it alone; may be repeated"
+    add("--sitemap", action="append", default=[], metavar="URL", help=sitemap)
+    no_sitemaps = "pass over the sitemaps that robots.txt names"
+    add("--no-sitemaps", action="store_true", help=no_sitemaps)
+    canonical = "leave out pages that name another one as canonical; that one is asked for"
+    add("--canonical", action="store_true", help=canonical)
+    noindex = "pages that ask not to be indexed: mark them (default), or leave them out"
+    kinds = values.one_of(["record", "skip"])
+    add("--noindex", type=kinds, metavar="record|skip", help=noindex)
+    add("--name", help="runs of one name share what they have seen; default: the first host")
+    add("--max-depth", type=values.count, metavar="N", help="links from a seed (20)")
+    add("--max-pages", type=values.count, metavar="N", help="never more URLs than this")
+    add("--duration", type=values.duration_s, metavar="TIME", help="never longer than this (7d)")
+    add_scope(add)
+    include = "links that match this regular expression only; may be repeated"
+    add("--include", action="append", default=[], metavar="RE", help=include)
+    exclude = "no links that match this one; may be repeated"
+    add("--exclude", action="append", default=[], metavar="RE", help=exclude)
+    add_parameters(add)
+    _add_manners(add)
+
+
+def _add_manners(add: Callable[..., Any]) -> None:
+    add("--delay", type=values.duration_ms, metavar="TIME", help="per host (1s)")
+    add("--concurrency", type=values.count, metavar="N", help="per host; 1, without delay 16")
+    window = f"ask again for what was seen before this long ({WEEK_S // 86_400}d); 0s: for all"
+    add("--window", type=values.duration_s, metavar="TIME", help=window)
+    add("--ignore-robots", action="store_true", help="only on sites of your own")
+    agents = "who asks; given several times, each host sees one of them"
+    add("--user-agent", action="append", default=[], metavar="AGENT", help=agents)
+    add(
+        "--header",
+        type=values.header,
+        action="append",
+        default=[],
+        metavar="'NAME: VALUE'",
+        help="sent along; what may be a secret to the seeds' own origins only",
+    )
+    through = values.one_of(["yes", "no"])
+    add("--proxies", type=through, metavar="no", help="ask past the stack's proxies")
+    lane = values.one_of(["normal", "high"])
+    add("--priority", type=lane, metavar="high", help="past other crawls")
+    most = "exit with 1 if more URLs failed (default: never)"
+    add("--fail-above", type=values.threshold, metavar="N|N%", help=most)
+
+
+def add_scope(add: Callable[..., Any], default: str | None = None) -> None:
+    """Add the option that says which links belong."""
+    scope = values.one_of([str(scope) for scope in Scope])
+    text = f"links that belong: {_SCOPES}"
+    add("--scope", type=scope, default=default, metavar="|".join(Scope), help=text)
+
+
+def add_parameters(add: Callable[..., Any]) -> None:
+    """Add the options that say which parameters are taken out of URLs."""
+    strip = "take this parameter out of URLs, too (my_*: all that begin so); may be repeated"
+    add("--strip-parameter", action="append", default=[], metavar="NAME", help=strip)
+    keep = "keep those that are taken out otherwise (utm_*, gclid, phpsessid, …)"
+    add("--keep-parameters", action="store_true", help=keep)
+
+
+def add_definition(add: Callable[..., argparse.ArgumentParser], lines: Any) -> None:
+    """Add the commands about definitions: init, check."""
+    init = add("init", "write the definition of a crawl to begin with")
+    what = f"where to; what is there stays ({DEFINITION})"
+    init.add_argument("file", nargs="?", type=Path, default=DEFINITION, metavar="FILE", help=what)
+    check = add("check", "say what the definition of a crawl would do, or what is wrong", lines)
+    check.add_argument("file", type=Path, metavar="FILE", help="TOML; JSON if it ends in .json")

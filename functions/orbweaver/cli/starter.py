@@ -1,0 +1,64 @@
+"""The definition that `orbweaver init` writes: every key, with what holds where it is left out."""
+
+STARTER = """\
+# What to crawl, and how. `orbweaver check crawl.toml` says what this would do.
+# Keys that begin with # are left out: what stands there is the default, or an example (e.g.).
+
+# Runs of one name share what they have seen; default: the host of the first seed.
+# name = "my-site"  # e.g.
+# Where to begin; edit this.
+seeds = ["https://example.com/"]
+# More of them, one a line; # begins a comment. The path is seen from this file; "-": the input.
+# seeds_file = "seeds.txt"  # e.g.
+# Sitemaps to begin with, beside seeds or instead of them.
+# sitemaps = ["https://example.com/sitemap.xml"]  # e.g.
+# "high" goes past other crawls.
+# priority = "normal"
+
+[scope]
+# Links that belong: on their page's "host", its "domain", below a seed's folder ("prefix"), "any".
+# links = "host"
+# Of these only what one of some regular expressions is found in; and never what one of others is.
+# include = ["/articles/"]  # e.g.
+# exclude = ["/login", '\\.pdf$']  # e.g.
+# Whether the sitemaps are read that robots.txt names.
+# robots_sitemaps = true
+
+[limits]
+# Links from a seed.
+# depth = 20
+# URLs, exactly; without it about a million.
+pages = 1000
+# Time from the start; a week at most.
+# duration = "7d"
+
+[politeness]
+# Between two requests to a host. robots.txt may ask for more, and gets it.
+# delay = "1s"
+# Requests to a host at a time; 1, without a delay 16.
+# concurrency = 2  # e.g.
+# Whether robots.txt is obeyed; false only on sites of your own.
+# robots = true
+
+[identity]
+# Who asks; of several each host sees one. Default: the stack's own.
+# user_agents = ["my-crawler/1.0 (+https://example.com/bot)"]  # e.g.
+# Sent along; what may be a secret to the seeds' own origins only.
+# headers = { "Accept-Language" = "de" }  # e.g.
+# Whether to ask through the proxies, where the stack has any.
+# proxies = true
+
+[dedup]
+# What a run of the same name has seen within this time is not asked for again; "0s": all is.
+# window = "7d"
+# Parameters taken out of URLs, beside the usual ones (utm_*, gclid, phpsessid and others).
+# strip_parameters = ["ref", "my_*"]  # e.g.
+# Whether the usual ones are kept.
+# keep_parameters = false
+
+[records]
+# Whether pages are left out that name another one as canonical; that one is asked for.
+# canonical = false
+# Pages that ask not to be indexed: "record" marks them, "skip" leaves them out.
+# noindex = "record"
+"""

@@ -1,0 +1,292 @@
+"""Why a URL was or was not crawled, said from stored facts alone.
+
+The statements follow the way of a URL: what it is, which crawl is meant, which rules decide, who
+linked it, who claimed it, where it waits, how its host takes it, how it ended, and when next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.core.admission import in_scope
+from orbweaver.core.crawl import Scope, Stop
+from orbweaver.core.fate import Fate, belongs, fate_of, refusal_of, robots_of
+from orbweaver.core.meanings import REASONS, moment, scope_rule, span, trap_rule
+from orbweaver.core.outcome import Outcome, Reason, Refusal
+from orbweaver.core.politeness import FAILURES_MAX, is_down
+from orbweaver.core.retry import ATTEMPTS_MAX
+from orbweaver.core.spelling import changes
+from orbweaver.core.traps import trap
+from orbweaver.core.url import canonicalize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.fate import Facts
+    from orbweaver.core.politeness import Host
+    from orbweaver.core.record import PageRecord
+    from orbweaver.core.standing import Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One thing that is known: what it is about, and the words."""
+
+    about: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What became of a URL in one sentence, and everything that is known of it, in order."""
+
+    fate: Fate
+    verdict: str
+    refusal: str | None = None
+    statements: tuple[Statement, ...] = ()
+
+
+def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
+    """Of crawls, newest first, choose the one that a URL is most likely asked about, and say why.
+
+    The newest whose seeds' scope it lies in, if that is a scope at all; else the newest that takes
+    any host; None if it can be of none by its seeds.
+    """
+    for crawl in crawls:
+        seeds = crawl.references
+        url = _canonical(reference, crawl)
+        if url is not None and crawl.scope is not Scope.ANY and belongs(crawl, url, seeds):
+            return crawl, "the newest whose scope it lies in"
+    anywhere = (crawl for crawl in crawls if crawl.scope is Scope.ANY)
+    found = next(anywhere, None)
+    return None if found is None else (found, "the newest that takes every host")
+
+
+def explain(facts: Facts) -> Explanation:
+    """Say what became of a URL, and why."""
+    try:
+        url = canonicalize(facts.reference, tracking=facts.crawl.stripped)
+    except ValueError as error:
+        verdict = f"it would be refused as {Refusal.INVALID}: {error}"
+        said = (Statement(about="crawl", words=_crawl(facts)),)
+        return Explanation(
+            fate=Fate.MALFORMED, verdict=verdict, refusal=Refusal.INVALID, statements=said
+        )
+    fate, refused = fate_of(facts, url), refusal_of(facts, url)
+    if fate is Fate.UNSEEN and refused is not None:
+        fate = Fate.REFUSED
+    statements = tuple(
+        Statement(about=about, words=words) for about, words in _statements(facts, url, fate)
+    )
+    return Explanation(
+        fate=fate,
+        verdict=_verdict(facts, url, fate, refused),
+        refusal=refused[0] if refused and fate is Fate.REFUSED else None,
+        statements=statements,
+    )
+
+
+# --- the sentence -------------------------------------------------------------------------------
+
+
+def _verdict(facts: Facts, url: str, fate: Fate, refused: tuple[str, str] | None) -> str:
+    record, run = facts.record, facts.run
+    if fate is Fate.ENDED and record is not None:
+        other = f", by the run {record.crawl}" if record.crawl != facts.crawl.id else ""
+        return f"{record.outcome}: {record.reason} ({REASONS[record.reason]}){other}"
+    if fate is Fate.UNASKED:
+        return f"never asked for: {_unasked(facts)}"
+    if fate is Fate.REFUSED and refused is not None:
+        return f"never claimed; it is refused as {refused[0]}: {refused[1]}"
+    words = {
+        Fate.LAPSED: "it was claimed once; that claim has lapsed, and no record is kept any more",
+        Fate.PARKED: f"it waits, for {run.id} is paused: `orbweaver resume {run.id}` goes on",
+        Fate.RETRYING: "it was asked for, which failed; it is tried again",
+        Fate.WAITING: "it is claimed, and waits for its turn or is being asked for",
+    }
+    return words.get(fate) or _unseen(facts.crawl, url)
+
+
+def _unseen(crawl: Crawl, url: str) -> str:
+    if url in crawl.references:
+        return "it is a seed, and not claimed yet: its message waits, or the run was over first"
+    if crawl.live:
+        return "never seen; it would be crawled if a page within the scope links to it"
+    return (
+        f"never seen, and {crawl.id} is over; a new run would crawl it if a page within the scope"
+        " links to it"
+    )
+
+
+def _unasked(facts: Facts) -> str:
+    run = facts.run
+    if facts.orphaned and facts.claim is not None:
+        return f"{facts.claim.crawl}, whose URL it is, is not stored any more"
+    if run.stop in (Stop.CANCELLED, Stop.DURATION):
+        return f"{REASONS[Reason(run.stop)]} (skipped: {run.stop}, which leaves no record)"
+    if facts.claim is not None and facts.now_ms - facts.claim.at_ms > facts.retention_s * 1000:
+        return f"or its record is gone, which is kept for {span(facts.retention_s)}"
+    return f"{run.id} is {run.state}, and has no record of it"
+
+
+# --- the statements -----------------------------------------------------------------------------
+
+
+def _statements(facts: Facts, url: str, fate: Fate) -> Iterator[tuple[str, str]]:
+    yield "url", url
+    for change in changes(facts.reference, tracking=facts.crawl.stripped):
+        yield "changed", change
+    yield "crawl", _crawl(facts)
+    yield "scope", _scope(facts, url, fate)
+    trapped = trap(url, facts.bounds)
+    looks = f"looks like one: {trap_rule(trapped, facts.bounds)}" if trapped else "none"
+    yield "trap", f"{looks} (a seed may)" if trapped and url in facts.crawl.references else looks
+    yield "robots", robots_of(facts, url)[1]
+    yield from _origin(facts, url)
+    if facts.claim is not None:
+        yield from _claim(facts, facts.claim)
+    if fate in (Fate.WAITING, Fate.RETRYING, Fate.PARKED):
+        yield from _waiting(facts, fate)
+    if facts.host is not None:
+        yield from _host(facts.host, facts.now_ms)
+    if facts.record is not None:
+        yield from _record(facts.record)
+    if facts.claim is not None:
+        yield "again", _again(facts, facts.claim)
+
+
+def _crawl(facts: Facts) -> str:
+    crawl = facts.crawl
+    stop = f", {crawl.stop}" if crawl.stop is not None else ""
+    return f"{crawl.id} ({crawl.state}{stop}): {facts.chosen}"
+
+
+def _scope(facts: Facts, url: str, fate: Fate) -> str:
+    crawl, referrer = facts.crawl, _referrer(facts)
+    if url in crawl.references:
+        return "it is a seed"
+    if referrer is not None:
+        said = scope_rule(crawl, url, referrer)
+        taken = fate not in (Fate.REFUSED, Fate.UNSEEN)
+        widened = taken and not in_scope(crawl, url, referrer)
+        return f"{said}; a redirect of a seed widens it" if widened else said
+    near = next((seed for seed in crawl.references if in_scope(crawl, url, seed)), None)
+    page = near or next(iter(crawl.references), None)
+    if page is None:
+        return f"scope {crawl.scope}: it depends on the page that links to it"
+    return scope_rule(crawl, url, page)
+
+
+def _referrer(facts: Facts) -> str | None:
+    if facts.record is not None:
+        return facts.record.referrer
+    journey = facts.journey
+    return journey.target.referrer if journey is not None and journey.target is not None else None
+
+
+def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
+    """Say who linked a claimed URL first, and how deep it lies."""
+    record, journey, claim = facts.record, facts.journey, facts.claim
+    target = journey.target if journey is not None else None
+    if record is None and claim is None:
+        return
+    referrer = _referrer(facts)
+    if referrer is not None:
+        yield "linked by", referrer
+    elif url in facts.crawl.references or (record or target) is not None:
+        yield "linked by", "nobody: it is a seed"
+    else:
+        yield "linked by", "unknown until it ends"
+    if record is not None:
+        depth = record.depth
+    elif target is not None:
+        depth = target.depth
+    else:
+        depth = claim.depth if claim is not None else 0
+    yield "depth", f"{depth} of {facts.run.depth_max}"
+
+
+def _claim(facts: Facts, claim: Standing) -> Iterator[tuple[str, str]]:
+    run = claim.crawl or "a run that is not known"
+    yield "claim", f"by pack {claim.pack} of {run}, {moment(claim.at_ms)}"
+    crawl = facts.crawl
+    if claim.crawl == crawl.id or crawl.continuous:
+        return
+    if crawl.stale_before_ms(crawl.started_at_ms) <= claim.at_ms < crawl.started_at_ms:
+        yield (
+            "claim",
+            f"{crawl.id} passes it over: that is within its window, {span(crawl.window_s)}",
+        )
+    else:
+        yield "claim", f"that is another run than {crawl.id}"
+
+
+def _again(facts: Facts, claim: Standing) -> str:
+    """Say when the claim stops to hold for a new run, or for a crawl without end."""
+    run, expires_ms = facts.run, claim.expires_s * 1000
+    at_ms = min(claim.at_ms + run.window_s * 1000, expires_ms)
+    if expires_ms <= facts.now_ms:
+        return f"at once: the claim has lapsed, {moment(expires_ms)}"
+    who = "it" if run.continuous else f"a new run of {run.name}"
+    if at_ms <= facts.now_ms:
+        return f"by {who}, at once: the window is {span(run.window_s)}"
+    return f"by {who}, from {moment(at_ms)} on, or as soon as a sitemap says that it has changed"
+
+
+def _waiting(facts: Facts, fate: Fate) -> Iterator[tuple[str, str]]:
+    journey = facts.journey
+    if journey is None or journey.target is None:
+        yield "queue", "its pack's journal is gone, so where it waits is not known"
+        return
+    target = journey.target
+    times = "once" if journey.deferrals == 1 else f"{journey.deferrals} times"
+    # At least: a pack that is put off whole leaves no journal.
+    put_off = f", put off at least {times}" if journey.deferrals else ""
+    yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{put_off}"
+    if fate is Fate.PARKED:
+        yield "queue", f"in pack {journey.pack}, which is set aside until the crawl goes on"
+    elif journey.due_at_ms is not None and journey.due_at_ms > facts.now_ms:
+        yield "queue", f"in pack {journey.pack}, not before {moment(journey.due_at_ms)}"
+    else:
+        yield "queue", f"in pack {journey.pack}: on the queue, or in work"
+
+
+def _host(host: Host, now_ms: int) -> Iterator[tuple[str, str]]:
+    if host.blocked_until_ms > now_ms:
+        if is_down(host, now_ms):
+            why = f"it did not answer {host.failures} times in a row: its URLs end unasked"
+        elif host.failures >= FAILURES_MAX:
+            why = f"it did not answer {host.failures} times in a row"
+        else:
+            why = "it asked for it (429 or 503)"
+        yield "host", f"{host.name} is left alone until {moment(host.blocked_until_ms)}: {why}"
+        return
+    next_ms = max(host.tat_ms, host.line_ms)
+    free = f"from {moment(next_ms)} on" if next_ms > now_ms else "now"
+    failed = f"; {host.failures} requests in a row without an answer" if host.failures else ""
+    yield "host", f"{host.name} may be asked {free}{failed}"
+
+
+def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
+    asked = "asked" if record.status is not None or record.latency_ms is not None else "decided"
+    yield "ended", f"{record.outcome}: {record.reason}, {asked} {moment(record.fetched_at)}"
+    yield "means", REASONS[record.reason]
+    yield "attempt", f"{record.attempt}"
+    if record.status is not None:
+        yield "status", str(record.status)
+    if record.error is not None:
+        leads = record.outcome is Outcome.REDIRECTED or record.reason is Reason.CANONICAL
+        yield ("leads to" if leads else "error"), record.error
+    if record.body_key is not None:
+        yield "body", f"{record.body_key}, {record.body_length} bytes from {record.body_offset}"
+    elif record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED):
+        yield "body", "not kept: bodies are not stored"
+
+
+def _canonical(reference: str, crawl: Crawl) -> str | None:
+    try:
+        return canonicalize(reference, tracking=crawl.stripped)
+    except ValueError:
+        return None

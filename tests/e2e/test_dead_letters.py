@@ -1,0 +1,65 @@
+"""Dead letters, from the command line: listed by cause, sent back once it helps, thrown away."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.stand import names, until
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from tests.e2e.stand import Stand
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+CRAWL = "buried"
+
+
+def causes(stand: Stand) -> dict[str, Any]:
+    """Read the causes, by name."""
+    ran = stand.orbweaver("dlq", "list", "--json")
+    found = [json.loads(line) for line in ran.out.splitlines()]
+    return {group["cause"]: group for group in found if group["type"] == "cause"}
+
+
+def test_dead_letters_go_on_or_go(stand: Stand) -> None:
+    """What belongs to a crawl that comes later is finished by it; what is no message is purged."""
+    # Its links keep the crawl going while the letter is sent back.
+    links = ["/1", "/2", "/3"]
+    scripts = {path: graph.page("Linked") for path in [*links, "/late"]}
+    with graph.serve_in_background({**scripts, "/": graph.page("Home", links)}) as site:
+        early = json.dumps({"url": f"{site.url}/late?key=hunter2", "crawl": CRAWL})
+        stand.send('{"urls": 5}', early)
+        until(lambda: len(causes(stand)) == 2, "two causes", log=stand.log)
+        found = causes(stand)
+        unknown = found.pop("unknown crawl")
+        (malformed,) = found.values()
+        assert malformed["sample"]["body"] == "{urls: number}"
+        assert (unknown["letters"], unknown["sample"]["crawl"]) == (1, CRAWL)
+        told = stand.orbweaver("dlq", "show", unknown["sample"]["id"], "--json").out
+        assert json.loads(told)["urls"] == [f"{site.url}/late?…"]
+        assert "hunter2" not in told
+
+        ran = stand.orbweaver("dlq", "redrive", "--all", "--json")
+        assert ran.result["sent"] == 0
+        assert ran.result["skipped"] == {"malformed": 1, "unknown crawl": 1}
+
+        started = stand.orbweaver(
+            "start", f"{site.url}/", "--id", CRAWL, "--name", CRAWL, "--json", "--delay", "4s"
+        )
+        assert started.result["crawl"] == CRAWL
+        ran = stand.orbweaver("dlq", "redrive", "--reason", "unknown crawl", "--json")
+        assert ran.result["sent"] == 1
+        status = stand.orbweaver("status", CRAWL, "--watch", "--json").result
+        assert (status["state"], status["stop"]) == ("finished", "finished")
+        pages = stand.orbweaver("pages", CRAWL, "--json", "--outcome", "fetched").out
+        urls = [json.loads(line)["url"] for line in pages.splitlines()]
+        assert names(urls, site.url) == ["/", *links, "/late?key=hunter2"]
+
+    assert list(causes(stand)) == [malformed["cause"]]
+    assert "give --yes" in stand.orbweaver("dlq", "purge", code=2).err
+    assert "1 dead letter thrown away" in stand.orbweaver("dlq", "purge", "--yes").out
+    assert causes(stand) == {}

@@ -1,0 +1,62 @@
+"""Why a URL was or was not crawled, asked of the deployed stack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from tests.e2e.stand import Stand
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+SCRIPTS: dict[str, graph.Script] = {
+    "/robots.txt": graph.robots("User-agent: *\nDisallow: /private"),
+    "/": graph.page("Home", ["/a", "/moved", "/private/x", "/gone"]),
+    "/a": graph.page("A", ["http://elsewhere.invalid/"]),
+    "/moved": graph.redirect("/a"),
+}
+
+
+def test_urls_of_different_fates_are_explained(stand: Stand) -> None:
+    """Fetched, redirected, forbidden, failed, out of scope and never seen: each by its facts."""
+    with graph.serve_in_background(SCRIPTS) as site:
+        crawled = stand.crawl(f"{site.url}/", "--name", "explain", "--delay", "0")
+        asked = len(site.log.paths())
+
+        def explain(reference: str) -> dict[str, Any]:
+            run = crawled.result["crawl"]
+            return stand.orbweaver("explain", reference, "--crawl", run, "--json").result
+
+        told = {path: explain(f"{site.url}{path}") for path in (*SCRIPTS, "/private/x", "/gone")}
+        left_out = explain("http://elsewhere.invalid/")
+        unseen = explain(f"{site.url}/never?utm_source=mail")
+        chosen = stand.orbweaver("explain", f"{site.url}/private/x").out
+        assert len(site.log.paths()) == asked  # nothing is fetched to explain
+
+    words = {
+        path: {one["about"]: one["words"] for one in body["statements"]}
+        for path, body in told.items()
+    }
+    reasons = {path: body["record"] and body["record"]["reason"] for path, body in told.items()}
+    assert reasons == {
+        "/robots.txt": None,
+        "/": "ok",
+        "/a": "ok",
+        "/moved": "redirect",
+        "/private/x": "robots",
+        "/gone": "http_client_error",
+    }
+    assert words["/"]["scope"] == "it is a seed"
+    assert words["/a"]["linked by"] == f"{site.url}/"
+    assert words["/a"]["claim"].endswith(" UTC")
+    assert words["/moved"]["leads to"] == f"{site.url}/a"
+    assert words["/private/x"]["robots"].startswith("line 2: Disallow: /private")
+    assert words["/gone"]["status"] == "404"
+    assert "a new run of explain" in words["/gone"]["again"]
+    assert (left_out["fate"], left_out["refusal"]) == ("refused", "scope")
+    assert (unseen["fate"], unseen["url"]) == ("unseen", f"{site.url}/never")
+    assert chosen.startswith("skipped: robots (robots.txt forbids it)\n")

@@ -1,0 +1,87 @@
+"""Definitions: any JSON is a plan or problems, and plans come back as they were written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.core.crawl import WEEK_S, Scope
+from orbweaver.core.definition import DefinitionError, Problem, document_of, parse
+from orbweaver.core.definition_keys import KEYS, TABLES
+from orbweaver.core.plan import Plan, crawl_of
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
+anything = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=10,
+)
+times = st.sampled_from(["1s", "250ms", "7d", "x"]) | anything
+leaves = [path for path in (key.path for key in KEYS) if "." not in path]
+# Documents of the right outline with anything in it.
+tables = {
+    table: st.dictionaries(
+        st.sampled_from([key.path.partition(".")[2] for key in KEYS if key.path.startswith(table)])
+        | st.text(max_size=8),
+        times,
+        max_size=4,
+    )
+    | anything
+    for table in TABLES
+}
+documents = st.fixed_dictionaries(
+    {}, optional={**dict.fromkeys(leaves, anything), **tables, "odd": anything}
+)
+plans = st.builds(
+    Plan,
+    seeds=st.sampled_from(
+        [("https://example.com/",), ("https://a.example/", "http://b.example/x")]
+    ),
+    name=st.none() | st.sampled_from(["a", "site.2"]),
+    scope=st.sampled_from(Scope),
+    depth_max=st.integers(0, 1_000),
+    pages_max=st.none() | st.integers(1, 10**8),
+    delay_ms=st.integers(0, 86_400_000),
+    concurrency=st.none() | st.integers(1, 64),
+    window_s=st.integers(0, 366 * 86_400),
+    duration_s=st.integers(60, WEEK_S),
+    include=st.lists(st.sampled_from(["/a", "b$"]), max_size=3).map(tuple),
+    exclude=st.lists(st.sampled_from(["/q", r"\.pdf$"]), max_size=3).map(tuple),
+    obey_robots=st.booleans(),
+    express=st.booleans(),
+    user_agents=st.lists(st.sampled_from(["a/1", "b/2 (x)"]), max_size=2).map(tuple),
+    headers=st.sampled_from([(), (("X-Key", "k"),), (("X-Key", "k"), ("DNT", "1"))]),
+    proxied=st.booleans(),
+    strip_parameters=st.lists(st.sampled_from(["ref", "my_*"]), max_size=2).map(tuple),
+    keep_parameters=st.booleans(),
+    sitemaps=st.booleans(),
+    sitemap_urls=st.sampled_from([(), ("https://example.com/s.xml",)]),
+    canonical_only=st.booleans(),
+    noindex_skipped=st.booleans(),
+)
+
+
+@given(plans)
+def test_plans_come_back_as_they_were_written(plan: Plan) -> None:
+    """By way of JSON, since that is how an API has it."""
+    assert parse(json.loads(json.dumps(document_of(plan)))) == plan
+
+
+def problems_of(document: Any, lines: str | None) -> tuple[Problem, ...]:
+    """Crawl by a document, or say why not."""
+    try:
+        crawl_of(parse(document, lines), 0)
+    except DefinitionError as error:
+        return error.problems
+    return ()
+
+
+@given(anything | documents, st.none() | st.text(max_size=40))
+def test_any_json_is_a_plan_or_problems(document: Any, lines: str | None) -> None:
+    """Nothing else comes of it, and a plan that is read can be crawled."""
+    for problem in problems_of(document, lines):
+        assert problem.text
+        assert "\n" not in problem.path

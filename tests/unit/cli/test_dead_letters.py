@@ -1,0 +1,191 @@
+"""dlq list, show, redrive, purge: what is said, and what is asked first."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.memory import Mail
+from orbweaver.core.crawl import default_crawl
+from orbweaver.core.message import Pack, Seeds, Target, encode
+from tests.unit.cli.fakes import NOW_MS, Machine, Stage, Terminal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET = "hunter2"
+
+
+def buried(number: int, crawl: str = "default") -> Mail:
+    """Make a pack that failed too often."""
+    target = Target(url=f"https://a.example/{number}?token={SECRET}", depth=1)
+    pack = Pack(id=f"p{number}", crawl=crawl, at_ms=NOW_MS, targets=(target,), failures=3)
+    return Mail(body=encode(pack), reason="failed 4 times", at_ms=NOW_MS + 2_000, id=f"m-{number}")
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a stack with two packs that failed, and something that is no message."""
+    stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
+    stage.clock.at_ms = NOW_MS + 60_000
+    stage.world.crawls["default"] = default_crawl(NOW_MS)
+    odd = Mail(body=f'{{"key": "{SECRET}"}}', reason="unknown field 'key'", at_ms=NOW_MS, id="odd")
+    stage.world.buried += [buried(1), buried(2), odd]
+    return stage
+
+
+def test_list(stage: Stage) -> None:
+    """A line a cause, with its number, its span of time and an example."""
+    assert stage.run("dlq list") == 0
+    head, first, second = stage.said.splitlines()
+    assert head.split() == ["letters", "cause", "oldest", "newest", "for", "example"]
+    assert first.split()[:4] == ["2", "failed", "too", "often"]
+    assert first.count("2026-11-21T09:00:00Z") == 2
+    assert first.endswith("m-2 default https://a.example/2?…")
+    assert second.endswith("odd {key: text of 7}")
+    assert "3 dead letters: `orbweaver dlq show ID`" in stage.noted
+    assert len(stage.world.buried) == 3
+
+
+def test_list_as_json(stage: Stage) -> None:
+    """One object a cause, and one for the whole."""
+    assert stage.run("dlq list --json") == 0
+    first, second, result = stage.objects()
+    assert first["cause"] == "failed too often"
+    assert first["kinds"] == {"pack": 2}
+    assert first["sample"] == {
+        "id": "m-2",
+        "crawl": "default",
+        "url": "https://a.example/2?…",
+        "body": None,
+    }
+    assert second["sample"]["body"] == "{key: text of 7}"
+    assert result == {"type": "result", "letters": 3, "causes": 2, "cut": False}
+
+
+def test_list_of_some_or_none(stage: Stage) -> None:
+    """Filters narrow it, a limit is told, and none is none."""
+    stage.run("dlq list --host a.example --limit 1 --json")
+    assert stage.objects()[-1]["cut"] is True
+    assert "only 1 were looked at" in stage.noted
+    stage.run("dlq list --reason nothing-like-it")
+    assert stage.said == ""
+    assert stage.noted == "0 dead letters\n"
+
+
+@pytest.mark.parametrize("name", ["m-1", "p1"])
+def test_show(stage: Stage, name: str) -> None:
+    """One letter, named by its own id or its pack's: everything but secrets."""
+    assert stage.run(f"dlq show {name}") == 0
+    rows = {line.split()[0]: line.split(maxsplit=1)[1] for line in stage.said.splitlines()}
+    assert rows == {
+        "id": "m-1",
+        "kind": "pack",
+        "message": "p1",
+        "crawl": "default",
+        "cause": "failed too often",
+        "reason": "failed 4 times",
+        "receives": "1",
+        "failures": "3",
+        "first_seen": "2026-11-21T09:00:00Z",
+        "last_seen": "2026-11-21T09:00:02Z",
+        "urls": "https://a.example/1?…",
+    }
+
+
+def test_show_by_beginning_and_as_json(stage: Stage) -> None:
+    """All whose ids begin so are shown; none of them is an exit code."""
+    assert stage.run("dlq show m- --json") == 0
+    assert [found["id"] for found in stage.objects()] == ["m-1", "m-2"]
+    assert stage.run("dlq show odd --json") == 0
+    assert stage.objects()[0]["body"] == "{key: text of 7}"
+    assert SECRET not in stage.said
+    assert stage.run("dlq show m-") == 0
+    assert "\n\n" in stage.said
+    assert stage.run("dlq show nobody") == 1
+    assert "there is no dead letter 'nobody'" in stage.noted
+
+
+def test_show_is_short(stage: Stage) -> None:
+    """Of a message of many URLs the first are shown, and a time that is none is unknown."""
+    references = tuple(f"https://a.example/{number}" for number in range(40))
+    seeds = Seeds(id="s1", crawl="news", at_ms=2**53 - 1, references=references)
+    mail = Mail(body=encode(seeds), reason="unknown crawl 'news'", at_ms=2**52, id="many")
+    stage.world.buried.append(mail)
+    stage.run("dlq show s1")
+    assert "and 15 more" in stage.said
+    assert "unknown\n" in stage.said
+
+
+def test_redrive(stage: Stage) -> None:
+    """What can go on goes back; what cannot stays, with a word."""
+    assert stage.run("dlq redrive --all") == 0
+    assert stage.said == "2 letters sent back\n"
+    assert stage.noted == "1 left: can never succeed; --malformed sends them all the same\n"
+    assert len(stage.world.sent) == 2
+    assert len(stage.world.buried) == 1
+    assert stage.run("dlq redrive --reason field --malformed --json") == 0
+    assert stage.objects() == [{"type": "result", "sent": 1, "skipped": {}, "cut": False}]
+    assert stage.world.buried == []
+
+
+@pytest.mark.parametrize("option", ["", " --json"])
+def test_redrive_says_how_far_it_is(stage: Stage, option: str) -> None:
+    """Every few seconds, while it is slow."""
+    stage.world.buried += [buried(number) for number in range(3, 9)]
+    assert stage.run(f"dlq redrive --host a.example --rate 1{option}") == 0
+    if option:
+        sent = [said["sent"] for said in stage.objects() if said["type"] == "progress"]
+        assert sent == [4, 7]
+    else:
+        assert "4 letters sent back so far\n7 letters sent back so far" in stage.noted
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("dlq redrive", "give --reason or --host, or --all"),
+        ("dlq redrive --all --host x", "and not both"),
+        ("dlq redrive --all --rate 0", "--rate: give 1 or more"),
+        ("dlq list --limit 0", "--limit: give 1 or more"),
+        ("dlq purge", "give --yes"),
+        ("dlq lst", "did you mean `orbweaver dlq list`?"),
+        ("dlq show", "still missing: ID"),
+        ("dlq", "still missing"),
+    ],
+)
+def test_what_does_not_fit(
+    stage: Stage, line: str, fix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said with what would have fitted; nothing is done."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert stage.run(line) == 2
+    assert fix in stage.noted
+    assert len(stage.world.buried) == 3
+    assert stage.world.sent == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "left"), [("y\n", 0, 1), ("YES\n", 0, 1), ("n\n", 1, 3), ("", 1, 3)]
+)
+def test_purge_asks(
+    stage: Stage, answer: str, code: int, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the number, and only a yes is a yes."""
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    assert stage.run("dlq purge --host a.example") == code
+    assert "throw 2 dead letters away? (y/N)" in stage.noted
+    assert len(stage.world.buried) == left
+    assert ("2 dead letters thrown away" in stage.said) is (code == 0)
+
+
+def test_purge_without_asking(stage: Stage) -> None:
+    """--yes asks nobody; when there is nothing, nobody is asked either."""
+    assert stage.run("dlq purge --yes --json") == 0
+    assert stage.objects() == [{"type": "result", "purged": 3}]
+    assert stage.world.buried == []
+    assert stage.run("dlq purge") == 0
+    assert stage.said == "0 dead letters thrown away\n"

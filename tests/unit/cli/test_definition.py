@@ -1,0 +1,271 @@
+"""`init`, `check`, and `--config`: definitions on the command line, and options on top of them."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.cli import defining
+from orbweaver.cli.starter import STARTER
+from orbweaver.core.crawl import Scope
+from tests.unit.cli.fakes import SITE, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = "example.com-20261121-090000"
+WHOLE = f"""
+seeds = ["{SITE}/a"]
+sitemaps = ["{SITE}/s.xml"]
+priority = "high"
+[scope]
+links = "prefix"
+include = ["/a"]
+exclude = ["/login"]
+[limits]
+depth = 1
+pages = 7
+duration = "2h"
+[politeness]
+delay = 0
+robots = false
+[identity]
+user_agents = ["mine/1"]
+headers = {{ Authorization = "Bearer k", DNT = "1" }}
+proxies = false
+[dedup]
+window = 0
+[records]
+canonical = true
+noindex = "skip"
+"""
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a machine on which nothing runs."""
+    return Stage(folder=tmp_path)
+
+
+def put(stage: Stage, text: str, name: str = "crawl.toml") -> None:
+    """Write a definition."""
+    (stage.folder / name).write_text(text)
+
+
+# --- init ---------------------------------------------------------------------------------------
+
+
+def test_init_writes_what_check_takes(stage: Stage) -> None:
+    """From nothing to a definition that is in order; what is there is never written over."""
+    assert stage.run("init") == 0
+    assert (stage.folder / "crawl.toml").read_text() == STARTER
+    assert "edit its seeds, then run `orbweaver check crawl.toml`" in stage.said
+    assert stage.run("check crawl.toml") == 0
+    put(stage, "mine")
+    assert stage.run("init crawl.toml") == 2
+    assert "crawl.toml is there already, and stays: give another name" in stage.noted
+    assert (stage.folder / "crawl.toml").read_text() == "mine"
+    assert stage.run("init no/such/folder.toml") == 2
+    assert "cannot be written: No such file or directory" in stage.noted
+
+
+# --- check --------------------------------------------------------------------------------------
+
+
+def test_check_says_what_the_least_would_do(stage: Stage) -> None:
+    """Defaults are said as well: nobody has to know them."""
+    put(stage, f'seeds = ["{SITE}"]')
+    assert stage.run("check crawl.toml") == 0
+    for words in (
+        "crawl.toml is in order; nothing has been asked for",
+        "name     example.com: runs of this name share",
+        f"begins   at {SITE}/\n",
+        "with the sitemaps that robots.txt of the seeds' hosts names",
+        "follows  links on their page's own host, up to 20 links deep",
+        "asks     a host every 1 s, 1 request at a time",
+        "at best 3,428 pages an hour of one host",
+        "obeys robots.txt",
+        "skips    what a run of this name has seen within 7 days",
+        "ends     when nothing is left, or after 7 days",
+        "at 1,000,000 URLs at most (by default)",
+        "never    renders pages",
+    ):
+        assert words in stage.said
+    assert stage.machine.asked == []
+
+
+def test_check_says_what_a_whole_one_would_do(stage: Stage) -> None:
+    """Everything that was changed is said, and no secret."""
+    put(stage, WHOLE)
+    assert stage.run("check crawl.toml") == 0
+    for words in (
+        f"with what is listed in {SITE}/s.xml",
+        "links below the folders of the seeds, up to 1 link deep",
+        "of these only URLs in which one is found of /a",
+        "never a URL in which one is found of /login",
+        "as fast as it answers, 16 requests at a time: for sites of your own",
+        "IGNORES robots.txt",
+        "as mine/1",
+        "with the headers Authorization (the seeds' own origins only), DNT",
+        "past the stack's proxies",
+        "before other crawls",
+        "nothing: every URL is asked for again, once",
+        "or after 2 hours",
+        "at 7 URLs at most (exactly)",
+        "records pages that ask not to be indexed",
+        "records pages that name another one as canonical",
+    ):
+        assert words in stage.said
+    assert "Bearer" not in stage.said
+
+
+def test_check_is_read_by_programs(stage: Stage) -> None:
+    """One object, with the definition as JSON and without what headers hold."""
+    put(stage, WHOLE)
+    assert stage.run("check crawl.toml --json") == 0
+    (line,) = stage.said.splitlines()
+    told = json.loads(line)
+    assert told["definition"]["limits"] == {"depth": 1, "pages": 7, "duration": "7200s"}
+    assert "Bearer" not in line
+
+
+def test_check_names_all_that_is_wrong(stage: Stage) -> None:
+    """Keys, values, patterns and files together, and exit code 2."""
+    put(stage, 'seeds = ["x"]\nseeds_file = "no.txt"\nnmae = 1\n[scope]\ninclude = ["("]\n')
+    assert stage.run("check crawl.toml") == 2
+    first, *others = stage.noted.splitlines()
+    assert first == "crawl.toml: 4 problems"
+    assert [line.split(":")[0].strip() for line in others] == [
+        "nmae",
+        "seeds_file",
+        "scope.include",
+        "seeds",
+    ]
+    assert "seeds_file: no.txt cannot be read: No such file or directory" in stage.noted
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.toml", b"seeds = x", "a.toml is not TOML: Invalid value (at line 1, column 9)"),
+        ("a.json", b"{", "a.json is not JSON: Expecting property name"),
+        ("a.json", b"[" * 100_000, "a.json is nested too deeply"),
+        ("a.json", b"[]", "it is no table of keys"),
+        ("a.toml", b"\xff", "a.toml is not UTF-8 text (byte 0): save it as such"),
+        ("a.toml", b'seeds_file = "\\u0000"', "seeds_file: "),
+        ("a.toml", b"#" * 200, "a.toml has more than 100 B: give a smaller one"),
+    ],
+)
+def test_what_cannot_be_read_is_named(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, said: str
+) -> None:
+    """The file, why, and where in it."""
+    if len(content) == 200:
+        monkeypatch.setattr(defining, "FILE_BYTES_MAX", 100)
+    (stage.folder / name).write_bytes(content)
+    assert stage.run(f"check {name}") == 2
+    assert said in stage.noted
+
+
+def test_a_definition_that_is_not_there(stage: Stage) -> None:
+    """Whoever has none is told how to get one."""
+    assert stage.run("check mine.toml") == 2
+    assert "there is no mine.toml: `orbweaver init mine.toml` writes one" in stage.noted
+    (stage.folder / "folder").mkdir()
+    assert stage.run("check folder") == 2
+    assert "folder cannot be read: Is a directory" in stage.noted
+
+
+# --- crawling by one ----------------------------------------------------------------------------
+
+
+def test_a_crawl_does_what_its_definition_says(stage: Stage) -> None:
+    """Seeds need not be typed; the crawl has every part of the file."""
+    put(stage, WHOLE)
+    assert stage.run("crawl --config crawl.toml") == 0
+    crawl = stage.world.crawls[RUN]
+    assert (crawl.seeds, crawl.sitemap_urls) == ((f"{SITE}/a",), (f"{SITE}/s.xml",))
+    assert (crawl.scope, crawl.include, crawl.exclude) == (Scope.PREFIX, ("/a",), ("/login",))
+    assert (crawl.depth_max, crawl.pages_max, crawl.duration_max_s) == (1, 7, 7_200)
+    assert (crawl.delay_ms, crawl.obey_robots, crawl.express) == (0, False, True)
+    assert (crawl.window_s, crawl.proxied, crawl.user_agents) == (0, False, ("mine/1",))
+    assert (crawl.canonical_only, crawl.noindex_skipped) == (True, True)
+
+
+def test_options_replace_what_the_definition_says(stage: Stage) -> None:
+    """Also where they are the default, or where the file is wrong; lists are replaced whole."""
+    put(stage, WHOLE.replace("depth = 1", "depth = -1"))
+    words = f"{SITE}/b --max-depth 20 --delay 1s --scope host --noindex record --priority normal"
+    assert stage.run(f"crawl --config crawl.toml {words} --proxies yes --include /b") == 0
+    crawl = stage.world.crawls[RUN]
+    assert (crawl.seeds, crawl.include, crawl.exclude) == ((f"{SITE}/b",), ("/b",), ("/login",))
+    assert (crawl.depth_max, crawl.delay_ms, crawl.scope) == (20, 1_000, Scope.HOST)
+    assert (crawl.noindex_skipped, crawl.express, crawl.proxied) == (False, False, True)
+
+
+def test_the_same_as_options(stage: Stage) -> None:
+    """Patterns and the duration have options of their own."""
+    words = r"--include /a --include \.html$ --exclude /x --duration 1h"
+    assert stage.run(f"crawl {SITE} {words}") == 0
+    crawl = stage.world.crawls[RUN]
+    assert (crawl.include, crawl.exclude) == (("/a", r"\.html$"), ("/x",))
+    assert crawl.duration_max_s == 3_600
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--max-pages 0", "--max-pages: 0 does not fit: give 1 to 100,000,000"),
+        ("--exclude (", "--exclude: '(' is not a regular expression: missing )"),
+        (f"{SITE}/login", f"scope.exclude: '/login' leaves out the seed '{SITE}/login'"),
+        ("--config no.toml", "there is no no.toml"),
+    ],
+)
+def test_mistakes_are_named_where_they_were_made(stage: Stage, line: str, said: str) -> None:
+    """An option by its name, a key of the file by its path."""
+    put(stage, WHOLE)
+    assert stage.run(f"crawl --config crawl.toml {line}") == 2
+    assert said in stage.noted
+    assert stage.machine.asked == []
+
+
+def test_a_mistake_without_a_definition_is_named_by_its_option(stage: Stage) -> None:
+    """Patterns are checked before anything is started."""
+    assert stage.run(f"crawl {SITE} --include (") == 2
+    assert stage.noted.startswith("--include: '(' is not a regular expression")
+    assert stage.run(f"crawl {SITE} --duration 8d") == 2
+    assert stage.noted.splitlines()[-1].startswith("--duration: 691200 s does not fit")
+
+
+def test_seeds_come_from_a_file_or_the_input(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file lies beside the definition; the input is read once, by key or by option."""
+    (stage.folder / "jobs").mkdir()
+    put(stage, 'seeds_file = "seeds.txt"\n[politeness]\ndelay = 0\n', "jobs/crawl.toml")
+    (stage.folder / "jobs/seeds.txt").write_text(f"# mine\n\n{SITE}/1\n{SITE}/2\n")
+    assert stage.run("crawl --config jobs/crawl.toml --name one") == 0
+    typed = f"{SITE}/3\n# no\n{SITE}/4\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    put(stage, 'seeds_file = "-"', "input.toml")
+    assert stage.run("crawl --config input.toml --name two") == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    assert stage.run(f"crawl - {SITE}/5 --name three") == 0
+    found = {crawl.name: crawl.seeds for crawl in stage.world.crawls.values()}
+    assert found["one"] == (f"{SITE}/1", f"{SITE}/2")
+    assert found["two"] == (f"{SITE}/3", f"{SITE}/4")
+    assert found["three"] == (f"{SITE}/5", f"{SITE}/3", f"{SITE}/4")
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    monkeypatch.setattr(defining, "FILE_BYTES_MAX", 5)
+    assert stage.run("crawl -") == 2
+    assert "the input has more than 5 B: give less" in stage.noted
+
+
+def test_start_takes_a_definition(stage: Stage) -> None:
+    """The id that is printed belongs to the crawl of the file."""
+    stage.machine.up_already = True
+    put(stage, json.dumps({"seeds": [SITE], "name": "site"}), "site.json")
+    assert stage.run("start --config site.json") == 0
+    assert stage.said.splitlines()[-1] in stage.world.crawls
+    assert next(iter(stage.world.crawls.values())).name == "site"

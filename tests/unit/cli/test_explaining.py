@@ -1,0 +1,76 @@
+"""The command that explains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.exchange import Response
+from orbweaver.core.outcome import Outcome, Reason
+from tests.unit.cli.fakes import SITE, Machine, Row, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = "example.com-20261121-090000"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a machine with a stack on which one crawl has ended."""
+    stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
+    stage.site = [Row("/", title="Home"), Row("/lost", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR)]
+    stage.run(f"crawl {SITE} --out first")
+    return stage
+
+
+def test_people_read_the_verdict_first(stage: Stage) -> None:
+    """One sentence, then what is known, each label once."""
+    assert stage.run(f"explain {SITE}/lost") == 0
+    first, *rest = stage.said.splitlines()
+    assert first == "failed: http_client_error (another 4xx)"
+    assert all(line.startswith("  ") for line in rest)
+    assert f"crawl      {RUN} (finished, finished): the newest whose scope it lies in" in stage.said
+    assert "means      another 4xx" in stage.said
+    stage.run(f"explain HTTPS://EXAMPLE.com/x?utm_id=1#y --crawl {RUN}")
+    assert stage.said.startswith("never seen, and")
+    assert stage.said.count("changed") == 1
+
+
+def test_machines_read_the_same(stage: Stage) -> None:
+    """One object: the fate, the refusal if any, every statement, and the record."""
+    assert stage.run(f"explain {SITE}/lost --json") == 0
+    (body,) = stage.objects()
+    assert (body["url"], body["crawl"], body["fate"]) == (f"{SITE}/lost", RUN, "ended")
+    assert body["record"]["reason"] == "http_client_error"
+    assert {"about": "scope", "words": body["statements"][2]["words"]} == body["statements"][2]
+    stage.run("explain http://elsewhere.example/ --json")
+    (body,) = stage.objects()
+    assert (body["fate"], body["refusal"], body["record"]) == ("refused", "scope", None)
+    assert stage.run("explain mailto:x --json") == 0
+    (body,) = stage.objects()
+    assert (body["fate"], body["url"]) == ("malformed", None)
+
+
+def test_robots_are_fetched_on_request(stage: Stage) -> None:
+    """Without a kept copy nobody is asked, unless the person wants it; the stack learns nothing."""
+    stage.answers[f"{SITE}/robots.txt"] = Response(
+        status=200, headers={}, body=b"User-agent: *\nDisallow: /lost"
+    )
+    stage.run(f"explain {SITE}/lost/2")
+    assert "--fetch asks for it now" in stage.said
+    stage.run(f"explain {SITE}/lost/2 --fetch")
+    assert "refused as robots: line 2: Disallow: /lost (User-agent: *)" in stage.said
+    assert SITE not in stage.world.hosts or stage.world.hosts[SITE].robots is None
+
+
+def test_what_cannot_be_explained_is_a_usage_error(tmp_path: Path) -> None:
+    """No crawl at all, or none of that name."""
+    stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
+    assert stage.run(f"explain {SITE}") == 2
+    assert "there is no crawl yet" in stage.noted
+    assert stage.run("explain") == 2
+    stage.run(f"start {SITE}")
+    assert stage.run(f"explain {SITE} --crawl nope") == 2
+    assert "no crawl has the id or name 'nope'" in stage.noted

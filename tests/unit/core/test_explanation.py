@@ -1,0 +1,399 @@
+"""What is said of URLs of every fate, from facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orbweaver.core.crawl import Crawl, Scope, State, Stop
+from orbweaver.core.explanation import choose, explain
+from orbweaver.core.fate import Facts, Fate, Journey
+from orbweaver.core.message import Target
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.politeness import Host, RobotsEntry
+from orbweaver.core.record import PageRecord
+from orbweaver.core.standing import Standing
+
+NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
+STARTED_MS = NOW_MS - 60_000
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+SITE = "https://example.com"
+URL = f"{SITE}/a"
+CRAWL = Crawl(id="site-1", name="site", started_at_ms=STARTED_MS, seeds=(f"{SITE}/",))
+OVER = replace(CRAWL, state=State.FINISHED, stop=Stop.FINISHED)
+CANCELLED = replace(CRAWL, state=State.FINISHED, stop=Stop.CANCELLED)
+PAUSED = replace(CRAWL, state=State.PAUSED)
+OLD = replace(OVER, id="site-0", started_at_ms=NOW_MS - DAY_MS)
+RULES = RobotsEntry(fetched_at_ms=STARTED_MS, body=b"User-agent: *\nDisallow: /a")
+CLAIM = Standing(
+    crawl="site-1",
+    pack="f00d",
+    at_ms=STARTED_MS,
+    expires_s=STARTED_MS // 1000 + CRAWL.window_s,
+    depth=1,
+)
+LAPSED = replace(CLAIM, at_ms=NOW_MS - 8 * DAY_MS, expires_s=NOW_MS // 1000)
+OLD_CLAIM = replace(CLAIM, crawl="site-0", at_ms=NOW_MS - HOUR_MS)
+TARGET = Target(url=URL, depth=1, referrer=f"{SITE}/")
+JOURNEY = Journey(pack="beef", target=TARGET)
+BLOCKED = Host(name=SITE, blocked_until_ms=NOW_MS + 30_000, strikes=1, struck_at_ms=NOW_MS)
+SILENT = Host(name=SITE, blocked_until_ms=NOW_MS + 30_000, failures=6)
+DOWN = replace(SILENT, failures=9)
+
+
+def record(outcome: Outcome, reason: Reason, **fields: Any) -> PageRecord:
+    """Make the record of the URL."""
+    known = {"crawl": "site-1", "fetched_at": NOW_MS - 5_000, "depth": 1, "referrer": f"{SITE}/"}
+    return PageRecord(url=URL, outcome=outcome, reason=reason, **{**known, **fields})
+
+
+def facts(**known: Any) -> Facts:
+    """Know these things of the URL, and nothing else."""
+    basis: dict[str, Any] = {
+        "reference": URL,
+        "crawl": CRAWL,
+        "chosen": "as asked for",
+        "now_ms": NOW_MS,
+        "agent": "orbweaver/0.1",
+        "retention_s": 30 * 86_400,
+    }
+    return Facts(**{**basis, **known})
+
+
+def said(known: Facts) -> str:
+    """Write an explanation as a person reads it."""
+    told = explain(known)
+    return "\n".join(
+        [told.verdict, *(f"{one.about}: {one.words}" for one in told.statements)],
+    )
+
+
+FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
+    "fetched": (
+        {"claim": CLAIM, "record": record(Outcome.FETCHED, Reason.OK, status=200)},
+        Fate.ENDED,
+        [
+            "fetched: ok (the page was read)",
+            f"linked by: {SITE}/",
+            "depth: 1 of 20",
+            "claim: by pack f00d of site-1, 2026-11-21 08:59:00 UTC",
+            "ended: fetched: ok, asked 2026-11-21 08:59:55 UTC",
+            "status: 200",
+            "body: not kept: bodies are not stored",
+            "again: by a new run of site, from 2026-11-28 08:59:00 UTC on",
+        ],
+    ),
+    "fetched, its body kept": (
+        {
+            "record": record(
+                Outcome.FETCHED, Reason.OK, body_key="b/1", body_offset=7, body_length=9
+            )
+        },
+        Fate.ENDED,
+        ["body: b/1, 9 bytes from 7"],
+    ),
+    "redirected": (
+        {
+            "claim": CLAIM,
+            "record": record(Outcome.REDIRECTED, Reason.REDIRECT, status=301, error=f"{SITE}/b"),
+        },
+        Fate.ENDED,
+        ["redirected: redirect (it leads elsewhere", f"leads to: {SITE}/b", "status: 301"],
+    ),
+    "skipped by robots.txt": (
+        {"claim": CLAIM, "record": record(Outcome.SKIPPED, Reason.ROBOTS), "robots": RULES},
+        Fate.ENDED,
+        [
+            "skipped: robots (robots.txt forbids it)",
+            "robots: line 2: Disallow: /a (User-agent: *), as of 2026-11-21 08:59:00 UTC",
+            "ended: skipped: robots, decided 2026-11-21",
+        ],
+    ),
+    "failed": (
+        {
+            "crawl": OVER,
+            "claim": CLAIM,
+            "record": record(Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, status=404, error="gone"),
+        },
+        Fate.ENDED,
+        ["failed: http_client_error (another 4xx)", "status: 404", "error: gone", "attempt: 1"],
+    ),
+    "retrying": (
+        {
+            "claim": CLAIM,
+            "journey": replace(
+                JOURNEY,
+                target=replace(TARGET, attempt=2),
+                deferrals=3,
+                due_at_ms=NOW_MS + 10_000,
+            ),
+        },
+        Fate.RETRYING,
+        [
+            "it was asked for, which failed; it is tried again",
+            "attempt: 2 of at most 4, put off at least 3 times",
+            "queue: in pack beef, not before 2026-11-21 09:00:10 UTC",
+        ],
+    ),
+    "claimed, and waiting": (
+        {"claim": CLAIM, "journey": JOURNEY, "host": Host(name=SITE, tat_ms=NOW_MS + 2_000)},
+        Fate.WAITING,
+        [
+            "it is claimed, and waits for its turn",
+            f"linked by: {SITE}/",
+            "attempt: 1 of at most 4",
+            "queue: in pack beef: on the queue, or in work",
+            f"host: {SITE} may be asked from 2026-11-21 09:00:02 UTC on",
+        ],
+    ),
+    "claimed, its journal gone": (
+        {"claim": CLAIM},
+        Fate.WAITING,
+        ["linked by: unknown until it ends", "queue: its pack's journal is gone"],
+    ),
+    "a seed that waits": (
+        {
+            "reference": SITE,
+            "claim": replace(CLAIM, depth=0),
+            "journey": Journey(pack="beef", target=Target(url=f"{SITE}/", depth=0)),
+        },
+        Fate.WAITING,
+        ["changed: empty path written as /", "scope: it is a seed", "linked by: nobody"],
+    ),
+    "parked": (
+        {"crawl": PAUSED, "claim": CLAIM, "journey": JOURNEY},
+        Fate.PARKED,
+        [
+            "site-1 is paused: `orbweaver resume site-1` goes on",
+            "queue: in pack beef, which is set",
+        ],
+    ),
+    "cancelled": (
+        {"crawl": CANCELLED, "claim": CLAIM, "journey": replace(JOURNEY, gone=True)},
+        Fate.UNASKED,
+        ["never asked for: the crawl was stopped first (skipped: cancelled, which leaves no"],
+    ),
+    "over, without a record": (
+        {"crawl": OVER, "claim": CLAIM},
+        Fate.UNASKED,
+        ["site-1 is finished, and has no record of it"],
+    ),
+    "over for long": (
+        {
+            "crawl": OVER,
+            "claim": replace(CLAIM, at_ms=NOW_MS - 31 * DAY_MS, expires_s=NOW_MS // 1000 + 9),
+        },
+        Fate.UNASKED,
+        ["or its record is gone, which is kept for 30 d"],
+    ),
+    "of a run that is gone": (
+        {"claim": replace(CLAIM, crawl="site-7")},
+        Fate.UNASKED,
+        ["never asked for: site-7, whose URL it is, is not stored any more"],
+    ),
+    "lapsed": (
+        {"crawl": OVER, "claim": LAPSED},
+        Fate.LAPSED,
+        [
+            "it was claimed once; that claim has lapsed",
+            "again: at once: the claim has lapsed, 2026-11-21 09:00:00 UTC",
+        ],
+    ),
+    "had by an earlier run": (
+        {
+            "claim": OLD_CLAIM,
+            "owner": OLD,
+            "record": record(Outcome.FETCHED, Reason.OK, crawl="site-0"),
+        },
+        Fate.ENDED,
+        [
+            "fetched: ok (the page was read), by the run site-0",
+            "claim: site-1 passes it over: that is within its window, 7 d",
+        ],
+    ),
+    "had by a later run": (
+        {"crawl": OVER, "claim": replace(CLAIM, crawl="site-2"), "owner": CRAWL},
+        Fate.WAITING,
+        ["claim: that is another run than site-1"],
+    ),
+    "asked for each time": (
+        {
+            "crawl": replace(OVER, window_s=0),
+            "claim": CLAIM,
+            "record": record(Outcome.UNCHANGED, Reason.NOT_MODIFIED, status=304),
+        },
+        Fate.ENDED,
+        ["again: by a new run of site, at once: the window is 0 s"],
+    ),
+    "of a host that is blocked": (
+        {"claim": CLAIM, "journey": JOURNEY, "host": BLOCKED},
+        Fate.WAITING,
+        ["is left alone until 2026-11-21 09:00:30 UTC: it asked for it (429 or 503)"],
+    ),
+    "of a host that is silent": (
+        {"claim": CLAIM, "journey": JOURNEY, "host": SILENT},
+        Fate.WAITING,
+        ["until 2026-11-21 09:00:30 UTC: it did not answer 6 times in a row"],
+    ),
+    "of a host that is down": (
+        {"claim": CLAIM, "journey": JOURNEY, "host": DOWN},
+        Fate.WAITING,
+        ["it did not answer 9 times in a row: its URLs end unasked"],
+    ),
+    "of a host in doubt": (
+        {"host": Host(name=SITE, failures=2)},
+        Fate.UNSEEN,
+        ["may be asked now; 2 requests in a row without an answer"],
+    ),
+    "widened": (
+        {
+            "reference": "https://www.example.com/",
+            "record": replace(record(Outcome.FETCHED, Reason.OK), url="https://www.example.com/"),
+        },
+        Fate.ENDED,
+        ["https://www.example.com is not https://example.com, its page's; a redirect of a seed"],
+    ),
+    "out of scope": (
+        {"reference": "https://other.example/"},
+        Fate.REFUSED,
+        ["refused as scope: scope host: https://other.example is not https://example.com"],
+    ),
+    "too deep": (
+        {"crawl": replace(CRAWL, depth_max=0)},
+        Fate.REFUSED,
+        ["refused as depth: site-1 follows no links"],
+    ),
+    "excluded": (
+        {"crawl": replace(CRAWL, exclude=("/x", "/a$"))},
+        Fate.REFUSED,
+        ["refused as exclude: --exclude /a$ is found in it"],
+    ),
+    "not included": (
+        {"crawl": replace(CRAWL, include=("/x",))},
+        Fate.REFUSED,
+        ["refused as include: no pattern of --include"],
+    ),
+    "of a trap": (
+        {"reference": f"{SITE}/b/b/b/"},
+        Fate.REFUSED,
+        ["refused as repetition: a segment of its path", "trap: looks like one: a segment"],
+    ),
+    "forbidden, and never seen": (
+        {"robots": RULES},
+        Fate.REFUSED,
+        ["refused as robots: line 2: Disallow: /a"],
+    ),
+    "of nobody's rules": (
+        {"robots": RobotsEntry(fetched_at_ms=NOW_MS, verdict="unreachable", detail="HTTP 500")},
+        Fate.REFUSED,
+        ["refused as robots: unreachable, so nothing is allowed: HTTP 500"],
+    ),
+    "of an address that is not public": (
+        {"reference": "http://10.0.0.1/", "crawl": replace(CRAWL, scope=Scope.ANY)},
+        Fate.REFUSED,
+        ["refused as address: "],
+    ),
+    "never seen": (
+        {"reference": "HTTPS://Example.com/a?utm_id=1#x"},
+        Fate.UNSEEN,
+        [
+            "never seen; it would be crawled if a page within the scope links to it",
+            f"url: {URL}",
+            "changed: parameter utm_id taken out",
+            "crawl: site-1 (running): as asked for",
+            "scope: scope host: https://example.com is that of its page",
+            "trap: none",
+            "robots: no copy of https://example.com/robots.txt is kept: --fetch asks for it now",
+        ],
+    ),
+    "never seen, all allowed": (
+        {"robots": RobotsEntry(fetched_at_ms=NOW_MS, verdict="allow")},
+        Fate.UNSEEN,
+        ["robots: there is none, so everything is allowed, as of 2026-11-21 09:00:00 UTC"],
+    ),
+    "never seen, no rule": (
+        {"robots": RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: *\nDisallow: /b")},
+        Fate.UNSEEN,
+        ["robots: no rule matches"],
+    ),
+    "never seen, robots ignored": (
+        {"robots": RULES, "crawl": replace(CRAWL, obey_robots=False)},
+        Fate.UNSEEN,
+        ["robots: not asked (--ignore-robots)"],
+    ),
+    "never seen, too late": (
+        {"crawl": OVER},
+        Fate.UNSEEN,
+        ["never seen, and site-1 is over; a new run would", "(finished, finished)"],
+    ),
+    "never seen, by the crawl of bare URLs": (
+        {"crawl": replace(CRAWL, seeds=(), continuous=True)},
+        Fate.UNSEEN,
+        ["scope: scope host: it depends on the page that links to it"],
+    ),
+    "a seed on its way": (
+        {"reference": f"{SITE}/"},
+        Fate.UNSEEN,
+        ["it is a seed, and not claimed yet"],
+    ),
+    "malformed": (
+        {"reference": "mailto:me@example.com"},
+        Fate.MALFORMED,
+        ["it would be refused as invalid: not an http or https URL", "crawl: site-1 (running)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FATES)
+def test_every_fate_is_explained(name: str) -> None:
+    """The fate is the right one, and what matters of it is said."""
+    known, fate, words = FATES[name]
+    found = facts(**known)
+    assert explain(found).fate is fate
+    text = said(found)
+    for part in words:
+        assert part in text, text
+
+
+def test_every_fate_is_tried() -> None:
+    """The table has them all."""
+    assert {fate for _, fate, _ in FATES.values()} == set(Fate)
+
+
+def test_refusals_are_named_for_machines() -> None:
+    """The first rule that refuses is a word of the guide, and there is none for what was seen."""
+    assert explain(facts(reference="https://other.example/")).refusal == "scope"
+    assert explain(facts(reference="x")).refusal == "invalid"
+    assert explain(facts(robots=RULES)).refusal == "robots"
+    assert explain(facts(claim=CLAIM, robots=RULES)).refusal is None
+    assert explain(facts()).refusal is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "chosen"),
+    [
+        (f"{SITE}/b", "docs-2"),
+        ("https://www.example.net/x", "net-1"),
+        ("https://other.example/", "any-1"),
+        ("nonsense", "any-1"),
+    ],
+)
+def test_the_newest_crawl_that_fits_is_meant(reference: str, chosen: str) -> None:
+    """A scope that holds the URL comes before one that holds every URL."""
+    crawls = [
+        replace(CRAWL, id="any-1", scope=Scope.ANY),
+        replace(CRAWL, id="docs-2"),
+        replace(CRAWL, id="docs-1"),
+        replace(CRAWL, id="net-1", scope=Scope.DOMAIN, seeds=("https://example.net/",)),
+    ]
+    found = choose(crawls, reference)
+    assert found is not None
+    assert found[0].id == chosen
+
+
+def test_no_crawl_is_meant_by_a_url_of_none() -> None:
+    """Where no scope holds the URL nothing is made up."""
+    assert choose([CRAWL], "https://other.example/") is None
+    assert choose([], URL) is None
