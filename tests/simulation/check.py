@@ -83,15 +83,18 @@ def _dead_letters(plan: Scenario, cloud: Cloud) -> Iterator[Violation]:
             # A copy, buried while another one was at work: moved back, it finds that all is done.
             cloud.trace.counts["copy of a done pack buried"] += 1
             continue
-        urls: list[str] = []
-        if isinstance(message, Pack):
-            urls = [target.url for target in message.targets]
-            if len(urls) == 1 and cloud.world.strikes.get(message.id, 0) >= STRIKES_MAX:
-                # Its worker died so often while at it that nobody can tell it from the real ones.
-                cloud.trace.counts["struck out"] += 1
-                continue
-        if len(urls) != 1 or not _poison(plan, urls[0]):
+        if not _blamed(plan, cloud, message):
             yield Violation("I6 only the culprit", f"{reason}: {body[:200]}")
+
+
+def _blamed(plan: Scenario, cloud: Cloud, message: object) -> bool:
+    """A poisonous page, or one at which workers died so often that nobody can tell it from one."""
+    if not isinstance(message, Pack) or len(message.targets) != 1:
+        return False
+    if cloud.world.strikes.get(message.id, 0) >= STRIKES_MAX:
+        cloud.trace.counts["struck out"] += 1
+        return True
+    return _poison(plan, message.targets[0].url)
 
 
 def _taken_in(plan: Scenario, world: World) -> Iterator[Violation]:
