@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import logging
 import sys
 import time
@@ -10,7 +11,8 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.simulation.mutants import MUTANTS
-from tests.simulation.run import Result, simulate
+from tests.simulation.run import Result, play, simulate
+from tests.simulation.scenario import scenario
 
 MUTANT_SEEDS_MAX = 200
 
@@ -69,11 +71,12 @@ def _mutants() -> int:
     survivors = 0
     for mutant in MUTANTS:
         needed = None
+        plans = filter(mutant.where, map(scenario, itertools.count()))
         with mutant.active():
-            for seed in range(MUTANT_SEEDS_MAX):
-                found = simulate(seed).violations
+            for tried, plan in enumerate(itertools.islice(plans, MUTANT_SEEDS_MAX), 1):
+                found = play(plan).violations
                 if found:
-                    needed = f"seed {seed + 1:3}  {found[0].invariant}"
+                    needed = f"{tried:3} seeds  {found[0].invariant}"
                     break
         survivors += needed is None
         print(f"{mutant.name:50} {needed or 'SURVIVED'}", flush=True)

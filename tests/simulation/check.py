@@ -88,11 +88,13 @@ def _dead_letters(plan: Scenario, cloud: Cloud) -> Iterator[Violation]:
 
 
 def _blamed(plan: Scenario, cloud: Cloud, message: object) -> bool:
-    """A poisonous page, or one at which workers died so often that nobody can tell it from one."""
+    """A poisonous page, or one at which workers died by chance so often that it looks like one."""
     if not isinstance(message, Pack) or len(message.targets) != 1:
         return False
-    if cloud.world.strikes.get(message.id, 0) >= STRIKES_MAX:
-        cloud.trace.counts["struck out"] += 1
+    counts = cloud.trace.counts
+    by_chance = plan.faults.killed and counts["kill"] >= 5 * STRIKES_MAX
+    if by_chance and cloud.world.strikes.get(message.id, 0) >= STRIKES_MAX:
+        counts["struck out"] += 1
         return True
     return _poison(plan, message.targets[0].url)
 

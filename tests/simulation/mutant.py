@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation.sqs import decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from tests.simulation.scenario import Scenario
+
+
+def anywhere(_plan: Scenario) -> bool:
+    """Take any scenario."""
+    return True
+
+
+def poisoned(plan: Scenario) -> bool:
+    """Take those with a page that brings its reader down."""
+    return any(page.poison for site in plan.sites for page in site.pages.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +32,8 @@ class Mutant:
     owner: Any
     attribute: str
     broken: Any
+    # Which scenarios can show it at all; the others are passed over.
+    where: Callable[[Scenario], bool] = anywhere
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -34,9 +48,11 @@ class Mutant:
             decoded.cache_clear()
 
 
-def mutants(*breaks: tuple[str, Any, str, Any]) -> tuple[Mutant, ...]:
+def mutants(
+    *breaks: tuple[str, Any, str, Any], where: Callable[[Scenario], bool] = anywhere
+) -> tuple[Mutant, ...]:
     """Make mutants of (name, owner, attribute, what it becomes)."""
     return tuple(
-        Mutant(name=name, owner=owner, attribute=attribute, broken=broken)
+        Mutant(name=name, owner=owner, attribute=attribute, broken=broken, where=where)
         for name, owner, attribute, broken in breaks
     )

@@ -13,7 +13,7 @@ from orbweaver.core import journal as journals
 from orbweaver.core import message as messages
 from orbweaver.core.journal import Ledger
 from tests.simulation import cloud
-from tests.simulation.mutant import mutants
+from tests.simulation.mutant import mutants, poisoned
 
 
 async def _send_before_commit(self: Any, crawl: Any, pack_id: str, journal: Any) -> Any:
@@ -116,10 +116,9 @@ MUTANTS = mutants(
     ("finished before all seeds are in", crawls.Books, "balance", _balance_without_seeds),
     ("a finish seen is a finish told", SETTLER, "_announced_soon", _taken_for_announced),
     ("acknowledged on failure", worker.Worker, "run", _ack_everything),
-    ("suspects among the crowd", worker, "suspect", _never_suspect),
     ("crashed packs stay together", advance, "apart", _never_apart),
     ("child ids drawn at random", journals, "child_id", _random_child),
     ("messages of any version taken", messages, "_decode_object", _any_version),
     ("messages of the release before refused", messages, "_decode_pack", _only_this_release),
     ("sixteen hops, and no more (RecursiveLoop=Terminate)", cloud, "HOPS_MAX", 16),
-)
+) + mutants(("suspects among the crowd", worker, "suspect", _never_suspect), where=poisoned)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.simulation.mutants import MUTANTS
-from tests.simulation.run import simulate
+from tests.simulation.run import play
+from tests.simulation.scenario import scenario
 
 if TYPE_CHECKING:
     from tests.simulation.mutant import Mutant
@@ -18,10 +20,11 @@ SEEDS_MAX = 200
 
 def seeds_needed(mutant: Mutant, limit: int = SEEDS_MAX) -> int | None:
     """How many seeds it takes to see the break; None if `limit` do not show it."""
+    plans = filter(mutant.where, map(scenario, itertools.count()))
     with mutant.active():
-        for seed in range(limit):
-            if simulate(seed).violations:
-                return seed + 1
+        for needed, plan in enumerate(itertools.islice(plans, limit), 1):
+            if play(plan).violations:
+                return needed
     return None
 
 
