@@ -29,7 +29,7 @@ from orbweaver.cli.machine import ThisMachine, connect
 from orbweaver.cli.stacks import LOCAL_CONTEXT, settings_from
 from orbweaver.control import Control
 from orbweaver.core.export import Place, days_between, decode_manifest, intact
-from orbweaver.core.outcome import Outcome
+from orbweaver.core.outcome import Outcome, Reason
 from tests.sites import child
 from tests.sites.bookshop import BOOKS, Expected
 
@@ -103,7 +103,7 @@ def demonstrate(shop: child.Child, stood: Stack) -> None:
     days = days_between(status.crawl.started_at_ms, ended_ms)
     exports = [export(day, stood) for day in days]
     rows = [row for one in exports for row in one.rows if row["crawl"] == status.crawl.id]
-    compare([row["url"] for row in rows if row["outcome"] == Outcome.FETCHED], expected)
+    compare([row["url"] for row in rows if is_page(row)], expected)
     show(status, exports, rows)
 
 
@@ -182,6 +182,11 @@ def export(day: str, stood: Stack) -> Export:
     return Export(folder=FOLDER / place.folder, manifest=manifest, rows=rows)
 
 
+def is_page(row: Row) -> bool:
+    """Whether a row is of a page that was fetched; sitemaps are fetched, too."""
+    return row["outcome"] == Outcome.FETCHED and row["reason"] != Reason.SITEMAP
+
+
 def compare(fetched: Sequence[str], expected: Expected) -> None:
     """Compare what was exported with what the shop has; raises DemoError with the difference.
 
@@ -221,7 +226,7 @@ def show(status: Status, exports: Sequence[Export], rows: Sequence[Row]) -> None
             file = one.folder / name
             print(f"  {file.relative_to(layout.ROOT)}  {text.size(file.stat().st_size)}")
     print()
-    pages = [row for row in rows if row["outcome"] == Outcome.FETCHED and row["title"]]
+    pages = [row for row in rows if is_page(row) and row["title"]]
     step = max(1, len(pages) // SAMPLES)
     for row in sorted(pages, key=lambda row: str(row["url"]))[::step][:SAMPLES]:
         shown = {key: row[key] for key in ("url", "status", "title", "links")}
