@@ -184,7 +184,7 @@ def export(day: str, stood: Stack) -> Export:
 
 def is_page(row: Row) -> bool:
     """Whether a row is of a page that was fetched; sitemaps are fetched, too."""
-    return row["outcome"] == Outcome.FETCHED and row["reason"] != Reason.SITEMAP
+    return bool(row["outcome"] == Outcome.FETCHED and row["reason"] != Reason.SITEMAP)
 
 
 def compare(fetched: Sequence[str], expected: Expected) -> None:
