@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, get_type_hints
 
 from orbweaver.core.retry import BASE_S
-from orbweaver.core.traps import Bounds
+from orbweaver.core.traps import DEFAULT_BOUNDS, Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,12 +63,12 @@ class Settings:
     # What the waits before further attempts grow from.
     retry_base_s: float = BASE_S
     # What URLs of traps go beyond (core/traps.py); the last two are each container's own count.
-    path_segments_max: int = 20
-    repeats_max: int = 2
-    query_parameters_max: int = 20
-    query_chars_max: int = 1_000
-    folder_urls_max: int = 100_000
-    query_urls_max: int = 10_000
+    path_segments_max: int = DEFAULT_BOUNDS.path_segments_max
+    repeats_max: int = DEFAULT_BOUNDS.repeats_max
+    query_parameters_max: int = DEFAULT_BOUNDS.query_parameters_max
+    query_chars_max: int = DEFAULT_BOUNDS.query_chars_max
+    folder_urls_max: int = DEFAULT_BOUNDS.folder_urls_max
+    query_urls_max: int = DEFAULT_BOUNDS.query_urls_max
     # The name or ARN of the secret that lists the proxies; empty: there are none.
     proxy_secret: str = ""
     # Exporter

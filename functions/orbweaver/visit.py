@@ -131,8 +131,9 @@ class Visitor:
                     return
                 case rules:
                     robots = rules
-        allowed = [target for target in targets if self._allowed(visit, target, robots)]
-        asked_s = robots.crawl_delay(self._identity(visit, host).token) if robots else None
+        token = self._identity(visit, host).token
+        allowed = [target for target in targets if self._allowed(visit, target, robots, token)]
+        asked_s = robots.crawl_delay(token) if robots else None
         delay_ms = delay_of(
             visit.crawl.delay_ms, asked_s, self._health.pace_ms(host) // visit.crawl.concurrency
         )
@@ -192,20 +193,17 @@ class Visitor:
                 reason=Reason.ROBOTS_UNREACHABLE,
                 error=f"robots.txt: {unreachable.detail}",
             )
-            now_ms = self._clock.now_ms()
-            visit.draft.end(page_record(visit.crawl.id, target, end, now_ms))
+            self._end_unasked(visit, target, end)
             return
         wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
         pause_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
         delay_s = max(wait_s, 0) + pause_s
         visit.draft.again(next_attempt(target), delay_s, why="retries")
 
-    def _allowed(self, visit: Visit, target: Target, robots: Robots | None) -> bool:
-        token = self._identity(visit, host_of(target.url)).token
+    def _allowed(self, visit: Visit, target: Target, robots: Robots | None, token: str) -> bool:
         if robots is None or robots.allows(token, target.url):
             return True
-        end = answers.End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS)
-        visit.draft.end(page_record(visit.crawl.id, target, end, self._clock.now_ms()))
+        self._end_unasked(visit, target, answers.End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS))
         return False
 
     def _give_up(self, visit: Visit, targets: Sequence[Target], failures: int) -> None:
@@ -214,9 +212,11 @@ class Visitor:
             reason=Reason.HOST_DOWN,
             error=f"the host did not answer {failures} times in a row",
         )
-        now_ms = self._clock.now_ms()
         for target in targets:
-            visit.draft.end(page_record(visit.crawl.id, target, end, now_ms))
+            self._end_unasked(visit, target, end)
+
+    def _end_unasked(self, visit: Visit, target: Target, end: answers.End) -> None:
+        visit.draft.end(page_record(visit.crawl.id, target, end, self._clock.now_ms()))
 
     def _defer(self, visit: Visit, targets: Sequence[Target], return_at_ms: int) -> None:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000

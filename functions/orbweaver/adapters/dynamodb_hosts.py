@@ -41,6 +41,8 @@ from orbweaver.adapters.dynamodb_host_items import (
 from orbweaver.core.politeness import Host, Slots, after_failure, grant, is_doubtful, turn
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from orbweaver.core.politeness import RobotsEntry
     from orbweaver.ports import Clock
 
@@ -166,23 +168,8 @@ class DynamoHosts:
                 "expires_at": now_ms // 1000 + HOST_KEPT_S,
             }
         )
-        state = self._seen.get(host)[0] or Host(name=host)
-        try:
-            answer = await self._dynamo.call(
-                "update_item",
-                TableName=self._table,
-                Key=to_item({"host": host}),
-                ConditionExpression=(
-                    "attribute_not_exists(#blocked_until) OR #blocked_until < :blocked_until"
-                ),
-                ReturnValues="ALL_NEW",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                **update,
-            )
-        except ConditionFailed as refusal:
-            self._refresh(state, refusal.item)
-        else:
-            self._refresh(state, answer["Attributes"])
+        longer = "attribute_not_exists(#blocked_until) OR #blocked_until < :blocked_until"
+        await self._update_if(host, longer, update)
 
     async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
         """See the port."""
@@ -209,16 +196,20 @@ class DynamoHosts:
 
     async def recover(self, host: str) -> None:
         """See the port."""
+        await self._update_if(host, "#failures > :failures", assign({"failures": 0}))
+
+    async def _update_if(self, host: str, condition: str, update: Mapping[str, Any]) -> None:
+        """Write under a condition; either way the item as it stands is known afterwards."""
         state = self._seen.get(host)[0] or Host(name=host)
         try:
             answer = await self._dynamo.call(
                 "update_item",
                 TableName=self._table,
                 Key=to_item({"host": host}),
-                ConditionExpression="#failures > :failures",
+                ConditionExpression=condition,
                 ReturnValues="ALL_NEW",
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                **assign({"failures": 0}),
+                **update,
             )
         except ConditionFailed as refusal:
             self._refresh(state, refusal.item)
