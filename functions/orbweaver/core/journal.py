@@ -118,7 +118,8 @@ class Draft:
     def put_off(self, order: Sequence[Target]) -> int | None:
         """Seconds until the first of a pack's URLs returns, if none of them was even asked for."""
         if not order or any(
-            url.url not in self._again or self._again[url.url].target != url for url in order
+            target.url not in self._again or self._again[target.url].target != target
+            for target in order
         ):
             return None
         return min(item.delay_s for item in self._again.values())

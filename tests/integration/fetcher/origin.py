@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import socket
-import struct
-from enum import Enum
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
@@ -15,6 +13,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from orbweaver.adapters.http import HttpFetcher, Limits
 from orbweaver.core.exchange import Request
+from tests.sites.steps import Step, play
 
 if TYPE_CHECKING:
     import ssl
@@ -22,19 +21,6 @@ if TYPE_CHECKING:
 
 LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 HTML = frozenset({"text/html"})
-LINGER_NOT = struct.pack("ii", 1, 0)  # closing sends a reset
-
-
-class Act(Enum):
-    """What a server does besides sending."""
-
-    CLOSE = "close"
-    RESET = "reset"
-    ABORT = "abort"  # closed below TLS, which is not told
-    HANG = "hang"  # until the client goes away
-
-
-Step = bytes | float | Act  # a float is a pause in seconds
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,30 +91,13 @@ class Origin:
     async def _converse(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int
     ) -> None:
-        while True:
+        going_on = True
+        while going_on:
             head = await reader.readuntil(b"\r\n\r\n")
             asked = Asked(connection=number, head=head)
             self.asked.append(asked)
             self.busy.set()
-            for step in self._say(asked):
-                match step:
-                    case bytes():
-                        writer.write(step)
-                        await writer.drain()
-                    case float():
-                        await asyncio.sleep(step)
-                    case Act.HANG:
-                        await reader.read(1)
-                        return
-                    case Act.RESET:
-                        sock = writer.get_extra_info("socket")
-                        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
-                        return
-                    case Act.ABORT:
-                        writer.transport.abort()
-                        return
-                    case Act.CLOSE:
-                        return
+            going_on = await play(self._say(asked), reader, writer)
 
 
 @contextlib.asynccontextmanager

@@ -15,16 +15,8 @@ from orbweaver.adapters.http_head import HEADERS_CHARS_MAX
 from orbweaver.core.exchange import Response
 from orbweaver.core.recrawl import Condition
 from orbweaver.core.sniff import HEAD_BYTES
-from tests.integration.fetcher.origin import (
-    HTML,
-    Act,
-    Step,
-    answer,
-    chunked,
-    fetching,
-    request,
-    serving,
-)
+from tests.integration.fetcher.origin import HTML, answer, chunked, fetching, request, serving
+from tests.sites.steps import Act, Step
 
 PAGE = b"<title>A page</title>"
 DATE = "Thu, 15 Jan 2026 12:00:00 GMT"

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from orbweaver.adapters.http_coding import ACCEPT_ENCODING, CodingError, Decoding, codings_of
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
-from tests.integration.fetcher.origin import Act, Step, answer, chunked, fetching, request, serving
+from tests.integration.fetcher.origin import answer, chunked, fetching, request, serving
+from tests.sites.steps import Act, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,16 +16,15 @@ from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
 from tests.integration.fetcher.origin import (
     LOOPBACK,
-    Act,
     Asked,
     Names,
     Origin,
-    Step,
     answer,
     fetching,
     request,
     serving,
 )
+from tests.sites.steps import Act, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,16 +14,8 @@ from orbweaver.adapters.http import HttpFetcher, Limits
 from orbweaver.adapters.http_body import Rate
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
-from tests.integration.fetcher.origin import (
-    Act,
-    Asked,
-    Step,
-    answer,
-    chunked,
-    fetching,
-    request,
-    serving,
-)
+from tests.integration.fetcher.origin import Asked, answer, chunked, fetching, request, serving
+from tests.sites.steps import Act, Step
 
 OK = b"HTTP/1.1 200 OK\r\n"
 MIB = 1024 * 1024

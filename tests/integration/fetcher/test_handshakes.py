@@ -13,7 +13,8 @@ import pytest
 from orbweaver.adapters.http import HttpFetcher, Limits
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
-from tests.integration.fetcher.origin import Act, answer, fetching, request, serving
+from tests.integration.fetcher.origin import answer, fetching, request, serving
+from tests.sites.steps import Act
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

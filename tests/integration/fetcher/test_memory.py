@@ -8,7 +8,8 @@ import os
 import sys
 
 from orbweaver.settings import Settings
-from tests.integration.fetcher.origin import Act, Asked, Step, serving
+from tests.integration.fetcher.origin import Asked, serving
+from tests.sites.steps import Act, Step
 
 # Of the 1,024 that a worker has at least (`infra/config.py`); the rest is room for sitemaps.
 MEMORY_MIB = 768

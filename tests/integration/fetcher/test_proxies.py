@@ -20,8 +20,9 @@ from orbweaver.adapters.memory import MemorySecrets, World
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
 from tests.integration.fetcher.authority import Leaf, authority, server_context
-from tests.integration.fetcher.origin import LOOPBACK, Act, Names, answer, request, serving
+from tests.integration.fetcher.origin import LOOPBACK, Names, answer, request, serving
 from tests.integration.fetcher.proxy import ForwardProxy, Way, proxying
+from tests.sites.steps import Act
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping

@@ -18,14 +18,8 @@ import pytest
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
 from tests.integration.fetcher.authority import Leaf, authority, server_context
-from tests.integration.fetcher.origin import (
-    Act,
-    Step,
-    answer,
-    fetching,
-    request,
-    serving,
-)
+from tests.integration.fetcher.origin import answer, fetching, request, serving
+from tests.sites.steps import Act, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tests.sites.hostile.model import Script
-    from tests.sites.hostile.wire import Step
+    from tests.sites.steps import Step
 
 MIB = 1024 * 1024
 BOMB_MIB = 64

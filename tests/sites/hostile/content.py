@@ -11,7 +11,7 @@ from tests.sites.hostile.model import Asked, Row, answer, head, html_of, link
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tests.sites.hostile.wire import Step
+    from tests.sites.steps import Step
 
 MIB = 1024 * 1024
 LINE_MIB = 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.integration.fetcher.authority import Leaf
 from tests.sites.hostile.model import Place, Row
-from tests.sites.hostile.wire import Act
+from tests.sites.steps import Act
 
 HERE = ("127.0.0.1",)
 GOOD = Leaf(addresses=HERE)

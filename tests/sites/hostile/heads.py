@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.sites.hostile.model import Row, answer, head, page
-from tests.sites.hostile.wire import Act
+from tests.sites.steps import Act
 
 OK = b"HTTP/1.1 200 OK\r\n"
 HTML = "Content-Type: text/html"

@@ -14,7 +14,7 @@ from tests.sites.hostile.model import Asked, Place, Row, Trap, answer, markup, r
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tests.sites.hostile.wire import Step
+    from tests.sites.steps import Step
 
 EDGE = "edge"
 CANARY = "canary"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.sites.hostile.model import Asked, Row, head, page
-from tests.sites.hostile.wire import Act
+from tests.sites.steps import Act
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tests.sites.hostile.wire import Step
+    from tests.sites.steps import Step
 
 LINKS = 1_000_000
 AT_ONCE = 10_000

@@ -7,12 +7,13 @@ import html
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tests.sites.hostile.wire import Act, Heard, Step
+from tests.sites.steps import Act, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.integration.fetcher.authority import Leaf
+    from tests.sites.hostile.wire import Heard
 
 MAIN = "main"
 FIRST_CASE, LAST_CASE = 31, 78

@@ -19,13 +19,13 @@ from tests.sites.hostile.model import (
     page,
     then,
 )
-from tests.sites.hostile.wire import Act
+from tests.sites.steps import Act
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tests.sites.hostile.model import Script
-    from tests.sites.hostile.wire import Step
+    from tests.sites.steps import Step
 
 HTML = "Content-Type: text/html"
 DRIP_S = 0.25

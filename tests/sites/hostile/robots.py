@@ -6,13 +6,13 @@ import codecs
 from typing import TYPE_CHECKING
 
 from tests.sites.hostile.model import Asked, Place, Row, answer, redirect
-from tests.sites.hostile.wire import Act
+from tests.sites.steps import Act
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tests.sites.hostile.model import Script
-    from tests.sites.hostile.wire import Step
+    from tests.sites.steps import Step
 
 RULES = "User-agent: *\nDisallow: /private\n"
 LINE = "# a line that says nothing, of just sixty-four bytes in all...\n"

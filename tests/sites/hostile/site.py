@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
 
     from tests.sites.hostile.model import Crawl, Place, Row, Script
+    from tests.sites.steps import Step
 
 EDGE = "edge"
 FINE = "/fine"
@@ -126,7 +127,7 @@ class Hostile:
     def _server(self, place: Place, folder: Path) -> wire.Server:
         scripts = self._scripts[place.name]
 
-        def say(heard: wire.Heard) -> Iterable[wire.Step]:
+        def say(heard: wire.Heard) -> Iterable[Step]:
             asked = Asked(heard, self.ports)
             if heard.target.partition("?")[0] == "/robots.txt":
                 return steps(place.robots, asked)

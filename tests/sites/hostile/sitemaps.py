@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tests.sites.hostile.model import Script
-    from tests.sites.hostile.wire import Step
+    from tests.sites.steps import Step
 
 SPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 MIB = 1024 * 1024

@@ -22,7 +22,7 @@ from tests.sites.hostile.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tests.sites.hostile.wire import Step
+    from tests.sites.steps import Step
 
 HTML = "Content-Type: text/html"
 BUSY = {429: "Too Many Requests", 503: "Service Unavailable"}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tests.sites.hostile.model import Crawl, Script
-    from tests.sites.hostile.wire import Step
+    from tests.sites.steps import Step
 
 # What a crawl of the site is given, and what follows from it.
 DEPTH_MAX = 25

@@ -1,8 +1,7 @@
 """Raw servers: they send what they are told, byte for byte, whatever HTTP says about it.
 
-An answer is a sequence of steps: bytes to send, seconds to wait, or something else to do. A
-generator makes its bytes as they are taken, so that an endless body costs no memory; whoever does
-not read is waited for, and no conversation lasts longer than `TALK_S_MAX`.
+An answer is a sequence of steps (`tests/sites/steps.py`), and no conversation lasts longer than
+`TALK_S_MAX`.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ import asyncio
 import contextlib
 import dataclasses
 import socket
-import struct
 import time
 from collections import Counter, deque
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from tests.sites.server import HOST
+from tests.sites.steps import Step, play
 
 if TYPE_CHECKING:
     import ssl
@@ -26,22 +24,9 @@ if TYPE_CHECKING:
 CONNECTIONS_MAX = 512
 TALK_S_MAX = 60.0
 HEAD_BYTES_MAX = 65_536
-READ_BYTES = 65_536
 LOG_RECORDS_MAX = 100_000
-LINGER_NOT = struct.pack("ii", 1, 0)  # closing sends a reset
 # Headers that would give something away where they are sent.
 SECRETS = ("authorization", "cookie", "proxy-authorization")
-
-
-class Act(Enum):
-    """What a server does besides sending."""
-
-    CLOSE = "close"
-    RESET = "reset"
-    HANG = "hang"  # until the client goes away
-
-
-Step = bytes | float | Act  # a float is a pause in seconds
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +131,7 @@ class Server:
     ) -> None:
         if self._greet is not None:
             async with asyncio.timeout(TALK_S_MAX):
-                await _play(self._greet(), reader, writer)
+                await play(self._greet(), reader, writer)
             return
         going_on = True
         while going_on:
@@ -154,7 +139,7 @@ class Server:
             heard = self._heard(head, number)
             self._log.add(heard)
             async with asyncio.timeout(TALK_S_MAX):
-                going_on = await _play(self._say(heard), reader, writer)
+                going_on = await play(self._say(heard), reader, writer)
 
     def _heard(self, head: bytes, number: int) -> Heard:
         line, *fields = head.decode("latin-1").rstrip("\r\n").split("\r\n")
@@ -169,30 +154,6 @@ class Server:
             at_s=time.monotonic(),
             headers=tuple((name.lower(), value.strip()) for name, _, value in pairs),
         )
-
-
-async def _play(
-    steps: Iterable[Step], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> bool:
-    """Do what steps say; False once the connection is over."""
-    for step in steps:
-        match step:
-            case bytes():
-                writer.write(step)
-                await writer.drain()
-            case float():
-                await asyncio.sleep(step)
-            case Act.HANG:
-                while await reader.read(READ_BYTES):
-                    pass
-                return False
-            case Act.RESET:
-                sock = writer.get_extra_info("socket")
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
-                return False
-            case Act.CLOSE:
-                return False
-    return True
 
 
 @contextlib.contextmanager

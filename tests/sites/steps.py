@@ -1,0 +1,58 @@
+"""What a raw server does on a connection, step by step: send bytes, wait, or break off.
+
+A generator makes its bytes as they are taken, so that an endless body costs no memory; whoever
+does not read is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+READ_BYTES = 65_536
+LINGER_NOT = struct.pack("ii", 1, 0)  # closing sends a reset
+
+
+class Act(Enum):
+    """What a server does besides sending."""
+
+    CLOSE = "close"
+    RESET = "reset"
+    ABORT = "abort"  # closed below TLS, which is not told
+    HANG = "hang"  # until the client goes away
+
+
+Step = bytes | float | Act  # a float is a pause in seconds
+
+
+async def play(
+    steps: Iterable[Step], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bool:
+    """Do what steps say; False once the connection is over, which the caller then closes."""
+    for step in steps:
+        match step:
+            case bytes():
+                writer.write(step)
+                await writer.drain()
+            case float():
+                await asyncio.sleep(step)
+            case Act.HANG:
+                while await reader.read(READ_BYTES):
+                    pass
+                return False
+            case Act.RESET:
+                sock = writer.get_extra_info("socket")
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
+                return False
+            case Act.ABORT:
+                writer.transport.abort()
+                return False
+            case Act.CLOSE:
+                return False
+    return True
