@@ -7,8 +7,8 @@ ARGS   ?=
 
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format typecheck pytest unit simulate chaos hostile-site setup \
-        venv up down status lock clean python
+.PHONY: help demo test check lint format typecheck pytest unit simulate chaos fairness hostile-site \
+        setup venv up down status lock clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ simulate: venv ## many seeds of the simulation; SEEDS=20000, ARGS=--mutants
 
 chaos: setup ## a deployed stack under faults, kills and copies; SEED=7, ARGS="--pages 3000 --json"
 	@$(PY) -m tests.chaos $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+fairness: setup ## a small crawl beside a big one, on deployed stacks; ARGS="--urls 10000 --limit 60"
+	@$(PY) -m tests.fairness $(ARGS)
 
 up: setup ## start the emulator and deploy the stack to it
 	@$(PY) -m localstack up $(ARGS)

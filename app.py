@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 from infra.asset import AssetError, build
-from infra.config import Config, ConfigError
+from infra.config import Config
+from infra.keys import ConfigError
 from infra.node import use_wheel_node
 
 

@@ -1,38 +1,41 @@
 """The HTTP API: requests signed by IAM, one function behind all of its routes.
 
 Rules
-- `ROUTES` is the whole surface; a path that is not there is refused by the gateway.
-- The gateway checks who asks (SigV4), how often, and the shape of the body; what a body means is
-  the function's to decide. An API key would be no authentication.
+- The routes are the operations that the function knows (`orbweaver.api.operations`), and no others:
+  a path that is not there is refused by the gateway.
+- The gateway checks who asks (SigV4), how often, that a needed parameter is there and that a body
+  is a JSON object; what they mean is the function's to decide, which says what does not fit. An
+  API key would be no authentication.
 - Nothing is always on: no web application firewall, no cache, no custom domain.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/permissions.html,
-…/set-up-logging.html.
+…/api-gateway-request-validation-set-up.html.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import RemovalPolicy
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from infra import gateway
 from infra.findings import NOT_TRACED, accept
-from infra.program import Code, Needs, Program, allow, log_group, sending
-from orbweaver.core.message import CRAWL_ID_CHARS_MAX, REFERENCE_CHARS_MAX
+from infra.program import Code, Needs, Program, allow, sending
+from orbweaver.api.asked import SEEDS_FOLDER
+from orbweaver.api.operations import OPERATIONS
+from orbweaver.core.shape import required
 
 if TYPE_CHECKING:
     from infra.config import Config
     from infra.frontier import Frontier
     from infra.storage import Storage
+    from orbweaver.api.operations import Operation
 
 HANDLER = "api"
-STAGE = "v1"
-MEMORY_MB = 512
+MEMORY_MB = 1024  # a cold start is all CPU, and CPU comes with it
 TIMEOUT_S = 28  # the gateway waits 29 s
-ROUTES = (("POST", "/seeds"),)
 
 
 class Api(Construct):
@@ -58,26 +61,24 @@ class Api(Construct):
                 handler=HANDLER,
                 memory_mb=MEMORY_MB,
                 timeout_s=TIMEOUT_S,
-                environment={
-                    "ORBWEAVER_CRAWL_QUEUE_URL": frontier.crawl.queue_url,
-                    "ORBWEAVER_EXPRESS_QUEUE_URL": frontier.express.queue_url,
-                    "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
-                },
-                permissions=[
-                    allow(sending(config), frontier.crawl.queue_arn, frontier.express.queue_arn),
-                    # PutItem: the crawl `default` comes with its first seeds.
-                    allow(["dynamodb:GetItem", "dynamodb:PutItem"], storage.crawls.table_arn),
-                ],
+                environment=_environment(frontier, storage),
+                permissions=_permissions(config, frontier, storage),
             ),
         )
+        accept(
+            program.role,
+            f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{SEEDS_FOLDER}*]",
+            "Whoever may call the API names a file below this prefix; none is written.",
+        )
         self.function, self.logs = program.function, program.logs
-        self.rest = self._gateway(config)
+        self.rest = gateway.rest_api(self, config)
         self._route()
         self._acknowledge()
 
     def _route(self) -> None:
-        integration = apigateway.LambdaIntegration(self.function, allow_test_invoke=False)
-        seeds = self._seeds_model()
+        integration = apigateway.LambdaIntegration(
+            self.function, allow_test_invoke=False, scope_permission_to_method=False
+        )
         checked = apigateway.RequestValidator(
             self,
             "Checked",
@@ -85,95 +86,25 @@ class Api(Construct):
             validate_request_body=True,
             validate_request_parameters=True,
         )
-        for method, path in ROUTES:
-            self.rest.root.resource_for_path(path).add_method(
-                method,
-                integration,
-                authorization_type=apigateway.AuthorizationType.IAM,
-                request_models={"application/json": seeds},
-                request_validator=checked,
-            )
-
-    def _gateway(self, config: Config) -> apigateway.RestApi:
-        access = log_group(self, "Access", f"/aws/apigateway/{config.stack_name}", config)
-        rest = apigateway.RestApi(
+        anything = apigateway.Model(
             self,
-            "Rest",
-            rest_api_name=config.stack_name,
-            endpoint_types=[apigateway.EndpointType.REGIONAL],
-            cloud_watch_role=False,
-            deploy_options=apigateway.StageOptions(
-                stage_name=STAGE,
-                throttling_rate_limit=config.api_rate_max,
-                throttling_burst_limit=config.api_burst_max,
-                logging_level=apigateway.MethodLoggingLevel.ERROR,
-                data_trace_enabled=False,  # bodies do not belong in logs
-                access_log_destination=apigateway.LogGroupLogDestination(access),
-                access_log_format=apigateway.AccessLogFormat.json_with_standard_fields(
-                    caller=True,
-                    http_method=True,
-                    ip=True,
-                    protocol=True,
-                    request_time=True,
-                    resource_path=True,
-                    response_length=True,
-                    status=True,
-                    user=True,
-                ),
-            ),
-        )
-        rest.node.try_remove_child("Endpoint")  # an output under a name of CDK's; ours is ApiUrl
-        if config.api_account_role == "yes":
-            rest.deployment_stage.node.add_dependency(self._account(config))
-        return rest
-
-    def _account(self, config: Config) -> apigateway.CfnAccount:
-        """Let API Gateway write logs: a setting of the account and region, without which none."""
-        role = iam.Role(
-            self,
-            "LogsRole",
-            assumed_by=iam.ServicePrincipal("apigateway.amazonaws.com"),
-            managed_policies=[
-                iam.ManagedPolicy.from_aws_managed_policy_name(
-                    "service-role/AmazonAPIGatewayPushToCloudWatchLogs"
-                )
-            ],
-        )
-        accept(
-            role,
-            "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/"
-            "AmazonAPIGatewayPushToCloudWatchLogs]",
-            "The one policy that API Gateway accepts for writing logs of an account.",
-        )
-        account = apigateway.CfnAccount(self, "Account", cloud_watch_role_arn=role.role_arn)
-        if config.kept:
-            # Other APIs of the account write by it, and removing the stack must not stop them.
-            account.apply_removal_policy(RemovalPolicy.RETAIN)
-            role.apply_removal_policy(RemovalPolicy.RETAIN)
-        return account
-
-    def _seeds_model(self) -> apigateway.Model:
-        kinds = apigateway.JsonSchemaType
-        url = apigateway.JsonSchema(type=kinds.STRING, min_length=1, max_length=REFERENCE_CHARS_MAX)
-        return apigateway.Model(
-            self,
-            "Seeds",
+            "Object",
             rest_api=self.rest,
             content_type="application/json",
             schema=apigateway.JsonSchema(
-                schema=apigateway.JsonSchemaVersion.DRAFT4,
-                type=kinds.OBJECT,
-                additional_properties=False,
-                properties={
-                    "url": url,
-                    # How many are too many is the function's to say, which answers 413.
-                    "urls": apigateway.JsonSchema(type=kinds.ARRAY, items=url, min_items=1),
-                    "crawl": apigateway.JsonSchema(
-                        type=kinds.STRING, min_length=1, max_length=CRAWL_ID_CHARS_MAX
-                    ),
-                },
+                schema=apigateway.JsonSchemaVersion.DRAFT4, type=apigateway.JsonSchemaType.OBJECT
             ),
         )
+        for operation in OPERATIONS:
+            has_body = "body" in operation.takes and operation.body_needed
+            self.rest.root.resource_for_path(operation.path).add_method(
+                operation.method,
+                integration,
+                authorization_type=apigateway.AuthorizationType.IAM,
+                request_models={"application/json": anything} if has_body else None,
+                request_parameters=_needed(operation),
+                request_validator=checked,
+            )
 
     def _acknowledge(self) -> None:
         accept(
@@ -193,3 +124,51 @@ class Api(Construct):
             " $5 a month idle.",
         )
         accept(self.rest, "Serverless-APIGWXrayEnabled", NOT_TRACED)
+
+
+def _needed(operation: Operation) -> dict[str, bool]:
+    """Name the parameters without which a request is none."""
+    query = operation.takes.get("query")
+    names = required(query) if query is not None else ()
+    return {f"method.request.querystring.{name}": True for name in sorted(names)}
+
+
+def _environment(frontier: Frontier, storage: Storage) -> dict[str, str]:
+    return {
+        "ORBWEAVER_CRAWL_QUEUE_URL": frontier.crawl.queue_url,
+        "ORBWEAVER_EXPRESS_QUEUE_URL": frontier.express.queue_url,
+        "ORBWEAVER_URLS_TABLE": storage.urls.table_name,
+        "ORBWEAVER_PAGES_TABLE": storage.pages.table_name,
+        "ORBWEAVER_HOSTS_TABLE": storage.hosts.table_name,
+        "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
+        "ORBWEAVER_PACKS_TABLE": storage.packs.table_name,
+        "ORBWEAVER_BUCKET": storage.bucket.bucket_name,
+    }
+
+
+def _permissions(config: Config, frontier: Frontier, storage: Storage) -> list[iam.PolicyStatement]:
+    return [
+        allow(sending(config), frontier.crawl.queue_arn, frontier.express.queue_arn),
+        # Crawls are looked up, listed, begun (the crawl `default` with its first seeds), steered
+        # and edited; BatchGetItem reads their books.
+        allow(
+            [
+                "dynamodb:BatchGetItem",
+                "dynamodb:GetItem",
+                "dynamodb:PutItem",
+                "dynamodb:Scan",
+                "dynamodb:UpdateItem",
+            ],
+            storage.crawls.table_arn,
+        ),
+        # What is parked is listed and forgotten; journals say how far a URL has come.
+        allow(
+            ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:Query"],
+            storage.packs.table_arn,
+        ),
+        allow(["dynamodb:BatchGetItem", "dynamodb:Query"], storage.pages.table_arn),
+        allow(["dynamodb:BatchGetItem"], storage.urls.table_arn, storage.hosts.table_arn),
+        allow(["s3:GetObject"], storage.bucket.arn_for_objects(f"{SEEDS_FOLDER}*")),
+        # Without it a file that is not there is denied rather than not found.
+        allow(["s3:ListBucket"], storage.bucket.bucket_arn),
+    ]

@@ -31,7 +31,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.config import Config, ConfigError
+from infra.config import Config
+from infra.keys import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,19 +13,17 @@ Rules
 
 from __future__ import annotations
 
-import difflib
-import re
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from infra.keys import choice, convert, number, text, unfit, unknown
 from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
 from orbweaver.core.traps import Bounds
 from orbweaver.settings import PREFIX, USER_AGENT, Settings, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from dataclasses import Field
 
 DAY_S = 86_400
 CDK_KEYS = frozenset({"cli-telemetry"})
@@ -49,105 +47,86 @@ LIMITS = (
 LOG_RETENTIONS_D = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827)
 
 
-class ConfigError(Exception):
-    """A context key has no usable value; the text names it, its value and what to do."""
-
-
-def _number(default: int, low: int, high: int, meaning: str, *, local: int | None = None) -> int:
-    rule = {"low": low, "high": high, "meaning": meaning, "local": local}
-    return field(default=default, metadata=rule)
-
-
-def _text(
-    default: str,
-    meaning: str,
-    *,
-    pattern: str = "[ -~]*",
-    takes: str = "printable ASCII",
-    local: str | None = None,
-) -> str:
-    rule = {"pattern": pattern, "takes": takes, "meaning": meaning, "local": local}
-    return field(default=default, metadata=rule)
-
-
-def _choice(default: str, options: tuple[str, ...], meaning: str, **local: str) -> str:
-    takes = " or ".join(options)
-    return _text(default, meaning, pattern="|".join(options), takes=takes, **local)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """One deployment: each field but `limits` is a context key."""
 
-    target: str = _choice("aws", ("aws", "local"), "an AWS account, or an emulator on this machine")
-    stack_name: str = _text(
+    target: str = choice("aws", ("aws", "local"), "an AWS account, or an emulator on this machine")
+    stack_name: str = text(
         "Orbweaver",
         "name of the stack, and the start of the names of its functions and queues",
         pattern="[A-Za-z][A-Za-z0-9-]{0,39}",
         takes="up to 40 letters, digits and hyphens",
     )
-    runtime: str = _text(
+    runtime: str = text(
         "arm64/python3.13",
         "architecture and Python of the functions; local: those of this machine",
         pattern=PATTERN,
         takes=TAKES,
     )
-    removal: str = _choice(
+    removal: str = choice(
         "retain",
         ("retain", "destroy"),
         "what becomes of tables and bucket when the stack is destroyed; retain protects them too",
         local="destroy",
     )
-    user_agent: str = _text("", "the whole User-Agent; empty: made of the name and `contact`")
-    contact: str = _text("", "a URL or mail address in the User-Agent, for those who are crawled")
-    allow_addresses: str = _text("", "private networks that may be crawled; target=local only")
-    proxy_secret: str = _text(
+    user_agent: str = text("", "the whole User-Agent; empty: made of the name and `contact`")
+    contact: str = text("", "a URL or mail address in the User-Agent, for those who are crawled")
+    allow_addresses: str = text("", "private networks that may be crawled; target=local only")
+    proxy_secret: str = text(
         "",
         "name or ARN of the secret that lists proxies: docs/proxies.md",
         pattern=rf"({ARN}|[A-Za-z0-9/_+=.@-]{{1,512}})?",
         takes="the name or whole ARN of a secret, and not what it holds",
     )
+    webhook_secret: str = text(
+        "",
+        "what webhooks are signed with: `generate`, or name or ARN of a secret: docs/webhooks.md",
+        pattern=rf"({ARN}|[A-Za-z0-9/_+=.@-]{{1,512}})?",
+        takes="generate, or the name or whole ARN of a secret, and not what it holds",
+        local="generate",
+    )
     # 1,769 MB are one CPU. A worker waits on the network for most of its time, and waiting is
     # billed by memory; but 64 bodies of 5 MiB at once, two sitemaps of 50 MiB and 100 MB of
     # libraries must fit.
-    worker_memory_mb: int = _number(1024, 1024, 10_240, "memory of the worker; CPU comes with it")
-    worker_timeout_s: int = _number(60, 30, 900, "longest run of the worker")
-    worker_concurrency_max: int = _number(50, 2, 1_000, "workers at once on the queue", local=2)
-    express_concurrency_max: int = _number(
+    worker_memory_mb: int = number(1024, 1024, 10_240, "memory of the worker; CPU comes with it")
+    worker_timeout_s: int = number(60, 30, 900, "longest run of the worker")
+    worker_concurrency_max: int = number(50, 2, 1_000, "workers at once on the queue", local=2)
+    express_concurrency_max: int = number(
         10, 2, 1_000, "workers at once on the express queue", local=2
     )
-    worker_enabled: str = _choice("yes", ("yes", "no"), "no: the kill switch; messages wait")
+    worker_enabled: str = choice("yes", ("yes", "no"), "no: the kill switch; messages wait")
     # All hosts of a batch are crawled concurrently: more packs, less waiting in vain.
-    batch_size: int = _number(10, 1, 100, "messages a worker takes at once")
-    batch_window_s: int = _number(1, 0, 300, "how long a batch may gather", local=0)
-    recursive_loop: str = _choice(
+    batch_size: int = number(10, 1, 100, "messages a worker takes at once")
+    batch_window_s: int = number(1, 0, 300, "how long a batch may gather", local=0)
+    recursive_loop: str = choice(
         "Allow", ("Allow", "Terminate"), "Terminate: Lambda halts a crawl after 16 hops"
     )
-    receive_max: int = _number(5, 3, 1_000, "deliveries of a message before it is a dead letter")
-    queue_retention_d: int = _number(4, 1, 13, "days a message waits")
-    dead_letter_retention_d: int = _number(14, 2, 14, "days a dead letter waits")
-    page_retention_d: int = _number(30, 1, 3_650, "days page records stay in their table")
-    body_retention_d: int = _number(30, 1, 3_650, "days bodies stay in the bucket")
-    log_retention_d: int = _number(14, 1, 1_827, "days logs stay")
-    exporter_cron: str = _text(
+    receive_max: int = number(5, 3, 1_000, "deliveries of a message before it is a dead letter")
+    queue_retention_d: int = number(4, 1, 13, "days a message waits")
+    dead_letter_retention_d: int = number(14, 2, 14, "days a dead letter waits")
+    page_retention_d: int = number(30, 1, 3_650, "days page records stay in their table")
+    body_retention_d: int = number(30, 1, 3_650, "days bodies stay in the bucket")
+    log_retention_d: int = number(14, 1, 1_827, "days logs stay")
+    exporter_cron: str = text(
         "cron(0 2 * * ? *)",
         "when the day before is exported, in UTC",
         pattern=r"(cron|rate)\([0-9A-Za-z ,\-*/?#]+\)",
         takes="cron(…) or rate(…) as EventBridge Scheduler reads them",
     )
-    exporter_memory_mb: int = _number(1024, 256, 10_240, "memory of the exporter")
-    exporter_timeout_s: int = _number(900, 60, 900, "longest run of the exporter")
-    api_rate_max: int = _number(20, 1, 10_000, "API requests a second, all callers together")
-    api_burst_max: int = _number(40, 1, 5_000, "API requests at once, all callers together")
-    api_account_role: str = _choice(
+    exporter_memory_mb: int = number(1024, 256, 10_240, "memory of the exporter")
+    exporter_timeout_s: int = number(900, 60, 900, "longest run of the exporter")
+    api_rate_max: int = number(20, 1, 10_000, "API requests a second, all callers together")
+    api_burst_max: int = number(40, 1, 5_000, "API requests at once, all callers together")
+    api_account_role: str = choice(
         "yes",
         ("yes", "no"),
         "set the role by which API Gateway writes logs: one for all APIs of account and region",
     )
-    alarm_email: str = _text(
+    alarm_email: str = text(
         "", "who is mailed on an alarm", pattern=r"([^@\s]+@[^@\s]+)?", takes="a mail address"
     )
-    alarm_key: str = _choice(
+    alarm_key: str = choice(
         "no",
         ("no", "yes"),
         "encrypt the alarm topic with a key of its own: $1 a month, idle or not",
@@ -161,12 +140,12 @@ class Config:
         known = {item.name: item for item in fields(cls) if item.metadata}
         for key, value in given.items():
             if key not in known and key not in LIMITS:
-                raise _unknown(key, value, [*known, *LIMITS])
+                raise unknown(key, value, [*known, *LIMITS])
         local = given.get("target") == "local"
         values: dict[str, Any] = {}
         for key, item in known.items():
             if key in given:
-                values[key] = _convert(item, given[key], local=local)
+                values[key] = convert(item, given[key], local=local)
             elif local and item.metadata["local"] is not None:
                 values[key] = item.metadata["local"]
         if local:
@@ -179,28 +158,28 @@ class Config:
     def check(self) -> None:
         """Refuse values that do not fit together."""
         if not self.local and self.allow_addresses:
-            raise _error(
+            raise unfit(
                 "allow_addresses", self.allow_addresses, "leave it out, or add -c target=local"
             )
         if self.local and self.runtime != host_runtime():
             fix = f"leave it out: an emulator runs functions on this machine ({host_runtime()})"
-            raise _error("runtime", self.runtime, fix)
+            raise unfit("runtime", self.runtime, fix)
         if self.user_agent and self.contact:
-            raise _error("contact", self.contact, "give either contact or user_agent")
+            raise unfit("contact", self.contact, "give either contact or user_agent")
         if self.dead_letter_retention_d <= self.queue_retention_d:
             # A dead letter's age counts from when it was first sent.
             fix = f"give more than queue_retention_d={self.queue_retention_d}"
-            raise _error("dead_letter_retention_d", self.dead_letter_retention_d, fix)
+            raise unfit("dead_letter_retention_d", self.dead_letter_retention_d, fix)
         if self.batch_size > 10 and self.batch_window_s < 1:  # noqa: PLR2004 - Lambda's own rule
-            raise _error("batch_size", self.batch_size, "add -c batch_window_s=1, or give up to 10")
+            raise unfit("batch_size", self.batch_size, "add -c batch_window_s=1, or give up to 10")
         if self.log_retention_d not in LOG_RETENTIONS_D:
             fix = f"give one of {', '.join(map(str, LOG_RETENTIONS_D))}"
-            raise _error("log_retention_d", self.log_retention_d, fix)
+            raise unfit("log_retention_d", self.log_retention_d, fix)
         settings = Settings.from_environment(self.environment())
         if settings.fetch_total_s + settings.apply_reserve_s > self.worker_timeout_s:
             fix = f"give at least {settings.fetch_total_s + settings.apply_reserve_s:.0f}"
             fix += ", or less fetch_total_s and apply_reserve_s, which must fit into it"
-            raise _error("worker_timeout_s", self.worker_timeout_s, fix)
+            raise unfit("worker_timeout_s", self.worker_timeout_s, fix)
 
     @property
     def local(self) -> bool:
@@ -234,6 +213,9 @@ class Config:
         }
         if self.user_agent or self.contact:
             values["user_agent"] = self.user_agent or f"{USER_AGENT} (+{self.contact})"
+        if self.webhook_secret:
+            # Whoever starts a crawl is to know whether its webhook can be signed.
+            values["webhook_secret"] = self.webhook_secret
         if self.allow_addresses:
             values["allow_addresses"] = self.allow_addresses
         return {PREFIX + key.upper(): value for key, value in values.items()}
@@ -258,40 +240,12 @@ def _is_ours(key: str) -> bool:
     return key not in CDK_KEYS and not any(sign in key for sign in ":@/")
 
 
-def _convert(item: Field[Any], value: object, *, local: bool) -> int | str:
-    rule = item.metadata
-    if "low" in rule:
-        text = str(value)
-        fits = re.fullmatch(r"[0-9]{1,6}", text) and rule["low"] <= int(text) <= rule["high"]
-        if not fits:
-            raise _error(
-                item.name, value, f"give a whole number from {rule['low']} to {rule['high']}"
-            )
-        return int(text)
-    free = local and item.name == "runtime"  # checked against this machine
-    if not isinstance(value, str) or not (free or re.fullmatch(rule["pattern"], value)):
-        raise _error(item.name, value, f"give {rule['takes']}")
-    return value
-
-
 def _limit(key: str, value: object) -> str:
     try:
         Settings.from_environment({PREFIX + key.upper(): str(value)})
     except SettingsError as error:
-        raise _error(key, value, str(error)) from error
+        raise unfit(key, value, str(error)) from error
     return str(value)
-
-
-def _error(key: str, value: object, fix: str) -> ConfigError:
-    # Whoever takes it for the list itself has typed passwords.
-    shown = "…" if key == "proxy_secret" else value
-    return ConfigError(f"context key {key}={shown} does not fit: {fix}")
-
-
-def _unknown(key: str, value: object, known: list[str]) -> ConfigError:
-    near = difflib.get_close_matches(key, known, n=1)
-    fix = f"did you mean {near[0]}?" if near else "`python -m infra.config` lists all keys"
-    return ConfigError(f"context key {key}={value} is not known: {fix}")
 
 
 if __name__ == "__main__":

@@ -3,24 +3,23 @@
 Rules
 - The schedule's event carries its time, so a repeated one means the same day.
 - It goes on by invoking itself when its time is nearly over, so loops are allowed to it as well.
-- An event that keeps failing ends in a queue of its own with an alarm on it, whether it failed at
-  the schedule or in the function. It does not belong among dead letters, which are URLs.
+- An event that keeps failing ends in a queue of its own: a day that is missing is a thing of its
+  own for whoever is called.
 
-Source: docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html,
-docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html.
+Source: docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.failures import EVENT_S_MAX, RETRIES, failures_queue, retry
 from infra.findings import accept
 from infra.program import Code, Needs, Program, allow, function_arn
 from infra.storage import EXPORTS
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
     from infra.storage import Storage
 
 HANDLER = "exporter"
-RETRIES = 2
-# Longer than a night's outage would be pointless: the next day's event finds both days to do.
-EVENT_S_MAX = 6 * 3_600
-FAILURES_KEPT_D = 14
 
 
 class Exporter(Construct):
@@ -44,7 +39,7 @@ class Exporter(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         name = f"{config.stack_name}-{HANDLER}"
-        self.failures = self._failures(name, config)
+        self.failures = failures_queue(self, "Failures", f"{name}-failures", config)
         program = Program(
             self,
             "Program",
@@ -64,44 +59,13 @@ class Exporter(Construct):
             ),
         )
         self.function, self.logs = program.function, program.logs
-        lambda_.CfnEventInvokeConfig(
-            self,
-            "Retries",
-            function_name=self.function.function_name,
-            qualifier="$LATEST",
-            maximum_retry_attempts=RETRIES,
-            maximum_event_age_in_seconds=EVENT_S_MAX,
-            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
-                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(
-                    destination=self.failures.queue_arn
-                )
-            ),
-        )
+        retry(self, self.function, self.failures)
         self._schedule(config)
-        accept(
-            self.function,
-            "Serverless-LambdaDLQ",
-            "It has an on-failure destination, which says more: the error beside the event.",
-        )
         accept(
             program.role,
             f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{EXPORTS}*]",
             "Names of files follow from days and crawls; the prefix is the narrowest fence.",
         )
-
-    def _failures(self, name: str, config: Config) -> sqs.Queue:
-        queue = sqs.Queue(
-            self,
-            "Failures",
-            queue_name=f"{name}-failures",
-            retention_period=Duration.days(FAILURES_KEPT_D),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=config.tls_only,
-        )
-        reason = "It is a dead-letter queue: of a function and a schedule, not of a queue."
-        accept(queue, "AwsSolutions-SQS3", reason)
-        accept(queue, "Serverless-SQSRedrivePolicy", reason)
-        return queue
 
     def _permissions(self, name: str, storage: Storage) -> list[iam.PolicyStatement]:
         bucket = storage.bucket.bucket_arn

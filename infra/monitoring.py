@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from infra.api import Api
     from infra.config import Config
     from infra.exporter import Exporter
+    from infra.failures import FailedCalls
     from infra.frontier import Frontier
     from infra.worker import Worker
 
@@ -69,12 +70,12 @@ class Monitoring(Construct):
         worker: Worker,
         exporter: Exporter,
         api: Api,
+        failed_calls: FailedCalls,
     ) -> None:
         super().__init__(scope, construct_id)
         self.topic = self._topic(config)
-        self.alarms = [
-            self._alarm(watch) for watch in watches(config, frontier, worker, exporter, api)
-        ]
+        watched = watches(config, frontier, worker, exporter, api, failed_calls)
+        self.alarms = [self._alarm(watch) for watch in watched]
         self._dashboard(config, frontier, worker, exporter)
 
     def _topic(self, config: Config) -> sns.Topic:
@@ -155,7 +156,12 @@ class Monitoring(Construct):
 
 
 def watches(
-    config: Config, frontier: Frontier, worker: Worker, exporter: Exporter, api: Api
+    config: Config,
+    frontier: Frontier,
+    worker: Worker,
+    exporter: Exporter,
+    api: Api,
+    failed_calls: FailedCalls,
 ) -> list[Watch]:
     """List the alarms: what is watched, where the line is, and what it means to a person."""
     _, slowest = _durations(worker)
@@ -175,6 +181,13 @@ def watches(
             above=0,
             periods=1,
             meaning="A day could not be exported: the message names it",
+        ),
+        Watch(
+            name="FailedCalls",
+            metric=_visible(failed_calls.queue),
+            above=0,
+            periods=1,
+            meaning="A crawl did not recur, or a webhook was not told: the message says which",
         ),
         Watch(
             name="CrawlAge",

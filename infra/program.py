@@ -75,6 +75,19 @@ def function_arn(scope: Construct, name: str) -> str:
     )
 
 
+def secret_arn(scope: Construct, secret: str) -> str:
+    """Return the ARN of a secret that is given by its name or whole ARN."""
+    if secret.startswith("arn:"):
+        return secret
+    # AWS puts a hyphen and six characters behind a secret's name.
+    return Stack.of(scope).format_arn(
+        service="secretsmanager",
+        resource="secret",
+        resource_name=f"{secret}-??????",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+
+
 class Program(Construct):
     """One function, as `function`, with its `role` and `logs`."""
 

@@ -11,8 +11,11 @@ from aws_cdk import Annotations, CfnOutput, Stack
 
 from infra.api import Api
 from infra.exporter import Exporter
+from infra.failures import FailedCalls
 from infra.frontier import Frontier
 from infra.monitoring import Monitoring
+from infra.notifier import Notifier
+from infra.schedules import Starter
 from infra.storage import Storage
 from infra.worker import Worker
 
@@ -44,6 +47,26 @@ class OrbweaverStack(Stack):
         self.api = Api(
             self, "Api", config=config, code=code, frontier=self.frontier, storage=self.storage
         )
+        self.failed_calls = FailedCalls(self, "FailedCalls", config=config)
+        self.starter = Starter(
+            self,
+            "Starter",
+            config=config,
+            code=code,
+            frontier=self.frontier,
+            storage=self.storage,
+            failed_calls=self.failed_calls,
+        )
+        self.notifier: Notifier | None = None
+        if config.webhook_secret:
+            self.notifier = Notifier(
+                self,
+                "Notifier",
+                config=config,
+                code=code,
+                storage=self.storage,
+                failed_calls=self.failed_calls,
+            )
         self.monitoring = Monitoring(
             self,
             "Monitoring",
@@ -52,7 +75,12 @@ class OrbweaverStack(Stack):
             worker=self.worker,
             exporter=self.exporter,
             api=self.api,
+            failed_calls=self.failed_calls,
         )
+        self._tell(config)
+
+    def _tell(self, config: Config) -> None:
+        """Name what clients need, and warn of what those who are crawled would miss."""
         for key, value in self._outputs().items():
             CfnOutput(self, key, value=value)
         if not (config.local or config.contact or config.user_agent):
@@ -63,7 +91,7 @@ class OrbweaverStack(Stack):
 
     def _outputs(self) -> dict[str, str]:
         frontier, storage = self.frontier, self.storage
-        return {
+        names = {
             "CrawlQueueUrl": frontier.crawl.queue_url,
             "ExpressQueueUrl": frontier.express.queue_url,
             "DeadLetterQueueUrl": frontier.dead_letters.queue_url,
@@ -79,6 +107,17 @@ class OrbweaverStack(Stack):
             "ExpressEventSource": self.worker.express_source.event_source_mapping_id,
             "ExporterFunction": self.exporter.function.function_name,
             "ExporterFailuresQueueUrl": self.exporter.failures.queue_url,
+            "StarterFunctionArn": self.starter.function.function_arn,
+            "ScheduleGroup": self.starter.group.ref,
+            "ScheduleRoleArn": self.starter.role.role_arn,
+            "FailedCallsQueueUrl": self.failed_calls.queue.queue_url,
+            "FailedCallsQueueArn": self.failed_calls.queue.queue_arn,
             "ApiUrl": self.api.rest.url,
             "AlarmTopicArn": self.monitoring.topic.topic_arn,
+        }
+        if self.notifier is None:
+            return names
+        return {
+            **names,
+            "WebhookSecret": self.notifier.secret,
         }

@@ -19,7 +19,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.findings import accept
-from infra.program import Code, Needs, Program, allow, sending
+from infra.program import Code, Needs, Program, allow, secret_arn, sending
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
@@ -50,8 +50,6 @@ class Worker(Construct):
         storage: Storage,
     ) -> None:
         super().__init__(scope, construct_id)
-        secret = config.proxy_secret
-        proxying = {"ORBWEAVER_PROXY_SECRET": secret} if secret else {}
         program = Program(
             self,
             "Program",
@@ -71,7 +69,7 @@ class Worker(Construct):
                     "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
                     "ORBWEAVER_PACKS_TABLE": storage.packs.table_name,
                     "ORBWEAVER_EVENT_BUS": EVENT_BUS,
-                    **proxying,
+                    **_of_config(config),
                 },
                 permissions=self._permissions(config, frontier, storage),
                 recursive_loop=LOOPS[config.recursive_loop],
@@ -125,23 +123,11 @@ class Worker(Construct):
                 for table, operations in tables.items()
             ),
             allow(["events:PutEvents"], bus),
-            *self._secrets(config.proxy_secret),
+            *(
+                allow(["secretsmanager:GetSecretValue"], secret_arn(self, secret))
+                for secret in filter(None, [config.proxy_secret])
+            ),
         ]
-
-    def _secrets(self, secret: str) -> list[iam.PolicyStatement]:
-        """Allow reading the one secret, if there is one."""
-        if not secret:
-            return []
-        arn = secret
-        if not secret.startswith("arn:"):
-            # AWS puts a hyphen and six characters behind a secret's name.
-            arn = Stack.of(self).format_arn(
-                service="secretsmanager",
-                resource="secret",
-                resource_name=f"{secret}-??????",
-                arn_format=ArnFormat.COLON_RESOURCE_NAME,
-            )
-        return [allow(["secretsmanager:GetSecretValue"], arn)]
 
     def _feed(
         self, construct_id: str, queue: sqs.Queue, concurrency_max: int, config: Config
@@ -164,3 +150,10 @@ class Worker(Construct):
             "Lambda takes destinations for streams only; the queue's dead-letter queue is the way.",
         )
         return source
+
+
+def _of_config(config: Config) -> dict[str, str]:
+    """Settings that are the deployment's: what its time costs, and where proxies are listed."""
+    secret = config.proxy_secret
+    proxying = {"ORBWEAVER_PROXY_SECRET": secret} if secret else {}
+    return {"ORBWEAVER_MEMORY_MB": str(config.worker_memory_mb), **proxying}

@@ -139,6 +139,7 @@ async def read_status(stood: Stack) -> Status:
             crawls=ports.crawls,
             packs=ports.packs,
             pages=ports.pages,
+            hosts=ports.hosts,
             clock=ports.clock,
             settings=settings,
         )

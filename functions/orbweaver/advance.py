@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from orbweaver.conclude import Visit
 from orbweaver.core.admission import admit_target
 from orbweaver.core.crawl import DAY_S, Crawl, State
-from orbweaver.core.journal import Draft, Journal, Letter, apart, outbox
+from orbweaver.core.draft import Draft
+from orbweaver.core.journal import Journal, Letter, apart, outbox
 from orbweaver.core.message import Pack, Seeds
-from orbweaver.core.outcome import Outcome, Refusal
+from orbweaver.core.outcome import Refusal
+from orbweaver.core.rules import by_window
 from orbweaver.core.seen import Seen
 from orbweaver.core.target import Kind
 from orbweaver.core.traps import Shares
@@ -31,12 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from orbweaver.core.standing import Recalled
-    from orbweaver.ports import Clock, Crawls, Frontier, Metrics, Packs
+    from orbweaver.core.target import Prior
+    from orbweaver.ports import Clock, Frontier, Metrics, Packs
+    from orbweaver.recent import RecentCrawls
     from orbweaver.settings import Settings
     from orbweaver.settle import Settler
+    from orbweaver.treasury import Purses, Treasury
     from orbweaver.visit import Visitor
 
-CRAWL_FRESH_MS = 5_000
 # A single URL that was being processed when its worker died, this often, is to blame.
 STRIKES_MAX = 3
 
@@ -78,14 +82,15 @@ Result: TypeAlias = Done | PutOff | Hopeless
 class Advancer:
     """Takes packs along; one a container, its caches outlive an invocation."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - it stands in the middle of the path
         self,
         *,
         packs: Packs,
-        crawls: Crawls,
+        crawls: RecentCrawls,
         frontier: Frontier,
         visitor: Visitor,
         settler: Settler,
+        treasury: Treasury,
         clock: Clock,
         metrics: Metrics,
         settings: Settings,
@@ -96,27 +101,23 @@ class Advancer:
         self._frontier = frontier
         self._visitor = visitor
         self._settler = settler
+        self._treasury = treasury
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
         self._seen = Seen()
         self._shares = Shares(settings.bounds)
-        self._crawls_read: dict[str, tuple[int, Crawl | None]] = {}
         self._spent: set[tuple[str, int]] = set()
 
     async def advance(
         self, delivery: Delivery, message: Pack | Seeds, known: Recalled, deadline_ms: int
     ) -> Result:
         """Take a pack or seeds as far as it goes from where earlier deliveries left it."""
-        crawl = await self._crawl(message.crawl)
+        crawl = await self._crawls.get(message.crawl)
         if crawl is None:
             return Hopeless(reason=f"unknown crawl {message.crawl[:60]!r}")
-        if known.ledger is not None:
-            if known.journal is None:
-                return Done()  # both are past their retention, and so is every other copy
-            await self._settler.resend(crawl, message.id, known.journal, known.ledger)
-            more = outbox(message.id, crawl.id, known.journal, known.ledger)
-            return Done(check=None if more else crawl.id)
+        if known.ledger is not None or crawl.state is State.FINISHED:
+            return await self._let_go(crawl, message, known)
         failures = delivery.receives - 1
         if isinstance(message, Pack):
             failures += message.failures
@@ -133,6 +134,17 @@ class Advancer:
             journal = await self._packs.write_journal(message.id, came)
         return await self._settle(crawl, message.id, journal)
 
+    async def _let_go(self, crawl: Crawl, message: Pack | Seeds, known: Recalled) -> Done:
+        """Finish with a message that is committed, or that came after its crawl's end."""
+        if known.ledger is None:
+            await self._settler.drop(crawl, message, known.journal)
+            return Done(check=crawl.id)
+        if known.journal is None:
+            return Done()  # both are past their retention, and so is every other copy
+        await self._settler.resend(crawl, message.id, known.journal, known.ledger)
+        more = outbox(message.id, crawl.id, known.journal, known.ledger)
+        return Done(check=None if more else crawl.id)
+
     async def _come_to(
         self,
         delivery: Delivery,
@@ -145,11 +157,12 @@ class Advancer:
         if crawl.state is State.PAUSED:
             if await self._packs.park(crawl.id, delivery.body, message.id):
                 return Done()
-            self._crawls_read.pop(crawl.id, None)
+            self._crawls.forget(crawl.id)
         if isinstance(message, Seeds):
-            return await self._sift(crawl, message, draft_of(message, crawl), message.at_ms)
+            draft, purses = draft_of(message, crawl), self._treasury.open(crawl, message.id)
+            return await self._sift(crawl, message, draft, message.at_ms, purses)
         if suspected and len(message.targets) > 1:
-            return apart(message, self._clock.now_ms())
+            return apart(await self._treasury.marked(crawl, message), self._clock.now_ms())
         if not suspected:
             return await self._visit(message, crawl, deadline_ms)
         strikes = await self._packs.strike(message.id)
@@ -158,58 +171,82 @@ class Advancer:
             await self._packs.absolve(message.id, STRIKES_MAX - 1)
             return Hopeless(reason=f"crashed its worker {STRIKES_MAX} times")
         try:
-            return await self._visit(message, crawl, deadline_ms)
+            # Put off, it stays a suspect; how often it was one when a worker died, strikes say.
+            return await self._visit(replace(message, failures=1), crawl, deadline_ms)
         finally:
             # A worker that dies does not come by here; whatever else happened was no crash.
             await self._packs.absolve(message.id, strikes - 1)
 
     async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> Journal | PutOff:
-        draft = Draft(crawl.id)
+        draft = Draft(crawl.id, crawl.hosts_counted)
+        purses = self._treasury.open(crawl, pack.id)
         refused = admit_target(crawl, self._clock.now_ms())
         if refused is not None:
-            for _ in pack.targets:
-                draft.end_unrecorded(Outcome.SKIPPED, refused)
+            for target in pack.targets:
+                draft.leave(target, refused)
         else:
-            visit = Visit(crawl=crawl, draft=draft, until_ms=self._until_ms(deadline_ms))
-            await self._visitor.visit(visit, pack.targets)
+            until_ms = self._until_ms(deadline_ms)
+            visit = Visit(crawl=crawl, draft=draft, until_ms=until_ms, purses=purses)
+            with purses.attended():
+                await self._visitor.visit(visit, pack.targets)
         delay_s = draft.put_off(pack.targets)
-        if delay_s is not None:
+        if delay_s is not None and not purses.reserved:  # a commit gives back what is reserved
             # Nothing was asked: the same pack again, later, costs no write.
             return PutOff(letter=Letter(pack=pack, delay_s=delay_s), express=crawl.express)
-        return await self._sift(crawl, pack, draft, self._clock.now_ms())
+        return await self._sift(crawl, pack, draft, self._clock.now_ms(), purses)
 
-    async def _sift(self, crawl: Crawl, message: Pack | Seeds, draft: Draft, at_ms: int) -> Journal:
+    async def _sift(
+        self, crawl: Crawl, message: Pack | Seeds, draft: Draft, at_ms: int, purses: Purses
+    ) -> Journal:
         """Close the draft without the links that are known to be claimed already."""
+        order = message.targets if isinstance(message, Pack) else ()
+        looked_up = await self._drop_claimed(crawl, message, draft, at_ms)
+        await purses.pay(draft, len(order), looked_up)
+        await self._settler.samples.keep(crawl, draft.samples)
+        return draft.journal(order, at_ms, purses.reserved)
+
+    async def _drop_claimed(
+        self, crawl: Crawl, message: Pack | Seeds, draft: Draft, at_ms: int
+    ) -> int:
+        """Forget links that are known to be claimed; how many had to be looked up."""
         order = message.targets if isinstance(message, Pack) else ()
         if (crawl.id, crawl.pages_max) in self._spent:
             dropped = draft.candidates
-            draft.refuse(Refusal.BUDGET, len(dropped))
+            draft.refuse(Refusal.BUDGET, len(dropped), dropped)
             draft.drop(dropped)
-            return draft.journal(order, at_ms)
+            return 0
         # What says that it was changed may be free though it was claimed.
         modified = draft.modified
         draft.drop(self._seen.of(crawl.id, draft.candidates, at_ms) - modified.keys())
-        if draft.candidates:
-            claimer = claimer_of(crawl, message.id, at_ms)
-            known = await self._frontier.known(claimer, draft.candidates, modified)
-            self._remember(crawl, known.held)
-            draft.drop(known.held)
+        looked_up = len(draft.candidates)
+        if looked_up:
+            lapsed: dict[str, Prior] = {}
+            for window_s, group in by_window(draft.links):
+                claimer = claimer_of(crawl, message.id, at_ms, window_s)
+                urls = [target.url for target in group]
+                known = await self._frontier.known(claimer, urls, modified)
+                self._remember(crawl, known.held, window_s)
+                draft.drop(known.held)
+                lapsed |= known.lapsed
             # What a person or a sitemap lists has an end.
             if order and all(target.kind is Kind.PAGE for target in order):
                 trapped = self._shares.take(crawl.id, draft.candidates)
-                draft.refuse(Refusal.PATTERN, len(trapped))
+                draft.refuse(Refusal.PATTERN, len(trapped), trapped)
                 draft.drop(trapped)
-            draft.recall(known.lapsed)
-        return draft.journal(order, at_ms)
+            draft.recall(lapsed)
+        return looked_up
 
     async def _settle(self, crawl: Crawl, pack_id: str, journal: Journal) -> Done:
         ledger = await self._settler.apply(crawl, pack_id, journal)
         if ledger is None:
             return Done()
         if ledger.surplus:
-            self._spent.add((crawl.id, crawl.pages_max))
+            # A lowered budget may have left one shard nothing, and another one much.
+            if crawl.shards == 1 or not crawl.quotas:
+                self._spent.add((crawl.id, crawl.pages_max))
         else:
-            self._remember(crawl, [target.url for target in journal.candidates])
+            for window_s, group in by_window(journal.candidates):
+                self._remember(crawl, [target.url for target in group], window_s)
         self._count(journal)
         more = ledger.children or journal.again
         return Done(check=None if more else crawl.id)
@@ -220,16 +257,9 @@ class Advancer:
         latest_ms = deadline_ms - round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
         return min(latest_ms, self._clock.now_ms() + round(settings.wait_s_max * 1000))
 
-    async def _crawl(self, crawl_id: str) -> Crawl | None:
-        now_ms = self._clock.now_ms()
-        read_ms, crawl = self._crawls_read.get(crawl_id, (-CRAWL_FRESH_MS, None))
-        if crawl is None or not 0 <= now_ms - read_ms < CRAWL_FRESH_MS:
-            crawl = await self._crawls.get(crawl_id)
-            self._crawls_read[crawl_id] = (now_ms, crawl)
-        return crawl
-
-    def _remember(self, crawl: Crawl, urls: Iterable[str]) -> None:
-        if not crawl.continuous or crawl.window_s >= DAY_S:
+    def _remember(self, crawl: Crawl, urls: Iterable[str], window_s: int | None) -> None:
+        window_s = crawl.window_s if window_s is None else window_s
+        if not crawl.continuous or window_s >= DAY_S:
             self._seen.add(crawl.id, urls, self._clock.now_ms())
 
     def _count(self, journal: Journal) -> None:

@@ -7,10 +7,9 @@ in it (`asyncio.run` would close the loop behind the clients' backs between two 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from orbweaver.adapters.aws import Aws
 from orbweaver.adapters.clock import SystemClock
 from orbweaver.adapters.dynamodb import Dynamo
+from orbweaver.adapters.dynamodb_allowances import DynamoAllowances
 from orbweaver.adapters.dynamodb_crawls import DynamoCrawls
 from orbweaver.adapters.dynamodb_frontier import DynamoFrontier
 from orbweaver.adapters.dynamodb_hosts import DynamoHosts
@@ -25,16 +25,18 @@ from orbweaver.adapters.dynamodb_packs import DynamoPacks
 from orbweaver.adapters.dynamodb_pages import DynamoPages
 from orbweaver.adapters.events import BusEvents
 from orbweaver.adapters.s3 import BucketFiles
+from orbweaver.adapters.schedules import GroupSchedules, Target
+from orbweaver.adapters.secrets import ManagedSecrets
 from orbweaver.adapters.sqs import SqsQueue
 from orbweaver.adapters.sqs_dead_letters import SqsDeadLetters
 from orbweaver.settings import Settings
+from orbweaver.wiring import api_of, notifying, starting, worker_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from orbweaver.advance import Delivery
-    from orbweaver.ports import Fetcher
-    from orbweaver.visit import Visitor
+    from orbweaver.api import Api
     from orbweaver.worker import Worker
 
 T = TypeVar("T")
@@ -47,12 +49,15 @@ class Ports:
     queue: SqsQueue
     dead_letters: SqsDeadLetters
     packs: DynamoPacks
+    allowances: DynamoAllowances
     crawls: DynamoCrawls
     frontier: DynamoFrontier
     hosts: DynamoHosts
     pages: DynamoPages
     files: BucketFiles
     events: BusEvents
+    schedules: GroupSchedules
+    secrets: ManagedSecrets
     clock: SystemClock
     random: Random
     settings: Settings
@@ -79,13 +84,8 @@ async def connect(settings: Settings) -> AsyncIterator[Ports]:
                 dead_letter_url=settings.dead_letter_queue_url,
                 crawl_url=settings.crawl_queue_url,
             ),
-            packs=DynamoPacks(
-                dynamo,
-                clock=clock,
-                packs_table=settings.packs_table,
-                crawls_table=settings.crawls_table,
-                ledger_retention_s=settings.ledger_retention_s,
-            ),
+            packs=DynamoPacks(dynamo, clock=clock, **_ledgers_of(settings)),
+            allowances=DynamoAllowances(dynamo, clock=clock, **_ledgers_of(settings)),
             crawls=DynamoCrawls(dynamo, random=random, crawls_table=settings.crawls_table),
             frontier=DynamoFrontier(dynamo, urls_table=settings.urls_table),
             hosts=DynamoHosts(dynamo, clock=clock, hosts_table=settings.hosts_table),
@@ -98,6 +98,8 @@ async def connect(settings: Settings) -> AsyncIterator[Ports]:
             ),
             files=BucketFiles(await aws.client("s3"), bucket=settings.bucket),
             events=BusEvents(await aws.client("events"), bus=settings.event_bus),
+            schedules=GroupSchedules(aws, target=_target_of(settings)),
+            secrets=ManagedSecrets(aws),
             clock=clock,
             random=random,
             settings=settings,
@@ -105,79 +107,20 @@ async def connect(settings: Settings) -> AsyncIterator[Ports]:
         )
 
 
-def worker_of(ports: Ports) -> Worker:
-    """Put a worker together."""
-    from orbweaver.adapters.metrics import EmfMetrics
-    from orbweaver.advance import Advancer
-    from orbweaver.ingest import Ingester
-    from orbweaver.settle import Settler
-    from orbweaver.worker import Worker
-
-    settler = Settler(
-        queue=ports.queue,
-        packs=ports.packs,
-        crawls=ports.crawls,
-        events=ports.events,
-        frontier=ports.frontier,
-        pages=ports.pages,
-        clock=ports.clock,
-    )
-    metrics = EmfMetrics(service="worker")
-    advancer = Advancer(
-        packs=ports.packs,
-        crawls=ports.crawls,
-        frontier=ports.frontier,
-        visitor=_visitor_of(ports),
-        settler=settler,
-        clock=ports.clock,
-        metrics=metrics,
-        settings=ports.settings,
-    )
-    return Worker(
-        queue=ports.queue,
-        packs=ports.packs,
-        ingester=Ingester(queue=ports.queue, crawls=ports.crawls, clock=ports.clock),
-        advancer=advancer,
-        settler=settler,
-        metrics=metrics,
-    )
+def _ledgers_of(settings: Settings) -> dict[str, Any]:
+    return {
+        "packs_table": settings.packs_table,
+        "crawls_table": settings.crawls_table,
+        "ledger_retention_s": settings.ledger_retention_s,
+    }
 
 
-def _visitor_of(ports: Ports) -> Visitor:
-    from orbweaver.visit import Visitor
-
-    return Visitor(
-        fetcher=_fetcher_of(ports),
-        hosts=ports.hosts,
-        history=ports.pages,
-        clock=ports.clock,
-        random=ports.random,
-        settings=ports.settings,
-    )
-
-
-def _fetcher_of(ports: Ports) -> Fetcher:
-    from orbweaver.adapters.http import HttpFetcher, Limits
-    from orbweaver.core.address import parse_allowed
-
-    settings = ports.settings
-    at_once = settings.fetch_concurrency
-    allowed = parse_allowed(settings.allow_addresses)
-    # How many requests a host gets at once is the crawl's business (visit.py).
-    limits = Limits(connections=at_once, connections_per_host=at_once)
-    direct = HttpFetcher(allowed=allowed, limits=limits)
-    if not settings.proxy_secret:
-        return direct
-    from orbweaver.adapters.http_proxy import Proxies, ProxyingFetcher
-    from orbweaver.adapters.secrets import ManagedSecrets
-
-    return ProxyingFetcher(
-        direct=direct,
-        dialler=HttpFetcher(allowed=allowed, limits=limits, dials_proxies=True),
-        proxies=Proxies(
-            secrets=ManagedSecrets(ports.aws), name=settings.proxy_secret, clock=ports.clock
-        ),
-        clock=ports.clock,
+def _target_of(settings: Settings) -> Target:
+    return Target(
+        group=settings.schedule_group,
+        function=settings.starter_function,
+        role=settings.schedule_role,
+        failed=settings.failed_calls_queue,
     )
 
 
@@ -191,6 +134,7 @@ class Container:
         self._stack = AsyncExitStack()
         self._ports: Ports | None = None
         self._worker: Worker | None = None
+        self._api: Api | None = None
         _log_as_json()
 
     def work(self, deliveries: Sequence[Delivery], remaining_ms: int) -> tuple[str, ...]:
@@ -232,20 +176,31 @@ class Container:
 
         return self._run(run)
 
+    def fire(self, event: dict[str, Any]) -> dict[str, str]:
+        """Start the crawl that a schedule's firing asks for."""
+
+        async def run(ports: Ports) -> dict[str, str]:
+            with starting(ports) as starter:
+                return await starter.fire(event)
+
+        return self._run(run)
+
+    def notify(self, event: dict[str, Any]) -> dict[str, str]:
+        """Tell a webhook that a crawl has ended."""
+
+        async def run(ports: Ports) -> dict[str, str]:
+            async with notifying(ports) as notifier:
+                return await notifier.notify(event)
+
+        return self._run(run)
+
     def answer(self, event: dict[str, Any]) -> dict[str, Any]:
         """Answer an API Gateway request."""
-        from orbweaver.api import Api
 
         async def run(ports: Ports) -> dict[str, Any]:
-            api = Api(queue=ports.queue, crawls=ports.crawls, clock=ports.clock)
-            reply = asdict(await api.answer(event))
-            problem = "detail" in reply["body"]
-            kind = "application/problem+json" if problem else "application/json"
-            return {
-                "statusCode": reply["status"],
-                "headers": {"content-type": kind},
-                "body": json.dumps(reply["body"]),
-            }
+            if self._api is None:
+                self._api = api_of(ports)
+            return await self._api.answer(event)
 
         return self._run(run)
 

@@ -20,6 +20,7 @@ from orbweaver.core.record import page_record
 from orbweaver.core.recrawl import condition_of, still
 from orbweaver.core.repeats import Repeats
 from orbweaver.core.retry import backoff_s
+from orbweaver.core.rules import depth_limits, said_of, said_of_target
 from orbweaver.core.target import Kind, Target, next_attempt
 from orbweaver.core.url import canonicalize, host_of
 from orbweaver.health import SILENCE
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from orbweaver.core.answer import Retry, Verdict
     from orbweaver.core.crawl import Crawl
-    from orbweaver.core.journal import Draft
+    from orbweaver.core.draft import Draft
     from orbweaver.core.page import Page
     from orbweaver.core.record import PageRecord
     from orbweaver.health import Health
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from orbweaver.ports import Clock
     from orbweaver.settings import Settings
     from orbweaver.sitemaps import Sitemaps
+    from orbweaver.treasury import Purses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,13 @@ class Visit:
     crawl: Crawl
     draft: Draft
     until_ms: int
+    purses: Purses
     before: Mapping[str, PageRecord] = field(default_factory=dict)
+
+    def end(self, target: Target, record: PageRecord) -> None:
+        """Note how a target ended; a rule may say that no record of it is kept."""
+        recorded = said_of_target(self.crawl, target).record is not False
+        self.draft.end(record, recorded=recorded)
 
 
 class Concluder:
@@ -122,14 +130,14 @@ class Concluder:
             # What was looked at may not be the whole, and is nothing of the site's.
             answer, page = answers.bare(answer), None
         record = page_record(visit.crawl.id, target, end, at_ms, answer=answer, page=page)
-        visit.draft.end(record if before is None else still(record, before))
+        visit.end(target, record if before is None else still(record, before))
 
     def _read(self, visit: Visit, target: Target, page: Page, read: answers.Read) -> answers.End:
         """Take over what a page says; also of one that leads on, so that nothing is lost."""
         end = self._onward(visit, target, page)
         host = host_of(target.url)
         if page.links and self._repeats.beyond(visit.crawl.id, host, read.body):
-            visit.draft.refuse(Refusal.REPEATED, len(page.links))
+            visit.draft.refuse(Refusal.REPEATED, len(page.links), page.links)
             return end or answers.End(outcome=Outcome.FETCHED, reason=Reason.REPEATED)
         self._follow(visit, target, page)
         if end is not None:
@@ -182,14 +190,17 @@ class Concluder:
         draft.refuse(Refusal.INVALID, page.links_invalid)
         draft.refuse(Refusal.NOFOLLOW, page.links_nofollow)
         draft.refuse(Refusal.CUT, page.links_cut)
+        if said_of(visit.crawl.rules, target.url).follow is False:
+            draft.refuse(Refusal.UNFOLLOWED, len(page.links), page.links)
+            return
         # Most links of a page are those of the last one, admitted a moment ago.
-        goes_on = target.depth < visit.crawl.depth_max
+        goes_on = target.depth < depth_limits(visit.crawl)[0]
         for url in page.links:
             if goes_on and draft.links_to(url):
                 continue
             admitted = admit_link(visit.crawl, url, target, self._bounds)
             if isinstance(admitted, Refusal):
-                draft.refuse(admitted)
+                draft.refuse(admitted, urls=(url,))
             else:
                 draft.link(admitted)
 
@@ -206,7 +217,7 @@ class Concluder:
         if admitted is Refusal.REDIRECTS:
             return answers.End(outcome=Outcome.FAILED, reason=Reason.REDIRECT_LIMIT, error=url)
         if isinstance(admitted, Refusal):
-            visit.draft.refuse(admitted)
+            visit.draft.refuse(admitted, urls=(url,))
         elif url != target.url:
             visit.draft.link(admitted)
             if widens(visit.crawl, url, target):

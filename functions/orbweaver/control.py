@@ -1,76 +1,50 @@
-"""What a person may do with crawls: start, look at, pause, resume, cancel.
+"""What a person may do with crawls: start, pause, resume, cancel; and look at (looking.py).
 
 Everything here may be repeated after a crash, with the same effect:
 
     start    create the crawl if absent, then send its seeds; their ids follow from the crawl's id
     resume   set it running, so that nothing more is parked; send what is parked; then forget it
-    cancel   set it stopping; send what is parked, so that it drains as everything else does
+    cancel   set it stopping; have it closed soon; send what is parked, so that it drains till then
 
 A message that is sent twice finds its ledger and ends.
 """
 
 from __future__ import annotations
 
-import asyncio
-import difflib
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from orbweaver.core.address import parse_allowed
+from orbweaver.core.amendment import amended, shared_out
 from orbweaver.core.crawl import State, Stop
-from orbweaver.core.export import days_between
+from orbweaver.core.crawl_codec import OF_THE_RUN
 from orbweaver.core.journal import Letter
-from orbweaver.core.message import Pack, Seeds, decode, seeds_of
-from orbweaver.core.plan import crawl_of
-from orbweaver.core.record import shard_of
-from orbweaver.core.url import canonicalize, redacted, url_hash
+from orbweaver.core.message import Close, Pack, Seeds, decode, seeds_of
+from orbweaver.core.plan import crawl_of, keyed
+from orbweaver.core.webhook import refusal_of
+from orbweaver.looking import Conflict, ControlError, Lookout, Status, UnknownCrawl
+from orbweaver.retrying import Retrier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from orbweaver.core.crawl import Books, Crawl
-    from orbweaver.core.outcome import Outcome
+    from orbweaver.core.crawl import Crawl
     from orbweaver.core.plan import Plan
-    from orbweaver.core.record import PageRecord
-    from orbweaver.ports import Clock, Crawls, Packs, Pages, Queue
+    from orbweaver.ports import Clock, Crawls, Hosts, Packs, Pages, Queue
     from orbweaver.settings import Settings
 
-T = TypeVar("T")
+__all__ = ["Conflict", "Control", "ControlError", "Status", "UnknownCrawl", "same_work"]
+
 # Parked packs are sent in steps, so that a crash repeats one step and not all of them.
 RELEASE_STEP = 100
-LOOKUPS_AT_ONCE = 16
+# A cancelled crawl ends this much later, whatever the queue still holds back.
+CLOSE_S = 35
+# Each time, somebody else's edit came first.
+EDIT_TRIES = 10
 
 
-class ControlError(Exception):
-    """What was asked cannot be done; the text says why, and what can."""
-
-
-class UnknownCrawl(ControlError):
-    """No crawl has this id or name."""
-
-
-class Conflict(ControlError):
-    """The crawl is not in a state for that, or its id belongs to another crawl."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """A crawl and its books, as read at one moment."""
-
-    crawl: Crawl
-    books: Books
-    at_ms: int
-
-    @property
-    def elapsed_ms(self) -> int:
-        """How long it ran, or has been running."""
-        end_ms = self.crawl.finished_at_ms
-        return max(0, (self.at_ms if end_ms is None else end_ms) - self.crawl.started_at_ms)
-
-
-class Control:
-    """Starts, shows and steers crawls."""
+class Control(Lookout):
+    """Starts and steers crawls, and shows them."""
 
     def __init__(
         self,
@@ -79,25 +53,33 @@ class Control:
         crawls: Crawls,
         packs: Packs,
         pages: Pages,
+        hosts: Hosts,
         clock: Clock,
         settings: Settings,
     ) -> None:
         """Take the ports."""
+        super().__init__(crawls=crawls, pages=pages, hosts=hosts, clock=clock, settings=settings)
         self._queue = queue
-        self._crawls = crawls
         self._packs = packs
-        self._pages = pages
-        self._clock = clock
-        self._settings = settings
 
     # --- start ------------------------------------------------------------------------------
 
-    async def start(self, plan: Plan) -> Crawl:
+    async def start(self, plan: Plan, idempotency_key: str | None = None) -> Crawl:
         """Start what a plan asks for, or finish starting it; raises PlanError and Conflict."""
+        return (await self.begin(plan, idempotency_key))[0]
+
+    async def begin(self, plan: Plan, idempotency_key: str | None = None) -> tuple[Crawl, bool]:
+        """Start what a plan asks for, and say whether that began a crawl or found it begun.
+
+        Whoever gives the same key again, whenever and at once, means the same crawl.
+        """
+        if idempotency_key is not None:
+            plan = keyed(plan, idempotency_key)
         crawl = crawl_of(plan, self._clock.now_ms())
+        self.check(crawl)
         if await self._crawls.create(crawl):
             await self._send_seeds(crawl)
-            return crawl
+            return crawl, True
         standing = await self._crawls.get(crawl.id)
         if standing is None or not same_work(standing, crawl):
             raise Conflict(
@@ -105,7 +87,16 @@ class Control:
                 " another name or id, or start it again in a second"
             )
         await self._send_missing_seeds(standing)
-        return standing
+        return standing, False
+
+    def check(self, crawl: Crawl) -> None:
+        """Refuse a crawl whose end this stack would tell nobody of; raises ControlError."""
+        if crawl.webhook is not None:
+            allowed = parse_allowed(self._settings.allow_addresses)
+            signing = bool(self._settings.webhook_secret)
+            why = refusal_of(crawl.webhook, signing=signing, allowed=allowed)
+            if why is not None:
+                raise ControlError(f"notify.webhook: {why}")
 
     async def unfinished(self, plan: Plan) -> Crawl | None:
         """Find the newest run of a plan's name that has not ended, whatever its options."""
@@ -127,93 +118,42 @@ class Control:
         if books.total.get("seeds", 0) < crawl.seeds_planned:
             await self._send_seeds(crawl)
 
-    # --- look -------------------------------------------------------------------------------
+    async def retry(
+        self, which: str, *, reasons: Sequence[str] = (), host: str | None = None
+    ) -> tuple[Crawl, ...]:
+        """Have what failed in a run asked for again, in new runs: none where nothing failed.
 
-    async def find(self, which: str | None = None) -> Crawl:
-        """Find a crawl by its id, or the newest one of a name, or the newest one of all."""
-        if which is not None and (crawl := await self._crawls.get(which)) is not None:
-            return crawl
-        crawls = await self._crawls.list()
-        found = next((crawl for crawl in crawls if which in (None, crawl.name)), None)
-        if found is not None:
-            return found
-        if which is None:
-            raise UnknownCrawl("there is no crawl yet")
-        known = [word for crawl in crawls for word in (crawl.id, crawl.name)]
-        near = difflib.get_close_matches(which, known, n=1)
-        hint = f": did you mean {near[0]}?" if near else ""
-        raise UnknownCrawl(f"no crawl has the id or name {redacted(which)!r}{hint}")
-
-    async def crawls(self) -> tuple[Crawl, ...]:
-        """List all crawls, newest first."""
-        return await self._crawls.list()
-
-    async def status(self, which: str | None = None) -> Status:
-        """Read a crawl (see `find`) and its books."""
-        crawl = await self.find(which)
-        books = await self._crawls.books(crawl)
-        return Status(crawl=crawl, books=books, at_ms=self._clock.now_ms())
-
-    async def pages(
-        self, crawl: Crawl, *, outcome: Outcome | None = None, limit: int | None = None
-    ) -> AsyncIterator[PageRecord]:
-        """Read a crawl's page records, day by day, in no order within a day."""
-        left = limit
-        for day in self._days(crawl):
-            for shard in range(self._pages.shards):
-                async with _closing(self._pages.read_shard(day, shard, crawl=crawl.id)) as rows:
-                    async for _, record in rows:
-                        if left is not None and left <= 0:
-                            return
-                        if outcome in (None, record.outcome):
-                            left = None if left is None else left - 1
-                            yield record
-
-    async def page(self, url: str, crawl: Crawl | None = None) -> tuple[PageRecord, ...]:
-        """Find the records of a URL on the newest day that has any, newest first.
-
-        Looks in one crawl, or in all of them; raises ValueError for what is no URL.
+        What is being asked for again by runs that have not ended is left to them; those runs are
+        returned, too.
         """
-        canonicalize(url)  # or ValueError
-        crawls = (crawl,) if crawl is not None else await self._crawls.list()
-        owners: dict[str, list[Crawl]] = {}
-        for owner in crawls:
-            for day in self._days(owner):
-                owners.setdefault(day, []).append(owner)
-        for day in sorted(owners, reverse=True):
-            found = await self._look_up(url, day, owners[day])
-            if found:
-                return tuple(sorted(found, key=lambda record: -record.fetched_at))
-        return ()
+        retrier = Retrier(
+            lookout=self, crawls=self._crawls, clock=self._clock, send=self._send_missing_seeds
+        )
+        return await retrier.retry(await self.find(which), reasons, host)
 
-    async def _look_up(self, url: str, day: str, crawls: Sequence[Crawl]) -> list[PageRecord]:
-        permits = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+    # --- edit -------------------------------------------------------------------------------
 
-        async def one(crawl: Crawl) -> PageRecord | None:
-            try:
-                wanted = canonicalize(url, tracking=crawl.stripped)
-            except ValueError:  # too long with all its parameters
-                return None
-            digest = url_hash(wanted)
-            shard = shard_of(digest, self._pages.shards)
-            # Keys are read in order from behind one that stands just before the wanted key.
-            before = f"{crawl.id}#{digest[:-1]}"
-            rows = self._pages.read_shard(day, shard, after=before, crawl=crawl.id)
-            async with permits, _closing(rows):
-                async for key, record in rows:
-                    if key >= f"{crawl.id}#{digest}":
-                        return record if record.url == wanted else None
-            return None
+    async def edit(
+        self, which: str, changes: Mapping[str, object], lines: str | None = None
+    ) -> Crawl:
+        """Change limits, delay, concurrency, patterns or rules of a crawl that has not ended.
 
-        found = await asyncio.gather(*(one(crawl) for crawl in crawls))
-        return [record for record in found if record is not None]
-
-    def _days(self, crawl: Crawl) -> tuple[str, ...]:
-        """Name the days on which a crawl can have records that are still kept."""
-        now_ms = self._clock.now_ms()
-        oldest_ms = now_ms - self._settings.page_retention_s * 1000
-        last_ms = now_ms if crawl.finished_at_ms is None else crawl.finished_at_ms
-        return days_between(max(crawl.started_at_ms, oldest_ms), last_ms)
+        `changes` is the document of a definition (see `core/amendment.py`), `lines` what the file
+        holds that it may name as `seeds_file`. Raises DefinitionError and Conflict.
+        """
+        crawl = await self.find(which)
+        for _ in range(EDIT_TRIES):
+            if not crawl.live:
+                raise Conflict(f"the crawl {crawl.id!r} is {crawl.state}: {_FIX[crawl.state]}")
+            wanted = amended(crawl, changes, lines)
+            if wanted.pages_max != crawl.pages_max:
+                wanted = shared_out(wanted, crawl, await self._crawls.books(crawl))
+            if wanted == crawl:
+                return crawl
+            if await self._crawls.edit(wanted, crawl):
+                return replace(wanted, edits=crawl.edits + 1)
+            crawl = await self._crawls.get(crawl.id) or crawl
+        raise Conflict(f"the crawl {crawl.id!r} is being edited by others: look at it, try again")
 
     # --- steer ------------------------------------------------------------------------------
 
@@ -242,6 +182,8 @@ class Control:
             allowed=(State.RUNNING, State.PAUSED, State.STOPPING),
             stop=Stop.CANCELLED,
         )
+        close = Close(crawl=crawl.id, at_ms=self._clock.now_ms())
+        await self._queue.send_close(close, CLOSE_S)
         await self._release(crawl)
         return crawl
 
@@ -273,16 +215,6 @@ class Control:
             await self._queue.send_seeds(seeds, express=crawl.express)
 
 
-@asynccontextmanager
-async def _closing(rows: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """End a reading that is left in its middle at once, and not when it is found unused."""
-    try:
-        yield rows
-    finally:
-        if isinstance(rows, AsyncGenerator):
-            await rows.aclose()
-
-
 _FIX = {
     State.RUNNING: "pause it or cancel it",
     State.PAUSED: "resume it or cancel it",
@@ -291,10 +223,8 @@ _FIX = {
 }
 
 
-# What is of a run and not of its work.
-_OF_THE_RUN = ("id", "started_at_ms", "state", "stop", "finished_at_ms", "announced")
-
-
 def same_work(one: Crawl, other: Crawl) -> bool:
-    """Whether two crawls ask for the same: all but id, time and state."""
-    return one == replace(other, **{name: getattr(one, name) for name in _OF_THE_RUN})
+    """Whether two crawls were asked for alike: all but id, time and state, and later edits."""
+    if one.work is not None and other.work is not None:
+        return one.work == other.work
+    return one == replace(other, **{name: getattr(one, name) for name in OF_THE_RUN})

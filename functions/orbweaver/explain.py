@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from orbweaver.control import UnknownCrawl
 from orbweaver.core.address import parse_allowed
-from orbweaver.core.explanation import choose, explain
-from orbweaver.core.fate import Facts, Journey
+from orbweaver.core.explanation import explain
+from orbweaver.core.fate import Facts, Journey, choose
 from orbweaver.core.journal import outbox
 from orbweaver.core.message import Prior
 from orbweaver.core.url import canonicalize, host_of
@@ -159,6 +159,9 @@ class Explainer:
             record = next((one for one in journal.records if one.url == url), None)
             if record is not None and journey.target is not None:
                 return journey, record
+            end = next((one for one in journal.unrecorded if one.url == url), None)
+            if end is not None and journey.target is not None:
+                return replace(journey, end=end), None
             if ledger is None:  # this pack is being settled
                 target = next((one for one in journal.candidates if one.url == url), None)
                 return replace(journey, target=journey.target or target), None

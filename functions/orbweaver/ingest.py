@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from orbweaver.core.admission import admit_seed, admit_sitemap
+from orbweaver.core.admission import admit_again, admit_seed, admit_sitemap
 from orbweaver.core.crawl import Crawl, default_crawl
-from orbweaver.core.journal import Draft
+from orbweaver.core.draft import Draft
 from orbweaver.core.message import DEFAULT_CRAWL, Loose, Seeds, seeds_of
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.url import canonicalize, redacted
@@ -47,30 +47,36 @@ class Ingester:
 
 
 def draft_of(seeds: Seeds, crawl: Crawl) -> Draft:
-    """Turn seeds, and sitemaps that a person named, into candidates at depth 0."""
-    draft = Draft(crawl.id)
+    """Turn seeds, and sitemaps that a person named, into candidates; a retry's may lie deep."""
+    draft = Draft(crawl.id, crawl.hosts_counted)
     if seeds.planned:
         draft.count("seeds")
     if not crawl.live:
-        draft.refuse(Refusal.CLOSED, len(seeds.references))
+        draft.refuse(Refusal.CLOSED, len(seeds.references), seeds.references)
         return draft
+    depths = dict(zip(crawl.seeds, crawl.seed_depths, strict=False))
     for reference in seeds.references:
         try:
             url = canonicalize(reference, tracking=crawl.stripped)
         except ValueError as error:
             told = {"reference": redacted(reference), "error": str(error)}
             _log.info("seed.refused", extra=told)
-            draft.refuse(Refusal.INVALID)
+            draft.refuse(Refusal.INVALID, urls=(reference,))
         else:
-            _begin(draft, crawl, url)
+            _begin(draft, crawl, url, depths.get(url))
     return draft
 
 
-def _begin(draft: Draft, crawl: Crawl, url: str) -> None:
+def _begin(draft: Draft, crawl: Crawl, url: str, depth: int | None) -> None:
     """Note a seed, or a sitemap that a person named."""
-    admitted = admit_sitemap(crawl, url) if url in crawl.sitemap_urls else admit_seed(crawl, url)
+    if url in crawl.sitemap_urls:
+        admitted = admit_sitemap(crawl, url)
+    elif depth is not None:
+        admitted = admit_again(crawl, url, depth)
+    else:
+        admitted = admit_seed(crawl, url)
     if isinstance(admitted, Refusal):
-        draft.refuse(admitted)
+        draft.refuse(admitted, urls=(url,))
     else:
         draft.link(admitted)
 

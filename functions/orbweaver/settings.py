@@ -42,6 +42,11 @@ class Settings:
     bucket: str = ""
     event_bus: str = "default"
     exporter_function: str = ""
+    schedule_group: str = ""
+    # ARNs: who starts a crawl that recurs, who may ask that of it, and where what failed goes.
+    starter_function: str = ""
+    schedule_role: str = ""
+    failed_calls_queue: str = ""
     # Lifetimes
     page_retention_s: int = 30 * 86_400
     # A ledger outlives every copy of its message: 4 days on the queue + 14 on the DLQ.
@@ -59,6 +64,8 @@ class Settings:
     # How long an invocation waits for slots rather than sending URLs round again.
     wait_s_max: float = 20.0
     fetch_concurrency: int = 64
+    # What the function has, to know what its time costs.
+    memory_mb: int = 1024
     links_per_page_max: int = 5_000
     # What the waits before further attempts grow from.
     retry_base_s: float = BASE_S
@@ -71,6 +78,8 @@ class Settings:
     query_urls_max: int = DEFAULT_BOUNDS.query_urls_max
     # The name or ARN of the secret that lists the proxies; empty: there are none.
     proxy_secret: str = ""
+    # That of the key that webhooks are signed with; empty: there are none.
+    webhook_secret: str = ""
     # Exporter
     part_rows_max: int = 10_000
     # Hosts and networks that are not global unicast but may be asked all the same, comma

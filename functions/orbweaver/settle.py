@@ -13,22 +13,34 @@ Every step may be repeated by another delivery, at any time, with the same effec
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
+from orbweaver.core.allowance import settlements
 from orbweaver.core.crawl import Crawl, State, Tally, finished
 from orbweaver.core.journal import Journal, Ledger, commit_tally, outbox, surplus_of
+from orbweaver.core.message import Pack
+from orbweaver.core.outcome import Outcome, Reason, Refusal
+from orbweaver.core.rules import by_window
 from orbweaver.core.standing import AlreadyCommitted, Claimer, Closed, Committed, OverBudget
+from orbweaver.core.url import redacted
+from orbweaver.samples import Samples
 
 if TYPE_CHECKING:
+    from orbweaver.core.message import Close, Seeds
     from orbweaver.ports import Clock, Crawls, Events, Frontier, Packs, Pages, Queue
 
 _log = logging.getLogger(__name__)
 SEAL_TRIES = 3
+# While a cancelled crawl drains, its books move all the time.
+CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
 ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 
-def claimer_of(crawl: Crawl, pack_id: str, at_ms: int) -> Claimer:
+def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = None) -> Claimer:
     """Say who claims, so that every delivery of a pack claims alike.
+
+    `window_s` is the window of targets that carry one of their own.
 
     A container whose clock is slow must not date a claim before the crawl began: to a forced run
     it would look like one of an earlier run.
@@ -39,8 +51,8 @@ def claimer_of(crawl: Crawl, pack_id: str, at_ms: int) -> Claimer:
         crawl=crawl.id,
         pack=pack_id,
         at_ms=at_ms,
-        stale_before_ms=crawl.stale_before_ms(at_ms),
-        expires_s=crawl.claim_expires_s(at_ms),
+        stale_before_ms=crawl.stale_before_ms(at_ms, window_s),
+        expires_s=crawl.claim_expires_s(at_ms, window_s),
     )
 
 
@@ -66,6 +78,7 @@ class Settler:
         self._frontier = frontier
         self._pages = pages
         self._clock = clock
+        self.samples = Samples(crawls)
 
     async def apply(self, crawl: Crawl, pack_id: str, journal: Journal) -> Ledger | None:
         """Carry a journal out: claim, store, commit, release, send.
@@ -74,8 +87,9 @@ class Settler:
         """
         claimer = claimer_of(crawl, pack_id, journal.at_ms)
         won: frozenset[str] = frozenset()
-        if journal.candidates:
-            won = await self._frontier.claim(claimer, journal.candidates)
+        for window_s, group in by_window(journal.candidates):
+            owner = claimer_of(crawl, pack_id, journal.at_ms, window_s)
+            won |= await self._frontier.claim(owner, group)
         if journal.records:
             await self._pages.store(journal.records)
         ledger = await self._commit(crawl, pack_id, journal, won)
@@ -83,6 +97,9 @@ class Settler:
         surplus = [target.url for target in journal.candidates if target.url in won - kept]
         if surplus:
             await self._frontier.release(claimer, surplus)
+            await self.samples.keep(crawl, {Refusal.BUDGET: tuple(map(redacted, surplus[:3]))})
+        if journal.unasked:
+            await self._frontier.abandon(crawl, journal.unasked)
         if ledger is not None and not ledger.sent:
             await self._send(crawl, pack_id, journal, ledger)
         return ledger
@@ -93,8 +110,42 @@ class Settler:
             claimer = claimer_of(crawl, pack_id, journal.at_ms)
             urls = [target.url for target in surplus_of(journal, ledger)]
             await self._frontier.release(claimer, urls)
+        if journal.unasked and not ledger.sent:
+            await self._frontier.abandon(crawl, journal.unasked)
         if not ledger.sent:
             await self._send(crawl, pack_id, journal, ledger)
+
+    async def drop(self, crawl: Crawl, message: Pack | Seeds, journal: Journal | None) -> None:
+        """Let a message go whose crawl has ended without it: others may have what it held."""
+        if journal is not None and journal.candidates:
+            claimer = claimer_of(crawl, message.id, journal.at_ms)
+            urls = [target.url for target in journal.candidates]
+            await self._frontier.release(claimer, urls)
+        if isinstance(message, Pack):
+            await self._frontier.abandon(crawl, [target.url for target in message.targets])
+
+    async def close(self, close: Close) -> None:
+        """End a cancelled crawl: what has no outcome by now never gets another than that.
+
+        Its messages may be held back on the queue for a quarter of an hour; they find it ended.
+        """
+        for _ in range(CLOSE_TRIES):
+            crawl = await self._crawls.get(close.crawl)
+            if crawl is None or crawl.live:
+                return
+            if crawl.state is State.FINISHED:
+                await self.finish(crawl.id)
+                return
+            books = await self._crawls.books(crawl)
+            left = max(0, books.claimed - books.done)
+            rest = {Outcome.SKIPPED: left, f"{Outcome.SKIPPED}.{Reason.CANCELLED}": left}
+            done = finished(crawl, books, self._clock.now_ms())
+            if await self._crawls.seal(crawl, books, done, rest if left else {}):
+                _log.info("crawl.closed", extra={"crawl": crawl.id, "unasked": left})
+                await self._announce(done, Counter(books.total) + Counter(rest))
+                return
+            await self._clock.sleep(CLOSE_WAIT_S)
+        await self._queue.send_close(close, CLOSE_AGAIN_S)
 
     async def finish(self, crawl_id: str) -> None:
         """Finish a crawl if its books balance, and see to it that this is announced.
@@ -141,8 +192,9 @@ class Settler:
         kept = places
         while True:
             ledger = Ledger(pack=pack_id, children=tuple(kept), surplus=len(kept) < len(places))
-            tally = commit_tally(journal, ledger, len(places))
-            result = await self._packs.commit(crawl, ledger, tally)
+            tally = commit_tally(journal, ledger, len(places), crawl.hosts_counted)
+            settled = settlements(journal.reserved, tally)
+            result = await self._packs.commit(crawl, ledger, tally, settled)
             match result:
                 case Committed():
                     return ledger
@@ -161,5 +213,5 @@ class Settler:
         letters = outbox(pack_id, crawl.id, journal, ledger)
         if letters:
             await self._queue.send(letters, express=crawl.express)
-        if letters or ledger.surplus:
+        if letters or ledger.surplus or journal.unasked:
             await self._packs.sent(pack_id)

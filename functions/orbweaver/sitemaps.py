@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from orbweaver.conclude import Visit
     from orbweaver.core.answer import Read
+    from orbweaver.core.draft import Draft
     from orbweaver.core.exchange import Failure, Response
-    from orbweaver.core.journal import Draft
     from orbweaver.core.sitemap import Sitemap
     from orbweaver.core.target import Target
     from orbweaver.ports import Clock
@@ -85,10 +85,10 @@ class Sitemaps:
                 try:
                     url = canonicalize(reference, robots, tracking=crawl.stripped)
                 except ValueError:
-                    visit.draft.refuse(Refusal.INVALID)
+                    visit.draft.refuse(Refusal.INVALID, urls=(reference,))
                     continue
                 sitemap = admit_sitemap(crawl, url, site=site, referrer=robots, root=target.root)
-                _note(visit.draft, sitemap)
+                _note(visit.draft, url, sitemap)
             return
 
     async def go_on(self, visit: Visit, target: Target) -> bool:
@@ -109,9 +109,10 @@ class Sitemaps:
             draft.refuse(refusal, count)
         hosts = vouched(crawl, target)
         for entry in part.entries:
-            _note(draft, admit_entry(crawl, entry, target, hosts, self._settings.bounds))
+            admitted = admit_entry(crawl, entry, target, hosts, self._settings.bounds)
+            _note(draft, entry.url, admitted)
         for entry in part.sitemaps:
-            _note(draft, admit_child(crawl, entry, target, hosts))
+            _note(draft, entry.url, admit_child(crawl, entry, target, hosts))
         if part.more:
             self._keep(visit, target, _Kept(got=got, answer=answer, at_ms=at_ms))
             following = replace(target, first=part.listed, attempt=1)
@@ -140,9 +141,9 @@ class Sitemaps:
             del self._kept[next(iter(self._kept))]
 
 
-def _note(draft: Draft, admitted: Target | Refusal) -> None:
+def _note(draft: Draft, url: str, admitted: Target | Refusal) -> None:
     if isinstance(admitted, Refusal):
-        draft.refuse(admitted)
+        draft.refuse(admitted, urls=(url,))
     else:
         draft.link(admitted)
 

@@ -17,13 +17,15 @@ from weakref import WeakValueDictionary
 
 from orbweaver.conclude import Concluder
 from orbweaver.core import answer as answers
-from orbweaver.core.exchange import Failure, Request
+from orbweaver.core.crawl import State
+from orbweaver.core.exchange import Failure, Request, received_of
 from orbweaver.core.identity import identity_of
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import delay_of, is_down
 from orbweaver.core.record import page_record
 from orbweaver.core.recrawl import condition_of
 from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
+from orbweaver.core.rules import by_delay
 from orbweaver.core.sniff import HTML_TYPES
 from orbweaver.core.target import Kind, next_attempt
 from orbweaver.core.url import host_of
@@ -38,11 +40,13 @@ if TYPE_CHECKING:
     from random import Random
 
     from orbweaver.conclude import Visit
+    from orbweaver.core.exchange import Response
     from orbweaver.core.identity import Identity
     from orbweaver.core.message import Target
     from orbweaver.core.robots import Robots
     from orbweaver.pace import Turn
     from orbweaver.ports import Clock, Fetcher, History, Hosts
+    from orbweaver.recent import RecentCrawls
     from orbweaver.settings import Settings
 
 
@@ -60,12 +64,14 @@ class Visitor:
         fetcher: Fetcher,
         hosts: Hosts,
         history: History,
+        crawls: RecentCrawls,
         clock: Clock,
         random: Random,
         settings: Settings,
     ) -> None:
         """Take the ports and limits; queues for a host are made when it is first asked."""
         self._history = history
+        self._crawls = crawls
         self._fetcher = fetcher
         self._hosts = hosts
         self._clock = clock
@@ -90,6 +96,10 @@ class Visitor:
 
     async def visit(self, visit: Visit, targets: Sequence[Target]) -> None:
         """Bring every target to an outcome, or to coming back; all hosts at once."""
+        waiting_s = max(0, visit.until_ms - self._clock.now_ms()) / 1000
+        visit_s = waiting_s + self._settings.fetch_total_s
+        if not await visit.purses.admit(visit.draft, targets, visit_s):
+            return
         priors = {target.url: target.prior for target in targets if target.prior is not None}
         if priors:
             visit = replace(visit, before=await self._history.before(priors))
@@ -109,7 +119,9 @@ class Visitor:
         try:
             await self._visit_host(visit, host, targets)
         except* Transient as trouble:
-            left = [target for target in targets if not visit.draft.knows(target.url)]
+            left = [
+                visit.purses.mark(target) for target in targets if not visit.draft.knows(target.url)
+            ]
             told = {"host": host, "urls": len(left), "error": str(trouble.exceptions[0])}
             _log.warning("host.out_of_reach", extra=told)
             self._defer(visit, left, self._clock.now_ms() + TROUBLE_MS)
@@ -134,10 +146,10 @@ class Visitor:
         token = self._identity(visit, host).token
         allowed = [target for target in targets if self._allowed(visit, target, robots, token)]
         asked_s = robots.crawl_delay(token) if robots else None
-        delay_ms = delay_of(
-            visit.crawl.delay_ms, asked_s, self._health.pace_ms(host) // visit.crawl.concurrency
-        )
-        await self._walk(visit, host, allowed, delay_ms)
+        pace_ms = self._health.pace_ms(host) // visit.crawl.concurrency
+        counted = await visit.purses.count(visit.draft, host, allowed)
+        for least_ms, group in by_delay(visit.crawl, counted):
+            await self._walk(visit, host, group, delay_of(least_ms, asked_s, pace_ms))
         if robots is not None:
             self._sitemaps.name(visit, robots.sitemaps, targets)
 
@@ -173,11 +185,18 @@ class Visitor:
         try:
             async with room:
                 async with self._everywhere:
+                    if not await self._goes_on(visit):
+                        self._defer(visit, [target], 0)
+                        return
+                    room_bytes = await visit.purses.room(visit.draft, target)
+                    if room_bytes is None:
+                        return
                     if not pacer.on_time(turn.slot_ms):  # held up between the slot and here
+                        visit.purses.received(visit.draft, room_bytes, 0)
                         self._defer(visit, [target], turn.slot_ms)
                         return
                     at_ms = self._clock.now_ms()
-                    answer = await self._fetcher.fetch(self._request(visit, target))
+                    answer = await self._fetch(visit, target, room_bytes)
                 if isinstance(answer, Failure) and answer.later_s is not None:
                     later_ms = self._clock.now_ms() + round(answer.later_s * 1000)
                     self._defer(visit, [target], later_ms)
@@ -185,6 +204,30 @@ class Visitor:
                 await self._concluder.conclude(visit, target, answer, at_ms, turn)
         finally:
             asking.release()
+
+    async def _fetch(self, visit: Visit, target: Target, room_bytes: int) -> Response | Failure:
+        """Ask, and note what was received; of what is broken off nobody knows, so all of it."""
+        received = room_bytes
+        try:
+            answer = await self._fetcher.fetch(self._request(visit, target, room_bytes))
+            received = received_of(answer)
+        finally:
+            visit.purses.received(visit.draft, room_bytes, received)
+        return answer
+
+    async def _goes_on(self, visit: Visit) -> bool:
+        """Whether a crawl is still to be asked for, and as often; slots are waited for.
+
+        What is not asked comes back at once, and is set aside, ended, or asked for as it is now.
+        """
+        then, now = visit.crawl, await self._crawls.get(visit.crawl.id)
+        if now is None or now.state is not State.RUNNING:
+            return False
+        return (now.delay_ms, now.concurrency, now.rules) == (
+            then.delay_ms,
+            then.concurrency,
+            then.rules,
+        )
 
     def _retry_robots(self, visit: Visit, target: Target, unreachable: Unreachable) -> None:
         if target.attempt >= ATTEMPTS_MAX:
@@ -216,16 +259,15 @@ class Visitor:
             self._end_unasked(visit, target, end)
 
     def _end_unasked(self, visit: Visit, target: Target, end: answers.End) -> None:
-        visit.draft.end(page_record(visit.crawl.id, target, end, self._clock.now_ms()))
+        visit.end(target, page_record(visit.crawl.id, target, end, self._clock.now_ms()))
 
     def _defer(self, visit: Visit, targets: Sequence[Target], return_at_ms: int) -> None:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000
         for target in targets:
             visit.draft.again(target, delay_s, why="deferrals")
 
-    def _request(self, visit: Visit, target: Target) -> Request:
+    def _request(self, visit: Visit, target: Target, room_bytes: int) -> Request:
         identity = self._identity(visit, host_of(target.url))
-        settings = self._settings
         sitemap = target.kind is Kind.SITEMAP
         return Request(
             url=target.url,
@@ -233,8 +275,8 @@ class Visitor:
             headers=identity.headers,
             direct=not visit.crawl.proxied,
             accept=SITEMAP_TYPES if sitemap else HTML_TYPES,
-            body_bytes_max=settings.sitemap_bytes_max if sitemap else settings.body_bytes_max,
-            total_s=settings.fetch_total_s,
+            body_bytes_max=room_bytes,
+            total_s=self._settings.fetch_total_s,
             condition=condition_of(visit.crawl, target, visit.before.get(target.url)),
         )
 

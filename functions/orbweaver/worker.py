@@ -17,16 +17,18 @@ import logging
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.advance import Done, Hopeless, PutOff, suspect
-from orbweaver.core.message import Loose, Malformed, Message, Pack, Seeds, decode
+from orbweaver.core.message import Close, Loose, Malformed, Message, Pack, Seeds, decode
 from orbweaver.core.standing import Recalled
 from orbweaver.ports import PortError
+from orbweaver.recent import CRAWL_FRESH_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from orbweaver.advance import Advancer, Delivery
     from orbweaver.ingest import Ingester
-    from orbweaver.ports import Metrics, Packs, Queue
+    from orbweaver.ports import Clock, Metrics, Packs, Queue
+    from orbweaver.settings import Settings
     from orbweaver.settle import Settler
 
 _log = logging.getLogger(__name__)
@@ -43,7 +45,9 @@ class Worker:
         ingester: Ingester,
         advancer: Advancer,
         settler: Settler,
+        clock: Clock,
         metrics: Metrics,
+        settings: Settings,
     ) -> None:
         """Take the ports, and the actors that ingest, advance and settle."""
         self._queue = queue
@@ -51,6 +55,10 @@ class Worker:
         self._ingester = ingester
         self._advancer = advancer
         self._settler = settler
+        self._clock = clock
+        # Who has just read that a crawl runs asks once more, and settles what comes of it.
+        request_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
+        self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics
 
     async def run(self, deliveries: Sequence[Delivery], deadline_ms: int) -> tuple[str, ...]:
@@ -181,6 +189,9 @@ class Worker:
             case Loose():
                 refused = await self._ingester.take(delivery.id, message)
                 return Done() if refused is None else await self._bury(delivery, refused)
+            case Close():
+                await self._close(message)
+                return Done()
             case Pack() | Seeds():
                 known = recalled.get(message.id, Recalled())
                 result = await self._advancer.advance(delivery, message, known, deadline_ms)
@@ -189,6 +200,14 @@ class Worker:
                 return result
             case _:
                 assert_never(message)
+
+    async def _close(self, close: Close) -> None:
+        """End a cancelled crawl, once everybody who was at work on it must be through."""
+        wait_ms = close.at_ms + self._through_ms - self._clock.now_ms()
+        if wait_ms > 0:
+            await self._queue.send_close(close, -(-wait_ms // 1000))
+        else:
+            await self._settler.close(close)
 
     async def _bury(self, delivery: Delivery, reason: str) -> Done:
         await self._queue.bury(delivery.body, reason)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.core.crawl import Scope, Shard, State, Stop, default_crawl
+from orbweaver.core.rules import Rule
 from orbweaver.core.standing import Closed, Committed
 from tests.contract import samples
 
@@ -28,6 +29,10 @@ FULL = samples.crawl(
     duration_max_s=3_600,
     obey_robots=False,
     user_agent="tester/1.0 (+mailto:someone@example.com)",
+    rules=(
+        Rule(match="/ü?", depth_max=0, express=False, delay_ms=0, window_s=0),
+        Rule(match="/b", follow=False, record=True),
+    ),
     express=True,
     shards=4,
     state=State.STOPPING,

@@ -36,6 +36,7 @@ async def test_the_event_says_how_the_crawl_ended(aws_world: AwsWorld) -> None:
         "crawl": "shop-1",
         "name": "shop",
         "stop": "max_pages",
+        "webhook": False,
         "counts": {"claimed": 2, "fetched.ok": 2},
         "started_at_ms": samples.NOW_MS,
         "finished_at_ms": samples.NOW_MS + 1,

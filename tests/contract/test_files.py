@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.adapters.files import FolderFiles
-from orbweaver.ports import Permanent
+from orbweaver.ports import Permanent, TooLarge
 from tests.contract.worlds import AWS_WORLDS
 
 if TYPE_CHECKING:
@@ -44,6 +44,15 @@ async def test_a_file_is_read_as_written(files: Files) -> None:
     for number, body in enumerate((b"", b"\x00\xff\r\n", b"x" * 3_000_000)):
         await files.put(f"file-{number}", body)
         assert await files.get(f"file-{number}") == body
+
+
+async def test_a_file_that_is_too_large_is_not_read(files: Files) -> None:
+    """Whoever can take only so much says so, and gets no more."""
+    await files.put("large", b"12345")
+    assert await files.get("large", 5) == b"12345"
+    with pytest.raises(TooLarge, match="5 bytes, and at most 4 are read"):
+        await files.get("large", 4)
+    assert await files.get("nothing", 4) is None
 
 
 async def test_an_absent_file_is_none(files: Files) -> None:

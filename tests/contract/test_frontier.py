@@ -7,10 +7,13 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
+
 from orbweaver.adapters.memory import MemoryFrontier
 from orbweaver.adapters.memory import World as MemoryState
 from orbweaver.core.message import Prior, Target
 from orbweaver.core.standing import Claimer, Known, Standing
+from tests.contract import samples
 
 if TYPE_CHECKING:
     from tests.contract.worlds import World
@@ -182,6 +185,82 @@ async def test_released_claims_are_free(world: World) -> None:
     assert (await frontier.known(first, URLS)).held == set(URLS[:2])
 
 
+async def test_what_a_claim_replaced_stands_again(world: World) -> None:
+    """A forced run takes claims over, and gives some back: they still are the earlier run's."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    early = claimer("a", now_ms)
+    await frontier.claim(early, [Target(url=url, depth=3) for url in URLS[:2]])
+    forced = replace(claimer("b", now_ms + 5_000), crawl="shop-2", stale_before_ms=now_ms + 1_000)
+    for _ in range(2):  # the second time it is its own
+        assert await frontier.claim(forced, targets(*URLS[:2])) == set(URLS[:2])
+    await frontier.release(forced, [URLS[0]])
+    await frontier.release(forced, [URLS[0]])
+    assert await frontier.standing("shop", URLS[0]) == Standing(
+        crawl="shop-1", pack="a", at_ms=now_ms, expires_s=early.expires_s, depth=3
+    )
+    asks = replace(early, pack="c", at_ms=now_ms + 9_000)
+    assert await frontier.claim(asks, targets(*URLS[:2])) == frozenset()
+
+
+@pytest.mark.parametrize("how", ["release", "abandon", "claim again"])
+async def test_what_was_taken_over_can_be_given_up(world: World, how: str) -> None:
+    """Whoever gives the new claim back later leaves none behind that nobody wants."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    early = claimer("a", now_ms)
+    await frontier.claim(early, targets(URLS[0]))
+    forced = replace(claimer("b", now_ms + 5_000), crawl="shop-2", stale_before_ms=now_ms + 1_000)
+    await frontier.claim(forced, targets(URLS[0]))
+    for _ in range(2):
+        match how:
+            case "release":
+                await frontier.release(early, [URLS[0]])
+            case "abandon":
+                await frontier.abandon(samples.crawl(), [URLS[0]])
+            case _:  # and learn that it is lost
+                assert await frontier.claim(early, targets(URLS[0])) == frozenset()
+    assert (await frontier.known(early, URLS)).held == {URLS[0]}
+    await frontier.release(forced, [URLS[0]])
+    assert await frontier.standing("shop", URLS[0]) is None
+
+
+async def test_what_a_run_abandons_is_free_for_others(world: World) -> None:
+    """Whatever pack claimed it, and not for the run itself; claims of other runs stay."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    await frontier.claim(claimer("a", now_ms), targets(*URLS[:2]))
+    await frontier.claim(claimer("b", now_ms), targets(URLS[2]))
+    third = replace(claimer("c", now_ms), crawl="shop-3")
+    await frontier.claim(third, targets(URLS[3]))
+    for _ in range(2):
+        await frontier.abandon(samples.crawl(), URLS[1:])
+    same, other = claimer("d", now_ms), replace(claimer("e", now_ms), crawl="shop-2")
+    assert (await frontier.known(same, URLS)).held == set(URLS[:4])
+    assert await frontier.claim(same, targets(*URLS[:4])) == frozenset()
+    assert await frontier.known(other, URLS) == Known(held=frozenset({URLS[0], URLS[3]}))
+    assert await frontier.claim(other, targets(*URLS[:4])) == set(URLS[1:3])
+    await frontier.release(other, [URLS[1]])
+    assert await frontier.claim(third, targets(*URLS[1:3])) == {URLS[1]}
+
+
+async def test_what_an_abandoned_claim_replaced_holds(world: World) -> None:
+    """A forced run that was cancelled leaves what it has not asked for as it found it."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    await frontier.claim(claimer("a", now_ms), targets(URLS[0]))
+    forced = replace(claimer("b", now_ms + 5_000), crawl="shop-2", stale_before_ms=now_ms + 1_000)
+    await frontier.claim(forced, targets(URLS[0]))
+    await frontier.abandon(samples.crawl(id="shop-2"), [URLS[0]])
+    later = replace(claimer("c", now_ms + 9_000), crawl="shop-3")
+    assert (await frontier.known(later, URLS)).held == {URLS[0]}
+    assert await frontier.claim(later, targets(URLS[0])) == frozenset()
+    forced = replace(later, stale_before_ms=now_ms + 8_000)
+    prior = {URLS[0]: Prior(crawl="shop-1", at_ms=now_ms)}
+    assert (await frontier.known(forced, URLS)).lapsed == prior
+    assert await frontier.claim(forced, targets(URLS[0])) == {URLS[0]}
+
+
 async def test_only_own_claims_are_released(world: World) -> None:
     """A pack cannot give back what is not its own, nor what nobody holds."""
     frontier = world.container().frontier
@@ -221,11 +300,12 @@ async def test_any_history_has_the_same_answers_as_in_memory(world: World) -> No
     for number in range(40):
         at_ms += random.choice((0, 400, 20_000, 900_000))
         window_s = random.choice((60, 1_800))
-        asking.append(claimer(f"pack-{number}", at_ms, window_s=window_s))
+        run = random.choice(("shop-1", "shop-2"))
+        asking.append(replace(claimer(f"pack-{number}", at_ms, window_s=window_s), crawl=run))
         asks = random.choice(asking[-5:])  # now and then a redelivery
         frontier = random.choice(containers)
         urls = random.sample(URLS, random.randint(1, len(URLS)))
-        match random.choice(("known", "claim", "claim", "release")):
+        match random.choice(("known", "claim", "claim", "release", "abandon")):
             case "known":
                 assert await frontier.known(asks, urls) == await model.known(asks, urls)
             case "claim":
@@ -234,9 +314,13 @@ async def test_any_history_has_the_same_answers_as_in_memory(world: World) -> No
                     for target in targets(*urls)
                 ]
                 assert await frontier.claim(asks, wanted) == await model.claim(asks, wanted)
-            case _:
+            case "release":
                 await frontier.release(asks, urls)
                 await model.release(asks, urls)
+            case _:
+                owner = samples.crawl(id=asks.crawl)
+                await frontier.abandon(owner, urls)
+                await model.abandon(owner, urls)
 
 
 async def test_the_last_claim_of_a_url_can_be_read(world: World) -> None:

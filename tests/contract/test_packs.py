@@ -12,7 +12,8 @@ import pytest
 from orbweaver.adapters.memory import MemoryPacks
 from orbweaver.adapters.memory import World as MemoryState
 from orbweaver.core.crawl import State
-from orbweaver.core.journal import Journal, Ledger, encode
+from orbweaver.core.journal import Journal, Ledger
+from orbweaver.core.journal_codec import encode
 from orbweaver.core.record import shard_of
 from orbweaver.core.standing import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
 from tests.contract import samples

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +39,22 @@ async def test_letters_arrive(world: World) -> None:
     assert sorted(pack.id for pack in packs) == sorted(letter.pack.id for letter in letters)
     assert {pack.targets for pack in packs} == {letters[0].pack.targets}
     assert await world.receive("express") == []
+
+
+async def test_letters_that_go_past_others_take_the_express_lane(world: World) -> None:
+    """Of one sending, each by its own lane; a crawl of priority has only one."""
+    queue = world.container().queue
+    plain, high = samples.letter(1), samples.letter(2)
+    targets = tuple(replace(target, express=True) for target in high.pack.targets)
+    high = replace(high, pack=replace(high.pack, targets=targets))
+    await queue.send([plain, high], express=False)
+    (received,) = await world.receive("express")
+    assert decode(received.body) == high.pack
+    (received,) = await world.receive("crawl")
+    assert decode(received.body) == plain.pack
+    await queue.send([plain, high], express=True)
+    assert len(await world.receive("express")) == 2
+    assert await world.receive("crawl") == []
 
 
 async def test_nothing_to_send_is_fine(world: World) -> None:

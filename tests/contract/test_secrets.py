@@ -17,8 +17,8 @@ from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from orbweaver.adapters.http_proxy import Secrets
     from orbweaver.adapters.memory import ManualClock
+    from orbweaver.ports import Secrets
     from tests.contract.worlds import Opener
 
 TEXT = json.dumps(["http://me:wörd@p.test:3128"])

@@ -145,7 +145,7 @@ def test_items_leave_out_what_is_none(fields: dict[str, Any]) -> None:
 def test_what_is_no_attribute_is_a_mistake() -> None:
     """Neither a foreign value nor a foreign attribute passes for something else."""
     with pytest.raises(TypeError):
-        marshal({"a": 1})
+        marshal({"a"})
     with pytest.raises(TypeError):
         unmarshal({"SS": ["a"]})
 

@@ -16,6 +16,7 @@ import pytest
 
 from orbweaver.adapters import memory
 from orbweaver.adapters.dynamodb import Dynamo
+from orbweaver.adapters.dynamodb_allowances import DynamoAllowances
 from orbweaver.adapters.dynamodb_crawls import DynamoCrawls
 from orbweaver.adapters.dynamodb_frontier import DynamoFrontier
 from orbweaver.adapters.dynamodb_hosts import DynamoHosts
@@ -33,7 +34,17 @@ if TYPE_CHECKING:
 
     from orbweaver.adapters.aws import Aws
     from orbweaver.adapters.memory import ManualClock
-    from orbweaver.ports import Crawls, DeadLetters, Events, Files, Frontier, Hosts, Packs, Queue
+    from orbweaver.ports import (
+        Allowances,
+        Crawls,
+        DeadLetters,
+        Events,
+        Files,
+        Frontier,
+        Hosts,
+        Packs,
+        Queue,
+    )
 
 PAGE_RETENTION_S = 30 * 86_400
 LEDGER_RETENTION_S = 19 * 86_400
@@ -61,6 +72,7 @@ class Container:
     queue: Queue
     dead_letters: DeadLetters
     packs: Packs
+    allowances: Allowances
     crawls: Crawls
     frontier: Frontier
     hosts: Hosts
@@ -111,6 +123,7 @@ class MemoryWorld:
             queue=memory.MemoryQueue(self.state),
             dead_letters=memory.MemoryDeadLetters(self.state, clock=self.clock),
             packs=memory.MemoryPacks(self.state),
+            allowances=memory.MemoryAllowances(self.state),
             crawls=memory.MemoryCrawls(self.state),
             frontier=memory.MemoryFrontier(self.state),
             hosts=memory.MemoryHosts(self.state),
@@ -193,6 +206,13 @@ class AwsWorld:
                 wait_s=0,
             ),
             packs=DynamoPacks(
+                dynamo,
+                clock=clock,
+                packs_table=self.table("packs"),
+                crawls_table=self.table("crawls"),
+                ledger_retention_s=LEDGER_RETENTION_S,
+            ),
+            allowances=DynamoAllowances(
                 dynamo,
                 clock=clock,
                 packs_table=self.table("packs"),

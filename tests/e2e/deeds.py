@@ -12,7 +12,6 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,9 +20,9 @@ from orbweaver.core import crawl_codec
 from orbweaver.core.crawl import Crawl, State
 from orbweaver.core.message import DEFAULT_CRAWL, Pack, Seeds, Target, encode
 from tests.e2e.stand import until
+from tests.sites.receiver import receiving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from contextlib import ExitStack
 
     from tests.e2e.stand import Stand
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 # Ways into the past and the future: a crawl that began earlier, and one that begins now.
 EARLIER_MS = 60_000
+DUE = "2001-02-03T04:05:06Z"
 QUIET = "2001-02-03"
 CONTINUED = "2001-02-04"
 # A part is begun only with 30 s left: with no more in all, every invocation writes just one.
@@ -109,11 +109,33 @@ class Bench:
         return self._invoke("Exporter", {"day": day})[1]
 
     def post(self, body: dict[str, str]) -> Answer:
+        """Hand seeds to the API's function."""
+        return self.ask("POST", "/seeds", body, status=202)
+
+    def ask(
+        self, method: str, path: str, body: object = None, *, status: int = 200, **query: str
+    ) -> Answer:
         """Hand a request to the API's function, as its gateway does."""
-        request = {"requestId": uuid.uuid4().hex}
-        event = {"httpMethod": "POST", "resource": "/seeds", "requestContext": request}
-        reply, answer = self._invoke("Api", {**event, "body": json.dumps(body)})
-        return replace(answer, failed=answer.failed or reply["statusCode"] != 202)
+        event = {
+            "httpMethod": method,
+            "path": path,
+            "headers": {"Content-Type": "application/json"},
+            "queryStringParameters": query,
+            "requestContext": {"requestId": uuid.uuid4().hex},
+            "body": None if body is None else json.dumps(body),
+        }
+        reply, answer = self._invoke("Api", event)
+        return replace(answer, failed=answer.failed or reply["statusCode"] != status)
+
+    def fire(self, name: str, **parts: str) -> Answer:
+        """Fire a schedule, at one and the same time."""
+        definition = {"name": name, "seeds": [self.site.url], **parts}
+        return self._invoke("Starter", {"due": DUE, "definition": definition})[1]
+
+    def notify(self, crawl: Crawl, expected: str) -> Answer:
+        """Say that a crawl has ended, as the bus does."""
+        reply, answer = self._invoke("Notifier", {"detail": {"crawl": crawl.id}})
+        return replace(answer, failed=answer.failed or reply != {"webhook": expected})
 
     def _invoke(self, part: str, event: dict[str, Any]) -> tuple[Any, Answer]:
         name = self.stand.outputs["WorkerFunction"].removesuffix("worker") + part.lower()
@@ -186,7 +208,9 @@ def day_exported(bench: Bench) -> Act:
 
 def long_day_continued(bench: Bench) -> Act:
     """A day that takes more than one invocation goes on by itself, to its end."""
-    bench.after.enter_context(_short(bench.stand))
+    name = bench.stand.outputs["ExporterFunction"]
+    cut = {"ORBWEAVER_PART_ROWS_MAX": 1}
+    bench.after.enter_context(bench.stand.reconfigured(name, cut, timeout_s=SHORT_S))
 
     def deed() -> Answer:
         answer = bench.export(CONTINUED)
@@ -215,6 +239,79 @@ def seeds_posted_for_nobody(bench: Bench) -> Act:
     return lambda: bench.post({"url": bench.site.url})
 
 
+def recurring_crawl_started(bench: Bench) -> Act:
+    """A schedule fires, and a run of its crawl begins."""
+    name = f"r-{uuid.uuid4().hex}"
+    return lambda: bench.fire(name)
+
+
+def express_recurring_crawl_started(bench: Bench) -> Act:
+    """The same for a crawl on the express lane."""
+    name = f"r-{uuid.uuid4().hex}"
+    return lambda: bench.fire(name, priority="high")
+
+
+def recurring_crawl_started_twice(bench: Bench) -> Act:
+    """A schedule fires a second time, and finds the run that it began."""
+    name = f"r-{uuid.uuid4().hex}"
+    expect_done(bench.fire(name))
+    return lambda: bench.fire(name)
+
+
+def webhook_told(bench: Bench) -> Act:
+    """A crawl has ended, and its webhook is told."""
+    receiver = bench.after.enter_context(receiving())
+    crawl = bench.crawl(state=State.FINISHED, webhook=receiver.url)
+    return lambda: bench.notify(crawl, "delivered")
+
+
+def webhook_refused(bench: Bench) -> Act:
+    """A webhook does not want to be told, and the event is put aside."""
+    receiver = bench.after.enter_context(receiving(410))
+    crawl = bench.crawl(state=State.FINISHED, webhook=receiver.url)
+    return lambda: bench.notify(crawl, "refused")
+
+
+def seeds_read_from_a_file(bench: Bench) -> Act:
+    """Seeds lie in a file of the bucket."""
+    with bench.stand.client("s3") as s3:
+        bucket, lines = bench.stand.outputs["Bucket"], bench.site.url.encode()
+        s3.put_object(Bucket=bucket, Key="seeds/listed", Body=lines)
+    body = {"s3": "seeds/listed", "crawl": bench.crawl().id}
+    return lambda: bench.post(body)
+
+
+def crawls_listed(bench: Bench) -> Act:
+    """Crawls are listed over the API."""
+    return lambda: bench.ask("GET", "/crawls")
+
+
+def crawl_shown(bench: Bench) -> Act:
+    """A crawl is shown with its books."""
+    crawl = bench.crawl()
+    return lambda: bench.ask("GET", f"/crawls/{crawl.id}")
+
+
+def crawl_resumed(bench: Bench) -> Act:
+    """A paused crawl goes on: what was parked is sent."""
+    crawl = bench.crawl(state=State.PAUSED)
+    expect_done(bench.deliver(bench.pack(crawl, "/")))
+    return lambda: bench.ask("POST", f"/crawls/{crawl.id}/resume")
+
+
+def records_listed(bench: Bench) -> Act:
+    """The page records of a crawl are listed."""
+    crawl = bench.crawl()
+    return lambda: bench.ask("GET", f"/crawls/{crawl.id}/pages")
+
+
+def url_explained(bench: Bench) -> Act:
+    """What became of a URL that was claimed."""
+    crawl = bench.crawl(seeds=(f"{bench.site.url}/",))
+    expect_done(bench.deliver(bench.seeds(crawl, "/")))
+    return lambda: bench.ask("GET", "/explain", url=f"{bench.site.url}/", crawl=crawl.id)
+
+
 def record_days(stand: Stand) -> None:
     """Copy two of the page records that are there to days of their own."""
     table = stand.outputs["PagesTable"]
@@ -225,28 +322,6 @@ def record_days(stand: Stand) -> None:
             shard = item["day"]["S"].partition("#")[2]
             for day in (QUIET, CONTINUED):
                 dynamodb.put_item(TableName=table, Item={**item, "day": {"S": f"{day}#{shard}"}})
-
-
-@contextmanager
-def _short(stand: Stand) -> Iterator[None]:
-    """Have the exporter write one record an invocation for the length of a block."""
-    name = stand.outputs["ExporterFunction"]
-    with stand.client("lambda") as functions:
-        before = functions.get_function_configuration(FunctionName=name)
-        variables = before["Environment"]["Variables"]
-        functions.update_function_configuration(
-            FunctionName=name,
-            Timeout=SHORT_S,
-            Environment={"Variables": {**variables, "ORBWEAVER_PART_ROWS_MAX": "1"}},
-        )
-        try:
-            yield
-        finally:
-            functions.update_function_configuration(
-                FunctionName=name,
-                Timeout=before["Timeout"],
-                Environment={"Variables": variables},
-            )
 
 
 def _exported(stand: Stand, day: str) -> bool:

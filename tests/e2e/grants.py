@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.stand import Stand
 
-ROLE = re.compile(r"(Worker|Exporter|Api)(Program|Schedule)Role[0-9A-F]{8}")
+ROLE = re.compile(r"(Worker|Exporter|Api|Starter|Notifier)(Program|Schedule|Firing)Role[0-9A-F]{8}")
 POLICY = "Needs"
 # What an output names, and the word for it.
 WORDS = {
@@ -25,6 +25,8 @@ WORDS = {
     "ExpressQueueUrl": "express",
     "DeadLetterQueueUrl": "dead-letters",
     "ExporterFailuresQueueUrl": "failures",
+    "FailedCallsQueueUrl": "failed-calls",
+    "WebhookSecret": "webhook-key",
     "UrlsTable": "urls",
     "PagesTable": "pages",
     "HostsTable": "hosts",
@@ -42,7 +44,7 @@ ONLY_HERE = frozenset(action for action, _ in SPELLED.values())
 
 
 class Roles:
-    """The roles of the stack's functions and of its schedule."""
+    """The roles of the stack's functions and of its schedules."""
 
     def __init__(self, stand: Stand) -> None:
         """Read what is granted, and have the emulator understand it as AWS does."""
@@ -100,7 +102,7 @@ class Roles:
         """Say what an ARN means."""
         resource = arn.split(":", 5)[5]
         for output, word in WORDS.items():
-            name = self._stand.outputs[output].rpartition("/")[2]
+            name = self._stand.outputs[output].rpartition("/")[2].rpartition(":")[2]
             resource = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", word, resource)
         return resource
 

@@ -25,15 +25,24 @@ def causes(stand: Stand) -> dict[str, Any]:
     return {group["cause"]: group for group in found if group["type"] == "cause"}
 
 
+def letters(stand: Stand) -> int:
+    """Count the dead letters, without looking at them: a look takes seconds."""
+    name = "ApproximateNumberOfMessages"
+    with stand.client("sqs") as sqs:
+        found = sqs.get_queue_attributes(
+            QueueUrl=stand.outputs["DeadLetterQueueUrl"], AttributeNames=[name]
+        )
+    return int(found["Attributes"][name])
+
+
 def test_dead_letters_go_on_or_go(stand: Stand) -> None:
     """What belongs to a crawl that comes later is finished by it; what is no message is purged."""
-    # Its links keep the crawl going while the letter is sent back.
     links = ["/1", "/2", "/3"]
     scripts = {path: graph.page("Linked") for path in [*links, "/late"]}
     with graph.serve_in_background({**scripts, "/": graph.page("Home", links)}) as site:
         early = json.dumps({"url": f"{site.url}/late?key=hunter2", "crawl": CRAWL})
         stand.send('{"urls": 5}', early)
-        until(lambda: len(causes(stand)) == 2, "two causes", log=stand.log)
+        until(lambda: letters(stand) == 2, "two dead letters", log=stand.log)
         found = causes(stand)
         unknown = found.pop("unknown crawl")
         (malformed,) = found.values()
@@ -48,18 +57,20 @@ def test_dead_letters_go_on_or_go(stand: Stand) -> None:
         assert ran.result["skipped"] == {"malformed": 1, "unknown crawl": 1}
 
         started = stand.orbweaver(
-            "start", f"{site.url}/", "--id", CRAWL, "--name", CRAWL, "--json", "--delay", "4s"
+            "start", f"{site.url}/", "--id", CRAWL, "--name", CRAWL, "--json", "--delay", "2s"
         )
         assert started.result["crawl"] == CRAWL
+        stand.orbweaver("pause", CRAWL)  # so that it is there while the letter is sent back
         ran = stand.orbweaver("dlq", "redrive", "--reason", "unknown crawl", "--json")
         assert ran.result["sent"] == 1
+        stand.orbweaver("resume", CRAWL)
         status = stand.orbweaver("status", CRAWL, "--watch", "--json").result
         assert (status["state"], status["stop"]) == ("finished", "finished")
         pages = stand.orbweaver("pages", CRAWL, "--json", "--outcome", "fetched").out
         urls = [json.loads(line)["url"] for line in pages.splitlines()]
         assert names(urls, site.url) == ["/", *links, "/late?key=hunter2"]
 
-    assert list(causes(stand)) == [malformed["cause"]]
+    assert letters(stand) == 1
     assert "give --yes" in stand.orbweaver("dlq", "purge", code=2).err
     assert "1 dead letter thrown away" in stand.orbweaver("dlq", "purge", "--yes").out
-    assert causes(stand) == {}
+    assert letters(stand) == 0

@@ -4,40 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.e2e.announcements import listening
 from tests.e2e.stand import until
 from tests.sites import graph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.e2e.stand import Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-
-RULE = "completed"
-PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
-
-
-@contextmanager
-def listening(stand: Stand) -> Iterator[str]:
-    """Have completed crawls announced on a queue, whose URL this gives."""
-    with stand.client("sqs") as sqs, stand.client("events") as events:
-        url = sqs.create_queue(QueueName=RULE)["QueueUrl"]
-        names = ["QueueArn"]
-        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]["QueueArn"]
-        events.put_rule(Name=RULE, EventPattern=json.dumps(PATTERN))
-        events.put_targets(Rule=RULE, Targets=[{"Id": "queue", "Arn": arn}])
-        try:
-            yield url
-        finally:
-            events.remove_targets(Rule=RULE, Ids=["queue"])
-            events.delete_rule(Name=RULE)
-            sqs.delete_queue(QueueUrl=url)
 
 
 def test_each_crawl_is_announced_once(stand: Stand) -> None:
@@ -45,7 +23,7 @@ def test_each_crawl_is_announced_once(stand: Stand) -> None:
     links = [f"/{n}" for n in range(60)]  # three packs, so that more than one worker may be last
     scripts = {path: graph.page(path, links) for path in links}
     heard: list[dict[str, Any]] = []
-    with listening(stand) as queue_url, graph.serve_in_background(scripts) as site:
+    with listening(stand, "completed") as queue_url, graph.serve_in_background(scripts) as site:
 
         def hear() -> set[str]:
             heard.extend(json.loads(message["Body"]) for message in stand.take(queue_url))

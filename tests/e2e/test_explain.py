@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,9 +32,13 @@ def test_urls_of_different_fates_are_explained(stand: Stand) -> None:
             run = crawled.result["crawl"]
             return stand.orbweaver("explain", reference, "--crawl", run, "--json").result
 
-        told = {path: explain(f"{site.url}{path}") for path in (*SCRIPTS, "/private/x", "/gone")}
-        left_out = explain("http://elsewhere.invalid/")
-        unseen = explain(f"{site.url}/never?utm_source=mail")
+        paths = (*SCRIPTS, "/private/x", "/gone")
+        others = ("http://elsewhere.invalid/", f"{site.url}/never?utm_source=mail")
+        with ThreadPoolExecutor(max_workers=4) as people:
+            *bodies, left_out, unseen = people.map(
+                explain, (*(site.url + path for path in paths), *others)
+            )
+        told = dict(zip(paths, bodies, strict=True))
         chosen = stand.orbweaver("explain", f"{site.url}/private/x").out
         assert len(site.log.paths()) == asked  # nothing is fetched to explain
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from contextlib import contextmanager
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,6 @@ from tests.e2e.stand import until
 from tests.sites import graph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.e2e.stand import Crawled, Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -104,27 +101,6 @@ def lines(found: dict[str, bytes]) -> list[bytes]:
     return read
 
 
-@contextmanager
-def reconfigured(stand: Stand, *, timeout_s: int, part_rows_max: int) -> Iterator[None]:
-    """Have the function run with other limits for the length of a block."""
-    name = stand.outputs["ExporterFunction"]
-    with stand.client("lambda") as functions:
-        before = functions.get_function_configuration(FunctionName=name)
-        variables = before["Environment"]["Variables"]
-        changed = {**variables, "ORBWEAVER_PART_ROWS_MAX": str(part_rows_max)}
-        functions.update_function_configuration(
-            FunctionName=name, Timeout=timeout_s, Environment={"Variables": changed}
-        )
-        try:
-            yield
-        finally:
-            functions.update_function_configuration(
-                FunctionName=name,
-                Timeout=before["Timeout"],
-                Environment={"Variables": variables},
-            )
-
-
 def test_a_day_exported_twice_is_the_same_to_the_byte(
     stand: Stand, crawled: Crawled, today: str
 ) -> None:
@@ -151,7 +127,8 @@ def test_a_day_too_long_for_one_run_goes_on_by_itself(stand: Stand, quiet_day: s
     whole = exported(stand, quiet_day)
     expected = lines(whole)
     step = len(expected) // PARTS_MIN
-    with reconfigured(stand, timeout_s=SHORT_S, part_rows_max=step):
+    cut = {"ORBWEAVER_PART_ROWS_MAX": step}
+    with stand.reconfigured(stand.outputs["ExporterFunction"], cut, timeout_s=SHORT_S):
         assert invoke(stand, quiet_day) == {"continued": quiet_day}
         until(
             lambda: "manifest.json" in exported(stand, quiet_day) and not files(stand, STATES),

@@ -2,102 +2,214 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import pytest
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 
-from tests.e2e.stand import until
+from orbweaver.api.reading import BODY_BYTES_MAX
+from orbweaver.api.seeds import URLS_MAX
+from tests.e2e.caller import JSON, Caller, undisturbed
+from tests.e2e.stand import names, until
 from tests.sites import graph
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.caller import Reply
     from tests.e2e.stand import Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
-SEEDS_MAX = 10_000
+PROBLEM = "application/problem+json"
+CHILDREN = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What the API answered."""
-
-    status: int
-    content_type: str
-    body: dict[str, Any]
+@pytest.fixture(scope="module")
+def caller(stand: Stand) -> Caller:
+    """Return who may call the stack's API."""
+    return Caller(stand)
 
 
-def post_seeds(stand: Stand, body: bytes) -> Reply:
-    """Send a signed `POST /seeds`, by the emulator's own form of the API's URL."""
-    endpoint = stand.environment["AWS_ENDPOINT_URL"]
-    api = urlsplit(stand.outputs["ApiUrl"])
-    api_id, stage = (api.hostname or "").split(".")[0], api.path.strip("/")
-    url = f"{endpoint}/restapis/{api_id}/{stage}/_user_request_/seeds"
-    request = AWSRequest(
-        method="POST", url=url, data=body, headers={"Content-Type": "application/json"}
-    )
-    keys = (stand.environment["AWS_ACCESS_KEY_ID"], stand.environment["AWS_SECRET_ACCESS_KEY"])
-    region = stand.environment["AWS_REGION"]
-    SigV4Auth(Credentials(*keys), "execute-api", region).add_auth(request)
-    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=30)
-    try:
-        connection.request("POST", urlsplit(url).path, body=body, headers=dict(request.headers))
-        answer = connection.getresponse()
-        said = answer.read()
-    finally:
-        connection.close()
-    return Reply(
-        status=answer.status,
-        content_type=answer.headers["Content-Type"],
-        body=json.loads(said),
-    )
+@pytest.fixture
+def quiet(stand: Stand) -> Iterator[None]:
+    """Have no worker take anything for the length of a test."""
+    with undisturbed(stand):
+        yield
 
 
-def test_seeds_are_crawled(stand: Stand) -> None:
-    """What is posted is accepted, and then asked for."""
-    with graph.serve_in_background({"/posted": graph.page("Posted")}) as site:
-        reply = post_seeds(stand, json.dumps({"url": f"{site.url}/posted"}).encode())
+def definition(site: str, **more: Any) -> dict[str, Any]:
+    """Define a crawl of a site as fast as may be."""
+    return {"seeds": [f"{site}/"], "politeness": {"delay": "0s", "concurrency": 4}, **more}
 
-        assert (reply.status, reply.content_type) == (202, "application/json")
-        assert reply.body == {"crawl": "default", "accepted": 1}
-        until(lambda: "/posted" in site.log.paths(), "the seed is asked for", log=stand.log)
+
+def finished(caller: Caller, stand: Stand, crawl_id: str) -> dict[str, Any]:
+    """Wait for the end of a crawl, and return how it stands."""
+
+    def ended() -> dict[str, Any] | None:
+        body: dict[str, Any] = caller.ask("GET", f"/crawls/{crawl_id}").body
+        return body if body["crawl"]["state"] == "finished" else None
+
+    found = until(ended, f"{crawl_id} is finished", log=stand.log)
+    assert found is not None
+    return found
+
+
+def test_a_crawl_from_start_to_end(stand: Stand, caller: Caller) -> None:
+    """A crawl is started, shown, listed, its records are read page by page, its URLs explained."""
+    links = [f"/{number}" for number in range(CHILDREN)]
+    scripts = {path: graph.page(path) for path in links}
+    scripts["/"] = graph.page("Home", [*links, "/gone"])
+    scripts["/gone"] = graph.page("Gone", status=404)
+    with graph.serve_in_background(scripts) as site:
+        started = caller.ask("POST", "/crawls", definition(site.url, name="over-http"))
+        crawl_id = started.body["id"]
+        ended = finished(caller, stand, crawl_id)
+
+        assert started.status == 201
+        assert started.headers["Location"] == f"crawls/{crawl_id}"
+        assert ended["crawl"]["stop"] == "finished"
+        assert (ended["claimed"], ended["outcomes"]["fetched"]) == (CHILDREN + 2, CHILDREN + 1)
+        assert sum(ended["reasons"]["failed"].values()) == 1
+        assert crawl_id in [crawl["id"] for crawl in caller.ask("GET", "/crawls").body["crawls"]]
+
+        rows, target = [], f"/crawls/{crawl_id}/pages?limit=3"
+        page = caller.ask("GET", target)
+        while True:
+            rows += page.body["pages"]
+            if page.body["next"] is None:
+                break
+            page = caller.ask("GET", f"{target}&cursor={page.body['next']}")
+        assert names([row["url"] for row in rows], site.url) == sorted(["/", "/gone", *links])
+
+        told = caller.ask("GET", f"/explain?url={site.url}/gone&crawl={crawl_id}")
+        assert (told.body["fate"], told.body["record"]["status"]) == ("ended", 404)
+        again = caller.ask("POST", f"/crawls/{crawl_id}/retry", {"host": site.url})
+        (run,) = again.body["crawls"]
+        assert (again.status, run["name"]) == (201, "over-http")
+        assert finished(caller, stand, run["id"])["claimed"] == 1
+        assert caller.ask("POST", f"/crawls/{crawl_id}/pause").status == 409
+
+
+def test_a_crawl_is_paused_edited_and_resumed(stand: Stand, caller: Caller) -> None:
+    """What is asked over HTTP takes hold of what the workers do."""
+    scripts = {f"/{number}": graph.page(f"{number}") for number in range(CHILDREN)}
+    scripts["/"] = graph.page("Home", list(scripts))
+    with graph.serve_in_background(scripts) as site:
+        slow = definition(site.url, politeness={"delay": "2s"})
+        crawl_id = caller.ask("POST", "/crawls", slow).body["id"]
+        until(lambda: "/" in site.log.paths(), "the seed is asked for", log=stand.log)
+        assert caller.ask("POST", f"/crawls/{crawl_id}/pause").body["state"] == "paused"
+        edited = caller.ask("PATCH", f"/crawls/{crawl_id}", {"politeness": {"delay": "10ms"}})
+        assert edited.status == 200
+        assert caller.ask("POST", f"/crawls/{crawl_id}/resume").body["state"] == "running"
+
+        assert finished(caller, stand, crawl_id)["outcomes"]["fetched"] == CHILDREN + 1
+
+
+@pytest.mark.usefixtures("quiet")
+def test_one_key_is_one_crawl(stand: Stand, caller: Caller) -> None:
+    """Of two requests with one key at the same time one begins a crawl, both find it (case 80)."""
+    headers = {**JSON, "Idempotency-Key": "once"}
+    body = {"seeds": ["http://127.0.0.1:1/"]}
+
+    def start(_: int) -> Reply:
+        return caller.ask("POST", "/crawls", body, headers=headers)
+
+    with ThreadPoolExecutor(2) as pool:
+        replies = list(pool.map(start, range(2)))
+    replies.append(start(2))
+
+    assert sorted(reply.status for reply in replies) == [200, 200, 201]
+    assert len({reply.body["id"] for reply in replies}) == 1
+    sent = {message["Body"] for message in stand.take(stand.outputs["CrawlQueueUrl"])}
+    assert len(sent) == 1
+
+
+# --- seeds --------------------------------------------------------------------------------------
+
+
+def test_seeds_are_crawled(stand: Stand, caller: Caller) -> None:
+    """What is posted is accepted, and then asked for; in a request, or in a file of the bucket."""
+    with graph.serve_in_background({f"/{n}": graph.page(f"{n}") for n in range(3)}) as site:
+        with stand.client("s3") as s3:
+            lines = f"# two of them\n{site.url}/1\n\n{site.url}/2\n"
+            s3.put_object(Bucket=stand.outputs["Bucket"], Key="seeds/two", Body=lines.encode())
+        posted = caller.ask("POST", "/seeds", {"url": f"{site.url}/0"})
+        listed = caller.ask("POST", "/seeds", {"s3": "seeds/two"})
+
+        assert (posted.status, posted.content_type) == (202, "application/json")
+        assert posted.body == {"crawl": "default", "accepted": 1}
+        assert (listed.status, listed.body["accepted"]) == (202, 2)
+        wanted = {"/0", "/1", "/2"}
+        until(lambda: wanted <= set(site.log.paths()), "the seeds are asked for", log=stand.log)
         stand.wait_idle()
 
 
-BAD = {
+GOOD = "http://127.0.0.1:1/good"
+BAD: dict[str, tuple[object, int]] = {
+    "nothing": (b"", 400),
+    "no JSON": (b"{", 400),
+    "no object": (b'["http://127.0.0.1:1/"]', 400),
     "not a URL": ({"url": "nonsense"}, 400),
-    "one of two is not http": ({"urls": ["SITE/good", "ftp://site.invalid/"]}, 400),
-    "unknown crawl": ({"url": "SITE/good", "crawl": "nobody"}, 404),
-    "too many": ({"urls": ["SITE/good"] * (SEEDS_MAX + 1)}, 413),
+    "one of two is not http": ({"urls": [GOOD, "ftp://site.invalid/"]}, 400),
+    "an inner address": ({"urls": [GOOD, "http://169.254.169.254/latest/"]}, 400),
+    "an unknown field": ({"url": GOOD, "depth": 3}, 400),
+    "a number": ({"url": 5}, 400),
+    "a key twice": (f'{{"url": "{GOOD}", "url": "{GOOD}"}}'.encode(), 400),
+    "no such file": ({"s3": "seeds/nothing"}, 400),
+    "no file of seeds": ({"s3": "exports/x"}, 400),
+    "unknown crawl": ({"url": GOOD, "crawl": "nobody"}, 404),
+    "too many": ({"urls": [GOOD] * (URLS_MAX + 1)}, 413),
+    "too large": (b'{"url": "' + b"x" * BODY_BYTES_MAX + b'"}', 413),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_seeds_are_refused_whole(stand: Stand, case: str) -> None:
-    """What cannot be crawled is answered with a problem (RFC 9457), and nothing is enqueued."""
-    body, status = BAD[case]
-    with graph.serve_in_background({"/good": graph.page("Good")}) as site:
-        text = json.dumps(body).replace("SITE", site.url)
+@pytest.mark.usefixtures("quiet")
+def test_as_many_seeds_as_may_be(stand: Stand, caller: Caller) -> None:
+    """10,000 URLs are taken in one request (case 79)."""
+    urls = [f"http://127.0.0.1:1/{number}" for number in range(URLS_MAX)]
 
-        reply = post_seeds(stand, text.encode())
+    assert caller.ask("POST", "/seeds", {"urls": urls}).body["accepted"] == URLS_MAX
 
-        assert (reply.status, reply.content_type) == (status, "application/problem+json")
-        assert reply.body["status"] == status
+    sent = [json.loads(one["Body"]) for one in stand.take(stand.outputs["CrawlQueueUrl"])]
+    assert sorted(url for one in sent for url in one["urls"]) == sorted(urls)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_bad_seeds_are_refused_whole(stand: Stand, caller: Caller) -> None:
+    """What does not fit is answered with a problem (RFC 9457); nothing is enqueued (case 79)."""
+    replies = {case: caller.ask("POST", "/seeds", body) for case, (body, _) in BAD.items()}
+    replies["no JSON at all"] = caller.ask(
+        "POST", "/seeds", {"url": GOOD}, headers={"Content-Type": "text/plain"}
+    )
+
+    wanted = {case: status for case, (_, status) in BAD.items()} | {"no JSON at all": 415}
+    assert {case: reply.status for case, reply in replies.items()} == wanted
+    for reply in replies.values():
+        assert reply.content_type == PROBLEM
+        assert reply.body["status"] == reply.status
         assert reply.body["detail"]
-        assert stand.queued() == 0
-        assert site.log.paths() == []
+    assert stand.queued() == 0
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b'{"uri": "http://a.invalid/"}', b'{"url": 5}'])
-def test_the_gateway_refuses_what_is_no_seed(stand: Stand, body: bytes) -> None:
-    """A body of another shape does not reach the function: the gateway answers 400."""
-    reply = post_seeds(stand, body)
+# --- the gateway --------------------------------------------------------------------------------
 
-    assert reply.status == 400
+
+@pytest.mark.usefixtures("quiet")
+def test_the_gateway_refuses_in_the_same_form(stand: Stand, caller: Caller) -> None:
+    """No such route, or no signature: 403 with a problem, and nothing is enqueued (case 79)."""
+    replies = [
+        caller.ask("GET", "/"),
+        caller.ask("GET", "/nowhere"),
+        caller.ask("DELETE", "/crawls/x"),
+        caller.ask("GET", "/crawls/x/pages/1"),
+        caller.ask("GET", "/crawls", signed=False),
+        caller.ask("POST", "/seeds", {"url": GOOD}, signed=False),
+    ]
+
+    for reply in replies:
+        assert (reply.status, reply.content_type) == (403, PROBLEM)
+        assert (reply.body["title"], reply.body["status"]) == ("Forbidden", 403)
     assert stand.queued() == 0

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e import deeds, strict
+from tests.e2e.caller import JSON, Caller
 from tests.e2e.deeds import Bench
 from tests.e2e.grants import Roles
 from tests.e2e.stand import names, until
-from tests.e2e.test_http_api import post_seeds
 from tests.sites import graph
 
 if TYPE_CHECKING:
@@ -82,6 +82,37 @@ NEEDED: dict[Deed, tuple[str, ...]] = {
     ),
     deeds.express_seeds_posted: ("api sqs:SendMessage express",),
     deeds.seeds_posted_for_nobody: ("api dynamodb:PutItem table/crawls",),
+    deeds.seeds_read_from_a_file: ("api s3:GetObject bucket/seeds/*",),
+    deeds.crawls_listed: ("api dynamodb:Scan table/crawls",),
+    deeds.crawl_shown: ("api dynamodb:BatchGetItem table/crawls",),
+    deeds.crawl_resumed: (
+        "api dynamodb:UpdateItem table/crawls",
+        "api dynamodb:Query table/packs",
+        "api dynamodb:BatchWriteItem table/packs",
+    ),
+    deeds.records_listed: ("api dynamodb:Query table/pages",),
+    deeds.url_explained: (
+        "api dynamodb:BatchGetItem table/urls",
+        "api dynamodb:BatchGetItem table/hosts",
+        "api dynamodb:BatchGetItem table/packs",
+        "api dynamodb:BatchGetItem table/pages",
+    ),
+    deeds.recurring_crawl_started: (
+        "starter dynamodb:Scan table/crawls",
+        "starter dynamodb:PutItem table/crawls",
+        "starter sqs:SendMessage crawl",
+    ),
+    deeds.express_recurring_crawl_started: ("starter sqs:SendMessage express",),
+    deeds.recurring_crawl_started_twice: (
+        "starter dynamodb:GetItem table/crawls",
+        "starter dynamodb:BatchGetItem table/crawls",
+    ),
+    deeds.webhook_told: (
+        "notifier dynamodb:GetItem table/crawls",
+        "notifier dynamodb:BatchGetItem table/crawls",
+        "notifier secretsmanager:GetSecretValue secret:webhook-key",
+    ),
+    deeds.webhook_refused: ("notifier sqs:SendMessage failed-calls",),
 }
 
 # What the emulator does by itself, under no role; and who asks for it on AWS.
@@ -97,17 +128,25 @@ NOT_ENFORCED = {
     # docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html
     "logs": tuple(
         f"{role} {action} log-group:/aws/lambda/Orbweaver-{role}:*"
-        for role in ("worker", "exporter", "api")
+        for role in ("worker", "exporter", "api", "starter", "notifier")
         for action in LOGS
     ),
     # Lambda sends what failed for good to its destination with the role of the function.
     # docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
-    "on-failure destination": ("exporter sqs:SendMessage failures",),
+    "on-failure destination": (
+        "exporter sqs:SendMessage failures",
+        "starter sqs:SendMessage failed-calls",
+    ),
+    # S3 says of a file that is not there that it is denied, to whoever may not list the bucket.
+    # docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
+    "files that are not there": ("api s3:ListBucket bucket",),
     # EventBridge Scheduler invokes targets, and sends what failed away, with the schedule's role.
     # docs.aws.amazon.com/scheduler/latest/UserGuide/setting-up.html
     "schedule": (
         "schedule lambda:InvokeFunction function:Orbweaver-exporter",
         "schedule sqs:SendMessage failures",
+        "firing lambda:InvokeFunction function:Orbweaver-starter",
+        "firing sqs:SendMessage failed-calls",
     ),
 }
 
@@ -169,7 +208,7 @@ def test_a_whole_run_is_permitted(stand: Stand) -> None:
     busy = [graph.page("Busy", status=503, headers=(("Retry-After", "1"),)), graph.page("Back")]
     with graph.serve_in_background({**scripts, "/busy": busy}) as site:
         crawled = stand.start(f"{site.url}/", "--name", "guarded", "--delay", "0.01")
-        reply = post_seeds(stand, json.dumps({"url": f"{site.url}/posted"}).encode())
+        reply = Caller(stand).ask("POST", "/seeds", {"url": f"{site.url}/posted"})
         stand.send("{")
         until(lambda: "/posted" in site.log.paths(), "what was posted", log=stand.log)
         stand.wait_idle()
@@ -182,6 +221,50 @@ def test_a_whole_run_is_permitted(stand: Stand) -> None:
     assert reply.status == 202
     assert [letter["Body"] for letter in letters] == ["{"]
     deeds.expect_done(exported)
+
+
+def test_strangers_are_refused(stand: Stand) -> None:
+    """Who is not known or not permitted, signs wrongly or says old words again is refused (79).
+
+    A signature that does not hold is refused by the emulator's door, before its gateway and in
+    other words than those of AWS.
+    """
+    body = {"url": "http://127.0.0.1:1/"}
+    text = json.dumps(body).encode()
+    keys = user_of(stand, "execute-api:Invoke")
+    me, idle = Caller(stand, keys), Caller(stand, user_of(stand, "execute-api:ManageConnections"))
+    signed = me.signed("POST", f"{me.url}/seeds", text, JSON)
+    old = signed | {"X-Amz-Date": "20260101T000000Z"}
+    unknown, wrong = Caller(stand, ("AKIA" + "X" * 16, "x")), Caller(stand, (keys[0], "wrong"))
+    replies = {
+        "no signature": me.ask("POST", "/seeds", body, signed=False),
+        "no signature of that kind": me.send(
+            "POST", "/seeds", text, signed | {"Authorization": "Bearer x"}
+        ),
+        "a key that nobody has": unknown.ask("POST", "/seeds", body),
+        "a wrong secret": wrong.ask("POST", "/seeds", body),
+        "another body": me.send("POST", "/seeds", text.replace(b":1/", b":2/"), signed),
+        "another time": me.send("POST", "/seeds", text, old),
+        "a user who may do something else": idle.ask("POST", "/seeds", body),
+    }
+
+    assert {case: reply.status for case, reply in replies.items()} == dict.fromkeys(replies, 403)
+    assert replies["no signature"].content_type == "application/problem+json"
+    assert stand.queued() == 0
+    assert me.ask("POST", "/seeds", body).status == 202
+    assert stand.take(stand.outputs["CrawlQueueUrl"])
+
+
+def user_of(stand: Stand, action: str) -> tuple[str, str]:
+    """Have a user who may do one thing; the keys."""
+    name = action.rpartition(":")[2]
+    statement = {"Effect": "Allow", "Action": action, "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    with stand.client("iam") as iam:
+        iam.create_user(UserName=name)
+        iam.put_user_policy(UserName=name, PolicyName="One", PolicyDocument=policy)
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+    return key["AccessKeyId"], key["SecretAccessKey"]
 
 
 @pytest.mark.usefixtures("running")

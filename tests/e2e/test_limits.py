@@ -18,11 +18,14 @@ FANOUT = 8
 TREE_PAGES = 400
 
 
-def tree() -> dict[str, graph.Script]:
+def tree(text: str = "") -> dict[str, graph.Script]:
     """Return pages that each link to eight more, and all of them to the first ones too."""
     pages = range(TREE_PAGES)
     links = {n: [0, 1, 2, *pages[FANOUT * n + 1 : FANOUT * (n + 1) + 1]] for n in pages}
-    return {f"/{n}": graph.page(f"Page {n}", [f"/{link}" for link in links[n]]) for n in pages}
+    return {
+        f"/{n}": graph.page(f"Page {n}", [f"/{link}" for link in links[n]], text=text)
+        for n in pages
+    }
 
 
 @pytest.mark.parametrize("concurrency", [1, 16])
@@ -58,3 +61,37 @@ def test_a_depth_of_one_is_the_page_and_its_links(stand: Stand) -> None:
     assert len(crawled.rows) == 4
     assert crawled.result["refused"] == {"depth": 4, "scope": 1}
     assert "/behind" not in site.log.paths()
+
+
+def test_bytes_are_not_overshot(stand: Stand) -> None:
+    """`--max-bytes 200KB` receives no more than that, says so, and got most of it."""
+    with graph.serve_in_background(tree("x" * 5_000)) as site:
+        crawled = stand.crawl(
+            f"{site.url}/0",
+            *("--name", "bytes", "--delay", "0", "--concurrency", "4"),
+            *("--max-bytes", "200KB", "--ignore-robots"),
+        )
+        asked = site.log.paths()
+
+    assert crawled.result["stop"] == "bytes"
+    received = sum(row["bytes"] for row in crawled.rows if row["bytes"])
+    assert 190_000 < received <= 200_000
+    assert len(asked) <= 200_000 // 5_000 + 1
+    left = crawled.result["claimed"] - len(crawled.rows)
+    assert crawled.result["reasons"]["skipped"] == {"bytes": left}
+
+
+def test_a_host_is_asked_for_no_more_pages(stand: Stand) -> None:
+    """`--max-host-pages 30` asks for 30 URLs of the host, and the crawl ends for itself."""
+    with graph.serve_in_background(tree()) as site:
+        crawled = stand.crawl(
+            f"{site.url}/0",
+            *("--name", "host-pages", "--delay", "0", "--concurrency", "4"),
+            *("--max-host-pages", "30"),
+        )
+        asked = {path for path in site.log.paths() if path != "/robots.txt"}
+
+    assert len(asked) == len(crawled.rows) == 30
+    assert crawled.result["stop"] == "finished"
+    left = crawled.result["claimed"] - 30
+    assert crawled.result["reasons"]["skipped"] == {"host_pages": left}

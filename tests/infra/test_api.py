@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.message import REFERENCE_CHARS_MAX
+from orbweaver.api.operations import OPERATIONS
+from orbweaver.api.problems import GATEWAY, Problem
+from orbweaver.core.shape_reader import read
 from tests.infra.template import text
 
 if TYPE_CHECKING:
@@ -18,23 +21,62 @@ pytestmark = pytest.mark.infra
 
 
 def test_routes_are_signed(aws: Synthesized) -> None:
-    """Every method of every path takes requests that IAM identities signed, and no others."""
+    """Every operation is a route that takes requests of IAM identities, and there are no others."""
     methods = aws.properties("AWS::ApiGateway::Method")
+    parts = {
+        f"<{name}>": (text(resource["ParentId"]), resource["PathPart"])
+        for name, resource in aws.properties("AWS::ApiGateway::Resource").items()
+    }
+
+    def path_of(resource: str) -> str:
+        if resource not in parts:
+            return ""
+        parent, part = parts[resource]
+        return f"{path_of(parent)}/{part}"
+
+    found = [
+        (method["HttpMethod"], path_of(text(method["ResourceId"]))) for method in methods.values()
+    ]
+    assert sorted(found) == sorted((one.method, one.path) for one in OPERATIONS)
     assert {method["AuthorizationType"] for method in methods.values()} == {"AWS_IAM"}
-    assert [method["HttpMethod"] for method in methods.values()] == ["POST"]
-    assert aws.only("AWS::ApiGateway::Resource")["PathPart"] == "seeds"
+    assert {method["Integration"]["Type"] for method in methods.values()} == {"AWS_PROXY"}
 
 
-def test_bodies_are_checked(aws: Synthesized) -> None:
-    """The gateway refuses bodies with unknown fields, without seeds or with too long ones."""
-    (method,) = aws.properties("AWS::ApiGateway::Method").values()
-    assert text(method["RequestModels"]["application/json"]) == "<ApiSeeds>"
-    assert text(method["RequestValidatorId"]) == "<ApiChecked>"
-    assert aws.only("AWS::ApiGateway::RequestValidator")["ValidateRequestBody"] is True
-    schema = aws.only("AWS::ApiGateway::Model")["Schema"]
-    assert schema["additionalProperties"] is False
-    assert schema["properties"]["urls"]["minItems"] == 1
-    assert schema["properties"]["urls"]["items"]["maxLength"] == REFERENCE_CHARS_MAX
+def test_one_permission_lets_the_gateway_invoke(aws: Synthesized) -> None:
+    """The gateway may invoke the function by its routes, not by one permission for each of them."""
+    permissions = aws.properties("AWS::Lambda::Permission").values()
+    (mine,) = [one for one in permissions if one["Principal"] == "apigateway.amazonaws.com"]
+    assert "<ApiRest" in text(mine["SourceArn"])
+
+
+def test_requests_are_checked(aws: Synthesized) -> None:
+    """The gateway refuses a body that is no object and a query without what it needs."""
+    validator = aws.only("AWS::ApiGateway::RequestValidator")
+    assert validator["ValidateRequestBody"] is validator["ValidateRequestParameters"] is True
+    assert aws.only("AWS::ApiGateway::Model")["Schema"]["type"] == "object"
+    methods = aws.properties("AWS::ApiGateway::Method").values()
+    assert {text(method["RequestValidatorId"]) for method in methods} == {"<ApiChecked>"}
+    modelled = [method for method in methods if method.get("RequestModels")]
+    assert len(modelled) == sum("body" in one.takes and one.body_needed for one in OPERATIONS)
+    needed = [method.get("RequestParameters") for method in methods]
+    assert [one for one in needed if one] == [{"method.request.querystring.url": True}]
+
+
+def test_refusals_are_problems(aws: Synthesized) -> None:
+    """What the gateway refuses by itself reads like what the function refuses (RFC 9457)."""
+    responses = {
+        one["ResponseType"]: one
+        for one in aws.properties("AWS::ApiGateway::GatewayResponse").values()
+    }
+    assert set(responses) == {*GATEWAY, "DEFAULT_4XX", "DEFAULT_5XX"}
+    for kind, response in responses.items():
+        headers = response["ResponseParameters"]
+        assert headers["gatewayresponse.header.Content-Type"] == "'application/problem+json'"
+        template = response["ResponseTemplates"]["application/json"]
+        body = json.loads(template.replace("$context.error.messageString", '"said"'))
+        assert read(Problem, body).status == GATEWAY.get(kind)
+        assert response.get("StatusCode") == (str(GATEWAY[kind]) if kind in GATEWAY else None)
+    assert "gatewayresponse.header.Retry-After" in responses["THROTTLED"]["ResponseParameters"]
 
 
 def test_stage(aws: Synthesized) -> None:

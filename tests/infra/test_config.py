@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from infra.config import LIMITS, Config, ConfigError, describe
+from infra.config import LIMITS, Config, describe
+from infra.keys import ConfigError
 from infra.runtime import host_runtime
 from orbweaver.settings import Settings
 
@@ -57,6 +58,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"user_agent": "a\r\nX: b"}, ["user_agent", "printable"]),
     ({"proxy_secret": "http://p.test:3128"}, ["proxy_secret", "name or whole ARN"]),
     ({"proxy_secret": "arn:aws:secretsmanager:eu-west-1:1:secret:x"}, ["proxy_secret", "ARN"]),
+    ({"webhook_secret": "a key of mine"}, ["webhook_secret", "generate, or the name"]),
     ({"user_agent": "mine/1", "contact": "me@example.org"}, ["contact", "either"]),
     ({"body_bytes_max": "0"}, ["body_bytes_max", "0", "greater than 0"]),
     ({"fetch_total_s": "soon"}, ["fetch_total_s", "soon", "number"]),
@@ -162,3 +164,6 @@ def test_passwords_are_not_shown() -> None:
     with pytest.raises(ConfigError) as raised:
         Config.from_context({"proxy_secret": '["http://me:word@p.test:3128"]'})
     assert "word" not in str(raised.value)
+    with pytest.raises(ConfigError) as raised:
+        Config.from_context({"webhook_secret": "my own word"})
+    assert "word" not in str(raised.value).replace("webhook", "")

@@ -43,6 +43,8 @@ def found_in(stack: IConstruct) -> set[tuple[str, str]]:
         {},
         {"alarm_key": "yes", "alarm_email": "a@example.org"},
         {"proxy_secret": "crawl/proxies"},
+        {"webhook_secret": "generate"},
+        {"webhook_secret": "crawl/key"},
     ],
 )
 def test_nothing_is_found(synthesize: Callable[..., Synthesized], context: dict[str, str]) -> None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.infra
 
 SOURCES = ("FrontierCrawl", "FrontierExpress")
 DEAD_LETTERS = "FrontierDeadLetters"
-ALL = (*SOURCES, DEAD_LETTERS, "ExporterFailures")
+ALL = (*SOURCES, DEAD_LETTERS, "ExporterFailures", "FailedCallsQueue")
 
 
 def test_queues(aws: Synthesized) -> None:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.infra
 
 KIND = "AWS::Lambda::Function"
-WORKER, EXPORTER, API = (f"{part}ProgramFunction" for part in ("Worker", "Exporter", "Api"))
+WORKER, EXPORTER, API, STARTER, NOTIFIER = (
+    f"{part}ProgramFunction" for part in ("Worker", "Exporter", "Api", "Starter", "Notifier")
+)
 HERE = "arn:<AWS::Partition>"
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
 # The whole of what each role may do. A line here is there because an adapter makes that call.
@@ -80,13 +82,52 @@ ALLOWED = {
     "ApiProgramRole": {
         "<FrontierCrawl.Arn>": {"sqs:SendMessage"},
         "<FrontierExpress.Arn>": {"sqs:SendMessage"},
-        "<StorageCrawls.Arn>": {"dynamodb:GetItem", "dynamodb:PutItem"},
+        "<StorageCrawls.Arn>": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:Scan",
+            "dynamodb:UpdateItem",
+        },
+        "<StoragePacks.Arn>": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:BatchWriteItem",
+            "dynamodb:Query",
+        },
+        "<StoragePages.Arn>": {"dynamodb:BatchGetItem", "dynamodb:Query"},
+        "<StorageUrls.Arn>": {"dynamodb:BatchGetItem"},
+        "<StorageHosts.Arn>": {"dynamodb:BatchGetItem"},
+        "<StorageBucket.Arn>": {"s3:ListBucket"},
+        "<StorageBucket.Arn>/seeds/*": {"s3:GetObject"},
         "<ApiProgramLogs.Arn>": LOGS,
     },
     "ExporterScheduleRole": {
         "<ExporterProgramFunction.Arn>": {"lambda:InvokeFunction"},
         "<ExporterFailures.Arn>": {"sqs:SendMessage"},
     },
+    "StarterProgramRole": {
+        "<FrontierCrawl.Arn>": {"sqs:SendMessage"},
+        "<FrontierExpress.Arn>": {"sqs:SendMessage"},
+        "<StorageCrawls.Arn>": {
+            "dynamodb:Scan",
+            "dynamodb:GetItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+        },
+        "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
+        "<StarterProgramLogs.Arn>": LOGS,
+    },
+    "StarterFiringRole": {
+        "<StarterProgramFunction.Arn>": {"lambda:InvokeFunction"},
+        "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
+    },
+}
+# Where webhooks are signed.
+NOTIFYING = {
+    "<StorageCrawls.Arn>": {"dynamodb:GetItem", "dynamodb:BatchGetItem"},
+    "<NotifierSecret.Id>": {"secretsmanager:GetSecretValue"},
+    "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
+    "<NotifierProgramLogs.Arn>": LOGS,
 }
 
 
@@ -96,11 +137,15 @@ def test_permissions(aws: Synthesized, role: str) -> None:
     assert aws.allowed(role) == ALLOWED[role]
 
 
-@pytest.mark.parametrize("role", ["WorkerProgramRole", "ApiProgramRole"])
+@pytest.mark.parametrize("role", ["WorkerProgramRole", "ApiProgramRole", "StarterProgramRole"])
 def test_permissions_on_an_emulator(local: Synthesized, role: str) -> None:
     """An emulator asks for batches by their own name; otherwise roles are as they are on AWS."""
     allowed = local.allowed(role)
-    sends = {resource for resource, actions in allowed.items() if "sqs:SendMessage" in actions}
+    sends = {
+        resource
+        for resource, actions in allowed.items()
+        if "sqs:SendMessage" in actions and "FailedCalls" not in resource
+    }
     for resource in sends:
         allowed[resource].remove("sqs:SendMessageBatch")
     assert allowed == ALLOWED[role]
@@ -133,6 +178,34 @@ def test_permission_to_read_the_list_of_proxies(
         assert given == (secret if name == WORKER else None)
 
 
+@pytest.mark.parametrize(
+    ("secret", "resource"),
+    [
+        ("generate", "<NotifierSecret.Id>"),
+        (
+            "crawl/key",
+            f"{HERE}:secretsmanager:<AWS::Region>:<AWS::AccountId>:secret:crawl/key-??????",
+        ),
+    ],
+)
+def test_webhooks_are_signed_with_the_key_that_is_named(
+    synthesize: Callable[..., Synthesized], secret: str, resource: str
+) -> None:
+    """The notifier alone may read it; a key of the stack's own is made where that is asked for."""
+    made = synthesize(webhook_secret=secret)
+    wanted = {**NOTIFYING, resource: {"secretsmanager:GetSecretValue"}}
+    if secret != "generate":
+        del wanted["<NotifierSecret.Id>"]
+    assert made.allowed("NotifierProgramRole") == wanted
+    for role, allowed in ALLOWED.items():
+        assert made.allowed(role) == allowed
+    variables = made.properties(KIND)[NOTIFIER]["Environment"]["Variables"]
+    named = secret if secret != "generate" else resource
+    assert text(variables["ORBWEAVER_WEBHOOK_SECRET"]) == named
+    assert text(made.template["Outputs"]["WebhookSecret"]["Value"]) == named
+    assert len(made.properties("AWS::SecretsManager::Secret")) == (secret == "generate")
+
+
 def test_no_other_permissions(aws: Synthesized) -> None:
     """Nothing else gives permissions: no policy beside roles, no role beside those listed."""
     assert set(aws.properties("AWS::IAM::Role")) == {*ALLOWED, "ApiLogsRole"}
@@ -141,14 +214,14 @@ def test_no_other_permissions(aws: Synthesized) -> None:
 
 
 def test_functions(aws: Synthesized) -> None:
-    """There are three functions, all ours, and no custom resource that would bring another."""
+    """There are four functions, all ours, and no custom resource that would bring another."""
     functions = aws.properties(KIND)
-    assert set(functions) == {WORKER, EXPORTER, API}
+    assert set(functions) == {WORKER, EXPORTER, API, STARTER}
     kinds = {resource["Type"] for resource in aws.template["Resources"].values()}
     assert not {kind for kind in kinds if kind.startswith(("Custom::", "AWS::CloudFormation::"))}
 
 
-@pytest.mark.parametrize("name", [WORKER, EXPORTER, API])
+@pytest.mark.parametrize("name", [WORKER, EXPORTER, API, STARTER])
 def test_runtime(aws: Synthesized, local: Synthesized, name: str) -> None:
     """Functions run on arm64 and Python 3.13 on AWS, and on what this machine has here."""
     found = {
@@ -158,10 +231,10 @@ def test_runtime(aws: Synthesized, local: Synthesized, name: str) -> None:
     assert found == {"arm64/python3.13", host_runtime()}
 
 
-@pytest.mark.parametrize("name", [WORKER, EXPORTER, API])
-def test_handler_exists(aws: Synthesized, name: str) -> None:
+@pytest.mark.parametrize("name", [WORKER, EXPORTER, API, STARTER, NOTIFIER])
+def test_handler_exists(local: Synthesized, name: str) -> None:
     """The function that Lambda calls is defined where the template says."""
-    package, module, function = aws.properties(KIND)[name]["Handler"].split(".")
+    package, module, function = local.properties(KIND)[name]["Handler"].split(".")
     file = Path(__file__).resolve().parents[2] / "functions" / package / f"{module}.py"
     tree = ast.parse(file.read_text())
     assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -225,14 +298,59 @@ def test_exporter_limits(aws: Synthesized) -> None:
     exporter = aws.properties(KIND)[EXPORTER]
     assert (exporter["MemorySize"], exporter["Timeout"]) == (1024, 900)
     assert exporter["RecursiveLoop"] == "Allow"
-    retries = aws.only("AWS::Lambda::EventInvokeConfig")
-    assert text(retries["FunctionName"]) == "<ExporterProgramFunction>"
+
+
+@pytest.mark.parametrize(
+    ("part", "queue"),
+    [
+        ("Exporter", "ExporterFailures"),
+        ("Starter", "FailedCallsQueue"),
+        ("Notifier", "FailedCallsQueue"),
+    ],
+)
+def test_what_keeps_failing_is_put_aside(local: Synthesized, part: str, queue: str) -> None:
+    """Lambda tries twice more what nobody waits for, and then says where it failed for good."""
+    retries = local.properties("AWS::Lambda::EventInvokeConfig")[f"{part}Retries"]
+    assert text(retries["FunctionName"]) == f"<{part}ProgramFunction>"
     assert retries["MaximumRetryAttempts"] == 2
     destination = retries["DestinationConfig"]["OnFailure"]["Destination"]
-    assert text(destination) == "<ExporterFailures.Arn>"
+    assert text(destination) == f"<{queue}.Arn>"
 
 
-@pytest.mark.parametrize("name", [WORKER, EXPORTER, API])
+def test_schedules_of_crawls(aws: Synthesized) -> None:
+    """They have a group of their own, for which alone the role may be assumed."""
+    assert aws.only("AWS::Scheduler::ScheduleGroup")["Name"] == "Orbweaver"
+    role = aws.properties("AWS::IAM::Role")["StarterFiringRole"]
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "scheduler.amazonaws.com"}
+    conditions = {key: text(value) for key, value in trust["Condition"]["StringEquals"].items()}
+    group = f"{HERE}:scheduler:<AWS::Region>:<AWS::AccountId>:schedule-group/Orbweaver"
+    assert conditions == {"aws:SourceAccount": "<AWS::AccountId>", "aws:SourceArn": group}
+
+
+def test_crawls_that_name_a_webhook_invoke_the_notifier(
+    aws: Synthesized, local: Synthesized
+) -> None:
+    """The rule lets those through and no others; what cannot be delivered is put aside."""
+    rule = local.only("AWS::Events::Rule")
+    assert rule["EventPattern"] == {
+        "source": ["orbweaver"],
+        "detail-type": ["CrawlCompleted"],
+        "detail": {"webhook": [True]},
+    }
+    (target,) = rule["Targets"]
+    assert text(target["Arn"]) == "<NotifierProgramFunction.Arn>"
+    assert text(target["DeadLetterConfig"]["Arn"]) == "<FailedCallsQueue.Arn>"
+    invoking = [
+        permission
+        for permission in local.properties("AWS::Lambda::Permission").values()
+        if permission["Principal"] == "events.amazonaws.com"
+    ]
+    assert [text(permission["SourceArn"]) for permission in invoking] == ["<NotifierRule.Arn>"]
+    assert not aws.properties("AWS::Events::Rule"), "without a key nothing is posted"
+
+
+@pytest.mark.parametrize("name", [WORKER, EXPORTER, API, STARTER, NOTIFIER])
 def test_environment(local: Synthesized, name: str) -> None:
     """Every variable is a setting that the functions know, with a value that they take."""
     variables = local.properties(KIND)[name]["Environment"]["Variables"]

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.infra
 ALARMS = {
     "DeadLetters": ("ApproximateNumberOfMessagesVisible", "<FrontierDeadLetters.QueueName>", 0),
     "ExportFailures": ("ApproximateNumberOfMessagesVisible", "<ExporterFailures.QueueName>", 0),
+    "FailedCalls": ("ApproximateNumberOfMessagesVisible", "<FailedCallsQueue.QueueName>", 0),
     "CrawlAge": ("ApproximateAgeOfOldestMessage", "<FrontierCrawl.QueueName>", 86_400),
     "ExpressAge": ("ApproximateAgeOfOldestMessage", "<FrontierExpress.QueueName>", 900),
     "WorkerErrors": ("Errors", "<WorkerProgramFunction>", 0),

@@ -32,6 +32,11 @@ OUTPUTS = {
     "ExpressEventSource": "<WorkerExpress>",
     "ExporterFunction": "<ExporterProgramFunction>",
     "ExporterFailuresQueueUrl": "<ExporterFailures>",
+    "StarterFunctionArn": "<StarterProgramFunction.Arn>",
+    "ScheduleGroup": "<StarterGroup>",
+    "ScheduleRoleArn": "<StarterFiringRole.Arn>",
+    "FailedCallsQueueUrl": "<FailedCallsQueue>",
+    "FailedCallsQueueArn": "<FailedCallsQueue.Arn>",
     "ApiUrl": "https://<ApiRest>.execute-api.<AWS::Region>.<AWS::URLSuffix>/<ApiRestDeploymentStagev1>/",
     "AlarmTopicArn": "<MonitoringAlarms>",
 }
@@ -54,10 +59,11 @@ def test_names_start_with_the_stack(synthesize: Callable[..., Synthesized]) -> N
             ("AWS::Lambda::Function", "FunctionName"),
             ("AWS::Logs::LogGroup", "LogGroupName"),
             ("AWS::CloudWatch::Dashboard", "DashboardName"),
+            ("AWS::Scheduler::ScheduleGroup", "Name"),
         )
         for properties in made.properties(kind).values()
     }
-    assert len(names) == 12
+    assert len(names) == 15
     assert all(name.rsplit("/", maxsplit=1)[-1].startswith("Second") for name in names)
 
 

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from orbweaver.core.crawl import WEEK_S, Scope
 from orbweaver.core.definition import DefinitionError, Problem, document_of, parse
-from orbweaver.core.definition_keys import KEYS, TABLES
+from orbweaver.core.definition_keys import KEYS, RULE_KEYS, TABLES
 from orbweaver.core.plan import Plan, crawl_of
+from orbweaver.core.rules import Rule
+from orbweaver.core.schedule import Overlap
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
 anything = st.recursive(
@@ -32,8 +34,19 @@ tables = {
     | anything
     for table in TABLES
 }
+rules = st.lists(
+    st.dictionaries(st.sampled_from([key.path for key in RULE_KEYS]) | st.text(max_size=8), times)
+    | anything,
+    max_size=3,
+)
 documents = st.fixed_dictionaries(
-    {}, optional={**dict.fromkeys(leaves, anything), **tables, "odd": anything}
+    {},
+    optional={
+        **dict.fromkeys(leaves, anything),
+        **tables,
+        "rules": rules | anything,
+        "odd": anything,
+    },
 )
 plans = st.builds(
     Plan,
@@ -44,6 +57,9 @@ plans = st.builds(
     scope=st.sampled_from(Scope),
     depth_max=st.integers(0, 1_000),
     pages_max=st.none() | st.integers(1, 10**8),
+    host_pages_max=st.none() | st.integers(1, 10**8),
+    bytes_max=st.none() | st.integers(10**5, 10**15),
+    nanodollars_max=st.none() | st.integers(10**7, 10**15),
     delay_ms=st.integers(0, 86_400_000),
     concurrency=st.none() | st.integers(1, 64),
     window_s=st.integers(0, 366 * 86_400),
@@ -61,6 +77,22 @@ plans = st.builds(
     sitemap_urls=st.sampled_from([(), ("https://example.com/s.xml",)]),
     canonical_only=st.booleans(),
     noindex_skipped=st.booleans(),
+    cron=st.none() | st.sampled_from(["0 3 * * ? *", "0/10 8-18 ? * MON-FRI *"]),
+    overlap=st.sampled_from(Overlap),
+    webhook=st.none() | st.sampled_from(["https://a.example/hook", "http://127.0.0.1:9/"]),
+    rules=st.lists(
+        st.builds(
+            Rule,
+            match=st.sampled_from(["/a", r"\.pdf$"]),
+            depth_max=st.integers(0, 1_000),
+            express=st.none() | st.booleans(),
+            delay_ms=st.none() | st.integers(0, 86_400_000),
+            window_s=st.none() | st.integers(0, 366 * 86_400),
+            follow=st.none() | st.booleans(),
+            record=st.none() | st.booleans(),
+        ),
+        max_size=3,
+    ).map(tuple),
 )
 
 

@@ -26,7 +26,7 @@ from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import COLUMNS, PageRecord
 from orbweaver.exporter import Continue
 from orbweaver.ports import Transient
-from tests.unit.test_exporter import (
+from tests.unit.exporting import (
     DAY,
     NOON_MS,
     PLACE,

@@ -7,19 +7,20 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orbweaver.core.cost import CLAIM
+from orbweaver.core.draft import Draft
 from orbweaver.core.journal import (
     DELAY_S_MAX,
     TOGETHER_S,
     Again,
-    Draft,
     Journal,
     Ledger,
+    Unrecorded,
     commit_tally,
-    decode,
-    encode,
     outbox,
     surplus_of,
 )
+from orbweaver.core.journal_codec import decode, encode
 from orbweaver.core.message import PACK_TARGETS_MAX, Target
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord
@@ -32,6 +33,9 @@ TARGETS = st.builds(
     attempt=st.integers(1, 4),
     hops=st.integers(0, 10),
     referrer=st.none() | URLS,
+    express=st.booleans(),
+    counted=st.booleans(),
+    window_s=st.none() | st.integers(0, 90),
 )
 TEXT = st.none() | st.text(st.characters(codec=None), max_size=30)
 RECORDS = st.builds(
@@ -64,6 +68,15 @@ JOURNALS = st.builds(
     candidates=st.lists(TARGETS, max_size=120).map(unique),
     tally=st.dictionaries(KEYS, st.integers(0, 1_000)),
     alone=st.booleans(),
+    unrecorded=st.lists(
+        st.builds(
+            Unrecorded,
+            url=URLS,
+            outcome=st.sampled_from(Outcome),
+            reason=st.sampled_from(Reason),
+        ),
+        max_size=3,
+    ).map(tuple),
 )
 
 
@@ -110,6 +123,7 @@ def test_packs_are_of_bounded_size_and_delay(both: tuple[Journal, Ledger]) -> No
     due = Counter((item.target, item.delay_s) for item in journal.again)
     for letter in outbox("p", "c", journal, ledger):
         targets = letter.pack.targets
+        assert {target.express for target in targets} == {letter.express}
         assert 1 <= len(targets) <= PACK_TARGETS_MAX
         assert 0 <= letter.delay_s <= DELAY_S_MAX
         assert letter.pack.at_ms == journal.at_ms
@@ -134,12 +148,13 @@ def test_children_and_surplus_are_the_candidates(both: tuple[Journal, Ledger]) -
 
 @given(settled(), st.integers(0, 50))
 def test_a_commit_loses_no_count(both: tuple[Journal, Ledger], beyond: int) -> None:
-    """The commit adds the journal's counts, each claim, and each that was beyond the budget."""
+    """The commit adds the journal's counts, each claim with its cost, and what was refused."""
     journal, ledger = both
     children = len(ledger.children)
     tally = Counter(dict(commit_tally(journal, ledger, children + beyond)))
     tally.subtract(journal.tally)
-    expected = {"claimed": children, "refused.budget": beyond}
+    cost = CLAIM * children
+    expected = {"claimed": children, "refused.budget": beyond, "nanodollars": cost}
     assert {key: count for key, count in tally.items() if count} == {
         key: count for key, count in expected.items() if count
     }

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import logging
 import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
+from tests.simulation.hunt import hunt, note
 from tests.simulation.mutants import MUTANTS
-from tests.simulation.run import Result, play, simulate
-from tests.simulation.scenario import scenario
-
-MUTANT_SEEDS_MAX = 200
+from tests.simulation.run import Result, simulate
 
 
 def main() -> int:
@@ -25,13 +22,14 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--hashes", type=int, nargs="+", help="print these seeds' trace hashes")
     parser.add_argument("--mutants", action="store_true", help="how many seeds each break needs")
+    parser.add_argument("--note", action="store_true", help="with --mutants: note which showed it")
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)
     if asked.hashes:
         print(*(simulate(seed).trace_hash for seed in asked.hashes))
         return 0
     if asked.mutants:
-        return _mutants()
+        return _mutants(noted=asked.note)
     return _seeds(asked.first, asked.seeds, asked.processes)
 
 
@@ -67,20 +65,17 @@ def _tell(result: Result) -> None:
         print(f"seed {result.seed}: {found.invariant}: {found.detail}")
 
 
-def _mutants() -> int:
-    survivors = 0
+def _mutants(*, noted: bool) -> int:
+    places: dict[str, int] = {}
     for mutant in MUTANTS:
-        needed = None
-        plans = filter(mutant.where, map(scenario, itertools.count()))
-        with mutant.active():
-            for tried, plan in enumerate(itertools.islice(plans, MUTANT_SEEDS_MAX), 1):
-                found = play(plan).violations
-                if found:
-                    needed = f"{tried:3} seeds  {found[0].invariant}"
-                    break
-        survivors += needed is None
-        print(f"{mutant.name:50} {needed or 'SURVIVED'}", flush=True)
-    return 1 if survivors else 0
+        caught = hunt(mutant)
+        if caught is not None:
+            places[mutant.name] = caught.place
+        told = "SURVIVED" if caught is None else f"{caught.place:3} seeds  {caught.invariant}"
+        print(f"{mutant.name:50} {told}", flush=True)
+    if noted:
+        note(places)
+    return 1 if len(places) < len(MUTANTS) else 0
 
 
 if __name__ == "__main__":

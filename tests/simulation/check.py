@@ -7,15 +7,22 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from orbweaver.advance import STRIKES_MAX
-from orbweaver.core.crawl import DAY_S, WEEK_S, State
+from orbweaver.core.crawl import State, Stop
 from orbweaver.core.message import DEFAULT_CRAWL, Loose, Malformed, Pack
 from orbweaver.core.outcome import Outcome, Reason
+from tests.simulation.budgets import check_budgets, cut
+from tests.simulation.check_hosts import check_hosts
+from tests.simulation.check_steering import check_steering
 from tests.simulation.check_web import Violation, check_web
 from tests.simulation.clock import ERROR_MS_MAX
+from tests.simulation.meaning import EDIT, Meaning
+from tests.simulation.oracle import expected as expected_walk
+from tests.simulation.retrying import check_retries, disturbed
+from tests.simulation.ruling import check_rules, count_unrecorded
 from tests.simulation.scenario import NEWER
 from tests.simulation.sites import shifting
 from tests.simulation.sqs import decoded
-from tests.simulation.web import split, walk
+from tests.simulation.web import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import CrawlPlan, Scenario
     from tests.simulation.web import SimWeb
 
-UNRECORDED = ("cancelled", "duration")
+UNRECORDED = ("cancelled", "duration", "bytes", "dollars", "host_pages")
 
 
 def check(
@@ -61,6 +68,12 @@ def check(
     found += _spared(plan, world)
     found += _dangling(world, cloud)
     found += check_web(plan, world, web, cloud)
+    found += check_steering(plan, world, web, cloud)
+    found += check_retries(world)
+    found += check_rules(plan, world, cloud)
+    totals = {crawl_id: _total(world, crawl_id) for crawl_id in world.crawls}
+    found += check_budgets(plan, world, web, totals, cloud.scarred)
+    found += check_hosts(world, totals)
     found += [Violation("I7 export", detail) for detail in cloud.exports.watch.found]
     found += [Violation("handler raised", detail) for detail in cloud.raised]
     return found
@@ -140,13 +153,27 @@ def _books(
         yield Violation("I3 recorded once", f"{crawl_id}: {twice[:3]}")
     if set(urls) - set(claimed):
         yield Violation("I1 recorded, not claimed", f"{crawl_id}: {set(urls) - set(claimed)}")
-    outcomes = Counter(record.outcome for record in records)
+    # Who died between storing and committing finds a cancelled crawl ended: that is not counted.
+    late = _uncommitted(world, crawl_id) if crawl.stop is Stop.CANCELLED else frozenset()
+    outcomes = Counter(record.outcome for record in records if record.url not in late)
+    unrecorded = count_unrecorded(world, crawl_id)
     for outcome in Outcome:
-        silent = sum(total[f"{outcome}.{reason}"] for reason in UNRECORDED)
+        silent = sum(total[f"{outcome}.{reason}"] for reason in UNRECORDED) + unrecorded[outcome]
         if outcomes[outcome] != total[outcome] - silent and not crawl.continuous:
             yield Violation(
                 "I8 records", f"{crawl_id} {outcome}: {outcomes[outcome]} {total[outcome]}"
             )
+
+
+def _uncommitted(world: World, crawl_id: str) -> frozenset[str]:
+    """URLs that packs of a crawl had asked for, and did not come to count."""
+    return frozenset(
+        record.url
+        for pack, journal in world.journals.items()
+        if pack not in world.ledgers
+        for record in journal.records
+        if record.crawl == crawl_id
+    )
 
 
 def _total(world: World, crawl_id: str) -> Counter[str]:
@@ -174,7 +201,8 @@ def _counted(
     if not stuck and not crawl.continuous and crawl.state is not State.FINISHED:
         yield Violation("I2 finished", f"{crawl_id} is {crawl.state}")
     if crawl.state is State.FINISHED:
-        if stuck or total["claimed"] != done:
+        # A cancelled crawl waits for nobody.
+        if (stuck and crawl.stop is not Stop.CANCELLED) or total["claimed"] != done:
             yield Violation("I2 never before", crawl_id)
         if all(announced.id != crawl_id for announced, _ in world.announced):
             yield Violation("I2 announced", crawl_id)
@@ -200,22 +228,16 @@ def _complete(
     web: SimWeb,
 ) -> Iterator[Violation]:
     """I1: what a breadth-first walk finds is what was claimed, and fetched."""
-    namesakes = [other for other, _ in runs if other.name == crawl.name]
-    cancelled = any(action == "cancel" for other in namesakes for _, action in other.actions)
-    if cancelled or _given_up(world, crawl_id):
-        return
-    oracle = walk(web, list(crawl.seeds), crawl.depth_max, crawl.pages_max)
-    if plan.poison:
+    namesakes = [(other, run) for other, run in runs if other.name == crawl.name]
+    if plan.poison or _untold(namesakes, crawl_id, world):
         return  # what lies behind a poisoned page is found in parts
-    claimed = _total(world, crawl_id)["claimed"]
-    expected = _expected(namesakes[0], crawl, len(oracle.claimed))
-    if expected is None:
+    oracle = expected_walk(web, world, crawl, crawl_id, namesakes[0])
+    if oracle is None:
         return
-    apart = _apart(world, [run for other, run in runs if other in namesakes])
-    if len(namesakes) > 1 and not apart:
-        return  # runs of one name at the same time share the URLs out between them
+    claimed = _total(world, crawl_id)["claimed"]
+    expected = min(crawl.pages_max, len(oracle.claimed))
     # A seed dropped on a running crawl is taken in, or refused because the crawl had ended.
-    extras = {record.url for record in _records(world, crawl_id) if "/extra/" in record.url}
+    extras = {url for url, _ in _claims(world, crawl_id) if "/extra/" in url}
     more = len(crawl.extras) + plan.faults.late_seeds
     if crawl.pages_max >= len(oracle.claimed) + more:
         expected += len(extras)
@@ -225,17 +247,30 @@ def _complete(
         yield Violation("I1 complete", f"{crawl_id}: claimed {claimed} not {expected}")
     if expected < len(oracle.claimed):
         return
+    meaning = Meaning(crawl.rules)
+    there = {url for url in oracle.fetched if meaning.records(url)}
     fetched = {
         record.url
         for record in _records(world, crawl_id)
         if record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED)
         and not shifting(split(record.url)[1])
     }
-    if fetched != oracle.fetched:
-        lost, extra = oracle.fetched - fetched, fetched - oracle.fetched
+    if fetched != there:
+        lost, extra = there - fetched, fetched - there
         yield Violation(
             "I1 fetched", f"{crawl_id}: lost {sorted(lost)[:3]} extra {sorted(extra)[:3]}"
         )
+
+
+def _untold(namesakes: list[tuple[CrawlPlan, str]], crawl_id: str, world: World) -> bool:
+    """Whether nobody can tell what a run comes to, for what it and others of its name went by."""
+    actions = {action for other, _ in namesakes for _, action in other.actions}
+    if actions & {"cancel", EDIT} or _given_up(world, crawl_id) or disturbed(world, crawl_id):
+        return True
+    if any(cut(_total(world, run)) for _, run in namesakes):
+        return True  # which of its URLs it still had a budget for is chance
+    # Runs of one name at the same time share the URLs out between them.
+    return len(namesakes) > 1 and not _apart(world, [run for _, run in namesakes])
 
 
 def _given_up(world: World, crawl_id: str) -> bool:
@@ -254,31 +289,13 @@ def _spared(plan: Scenario, world: World) -> Iterator[Violation]:
                 yield Violation("I1 host given up", crawl_id)
 
 
-def _expected(first: CrawlPlan, crawl: CrawlPlan, reachable: int) -> int | None:
-    """How many URLs a run is to claim, `first` being the first run of its name; None: no telling.
-
-    Within the hold of the first run's claims nothing, beyond it or by force everything.
-    """
-    hold_s = max(first.window_s, WEEK_S)
-    after_s = crawl.at_s - first.at_s
-    if crawl is first:
-        return min(crawl.pages_max, reachable)
-    if min(first.pages_max, crawl.pages_max) < reachable:
-        return None
-    if crawl.window_s and after_s < hold_s - DAY_S:
-        return 0
-    if crawl.window_s and after_s < hold_s + 1.5 * DAY_S:
-        return None  # the first run's claims expire one by one, those after a long pause last
-    return reachable
-
-
 def _apart(world: World, ids: list[str]) -> bool:
     """Whether each run had finished when the next one began."""
     crawls = sorted((world.crawls[crawl_id] for crawl_id in ids), key=lambda it: it.started_at_ms)
     return all(
         earlier.finished_at_ms is not None
-        # A wrong clock may have dated the end.
-        and earlier.finished_at_ms + ERROR_MS_MAX < later.started_at_ms
+        # A wrong clock may have dated the end, and another one claims before it.
+        and earlier.finished_at_ms + 2 * ERROR_MS_MAX < later.started_at_ms
         for earlier, later in itertools.pairwise(crawls)
     )
 

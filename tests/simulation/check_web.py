@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.core.outcome import Reason
+from tests.simulation.meaning import meanings
 from tests.simulation.sites import EARLY, LATE
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Violation:
 
 def check_web(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:
     """Check everything that was asked."""
-    yield from _polite(world, web)
+    yield from _polite(plan, world, web)
     yield from _unblocked(plan, web)
     yield from _admitted(plan, web)
     yield from _allowed_at_last(plan, world, web, cloud)
@@ -59,12 +60,20 @@ def _apart_s(one: tuple[float, float], other: tuple[float, float]) -> float:
     return max(one[1], other[1]) - min(one[0], other[0])
 
 
-def _polite(world: World, web: SimWeb) -> Iterator[Violation]:
+def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:
     """I4: no two requests to a host are closer than the delay of the earlier one."""
+    ruled = {
+        crawl.user_agent: (meanings(plan, crawl), crawl.delay_ms)
+        for crawl in world.crawls.values()
+        if crawl.rules
+    }
     delays = {crawl.user_agent: crawl.delay_ms / 1000 for crawl in world.crawls.values()}
     last: dict[str, tuple[Ask, float]] = {}
     for ask in web.asks:
         delay_s = delays.get(ask.agent, 1.0)
+        if ask.agent in ruled and ask.path != ROBOTS:
+            known, own_ms = ruled[ask.agent]
+            delay_s = min(one.delay_ms(ask.origin + ask.path, own_ms) for one in known) / 1000
         site = web.sites.get(ask.origin)
         if site is not None and site.rules is not None and ask.path != ROBOTS:
             delay_s = max(delay_s, site.crawl_delay_s)

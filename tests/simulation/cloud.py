@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 from orbweaver.advance import Delivery
 from orbweaver.core.message import Loose, Pack, encode
+from orbweaver.settings import Settings
 from tests.simulation.exporting import ExportFunction
 from tests.simulation.process import WorkerProcess
 from tests.simulation.sqs import Message, Sqs, decoded
 from tests.simulation.trace import STEPS_MAX, Endless
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from orbweaver.adapters.memory import World
     from tests.simulation.scenario import Scenario
@@ -54,8 +55,14 @@ class Cloud:
         self.handed: Counter[tuple[str, str]] = Counter()
         # Packs that somebody died over, or gave back: what they held may be left as it was.
         self.scarred: set[str] = set()
+        # What people did to which crawl, and when it was done.
+        self.steered: list[tuple[str, str, float]] = []
+        # What people change while a worker dies, so that whoever goes on with its work sees it.
+        self.edits: list[Callable[[], None]] = []
         # What escaped from a worker: nothing may (case 9).
         self.raised: list[str] = []
+        # How long a worker waits for slots.
+        self.wait_s_max = Settings().wait_s_max
         self._concurrency = self.random.randint(1, 4)
         self._warm: list[WorkerProcess] = []
         self._names = 0

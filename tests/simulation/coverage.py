@@ -6,7 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from orbweaver.core.crawl import State
+from orbweaver.core.outcome import Reason, Refusal
 from tests.simulation.exports import day_asked
+from tests.simulation.meaning import edited
 
 if TYPE_CHECKING:
     from orbweaver.adapters.memory import World
@@ -34,6 +36,11 @@ def kinds(
             "midnight crossed": _midnight(world),
             "window expired": _expired(runs, world),
             "budget": any(crawl.pages_max < 100_000 for crawl in plan.crawls),
+            "rules": any(crawl.rules for crawl in world.crawls.values()),
+            "rules edited": any(edited(crawl) for crawl in plan.crawls),
+            "not recorded": any(journal.unrecorded for journal in world.journals.values()),
+            "retried": any(crawl.retry_of for crawl in world.crawls.values()),
+            **_limits(plan, world),
             "seeds while running": any(crawl.extras for crawl in plan.crawls),
             "dropped by hand": bool(plan.loose),
             "malformed": bool(plan.malformed),
@@ -59,6 +66,18 @@ def _sites(plan: Scenario, web: SimWeb) -> dict[str, bool]:
         "robots.txt changed a day ago": any(
             ask.at_s - LONG_S > changed.get(ask.origin, ask.at_s) for ask in web.asks
         ),
+    }
+
+
+def _limits(plan: Scenario, world: World) -> dict[str, bool]:
+    total: Counter[str] = Counter()
+    for shard in world.shards.values():
+        total.update(shard.tally)
+    reasons = (Reason.BYTES, Reason.DOLLARS, Reason.HOST_PAGES)
+    return {
+        "limits": any(crawl.limits for crawl in plan.crawls),
+        **{f"cut by {reason}": total[f"skipped.{reason}"] > 0 for reason in reasons},
+        "links not paid for": total[f"refused.{Refusal.DOLLARS}"] > 0,
     }
 
 

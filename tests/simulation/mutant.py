@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import Scenario
 
 
+UNBOUNDED = 100_000
+
+
 def anywhere(_plan: Scenario) -> bool:
     """Take any scenario."""
     return True
@@ -22,6 +25,24 @@ def anywhere(_plan: Scenario) -> bool:
 def poisoned(plan: Scenario) -> bool:
     """Take those with a page that brings its reader down."""
     return any(page.poison for site in plan.sites for page in site.pages.values())
+
+
+def forced_in_bounds(plan: Scenario) -> bool:
+    """Take those with a forced run that may have to give claims back."""
+    runs = (crawl for crawl in plan.crawls if crawl.window_s == 0)
+    return any(crawl.pages_max < UNBOUNDED for crawl in runs)
+
+
+def steered(plan: Scenario) -> bool:
+    """Take those with a crawl that is paused or cancelled while clocks and processes go on."""
+    still = plan.faults.frozen or plan.faults.jumps
+    actions = {action for crawl in plan.crawls for _, action in crawl.actions}
+    return not still and bool(actions & {"pause", "cancel"})
+
+
+def cancelled(plan: Scenario) -> bool:
+    """Take those with a crawl that is cancelled."""
+    return any(action == "cancel" for crawl in plan.crawls for _, action in crawl.actions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,22 @@ since one break shows in several places.
 
 from __future__ import annotations
 
-from tests.simulation import mutants_export, mutants_tables, mutants_web, mutants_worker
+from tests.simulation import (
+    mutants_budgets,
+    mutants_export,
+    mutants_retry,
+    mutants_rules,
+    mutants_tables,
+    mutants_web,
+    mutants_worker,
+)
 
 MUTANTS = (
     *mutants_tables.MUTANTS,
     *mutants_worker.MUTANTS,
     *mutants_web.MUTANTS,
     *mutants_export.MUTANTS,
+    *mutants_budgets.MUTANTS,
+    *mutants_retry.MUTANTS,
+    *mutants_rules.MUTANTS,
 )

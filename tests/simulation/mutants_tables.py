@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import pages, tables
+from orbweaver.adapters.memory import claims, pages, tables
 from orbweaver.adapters.memory.world import Claim, ShardItem
 from orbweaver.core.record import page_key, shard_of
 from orbweaver.core.standing import (
@@ -16,7 +16,7 @@ from orbweaver.core.standing import (
     OverBudget,
     Recalled,
 )
-from tests.simulation.mutant import mutants
+from tests.simulation.mutant import cancelled, forced_in_bounds, mutants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,9 @@ async def _journal_overwritten(self: Any, pack_id: str, journal: Any) -> Any:
     return await self._do("packs.journal", put)
 
 
-async def _counter_outside(self: Any, crawl: Any, ledger: Ledger, tally: Any) -> Any:
+async def _counter_outside(
+    self: Any, crawl: Any, ledger: Ledger, tally: Any, _settled: Any = ()
+) -> Any:
     """Put the ledger in one step and add the counts in another."""
 
     def put() -> Any:
@@ -123,7 +125,7 @@ def _add(self: Any, crawl: Any, ledger: Ledger, tally: Any) -> None:
 def _commit_without(*, ledger_check: bool = True, budget: bool = True) -> Callable[..., Any]:
     """Make a `MemoryPacks.commit` that lacks one of its conditions."""
 
-    async def commit(self: Any, crawl: Any, ledger: Ledger, tally: Any) -> Any:
+    async def commit(self: Any, crawl: Any, ledger: Ledger, tally: Any, settled: Any = ()) -> Any:
         def transact() -> Any:
             standing = self._world.ledgers.get(ledger.pack)
             if ledger_check and standing is not None:
@@ -132,6 +134,7 @@ def _commit_without(*, ledger_check: bool = True, budget: bool = True) -> Callab
             if refused is not None and (budget or isinstance(refused, Closed)):
                 return refused
             _add(self, crawl, ledger, tally)
+            self._settle(crawl, settled)
             self._world.ledgers[ledger.pack] = ledger
             self._world.commits.append((crawl.id, ledger, tally))
             return Committed()
@@ -147,12 +150,14 @@ def _shard_item(self: Any, crawl: Any, ledger: Ledger) -> ShardItem:
     return item
 
 
-async def _budget_looked_up_before(self: Any, crawl: Any, ledger: Ledger, tally: Any) -> Any:
+async def _budget_looked_up_before(
+    self: Any, crawl: Any, ledger: Ledger, tally: Any, settled: Any = ()
+) -> Any:
     """Look the budget up, then commit without its condition."""
     refused = await self._do("packs.look", lambda: _refusal(self, crawl, ledger, tally))
     if isinstance(refused, OverBudget) and ledger.pack not in self._world.ledgers:
         return refused
-    return await _commit_without(budget=False)(self, crawl, ledger, tally)
+    return await _commit_without(budget=False)(self, crawl, ledger, tally, settled)
 
 
 # --- the end ----------------------------------------------------------------------------------
@@ -198,13 +203,24 @@ async def _store_by_today(self: Any, records: Any) -> None:
         )
 
 
-FRONTIER, PACKS = tables.MemoryFrontier, tables.MemoryPacks
+def _seal_without_rest(self: Any, crawl: Any, books: Any, finished: Any, *_: Any) -> Any:
+    return _WHOLE_SEAL(self, crawl, books, finished)
+
+
+_WHOLE_SEAL = tables.MemoryCrawls.__dict__["seal"]
+
+
+def _nothing_before(_claim: Any, _claimer: Any) -> None:
+    return None
+
+
+FRONTIER, PACKS = claims.MemoryFrontier, tables.MemoryPacks
 MUTANTS = mutants(
     (
         "no `claimed by this pack` arm",
         FRONTIER,
         "_claim",
-        _claiming(lambda claim, by: tables._holds(claim, by, None), own=False),
+        _claiming(lambda claim, by: claims._holds(claim, by, None), own=False),
     ),
     (
         "expiry not compared: TTL trusted",
@@ -231,4 +247,12 @@ MUTANTS = mutants(
     ("shards read one by one, and believed", tables.MemoryCrawls, "seal", _seal(state=True)),
     ("parked after resume", PACKS, "park", _park_whatever),
     ("record filed by the day it is stored", pages.MemoryPages, "store", _store_by_today),
+)
+MUTANTS += mutants(
+    ("what a claim replaced forgotten", claims, "_former", _nothing_before),
+    where=forced_in_bounds,
+)
+MUTANTS += mutants(
+    ("what is left at the close not counted", tables.MemoryCrawls, "seal", _seal_without_rest),
+    where=cancelled,
 )

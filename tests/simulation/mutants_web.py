@@ -7,7 +7,7 @@ from typing import Any
 
 from orbweaver import pace, robots, visit
 from orbweaver.adapters.memory import hosts
-from tests.simulation.mutant import mutants
+from tests.simulation.mutant import mutants, steered
 
 
 async def _free_slots(_self: Any, _wanted: int) -> None:
@@ -45,6 +45,10 @@ def _always_fresh(_entry: Any, _now_ms: int) -> bool:
     return True
 
 
+async def _whatever_happened(_self: Any, _visit: Any) -> bool:
+    return True
+
+
 MUTANTS = mutants(
     ("no slot reserved", pace.Pacer, "take", _free_slots),
     ("no slot reserved on retry", visit.Visitor, "_walk", _retries_without_slot),
@@ -52,4 +56,6 @@ MUTANTS = mutants(
     ("late slots used", pace, "slack_ms", _late_is_fine),
     ("blocks forgotten", hosts.MemoryHosts, "block", _block_ignored),
     ("robots.txt never refreshed", robots, "_fresh", _always_fresh),
+) + mutants(
+    ("asked on after a pause", visit.Visitor, "_goes_on", _whatever_happened), where=steered
 )

@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.memory import (
+    MemoryAllowances,
     MemoryCrawls,
     MemoryEvents,
     MemoryFrontier,
@@ -22,10 +23,13 @@ from orbweaver.advance import Advancer
 from orbweaver.exporter import Exporter
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Transient
+from orbweaver.recent import RecentCrawls
 from orbweaver.settings import Settings
 from orbweaver.settle import Settler
+from orbweaver.treasury import Treasury
 from orbweaver.visit import Visitor
 from orbweaver.worker import Worker
+from tests.simulation.budgets import BODY_BYTES_MAX
 from tests.simulation.clock import ERROR_MS_MAX, SimClock
 from tests.simulation.sqs import RECEIVE_MAX, SimQueue
 from tests.simulation.tables import SimFiles, SimPages, fault_of
@@ -91,6 +95,9 @@ class Process:
                 cloud.drop_late_seeds()
                 await asyncio.sleep(random.random() * 20)
             await self._alive()
+            # At the worst moment for rules to change: part of an outbox is sent, and nobody knows.
+            if effect == "packs.sent" and cloud.edits and random.random() < faults.killed:
+                await self._die("kill before it is known as sent")
         elif effect == "crawls.seal" and random.random() < faults.killed_sealing:
             await self._die("kill after the seal")
         if self.kill_in:
@@ -133,6 +140,8 @@ class Process:
         """End the process between two instructions."""
         self.dead = True
         self.stops_s.append(self.cloud.now_s)
+        for edit in self.cloud.edits:
+            edit()
         if self._task is not None:
             self._task.cancel()
 
@@ -142,7 +151,11 @@ class WorkerProcess(Process):
 
     def __init__(self, cloud: Cloud, name: str, *, calm: bool = False) -> None:
         super().__init__(cloud, name, calm=calm)
-        settings = Settings(receive_max=RECEIVE_MAX)
+        settings = Settings(
+            receive_max=RECEIVE_MAX,
+            body_bytes_max=BODY_BYTES_MAX,
+            wait_s_max=cloud.wait_s_max,
+        )
         world = cloud.world
         packs = self.packs = MemoryPacks(world, self.gate)
         crawls = self.crawls = MemoryCrawls(world, self.gate)
@@ -158,10 +171,12 @@ class WorkerProcess(Process):
             pages=pages,
             clock=self.clock,
         )
+        recent = RecentCrawls(crawls=crawls, clock=self.clock)
         visitor = Visitor(
             fetcher=self,
             hosts=MemoryHosts(world, self.gate),
             history=pages,
+            crawls=recent,
             clock=self.clock,
             random=self.random,
             settings=settings,
@@ -169,10 +184,16 @@ class WorkerProcess(Process):
         metrics = MemoryMetrics()
         advancer = Advancer(
             packs=packs,
-            crawls=crawls,
+            crawls=recent,
             frontier=frontier,
             visitor=visitor,
             settler=settler,
+            treasury=Treasury(
+                allowances=MemoryAllowances(world, self.gate),
+                crawls=crawls,
+                clock=self.clock,
+                settings=settings,
+            ),
             clock=self.clock,
             metrics=metrics,
             settings=settings,
@@ -183,7 +204,9 @@ class WorkerProcess(Process):
             ingester=Ingester(queue=queue, crawls=crawls, clock=self.clock),
             advancer=advancer,
             settler=settler,
+            clock=self.clock,
             metrics=metrics,
+            settings=settings,
         )
 
     def _arrive(self) -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.memory import World
-from orbweaver.core.crawl import Crawl, State, Stop, run_id
-from orbweaver.core.message import Loose, encode, seeds_of
+from orbweaver.control import CLOSE_S
+from orbweaver.core.crawl import Crawl, State, Stop, first_hosts, run_id
+from orbweaver.core.message import Close, Loose, encode, seeds_of
 from tests.simulation import loop
 from tests.simulation.check import check
 from tests.simulation.check_web import Violation
 from tests.simulation.cloud import Cloud
 from tests.simulation.coverage import kinds
+from tests.simulation.meaning import EDIT, edited
+from tests.simulation.retrying import retry
+from tests.simulation.ruling import edit
 from tests.simulation.scenario import DAY_S, HOUR_S, CrawlPlan, Scenario, scenario
 from tests.simulation.trace import Endless, Trace
 from tests.simulation.web import SimWeb
@@ -128,16 +133,21 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
         started_at_ms=at_ms,
         seeds=plan.seeds,
         seeds_planned=len(seeds),
+        hosts_counted=first_hosts(plan.seeds),
         depth_max=plan.depth_max,
         pages_max=plan.pages_max,
         delay_ms=plan.delay_ms,
         concurrency=plan.concurrency,
         window_s=plan.window_s,
         shards=plan.shards,
+        **plan.limits,
+        rules=plan.rules,
         user_agent=f"sim/1.0 (+{crawl_id})",
     )
     cloud.world.crawls[crawl.id] = crawl
     runs.append((plan, crawl.id))
+    if edited(plan):
+        cloud.edits.append(partial(edit, cloud, plan, crawl.id))
     cloud.drop(encode(seeds[0]), delay_s=plan.seed_held_s)
     await person.queue.send_seeds(seeds[1:], express=False)
     started_s = cloud.now_s
@@ -146,7 +156,10 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
         asyncio.get_running_loop().call_later(after_s, cloud.drop, encode(extra))
     for after_s, action in plan.actions:
         await asyncio.sleep(max(0.0, started_s + after_s - cloud.now_s))
-        await _steer(cloud, person, crawl.id, action)
+        if action == EDIT:
+            edit(cloud, plan, crawl.id)
+        else:
+            await _steer(cloud, person, crawl.id, action)
 
 
 async def _steer(cloud: Cloud, person: WorkerProcess, crawl_id: str, action: str) -> None:
@@ -160,7 +173,12 @@ async def _steer(cloud: Cloud, person: WorkerProcess, crawl_id: str, action: str
         case "cancel":
             stopped = replace(crawl, state=State.STOPPING, stop=Stop.CANCELLED)
             await person.crawls.move(stopped, [State.RUNNING, State.PAUSED])
+            close = Close(crawl=crawl_id, at_ms=person.clock.now_ms())
+            await person.queue.send_close(close, CLOSE_S)
             await _unpark(cloud, person, crawl_id)
+        case "retry":
+            await retry(cloud, person, crawl_id)
+    cloud.steered.append((crawl_id, action, cloud.now_s))
 
 
 async def _unpark(cloud: Cloud, person: WorkerProcess, crawl_id: str) -> None:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tests.simulation.budgets import limited
 from tests.simulation.cloud import MIDNIGHT_MS
 from tests.simulation.exports import day_asked
 from tests.simulation.faults import Faults
+from tests.simulation.retrying import retried
+from tests.simulation.ruling import ruled
 from tests.simulation.sites import Site, build
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.core.rules import Rule
 
 HOUR_S = 3_600.0
 DAY_S = 24 * HOUR_S
@@ -42,8 +50,13 @@ class CrawlPlan:
     seed_held_s: float = 0.0
     # Seconds after the start at which one more seed is dropped on the running crawl.
     extras: tuple[float, ...] = ()
-    # (seconds after the start, "pause" | "resume" | "cancel")
+    # (seconds after the start, "pause" | "resume" | "cancel" | "retry" | "edit rules")
     actions: tuple[tuple[float, str], ...] = ()
+    # Limits beside pages, as a crawl has them.
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    # Those it begins with, and those that people change them to, and back.
+    rules: tuple[Rule, ...] = ()
+    rules_then: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +102,7 @@ def scenario(seed: int) -> Scenario:
     endless = any(site.endless for site in sites)
     if endless:
         crawls = [_bounded(random, plan) for plan in crawls]
+    crawls = ruled(seed, limited(seed, retried(seed, crawls)))
     before_midnight_s = random.choice((5, 60, 6 * HOUR_S, 12 * HOUR_S))
     return Scenario(
         seed=seed,
@@ -190,8 +204,6 @@ def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
             (9 * DAY_S, 30 * 86_400),
         )
     )
-    if window_s == 0 and first.pages_max < 100_000:
-        at_s = 4 * HOUR_S  # see `_bounded`
     return CrawlPlan(
         name=first.name,
         at_s=at_s,
@@ -205,15 +217,10 @@ def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
 
 
 def _bounded(random: Random, plan: CrawlPlan) -> CrawlPlan:
-    """Endless sites end by a budget, or by depth.
-
-    A forced run takes claims over, and gives back those beyond its budget: they are nobody's then,
-    and an earlier run of the name that is still at work may claim them twice (docs/protocol.md).
-    """
-    at_s = max(plan.at_s, 4 * HOUR_S) if plan.window_s == 0 else plan.at_s
+    """Endless sites end by a budget, or by depth."""
     return CrawlPlan(
         name=plan.name,
-        at_s=at_s,
+        at_s=plan.at_s,
         seeds=plan.seeds,
         pages_max=random.choice((3, 20, 60)),
         delay_ms=plan.delay_ms,

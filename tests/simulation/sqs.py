@@ -47,6 +47,8 @@ class Sqs:
         self.messages: list[Message] = []
         # Body, and the reason that was given with it; None where SQS gave up by itself.
         self.dead_letters: list[tuple[str, str | None]] = []
+        # Bodies as sent, and whether each took the express lane.
+        self.lanes: list[tuple[str, bool]] = []
         self._world = world
         self._trace = trace
         self._random = random
@@ -74,6 +76,7 @@ class Sqs:
     def collect(self, now_s: float, hops: int = 0) -> None:
         """Take over what adapters sent."""
         for mail in self._world.sent:
+            self.lanes.append((mail.body, mail.express))
             self.drop(mail.body, now_s, delay_s=mail.delay_s, hops=hops)
         self._world.sent.clear()
         for mail in self._world.buried:

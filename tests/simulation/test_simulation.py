@@ -28,6 +28,8 @@ KINDS = {
     *("midnight crossed", "window expired", "TTL late by 72 h", "endless site", "malformed"),
     *("robots.txt changed", "robots.txt changed a day ago", "host comes and goes", "storm"),
     *("seeds while running", "dropped by hand", "exported meanwhile", "exported at night"),
+    "retried",
+    *("rules", "rules edited", "not recorded"),
 }
 
 

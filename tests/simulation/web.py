@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.core.exchange import Failure, Request, Response
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.simulation.clock import SimClock
+    from tests.simulation.meaning import Meaning
     from tests.simulation.sites import SimPage, Site
 
 SLOW_S = 10.0
@@ -73,6 +74,8 @@ class SimWeb:
     ) -> None:
         self.sites = {site.origin: site for site in sites}
         self.asks: list[Ask] = []
+        # Bytes of bodies, by who asked.
+        self.received: Counter[str] = Counter()
         self.rebuffs: list[Rebuff] = []
         self._asked: defaultdict[str, int] = defaultdict(int)
         self._flapped: Counter[str] = Counter()
@@ -108,6 +111,7 @@ class SimWeb:
         if page is not None and _unchanged(request, page, answer):
             self._counts["304"] += 1
             answer = _response(304, None)
+        answer = self._sent(request, answer)
         slow_s = 0.02 if page is None else page.latency_s
         self.silent[origin] = self.silent[origin] + 1 if isinstance(answer, Failure) else 0
         if isinstance(answer, Failure) and answer.reason is Reason.TIMEOUT:
@@ -120,6 +124,14 @@ class SimWeb:
             self._counts["poison"] += 1
             asker.kill()
         return answer
+
+    def _sent(self, request: Request, answer: Response | Failure) -> Response | Failure:
+        """Cut a body where the asker stops reading, and count it: whoever dies has it, too."""
+        if isinstance(answer, Failure) or answer.body is None:
+            return answer
+        body = answer.body[: request.body_bytes_max]
+        self.received[request.user_agent] += len(body)
+        return replace(answer, body=body, truncated=len(body) < len(answer.body))
 
     def _robots(self, site: Site, trouble: int | Reason | None) -> Response | Failure:
         if isinstance(site.robots, int | Reason):
@@ -184,15 +196,25 @@ class Walk:
 
 
 def walk(  # noqa: C901 - the oracle is to be read in one piece
-    web: SimWeb, seeds: list[str], depth_max: int, pages_max: int
+    web: SimWeb,
+    seeds: list[str],
+    pages_max: int,
+    meaning: Meaning,
+    held: frozenset[str] = frozenset(),
 ) -> Walk:
-    """Walk the web as a crawl of scope `host` should: the oracle.
+    """Walk the web as a crawl of scope `host` and these rules should: the oracle.
 
     Poison pages are claimed and never end; pages that robots.txt forbids for a time are leaves.
+    What is `held` by an earlier run is not claimed.
     """
-    found = Walk(claimed=set(seeds))
-    level = list(seeds)
-    for depth in range(depth_max + 1):
+    level = [seed for seed in seeds if seed not in held]
+    found = Walk(claimed=set(level))
+
+    def new(url: str, page: str, depth: int) -> bool:
+        free = url not in found.claimed and url not in held
+        return free and split(url)[0] == page and depth <= meaning.depth(url)
+
+    for depth in range(meaning.depth_most + 1):
         following: list[str] = []
         while level:
             url = level.pop()
@@ -203,18 +225,16 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
                 continue
             if page.location is not None:
                 target = page.location if "://" in page.location else origin + page.location
-                if split(target)[0] == origin and target not in found.claimed:
+                if new(target, origin, depth):
                     found.claimed.add(target)
                     level.append(target)  # a redirect keeps its depth
                 continue
             if page.status != 200 or page.kind != "text/html":
                 continue
             found.fetched.add(url)
-            if depth == depth_max:
-                continue
-            for link in page.links:
+            for link in page.links if meaning.follows(url) else ():
                 target = link if "://" in link else origin + link
-                if split(target)[0] == origin and target not in found.claimed:
+                if new(target, origin, depth + 1):
                     found.claimed.add(target)
                     following.append(target)
             if len(found.claimed) > 4 * pages_max:

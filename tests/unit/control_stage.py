@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.adapters.memory import (
     ManualClock,
     MemoryCrawls,
+    MemoryHosts,
     MemoryPacks,
     MemoryPages,
     MemoryQueue,
@@ -45,6 +46,7 @@ class Stage:
             crawls=MemoryCrawls(self.world, self.gate),
             packs=MemoryPacks(self.world, self.gate),
             pages=MemoryPages(self.world, self.gate),
+            hosts=MemoryHosts(self.world, self.gate),
             clock=self.clock,
             settings=Settings(),
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.memory import (
     ManualClock,
+    MemoryAllowances,
     MemoryCrawls,
     MemoryEvents,
     MemoryFrontier,
@@ -26,13 +27,16 @@ from orbweaver.adapters.memory import (
 )
 from orbweaver.adapters.memory.world import Gate, ShardItem, open_gate
 from orbweaver.advance import Advancer, Delivery
+from orbweaver.core.allowance import COUNTED
 from orbweaver.core.crawl import Crawl, Tally
 from orbweaver.core.exchange import Failure, Request, Response
 from orbweaver.core.message import Pack, Seeds, Target, child_id, decode, encode
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Transient
+from orbweaver.recent import RecentCrawls
 from orbweaver.settings import Settings
 from orbweaver.settle import Settler
+from orbweaver.treasury import Treasury
 from orbweaver.visit import Visitor
 from orbweaver.worker import Worker
 
@@ -200,20 +204,30 @@ class Stage:
             pages=self.pages,
             clock=self.clock,
         )
+        recent = RecentCrawls(crawls=self.crawls, clock=self.clock)
         self.visitor = Visitor(
             fetcher=self.web,
             hosts=self.hosts,
             history=self.pages,
+            crawls=recent,
             clock=self.clock,
             random=Random(1),
             settings=self.settings,
         )
+        self.allowances = MemoryAllowances(world, gate)
+        self.treasury = Treasury(
+            allowances=self.allowances,
+            crawls=self.crawls,
+            clock=self.clock,
+            settings=self.settings,
+        )
         self.advancer = Advancer(
             packs=self.packs,
-            crawls=self.crawls,
+            crawls=recent,
             frontier=self.frontier,
             visitor=self.visitor,
             settler=self.settler,
+            treasury=self.treasury,
             clock=self.clock,
             metrics=self.metrics,
             settings=self.settings,
@@ -224,7 +238,9 @@ class Stage:
             ingester=Ingester(queue=self.queue, crawls=self.crawls, clock=self.clock),
             advancer=self.advancer,
             settler=self.settler,
+            clock=self.clock,
             metrics=self.metrics,
+            settings=self.settings,
         )
 
     def begin(self, crawl: Crawl = CRAWL, *urls: str, pack: str = ROOT) -> Pack:
@@ -241,10 +257,13 @@ class Stage:
             shard.tally[key] = shard.tally.get(key, 0) + number
 
     def tally(self, crawl: Crawl = CRAWL) -> Tally:
-        """Add the books of a crawl up."""
+        """Add the books of a crawl up, but for what it has cost."""
         total: dict[str, int] = {}
         for (owner, _), shard in self.world.shards.items():
-            for key, number in shard.tally.items() if owner == crawl.id else ():
+            counted = shard.tally.items() if owner == crawl.id else ()
+            for key, number in counted:
+                if key in COUNTED.values():
+                    continue
                 total[key] = total.get(key, 0) + number
         return total
 

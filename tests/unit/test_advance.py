@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from orbweaver.adapters.memory import Moment
-from orbweaver.advance import CRAWL_FRESH_MS
 from orbweaver.core.crawl import Crawl, State, Stop
 from orbweaver.core.journal import Journal, Ledger
 from orbweaver.core.message import Pack, Seeds, Target, child_id, encode
+from orbweaver.recent import CRAWL_FRESH_MS
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,

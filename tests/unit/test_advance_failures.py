@@ -114,7 +114,7 @@ async def test_a_redriven_culprit_gets_one_more_chance() -> None:
 
 @pytest.mark.parametrize("strikes", [0, 2])
 async def test_a_suspect_that_is_put_off_keeps_its_strikes(strikes: int) -> None:
-    """Nothing was tried, so nothing is proved; its failures travel with it."""
+    """Nothing was tried, so nothing is proved: it stays a suspect, with the strikes it had."""
     stage = Stage()
     stage.begin(CRAWL, A)
     stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 90_000)
@@ -122,7 +122,7 @@ async def test_a_suspect_that_is_put_off_keeps_its_strikes(strikes: int) -> None
     assert await stage.deliver(pack_of(A), receives=3) == []
     assert stage.world.strikes[ROOT] == strikes
     (pack,) = stage.sent()
-    assert pack == pack_of(A, failures=2)
+    assert pack == pack_of(A, failures=1)
 
 
 async def test_trouble_with_a_table_is_no_crash() -> None:
@@ -257,7 +257,9 @@ async def test_outcomes_are_metrics() -> None:
     stage.begin(CRAWL, A, B)
     stage.web.put(A, html())
     await stage.deliver(pack_of(A, B))
-    assert stage.metrics.totals == {"fetched": 1, "failed": 1, "bytes": 19}
+    cost = stage.world.journals[ROOT].tally["nanodollars"]
+    received = {"bytes": 19, "received_bytes": 19}
+    assert stage.metrics.totals == {"fetched": 1, "failed": 1, "nanodollars": cost, **received}
 
 
 async def test_a_journal_that_cannot_be_written_brings_the_pack_back() -> None:

@@ -6,20 +6,34 @@ import contextlib
 import io
 import json
 import logging
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver import bootstrap
+from orbweaver import bootstrap, wiring
 from orbweaver.adapters.http import HttpFetcher
 from orbweaver.adapters.http_proxy import ProxyingFetcher
-from orbweaver.adapters.memory import ManualClock, MemoryCrawls, MemoryFiles, MemoryPages, World
-from orbweaver.adapters.memory.outside import MemoryQueue
+from orbweaver.adapters.memory import (
+    ManualClock,
+    MemoryCrawls,
+    MemoryFiles,
+    MemoryFrontier,
+    MemoryHosts,
+    MemoryPacks,
+    MemoryPages,
+    MemoryQueue,
+    MemorySecrets,
+    World,
+)
 from orbweaver.advance import Delivery
+from orbweaver.core.crawl import Crawl
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord, page_key
+from orbweaver.core.schedule import ScheduleError
+from orbweaver.ports import Permanent
 from orbweaver.settings import Settings, SettingsError
 from orbweaver.worker import Worker
 from tests.unit.stage import NOW_MS, SITE
@@ -58,14 +72,14 @@ async def test_a_connection_opens_every_port() -> None:
     async with bootstrap.connect(settings) as ports:
         assert ports.settings is settings
         assert ports.pages.shards == settings.pages_shards
-        assert isinstance(bootstrap.worker_of(ports), Worker)
+        assert isinstance(wiring.worker_of(ports), Worker)
 
 
 @pytest.mark.parametrize(("secret", "kind"), [("", HttpFetcher), ("pool", ProxyingFetcher)])
 async def test_proxies_are_used_where_a_secret_lists_them(secret: str, kind: type) -> None:
     """Nothing is asked of the secret before something is asked of the web."""
     async with bootstrap.connect(Settings(proxy_secret=secret)) as ports:
-        assert type(bootstrap._fetcher_of(ports)) is kind
+        assert type(wiring.fetcher_of(ports)) is kind
 
 
 # --- the container ----------------------------------------------------------------------------
@@ -122,8 +136,13 @@ class Warm:
         yield SimpleNamespace(
             queue=MemoryQueue(self.world),
             crawls=MemoryCrawls(self.world),
+            frontier=MemoryFrontier(self.world),
             pages=MemoryPages(self.world),
             files=MemoryFiles(self.world),
+            packs=MemoryPacks(self.world),
+            hosts=MemoryHosts(self.world),
+            secrets=MemorySecrets(self.world),
+            settings=settings,
             clock=ManualClock(NOW_MS),
             random=Random(1),
             aws=SimpleNamespace(client=client),
@@ -177,10 +196,13 @@ def test_a_failing_invocation_leaves_the_container_usable(warm: Warm) -> None:
 )
 def test_an_answer_is_what_the_gateway_takes(warm: Warm, body: str, status: int, kind: str) -> None:
     """Status, type and a body in JSON; problems have a type of their own."""
-    event = {"httpMethod": "POST", "resource": "/seeds", "body": body}
-    answered = warm.container.answer({**event, "requestContext": {"requestId": "r"}})
-    assert (answered["statusCode"], answered["headers"]) == (status, {"content-type": kind})
-    assert isinstance(json.loads(answered["body"]), dict)
+    headers = {"Content-Type": "application/json"}
+    event = {"httpMethod": "POST", "path": "/seeds", "headers": headers, "body": body}
+    for _ in range(2):  # what answers is put together once
+        answered = warm.container.answer({**event, "requestContext": {"requestId": "r"}})
+        assert answered["statusCode"] == status
+        assert answered["multiValueHeaders"]["Content-Type"] == [kind]
+        assert isinstance(json.loads(answered["body"]), dict)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +228,36 @@ def test_a_day_is_exported_in_as_many_invocations_as_it_takes(
         warm.world.pages[page_key(record, 16)] = record
     assert warm.container.export({"day": "2026-11-21"}, remaining_ms) == result
     assert [call["FunctionName"] for call in warm.functions.invoked] == invoked
+
+
+def test_a_firing_starts_a_crawl_in_a_warm_container(
+    warm: Warm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was counted is written out each time, also when it failed."""
+    event = {"due": "2026-11-21T09:00:00Z", "definition": {"seeds": [SITE]}}
+    for _ in range(2):
+        assert warm.container.fire(event) == {"crawl": "example.com-20261121-090000"}
+    assert capsys.readouterr().out.count('"SchedulesStarted"') >= 2
+    with pytest.raises(ScheduleError):
+        warm.container.fire({})
+    assert (warm.connected, len(warm.world.crawls)) == (1, 1)
+
+
+def test_a_webhook_is_told_in_a_warm_container(
+    warm: Warm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nobody is to be told nobody is; connections are closed after each."""
+    assert warm.container.notify({"detail": {"crawl": "c"}}) == {"webhook": "none"}
+    crawl = Crawl(id="c", name="c", started_at_ms=0, webhook="https://a.example/")
+    warm.world.crawls["c"] = crawl
+    with pytest.raises(Permanent, match="there is no secret"):
+        warm.container.notify({"detail": {"crawl": "c"}})
+    warm.world.crawls["c"] = replace(crawl, webhook="http://127.0.0.1:9/")
+    warm.world.secrets[""] = "a key that nobody guesses"
+    assert warm.container.notify({"detail": {"crawl": "c"}}) == {"webhook": "refused"}
+    (mail,) = warm.world.buried
+    assert mail.reason == "address: 127.0.0.1 is loopback"
+    assert '"WebhooksRefused"' in capsys.readouterr().out
 
 
 def test_a_setting_that_does_not_fit_stops_the_container(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,12 @@ import pytest
 
 from orbweaver.adapters.memory import Moment
 from orbweaver.adapters.memory.world import ShardItem, open_gate
-from orbweaver.control import Conflict, UnknownCrawl
+from orbweaver.control import Conflict, ControlError, UnknownCrawl
 from orbweaver.core.crawl import State, default_crawl
 from orbweaver.core.message import Seeds
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.plan import Plan, PlanError
+from orbweaver.core.politeness import Host
 from orbweaver.core.record import DAY_MS
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 
@@ -87,6 +89,36 @@ async def test_an_id_is_not_given_twice(other: dict[str, Any]) -> None:
     with pytest.raises(Conflict, match="'run-1' belongs to a crawl with other seeds or options"):
         await stage.control.start(replace(PLAN, id="run-1", **other))
     assert len(stage.world.sent) == 1
+
+
+async def test_two_starts_of_one_key_at_once_are_one_crawl() -> None:
+    """Whoever comes second finds the first one's crawl, at whichever effect they meet."""
+    stage = Stage()
+
+    async def hand_over(_effect: str, _moment: Moment) -> None:
+        await asyncio.sleep(0)
+
+    stage.gate = hand_over
+    one, other = await asyncio.gather(
+        *(stage.control.begin(replace(PLAN, name="shop"), "order 1") for _ in range(2))
+    )
+    assert one[0] == other[0]
+    assert sorted([one[1], other[1]]) == [False, True]
+    assert list(stage.world.crawls) == [one[0].id]
+    assert len({message.id for message in stage.sent()}) == 1
+
+
+async def test_a_key_stands_for_one_plan() -> None:
+    """Under any name, and as long as the crawl is kept; another key is another crawl."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN, "order 1")
+    stage.clock.at_ms += DAY_MS
+    stage.world.crawls[crawl.id] = done = replace(crawl, state=State.FINISHED)
+    assert await stage.control.start(PLAN, "order 1") == done
+    for other in (replace(PLAN, name="other"), replace(PLAN, delay_ms=5)):
+        with pytest.raises(Conflict, match="belongs to a crawl with other seeds or options"):
+            await stage.control.start(other, "order 1")
+    assert (await stage.control.start(PLAN, "order 2")).id != crawl.id
 
 
 async def test_a_create_without_a_trace_is_a_conflict() -> None:
@@ -216,3 +248,69 @@ async def test_records_past_their_retention_are_not_looked_for() -> None:
     stage.gate = note
     assert await stage.control.page(SEED) == ()
     assert len(days) == 31
+
+
+# --- hosts and what was left out ----------------------------------------------------------------
+
+
+async def test_hosts_are_those_that_the_books_count_and_others_that_are_asked_for() -> None:
+    """In the order of the references, then those that were named; each once."""
+    stage = Stage()
+    other = "https://other.example"
+    crawl = await stage.control.start(Plan(seeds=(SEED, f"{other}/a", f"{SEED}b"), name="shop"))
+    stage.count(crawl, **{"host.0.claimed": 3, "host.0.done": 1, "host.1.claimed": 1})
+    stage.world.hosts[other] = Host(name=other, blocked_until_ms=NOW_MS + 5_000)
+    views = await stage.control.hosts("shop", ["example.com", "third.example"])
+    assert [(view.host, view.queued) for view in views] == [
+        ("https://example.com", 2),
+        (other, 1),
+        ("https://third.example", None),
+    ]
+    assert views[1].blocked_until_ms == NOW_MS + 5_000
+    with pytest.raises(ControlError, match="'a b' is no host"):
+        await stage.control.hosts("shop", ["a b"])
+
+
+async def test_hosts_of_a_crawl_of_an_older_version_are_named() -> None:
+    """Where the books count none, the first ones are shown without counts."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    stage.world.crawls[crawl.id] = replace(crawl, hosts_counted=())
+    (view,) = await stage.control.hosts()
+    assert (view.host, view.claimed) == ("https://example.com", None)
+
+
+async def test_a_report_says_what_was_left_out() -> None:
+    """Counts of the books, examples of records and of what workers kept."""
+    stage = Stage()
+    crawl = await stage.control.start(replace(PLAN, id="run-1"))
+    counts = {"failed.dns": 2, "skipped.cancelled": 4, "refused.scope": 9}
+    stage.count(crawl, failed=2, skipped=4, **counts)
+    for number in range(2):
+        dns = {"outcome": Outcome.FAILED, "reason": Reason.DNS}
+        stage.put("run-1", f"{SEED}{number}", NOW_MS, **dns)
+    stage.put("run-1", f"{SEED}ok", NOW_MS)
+    stage.world.samples["run-1"] = {"scope": ("https://other.example/",)}
+    report = await stage.control.report("run-1")
+    found = {line.reason: (line.kind, line.count, set(line.samples)) for line in report.skipped}
+    assert found == {
+        "scope": ("refused", 9, {"https://other.example/"}),
+        "cancelled": ("skipped", 4, set()),
+        "dns": ("failed", 2, {f"{SEED}0", f"{SEED}1"}),
+    }
+    assert report.crawl == crawl
+
+
+async def test_a_report_reads_no_more_than_it_needs() -> None:
+    """Once there are enough examples, no further record is looked at."""
+    stage = Stage()
+    crawl = await stage.control.start(replace(PLAN, id="run-1"))
+    stage.count(crawl, **{"refused.scope": 9})
+    reads: list[str] = []
+
+    async def note(effect: str, _moment: Moment) -> None:
+        reads.append(effect)
+
+    stage.gate = note
+    assert len((await stage.control.report()).skipped) == 1
+    assert "pages.read" not in reads

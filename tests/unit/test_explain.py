@@ -14,6 +14,7 @@ from orbweaver.core.message import seeds_of
 from orbweaver.core.outcome import Reason
 from orbweaver.core.politeness import RobotsEntry
 from orbweaver.core.record import DAY_MS
+from orbweaver.core.rules import Rule
 from orbweaver.explain import Explainer
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html
 
@@ -61,6 +62,7 @@ async def told(
         crawls=stage.crawls,
         packs=stage.packs,
         pages=stage.pages,
+        hosts=stage.hosts,
         clock=stage.clock,
         settings=stage.settings,
     )
@@ -153,6 +155,24 @@ async def test_a_paused_crawl_parks_and_a_cancelled_one_leaves_no_record() -> No
     explanation = await told(stage, f"{SITE}/a")
     assert explanation.fate is Fate.UNASKED
     assert stage.web.urls == [f"{SITE}/robots.txt", HOME]
+
+
+async def test_what_is_not_recorded_is_told_by_its_journal() -> None:
+    """How it ended is known as long as that is kept, and which rule keeps no record."""
+    stage = await begun(replace(PLAN, rules=(Rule(match="/(a|busy|no)$", record=False),)))
+    await stage.drain()
+    for path, verdict in (
+        ("/a", "fetched: ok (the page was read)"),
+        ("/busy", "failed: http_server_error"),
+        ("/no", "skipped: robots"),
+    ):
+        explanation = await told(stage, SITE + path)
+        assert explanation.fate is Fate.ENDED
+        assert explanation.verdict.startswith(verdict)
+        assert explanation.verdict.endswith("; rules[0] keeps no record of it")
+        assert words(explanation, "linked by") == [HOME]
+    stage.world.journals.clear()
+    assert "its journal is gone" in (await told(stage, f"{SITE}/a")).verdict
 
 
 async def test_an_expired_claim_has_lapsed() -> None:

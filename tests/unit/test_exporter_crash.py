@@ -10,7 +10,7 @@ import pytest
 from orbweaver.adapters.memory import ManualClock, Moment, World
 from orbweaver.exporter import Continue, Exported
 from orbweaver.ports import Transient
-from tests.unit.test_exporter import (
+from tests.unit.exporting import (
     DAY,
     NOON_MS,
     PLACE,

@@ -20,7 +20,7 @@ from orbweaver.core.export import (
     row,
 )
 from orbweaver.core.record import COLUMNS
-from tests.unit.test_exporter import DAY, DAY_MS, HOUR_MS, NOON_MS, page
+from tests.unit.exporting import DAY, DAY_MS, HOUR_MS, NOON_MS, page
 
 DAYS = 24 * HOUR_MS
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import handlers
-from handlers import api, exporter, worker
+from handlers import api, exporter, notifier, starter, worker
 from orbweaver.advance import Delivery
 
 LINES_MAX = 25
@@ -30,6 +30,14 @@ class FakeContainer:
     def export(self, event: dict[str, Any], remaining_ms: int) -> dict[str, Any]:
         self.calls.append((event, remaining_ms))
         return {"day": "2026-11-21"}
+
+    def fire(self, event: dict[str, Any]) -> dict[str, str]:
+        self.calls.append((event,))
+        return {"crawl": "c"}
+
+    def notify(self, event: dict[str, Any]) -> dict[str, str]:
+        self.calls.append((event,))
+        return {"webhook": "delivered"}
 
     def answer(self, event: dict[str, Any]) -> dict[str, Any]:
         self.calls.append((event,))
@@ -92,6 +100,20 @@ def test_the_api_answers_with_what_it_is_told(monkeypatch: pytest.MonkeyPatch) -
     container = installed(monkeypatch, api, FakeContainer())
     assert api.handler({"httpMethod": "POST"}, Context()) == {"statusCode": 202}
     assert container.calls == [({"httpMethod": "POST"},)]
+
+
+def test_the_starter_is_given_what_was_fired(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event goes through as it is, and so does what came of it."""
+    container = installed(monkeypatch, starter, FakeContainer())
+    assert starter.handler({"due": "now"}, Context()) == {"crawl": "c"}
+    assert container.calls == [({"due": "now"},)]
+
+
+def test_the_notifier_is_given_what_was_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event goes through as it is, and so does what came of it."""
+    container = installed(monkeypatch, notifier, FakeContainer())
+    assert notifier.handler({"detail": {}}, Context()) == {"webhook": "delivered"}
+    assert container.calls == [({"detail": {}},)]
 
 
 def test_a_failure_outside_a_message_fails_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,18 +9,20 @@ import pytest
 
 from orbweaver.conclude import Visit
 from orbweaver.core.crawl import Crawl, Scope
+from orbweaver.core.draft import Draft
 from orbweaver.core.exchange import Failure, Request, Response
-from orbweaver.core.journal import Draft, Journal
 from orbweaver.core.message import Prior, Target
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord
 from orbweaver.core.recrawl import Condition
 from orbweaver.core.retry import ATTEMPTS_MAX
 from orbweaver.settings import Settings
-from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html
+from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from orbweaver.core.journal import Journal
 
 OTHER = "https://other.example"
 POLITE = replace(CRAWL, delay_ms=1_000)
@@ -37,9 +39,12 @@ async def visit(
     stage: Stage, asked: Sequence[Target], crawl: Crawl = CRAWL, ahead_ms: int = 60_000
 ) -> Journal:
     """Visit targets, and say what that came to."""
+    stage.world.crawls[crawl.id] = crawl
     draft = Draft(crawl.id)
     until_ms = stage.clock.at_ms + ahead_ms
-    await stage.visitor.visit(Visit(crawl=crawl, draft=draft, until_ms=until_ms), asked)
+    purses = stage.treasury.open(crawl, ROOT)
+    visit = Visit(crawl=crawl, draft=draft, until_ms=until_ms, purses=purses)
+    await stage.visitor.visit(visit, asked)
     return draft.journal(asked, stage.clock.at_ms)
 
 

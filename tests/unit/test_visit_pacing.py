@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.memory import ManualClock, MemoryHosts, MemoryPages, World
+from orbweaver.adapters.memory import ManualClock, MemoryCrawls, MemoryHosts, MemoryPages, World
 from orbweaver.conclude import Visit
+from orbweaver.core.draft import Draft
 from orbweaver.core.exchange import Failure
-from orbweaver.core.journal import Draft
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import Host
 from orbweaver.core.retry import ATTEMPTS_MAX
+from orbweaver.recent import RecentCrawls
 from orbweaver.settings import Settings
 from orbweaver.visit import TROUBLE_MS, Visitor
-from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, fail_on, html
+from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, fail_on, html
 from tests.unit.test_visit import OTHER, POLITE, A, targets, visit
 
 if TYPE_CHECKING:
@@ -157,22 +158,23 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
 ) -> None:
     """A host gets as many requests at once as the crawl says, all together as the stack says."""
     crowd = Crowd()
+    crawl = replace(CRAWL, concurrency=concurrency)
+    clock, world = ManualClock(NOW_MS), World(crawls={crawl.id: crawl})
     visitor = Visitor(
         fetcher=crowd,
-        hosts=MemoryHosts(World()),
-        history=MemoryPages(World()),
-        clock=ManualClock(NOW_MS),
+        hosts=MemoryHosts(world),
+        history=MemoryPages(world),
+        crawls=RecentCrawls(crawls=MemoryCrawls(world), clock=clock),
+        clock=clock,
         random=Random(1),
         settings=Settings(fetch_concurrency=at_once),
     )
-    crawl = replace(CRAWL, concurrency=concurrency)
     paths = [str(place) for place in range(9)]
     asked = [*targets(*paths), *targets(*paths, host=OTHER)]
     draft = Draft(crawl.id)
-    await asyncio.gather(
-        visitor.visit(Visit(crawl=crawl, draft=draft, until_ms=NOW_MS), asked[::2]),
-        visitor.visit(Visit(crawl=crawl, draft=draft, until_ms=NOW_MS), asked[1::2]),
-    )
+    purses = Stage().treasury.open(crawl, ROOT)
+    stay = Visit(crawl=crawl, draft=draft, until_ms=NOW_MS, purses=purses)
+    await asyncio.gather(visitor.visit(stay, asked[::2]), visitor.visit(stay, asked[1::2]))
     assert len(draft.journal(asked, NOW_MS).records) == 18
     assert all(crowd.most[key] <= number for key, number in most.items())
     assert crowd.most["all"] == most["all"]

@@ -232,6 +232,8 @@ def marshal(value: Any) -> Item:
             return {"B": value}
         case list() | tuple():
             return {"L": [marshal(member) for member in value]}
+        case dict():
+            return {"M": to_item(value)}
         case _:
             message = f"no attribute type for {type(value).__name__}"
             raise TypeError(message)
@@ -245,6 +247,8 @@ def unmarshal(attribute: Mapping[str, Any]) -> Any:
             return float(value) if "." in value or "e" in value.lower() else int(value)
         case "L":
             return [unmarshal(member) for member in value]
+        case "M":
+            return from_item(value)
         case "S" | "B" | "BOOL":
             return value
         case _:

@@ -86,8 +86,8 @@ def add_counts(table: str, crawl: Crawl, number: int, tally: Tally) -> Item:
     }
 
 
-def close(table: str, crawl: Crawl, number: int, seen: Shard) -> Item:
-    """Close a shard if it still is as seen: a transaction's Update."""
+def close(table: str, crawl: Crawl, number: int, seen: Shard, rest: Tally) -> Item:
+    """Close a shard if it still is as seen, with the last counts: a transaction's Update."""
     update = assign({"closed": True, "expires_at": expires_s(crawl)})
     update["ConditionExpression"] = "attribute_not_exists(#closed) AND "
     update["ExpressionAttributeNames"]["#commits"] = "commits"
@@ -96,4 +96,12 @@ def close(table: str, crawl: Crawl, number: int, seen: Shard) -> Item:
         update["ExpressionAttributeValues"] |= to_item({":seen": seen.commits})
     else:
         update["ConditionExpression"] += "attribute_not_exists(#commits)"
+    if rest:
+        names = {f"#n{place}": TALLY_PREFIX + key for place, key in enumerate(rest)}
+        counts = {f":n{place}": count for place, count in enumerate(rest.values())}
+        update["UpdateExpression"] += " ADD " + ", ".join(
+            map(" ".join, zip(names, counts, strict=True))
+        )
+        update["ExpressionAttributeNames"] |= names
+        update["ExpressionAttributeValues"] |= to_item(counts)
     return {"Update": {"TableName": table, "Key": shard_key(crawl.id, number), **update}}

@@ -10,7 +10,7 @@ if it has taken no commit since it was read, so the books that balanced are the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters import dynamodb_books
 from orbweaver.adapters.dynamodb import (
@@ -22,13 +22,18 @@ from orbweaver.adapters.dynamodb import (
     to_item,
 )
 from orbweaver.core import crawl_codec
-from orbweaver.core.crawl import Books
+from orbweaver.core.crawl import Books, State
+from orbweaver.ports import NOTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from random import Random
 
-    from orbweaver.core.crawl import Crawl, State
+    from orbweaver.core.crawl import Crawl, Tally
+
+
+# Beside a crawl lies an item of examples, `<id>#samples`: a list of URLs a reason.
+SAMPLE_PREFIX = "s."
 
 
 class DynamoCrawls:
@@ -66,8 +71,9 @@ class DynamoCrawls:
         answer = await self._dynamo.call(
             "get_item", TableName=self._table, Key=to_item({"k": crawl_id}), ConsistentRead=True
         )
-        item = answer.get("Item")
-        return crawl_codec.from_fields(from_item(item)) if item else None
+        item = answer.get("Item", {})
+        # What else lies in the table has no state.
+        return crawl_codec.from_fields(from_item(item)) if "state" in item else None
 
     async def list(self) -> tuple[Crawl, ...]:
         """See the port."""
@@ -87,7 +93,9 @@ class DynamoCrawls:
         by_key = {item["k"]["S"]: item for item in items}
         return Books.of(tuple(dynamodb_books.shard(by_key.get(key["k"]["S"], {})) for key in keys))
 
-    async def seal(self, crawl: Crawl, books: Books, finished: Crawl) -> bool:
+    async def seal(
+        self, crawl: Crawl, books: Books, finished: Crawl, rest: Tally = NOTHING
+    ) -> bool:
         """See the port."""
         finish = assign(
             {
@@ -104,7 +112,7 @@ class DynamoCrawls:
             {":was": crawl.state, ":seeds_planned": crawl.seeds_planned}
         )
         closings = [
-            dynamodb_books.close(self._table, crawl, number, seen)
+            dynamodb_books.close(self._table, crawl, number, seen, NOTHING if number else rest)
             for number, seen in enumerate(books.shards)
         ]
         try:
@@ -131,6 +139,62 @@ class DynamoCrawls:
         except ConditionFailed as refusal:
             return bool(from_item(refusal.item).get("nonce") == nonce)
         return True
+
+    async def edit(self, crawl: Crawl, was: Crawl) -> bool:
+        """See the port."""
+        nonce = self._nonce()
+        changed = crawl_codec.changes(crawl, was)
+        kept_s = dynamodb_books.expires_s(crawl)
+        update = assign(changed | {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce})
+        update["ExpressionAttributeNames"]["#state"] = "state"
+        states = {":running": State.RUNNING, ":paused": State.PAUSED}
+        update["ExpressionAttributeValues"] |= to_item({**states, ":was": was.edits})
+        unedited = "#edits = :was"
+        if not was.edits:  # which crawls did not always count
+            unedited = f"({unedited} OR attribute_not_exists(#edits))"
+        try:
+            await self._dynamo.call(
+                "update_item",
+                TableName=self._table,
+                Key=to_item({"k": crawl.id}),
+                ConditionExpression=f"#state IN (:running, :paused) AND {unedited}",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **update,
+            )
+        except ConditionFailed as refusal:
+            return bool(from_item(refusal.item).get("nonce") == nonce)
+        return True
+
+    async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
+        """See the port."""
+        names = {f"#{place}": SAMPLE_PREFIX + reason for place, reason in enumerate(samples)}
+        values: dict[str, Any] = {
+            f":{place}": tuple(urls) for place, urls in enumerate(samples.values())
+        }
+        sets = [f"#{place} = if_not_exists(#{place}, :{place})" for place in range(len(samples))]
+        kept_s = dynamodb_books.expires_s(crawl)
+        if kept_s is not None:
+            names["#expires_at"] = "expires_at"
+            values[":expires_at"] = kept_s
+            sets.append("#expires_at = :expires_at")
+        await self._dynamo.call(
+            "update_item",
+            TableName=self._table,
+            Key=to_item({"k": f"{crawl.id}#samples"}),
+            UpdateExpression="SET " + ", ".join(sets),
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=to_item(values),
+        )
+
+    async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
+        """See the port."""
+        key = to_item({"k": f"{crawl_id}#samples"})
+        answer = await self._dynamo.call("get_item", TableName=self._table, Key=key)
+        return {
+            name.removeprefix(SAMPLE_PREFIX): tuple(urls)
+            for name, urls in from_item(answer.get("Item", {})).items()
+            if name.startswith(SAMPLE_PREFIX)
+        }
 
     async def announced(self, crawl_id: str) -> None:
         """See the port."""

@@ -10,7 +10,11 @@ Rules
   given back or ran out just now, which is a link found a moment too early; the other way round the
   condition decides.
 - What looks absent, which is nearly all, is inserted in batches; only what turns out to be there
-  by then, and what has lapsed, is put one by one under the condition above.
+  by then, and what has lapsed, is put one by one, in the place of the very claim that was read.
+- A claim that takes the place of one that has lapsed keeps it (`was`), and whoever gives the claim
+  back puts it there again: it may still hold for a run that began earlier.
+- An abandoned claim (`unasked`) holds within its run, so that nothing is counted twice there; for
+  other runs it is not there.
 
 Source: DynamoDB developer guide, "Working with expired items and time to live".
 """
@@ -24,20 +28,23 @@ from orbweaver.adapters.dynamodb import ConditionFailed, Dynamo, Item, from_item
 from orbweaver.core.message import Prior
 from orbweaver.core.standing import Known, Standing
 from orbweaver.core.url import url_hash
-from orbweaver.ports import UNMODIFIED
+from orbweaver.ports import NOTHING, Transient
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from orbweaver.core.crawl import Crawl
     from orbweaver.core.message import Target
     from orbweaver.core.standing import Claimer
 
 WRITES_AT_ONCE = 32
 
-FREE_OR_OWN = (
-    "attribute_not_exists(#k) OR #expires_at <= :at_s OR #at < :stale_before OR #pack = :pack"
-)
-OWN = "#pack = :pack"
+# How often a claim may change between being read and being taken over.
+TAKE_OVER_TRIES = 5
+ABSENT = "attribute_not_exists(#pack)"
+AS_READ = "#pack = :pack AND #at = :at"
+# What a claim keeps of the one in whose place it stands.
+KEPT = ("crawl", "pack", "depth", "at", "expires_at")
 
 
 class DynamoFrontier:
@@ -48,14 +55,15 @@ class DynamoFrontier:
         self._table = urls_table
 
     async def known(
-        self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = UNMODIFIED
+        self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
     ) -> Known:
         """See the port."""
         read = await self._read(claimer.name, urls)
-        claims = {url: claim for url, claim in read.items() if claim["pack"] != claimer.pack}
+        others = {url: claim for url, claim in read.items() if claim["pack"] != claimer.pack}
         held = frozenset(
-            url for url, claim in claims.items() if _holds(claim, claimer, modified.get(url))
+            url for url, claim in others.items() if _holds(claim, claimer, modified.get(url))
         )
+        claims = {url: seen for url, claim in others.items() if (seen := _seen_by(claimer, claim))}
         lapsed = {
             url: Prior(crawl=claim["crawl"], at_ms=claim["at"])
             for url, claim in claims.items()
@@ -74,19 +82,28 @@ class DynamoFrontier:
         )
         new = {target.url for target, done in zip(absent, inserted, strict=True) if done}
         # What has lapsed, and what was claimed since it was read, is for the condition to decide.
-        open_ = [
-            target
-            for url, target in wanted.items()
-            if url not in own | new
-            and not (url in claims and _holds(claims[url], claimer, target.modified_at_ms))
-        ]
-        won = await all_of((self._put(claimer, target) for target in open_), WRITES_AT_ONCE)
+        open_ = [target for url, target in wanted.items() if url not in own | new]
+        won = await all_of(
+            (self._take_over(claimer, target, claims.get(target.url)) for target in open_),
+            WRITES_AT_ONCE,
+        )
         taken = {target.url for target, mine in zip(open_, won, strict=True) if mine}
         return frozenset(own | new | taken)
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
         """See the port."""
-        await all_of((self._delete(claimer, url) for url in dict.fromkeys(urls)), WRITES_AT_ONCE)
+        keys = [to_item({"k": _key(claimer.name, url)}) for url in dict.fromkeys(urls)]
+        items = await self._dynamo.get_many(self._table, keys, consistent=True)
+        claims = [from_item(item) for item in items]
+        mine = [claim for claim in claims if claim["pack"] == claimer.pack]
+        await all_of((self._undo(claim) for claim in mine), WRITES_AT_ONCE)
+        # What others have taken over is not to be ours again.
+        lost = [claim for claim in claims if claim.get("was", {}).get("pack") == claimer.pack]
+        await all_of((self._forget_former(claim) for claim in lost), WRITES_AT_ONCE)
+
+    async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
+        """See the port."""
+        await all_of((self._mark(crawl, url) for url in dict.fromkeys(urls)), WRITES_AT_ONCE)
 
     async def standing(self, name: str, url: str) -> Standing | None:
         """See the port."""
@@ -110,62 +127,115 @@ class DynamoFrontier:
             self._table,
             [to_item({"k": key}) for key in by_key],
             consistent=False,
-            attributes=("k", "crawl", "pack", "at", "expires_at"),
+            attributes=("k", *KEPT, "unasked", "was"),
         )
         claims = [from_item(item) for item in items]
         return {by_key[claim["k"]]: claim for claim in claims}
 
-    async def _put(self, claimer: Claimer, target: Target) -> bool:
-        try:
-            await self._dynamo.call(
-                "put_item",
-                TableName=self._table,
-                Item=_item(claimer, target),
-                ConditionExpression=FREE_OR_OWN,
-                ExpressionAttributeNames={
-                    "#k": "k",
-                    "#at": "at",
-                    "#expires_at": "expires_at",
-                    "#pack": "pack",
-                },
-                ExpressionAttributeValues=to_item(
-                    {
-                        ":at_s": claimer.at_ms // 1000,
-                        ":stale_before": _stale_before_ms(claimer, target.modified_at_ms),
-                        ":pack": claimer.pack,
-                    }
-                ),
-            )
-        except ConditionFailed:
-            return False
-        return True
+    async def _take_over(
+        self, claimer: Claimer, target: Target, standing: dict[str, Any] | None
+    ) -> bool:
+        """Put a claim in the place of one that has lapsed, or of none; whether it is ours now."""
+        for _ in range(TAKE_OVER_TRIES):
+            if standing is not None and standing["pack"] == claimer.pack:
+                return True
+            if standing is not None and _holds(standing, claimer, target.modified_at_ms):
+                if standing.get("was", {}).get("pack") == claimer.pack:
+                    await self._forget_former(standing)
+                return False
+            try:
+                former = None if standing is None else _seen_by(claimer, standing)
+                await self._put(_item(claimer, target, former), standing)
+            except ConditionFailed as refusal:
+                standing = from_item(refusal.item) or None
+            else:
+                return True
+        raise Transient(f"{target.url} is claimed again and again")
 
-    async def _delete(self, claimer: Claimer, url: str) -> None:
+    async def _mark(self, crawl: Crawl, url: str) -> None:
         try:
             await self._dynamo.call(
-                "delete_item",
+                "update_item",
                 TableName=self._table,
-                Key=to_item({"k": _key(claimer.name, url)}),
-                ConditionExpression=OWN,
-                ExpressionAttributeNames={"#pack": "pack"},
-                ExpressionAttributeValues=to_item({":pack": claimer.pack}),
+                Key=to_item({"k": _key(crawl.name, url)}),
+                UpdateExpression="SET #unasked = :yes",
+                ConditionExpression="#crawl = :crawl",
+                ExpressionAttributeNames={"#unasked": "unasked", "#crawl": "crawl"},
+                ExpressionAttributeValues=to_item({":yes": True, ":crawl": crawl.id}),
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except ConditionFailed as refusal:
+            claim = from_item(refusal.item)
+            if claim.get("was", {}).get("crawl") == crawl.id:
+                await self._forget_former(claim)
+
+    async def _forget_former(self, claim: dict[str, Any]) -> None:
+        """Have a claim stand in the place of none; whoever gives it back leaves nothing."""
+        condition = _only_if(claim)
+        condition["ExpressionAttributeNames"]["#was"] = "was"
+        try:
+            await self._dynamo.call(
+                "update_item",
+                TableName=self._table,
+                Key=to_item({"k": claim["k"]}),
+                UpdateExpression="REMOVE #was",
+                **condition,
             )
         except ConditionFailed:
             return
 
+    async def _undo(self, claim: dict[str, Any]) -> None:
+        try:
+            if "was" in claim:
+                former = {"k": claim["k"], "url": claim["url"], **claim["was"]}
+                await self._put(to_item(former), claim)
+            else:
+                await self._dynamo.call(
+                    "delete_item",
+                    TableName=self._table,
+                    Key=to_item({"k": claim["k"]}),
+                    **_only_if(claim),
+                )
+        except ConditionFailed:
+            return
 
-def _item(claimer: Claimer, target: Target) -> Item:
-    return to_item(
-        {
-            "k": _key(claimer.name, target.url),
-            "url": target.url,
-            "crawl": claimer.crawl,
-            "pack": claimer.pack,
-            "depth": target.depth,
-            "at": claimer.at_ms,
-            "expires_at": claimer.expires_s,
+    async def _put(self, item: Item, standing: Mapping[str, Any] | None) -> None:
+        await self._dynamo.call(
+            "put_item",
+            TableName=self._table,
+            Item=item,
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            **_only_if(standing),
+        )
+
+
+def _only_if(standing: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Say that a claim is still as it was read, or still absent."""
+    if standing is None:
+        return {
+            "ConditionExpression": ABSENT,
+            "ExpressionAttributeNames": {"#pack": "pack"},
         }
-    )
+    return {
+        "ConditionExpression": AS_READ,
+        "ExpressionAttributeNames": {"#pack": "pack", "#at": "at"},
+        "ExpressionAttributeValues": to_item({":pack": standing["pack"], ":at": standing["at"]}),
+    }
+
+
+def _item(claimer: Claimer, target: Target, former: Mapping[str, Any] | None = None) -> Item:
+    fields: dict[str, Any] = {
+        "k": _key(claimer.name, target.url),
+        "url": target.url,
+        "crawl": claimer.crawl,
+        "pack": claimer.pack,
+        "depth": target.depth,
+        "at": claimer.at_ms,
+        "expires_at": claimer.expires_s,
+    }
+    if former is not None:
+        fields["was"] = {name: former[name] for name in KEPT if name in former}
+    return to_item(fields)
 
 
 def _key(name: str, url: str) -> str:
@@ -174,9 +244,20 @@ def _key(name: str, url: str) -> str:
 
 def _holds(claim: Mapping[str, Any], claimer: Claimer, modified_at_ms: int | None) -> bool:
     """Whether another's claim still holds: neither expired nor stale, deleted yet or not."""
+    seen = _seen_by(claimer, claim)
+    if seen is None:
+        return False
     stale_before_ms = _stale_before_ms(claimer, modified_at_ms)
-    held: bool = claim["expires_at"] > claimer.at_ms // 1000 and claim["at"] >= stale_before_ms
+    held: bool = seen["expires_at"] > claimer.at_ms // 1000 and seen["at"] >= stale_before_ms
     return held
+
+
+def _seen_by(claimer: Claimer, claim: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What a claimer sees of a claim: one that another run has abandoned is not there."""
+    if claim.get("unasked") and claim.get("crawl") != claimer.crawl:
+        former: Mapping[str, Any] | None = claim.get("was")
+        return former
+    return claim
 
 
 def _stale_before_ms(claimer: Claimer, modified_at_ms: int | None) -> int:

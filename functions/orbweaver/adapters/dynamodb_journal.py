@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import all_of
 from orbweaver.adapters.dynamodb import BLOB_BYTES_MAX, Dynamo, from_item, to_item
-from orbweaver.core.journal import Journal, decode
+from orbweaver.core.journal_codec import decode
 from orbweaver.ports import Permanent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from orbweaver.core.journal import Journal
 
 JOURNAL = "journal"
 PUTS_AT_ONCE = 4

@@ -29,16 +29,19 @@ from orbweaver.adapters.dynamodb import (
     from_item,
     to_item,
 )
+from orbweaver.adapters.dynamodb_allowances import settling
 from orbweaver.adapters.dynamodb_books import add_counts, shard
 from orbweaver.adapters.dynamodb_journal import JOURNAL
 from orbweaver.core.crawl import State
-from orbweaver.core.journal import Ledger, encode
+from orbweaver.core.journal import Ledger
+from orbweaver.core.journal_codec import encode
 from orbweaver.core.record import shard_of
 from orbweaver.core.standing import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from orbweaver.core.allowance import Settlement
     from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.core.journal import Journal
     from orbweaver.core.standing import CommitResult
@@ -104,7 +107,9 @@ class DynamoPacks:
             return await dynamodb_journal.read(self._dynamo, self._packs, standing)
         return journal
 
-    async def commit(self, crawl: Crawl, ledger: Ledger, tally: Tally) -> CommitResult:
+    async def commit(
+        self, crawl: Crawl, ledger: Ledger, tally: Tally, settled: Sequence[Settlement] = ()
+    ) -> CommitResult:
         """See the port."""
         number = shard_of(ledger.pack, crawl.shards)
         put = self._if_absent(
@@ -118,7 +123,8 @@ class DynamoPacks:
         )
         counts = add_counts(self._crawls, crawl, number, tally)
         try:
-            await self._dynamo.transact([{"Put": put}, counts])
+            settlings = (settling(self._crawls, crawl, each) for each in settled)
+            await self._dynamo.transact([{"Put": put}, counts, *settlings])
         except Cancelled as cancelled:
             standing = cancelled.items.get(0) or await self._read_ledger(ledger.pack)
             if standing:

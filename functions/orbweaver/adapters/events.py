@@ -31,6 +31,8 @@ class BusEvents:
             "crawl": crawl.id,
             "name": crawl.name,
             "stop": crawl.stop,
+            # Whether anybody asked to be told, so that nobody else need be looked at.
+            "webhook": crawl.webhook is not None,
             "counts": dict(sorted(total.items())),
             "started_at_ms": crawl.started_at_ms,
             "finished_at_ms": crawl.finished_at_ms,

@@ -13,6 +13,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from orbweaver.ports import Permanent, Transient
+from orbweaver.ports.errors import check_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,9 +45,9 @@ class FolderFiles:
         """See the port."""
         await asyncio.to_thread(self._put, key, body)
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
         """See the port."""
-        return await asyncio.to_thread(self._get, key)
+        return await asyncio.to_thread(self._get, key, bytes_max)
 
     async def list(self, prefix: str) -> tuple[str, ...]:
         """See the port."""
@@ -67,10 +68,12 @@ class FolderFiles:
             finally:
                 partial.unlink(missing_ok=True)
 
-    def _get(self, key: str) -> bytes | None:
+    def _get(self, key: str, bytes_max: int | None) -> bytes | None:
         with _translated(key):
             try:
-                return self._path(key).read_bytes()
+                path = self._path(key)
+                check_size(key, path.stat().st_size, bytes_max)
+                return path.read_bytes()
             except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                 return None
 

@@ -1,4 +1,4 @@
-"""The web over aiohttp: one GET, its ending a value whatever a server does.
+"""The web over aiohttp: one GET or POST, its ending a value whatever a server does.
 
 Rules:
 
@@ -130,7 +130,12 @@ class HttpFetcher:
                 what = "not connected" if attempt.sent_s is None else "not answered in full"
                 reason, detail = Reason.TIMEOUT, f"{what} within {request.total_s:g} s"
             return Asked(
-                answer=Failure(reason=reason, detail=detail, latency_ms=latency_ms),
+                answer=Failure(
+                    reason=reason,
+                    detail=detail,
+                    latency_ms=latency_ms,
+                    received=attempt.received,
+                ),
                 error=error,
                 sent=attempt.sent_s is not None,
                 tunnelled=proxy is not None and url.scheme == "https",
@@ -168,8 +173,10 @@ class HttpFetcher:
         proxy: Proxy | None,
     ) -> Response:
         session = await self._session_here()
-        async with session.get(
+        async with session.request(
+            "GET" if request.body is None else "POST",
             url,
+            data=request.body,
             headers=heads.asking(request, url, proxy),
             proxy=None if proxy is None else proxy.url,
             proxy_headers=heads.connecting(request, proxy),
@@ -185,13 +192,16 @@ class HttpFetcher:
                 body = await bodies.read(answer, headers, request, self._limits.rate)
             else:
                 keep = heads.telling(answer.status, headers, request.accept)
-                body = await bodies.drain(answer, headers, total, self._limits.drain_s, keep=keep)
+                most = min(bodies.DRAIN_BYTES_MAX, request.body_bytes_max)
+                drain_s = self._limits.drain_s
+                body = await bodies.drain(answer, headers, total, drain_s, most, keep=keep)
         return Response(
             status=answer.status,
             headers=headers,
             body=body.data,
             truncated=body.truncated,
             latency_ms=latency_ms,
+            received=attempt.received,
         )
 
     async def _session_here(self) -> aiohttp.ClientSession:

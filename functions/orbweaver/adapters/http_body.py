@@ -90,6 +90,7 @@ async def drain(
     headers: dict[str, str],
     total: asyncio.Timeout,
     drain_s: float,
+    bytes_max: int = DRAIN_BYTES_MAX,
     *,
     keep: bool = False,
 ) -> Body:
@@ -102,11 +103,11 @@ async def drain(
     until = asyncio.get_running_loop().time() + drain_s
     until = min(until, total.when() or until)
     total.reschedule(None)  # the head is here: the answer stands, whatever becomes of the rest
-    little = _framed(headers) and (answer.content_length or 0) <= DRAIN_BYTES_MAX
-    left = DRAIN_BYTES_MAX if little else 0
+    little = _framed(headers) and (answer.content_length or 0) <= bytes_max
+    left = bytes_max if little else 0
     try:
         async with asyncio.timeout_at(until):
-            kept = Decoding(coded, DRAIN_BYTES_MAX) if keep else None
+            kept = Decoding(coded, bytes_max) if keep else None
             while left > 0 and (chunk := await answer.content.readany()):
                 left -= len(chunk)
                 if kept is not None and not kept.feed(chunk):

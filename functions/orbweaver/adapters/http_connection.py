@@ -67,6 +67,7 @@ class Attempt:
 
     def __init__(self) -> None:
         self._request: AwareRequest | None = None
+        self._content: aiohttp.StreamReader | None = None
 
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
@@ -88,8 +89,14 @@ class Attempt:
         """When the request was last sent, by `time.monotonic`; None if it was not."""
         return self._request.sent_s if self._request else None
 
+    @property
+    def received(self) -> int:
+        """How much of the body came in, as it came over the wire."""
+        return self._content.total_bytes if self._content else 0
+
     def watch(self, content: aiohttp.StreamReader) -> None:
-        """Have a parser error within a body raised to whoever reads it."""
+        """Have a parser error within a body raised to whoever reads it; and count the body."""
+        self._content = content
         protocol = self._request.protocol if self._request else None
         if protocol is None:
             return

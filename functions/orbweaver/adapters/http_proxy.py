@@ -20,7 +20,7 @@ import asyncio
 import logging
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import aiohttp
 from yarl import URL
@@ -34,7 +34,7 @@ from orbweaver.ports import PortError, Transient
 if TYPE_CHECKING:
     from orbweaver.adapters.http import Asked, HttpFetcher
     from orbweaver.core.exchange import Request
-    from orbweaver.ports import Clock
+    from orbweaver.ports import Clock, Secrets
 
 FRESH_MS = 120_000
 DOUBTFUL_MS = 30_000
@@ -49,13 +49,6 @@ _AUTHENTICATE = 407
 _GATEWAY = frozenset({502, 504})
 
 _log = logging.getLogger(__name__)
-
-
-class Secrets(Protocol):
-    """Where secrets are kept."""
-
-    async def read(self, name: str) -> str:
-        """Read the current text of a secret; Permanent if there is none to be read."""
 
 
 class Trouble(Enum):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from orbweaver.adapters import aws
+from orbweaver.ports.errors import check_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ class BucketFiles:
         """See the port."""
         await aws.call(self._client, "put_object", Bucket=self._bucket, Key=key, Body=body)
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
         """See the port."""
         with aws.translated("get_object"):
             try:
@@ -36,6 +37,7 @@ class BucketFiles:
                     return None
                 raise
             async with answer["Body"] as stream:
+                check_size(key, answer["ContentLength"], bytes_max)
                 body: bytes = await stream.read()
         return body
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from orbweaver.core.journal import Letter
-    from orbweaver.core.message import Seeds
+    from orbweaver.core.message import Close, Seeds
     from orbweaver.ports import Clock
 
 BATCH_ENTRIES_MAX = 10
@@ -74,20 +74,27 @@ class SqsQueue:
 
     async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
         """See the port."""
-        mails = (
-            _Mail(
-                body=encode(letter.pack),
-                group=group_of(letter.pack.crawl),
-                delay_s=letter.delay_s,
+        for lane in (True, False):
+            mails = (
+                _Mail(
+                    body=encode(letter.pack),
+                    group=group_of(letter.pack.crawl),
+                    delay_s=letter.delay_s,
+                )
+                for letter in letters
+                if (express or letter.express) is lane
             )
-            for letter in letters
-        )
-        await self._send(mails, express=express)
+            await self._send(mails, express=lane)
 
     async def send_seeds(self, seeds: Sequence[Seeds], *, express: bool) -> None:
         """See the port."""
         mails = (_Mail(body=encode(item), group=group_of(item.crawl)) for item in seeds)
         await self._send(mails, express=express)
+
+    async def send_close(self, close: Close, delay_s: int) -> None:
+        """See the port."""
+        mail = _Mail(body=encode(close), group=group_of(close.crawl), delay_s=delay_s)
+        await self._send([mail], express=True)
 
     async def bury(self, body: str, reason: str) -> None:
         """See the port."""

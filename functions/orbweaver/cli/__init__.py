@@ -8,9 +8,14 @@
     deciding    robots, url                    files       where exports go
     steering    pause, resume, cancel          text        words for people, safe for terminals
                 local, deploy, destroy         letters     what is said of dead letters
-    dead_letters  dlq
+    changing    edit, retry                    asking      hosts, report
+    dead_letters  dlq                          scheduling  schedule
     explaining  explain                        options     what a crawl may be told
     defining    init, check, crawl.toml        starter     a definition to begin with
+    rates       how fast it goes               forecast    how long it takes, and why
+    hostrows    its hosts                      spending    its budgets, and what it costs
+    words       all of that in words           screen      and as a picture of a terminal's size
+    sparkline   numbers as a row of bars
 
 Exit codes: 0 done, 1 the crawl failed above the asked threshold (or there is no such record),
 2 usage, 3 the stack cannot be reached, 130 interrupted.
@@ -27,6 +32,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import (
+    asking,
+    changing,
     crawling,
     dead_letters,
     deciding,
@@ -34,6 +41,7 @@ from orbweaver.cli import (
     explaining,
     looking,
     machine,
+    scheduling,
     steering,
 )
 from orbweaver.cli.parser import UsageError, parse
@@ -100,6 +108,10 @@ COMMANDS = {
     "pause": steering.steer,
     "resume": steering.steer,
     "cancel": steering.steer,
+    "edit": changing.edit,
+    "retry": changing.retry,
+    "hosts": asking.hosts,
+    "report": asking.report,
     "pages": looking.pages,
     "page": looking.page,
     "export": looking.export,
@@ -107,6 +119,7 @@ COMMANDS = {
     "robots": deciding.robots,
     "url": deciding.url,
     "dlq": dead_letters.dlq,
+    "schedule": scheduling.schedule,
     "local": steering.local,
     "deploy": steering.deploy,
     "destroy": steering.destroy,

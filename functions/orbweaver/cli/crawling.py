@@ -22,7 +22,8 @@ from orbweaver.cli.stacks import ENDPOINT, settings_from
 from orbweaver.control import same_work
 from orbweaver.core.crawl import State
 from orbweaver.core.outcome import Outcome
-from orbweaver.core.plan import PlanError, crawl_of
+from orbweaver.core.plan import PlanError, crawl_of, keyed
+from orbweaver.core.schedule import recurrence_in
 from orbweaver.ports import PortError
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _put_interrupted(display: Display, crawl_id: str | None) -> None:
 
 def start(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Start a crawl and print its id; with --wait, show it until it ends."""
-    plan = plan_of(arguments, around)
+    plan = _named(plan_of(arguments, around), arguments)
     wanted = checked(plan, around)
     # Named before it is created, so that a start that was cut short can be completed.
     plan = replace(plan, id=wanted.id)
@@ -194,6 +195,9 @@ def start(arguments: argparse.Namespace, around: Surroundings) -> int:
                 around.write(begun.id)
             if not arguments.wait:
                 around.note(f"watch it with: orbweaver status {begun.id} --watch")
+                if recurrence_in(plan) is not None:
+                    again = f"orbweaver schedule put --config {arguments.config}"
+                    around.note(f"this is one run; to have it recur: {again}")
                 return OK
             view = await session.watch(begun.id, display)
             display.close()
@@ -202,15 +206,25 @@ def start(arguments: argparse.Namespace, around: Surroundings) -> int:
     return attended(go(), plan.id or wanted.id, around, display)
 
 
+def _named(plan: Plan, arguments: argparse.Namespace) -> Plan:
+    """Name a run after its key, if it has one."""
+    key = arguments.idempotency_key
+    try:
+        return plan if key is None else keyed(plan, key)
+    except PlanError as error:
+        raise UsageError(f"{OPTIONS[error.field]}: {error}") from error
+
+
 def attended(
-    work: Coroutine[Any, Any, int], crawl_id: str, around: Surroundings, display: Display
+    work: Coroutine[Any, Any, int], crawl_id: str | None, around: Surroundings, display: Display
 ) -> int:
-    """Run something that only looks on: Ctrl-C ends the looking, not the crawl."""
+    """Run something that only looks on, at the newest crawl or one: Ctrl-C leaves the crawl."""
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
         display.close()
-        around.note(f"{crawl_id} goes on: orbweaver status {crawl_id} --watch")
+        again = " ".join(filter(None, ("orbweaver status", crawl_id, "--watch")))
+        around.note(f"{crawl_id or 'the crawl'} goes on: {again}")
         _put_interrupted(display, crawl_id)
         return INTERRUPTED
     except Stalled as stalled:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.adapters.memory import MemoryHosts, World
 from orbweaver.cli import text
 from orbweaver.cli.crawling import OK, checked
+from orbweaver.cli.defining import plan_in
 from orbweaver.cli.parser import UsageError
 from orbweaver.core.admission import admit_link
 from orbweaver.core.crawl import Crawl, Scope
 from orbweaver.core.identity import token_of
-from orbweaver.core.meanings import never_asked, scope_rule, trap_rule
+from orbweaver.core.meanings import never_asked, rules_words, scope_rule, trap_rule
 from orbweaver.core.message import Target
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.plan import Plan
@@ -39,15 +40,18 @@ def url(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Show what a reference means, and whether a crawl would follow it as a link."""
     base = canonical(arguments.base) if arguments.base else None
     first = canonical(arguments.reference, base)
-    plan = Plan(
-        seeds=tuple(arguments.seed) or (base or first,),
-        scope=Scope(arguments.scope),
-        strip_parameters=tuple(arguments.strip_parameter),
-        keep_parameters=arguments.keep_parameters,
-    )
+    if arguments.config is None:
+        plan = Plan(
+            seeds=tuple(arguments.seed) or (base or first,),
+            scope=Scope(arguments.scope),
+            strip_parameters=tuple(arguments.strip_parameter),
+            keep_parameters=arguments.keep_parameters,
+        )
+    else:
+        plan = plan_in(arguments.config, around)
     crawl = checked(plan, around)
     found = canonicalize(arguments.reference, base, tracking=crawl.stripped)
-    page = base or crawl.seeds[0]
+    page = base or crawl.references[0]
     admitted = admit_link(crawl, found, Target(url=page, depth=0))
     refusal = admitted if isinstance(admitted, Refusal) else None
     body = {
@@ -59,6 +63,7 @@ def url(arguments: argparse.Namespace, around: Surroundings) -> int:
         "followed": refusal is None,
         "refusal": refusal,
         "rule": (refusal and trap_rule(refusal)) or scope_rule(crawl, found, page),
+        "rules": tuple(f"[{place}] {words}" for place, words in rules_words(crawl.rules, found)),
         "never_asked": never_asked(found),
     }
     if arguments.json:

@@ -17,11 +17,15 @@ from orbweaver.cli.options import OPTIONS, given
 from orbweaver.cli.parser import UsageError
 from orbweaver.cli.starter import STARTER
 from orbweaver.core import definition
+from orbweaver.core.amount import dollars_text, size_text
 from orbweaver.core.crawl import Scope
 from orbweaver.core.definition_keys import PATHS, SEEDS_FILE
 from orbweaver.core.identity import OPEN_HEADERS
+from orbweaver.core.meanings import rule_words
 from orbweaver.core.plan import Plan, crawl_of, problems_of
 from orbweaver.core.politeness import spacing_ms
+from orbweaver.core.schedule import Overlap, recurrence_in
+from orbweaver.core.webhook import shown
 
 if TYPE_CHECKING:
     import argparse
@@ -57,6 +61,13 @@ def plan_of(arguments: argparse.Namespace, around: Surroundings) -> Plan:
     return plan
 
 
+def plan_in(file: Path, around: Surroundings) -> Plan:
+    """Read a whole definition; raises UsageError with all that is wrong."""
+    plan, problems = _read(file, around)
+    _refuse(file, (*problems, *definition.check(plan, problems)))
+    return plan
+
+
 def _unfit(
     plan: Plan, parts: dict[str, Any], known: tuple[definition.Problem, ...]
 ) -> Iterator[definition.Problem]:
@@ -76,6 +87,15 @@ def _paths(parts: dict[str, Any]) -> set[str]:
 
 def _read(file: Path, around: Surroundings) -> tuple[Plan, tuple[definition.Problem, ...]]:
     """Read a definition and the seeds beside it; UsageError if it cannot even be decoded."""
+    document, lines, missing = document_in(file, around)
+    plan, problems = definition.read(document, lines)
+    return plan, (*problems, *missing)
+
+
+def document_in(
+    file: Path, around: Surroundings
+) -> tuple[object, str, tuple[definition.Problem, ...]]:
+    """Decode a definition, and read what the file holds that it names for its seeds."""
     path = around.folder / file
     if not path.exists():
         raise UsageError(f"there is no {file}: `orbweaver init {file}` writes one to begin with")
@@ -90,8 +110,7 @@ def _read(file: Path, around: Surroundings) -> tuple[Plan, tuple[definition.Prob
             lines = _text(path.parent / name, name)
         except UsageError as error:
             missing = (definition.Problem(path=SEEDS_FILE, text=str(error)),)
-    plan, problems = definition.read(document, lines)
-    return plan, (*problems, *missing)
+    return document, lines, missing
 
 
 def _text(path: Path, name: object) -> str:
@@ -158,12 +177,11 @@ def init(arguments: argparse.Namespace, around: Surroundings) -> int:
 def check(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Say what a definition would do; UsageError with all that is wrong."""
     file: Path = arguments.file
-    plan, problems = _read(file, around)
-    _refuse(file, (*problems, *definition.check(plan, problems)))
+    plan = plan_in(file, around)
     crawl = crawl_of(plan, around.clock.now_ms())
     said = [(label, text.clean(words)) for label, words in explained(crawl, plan)]
     if arguments.json:
-        body = definition.document_of(replace(plan, headers=()))
+        body = definition.document_of(replace(plan, headers=(), webhook=None))
         told = [{"about": label, "words": words} for label, words in said]
         around.write(json.dumps({"name": crawl.name, "does": told, "definition": body}))
         return OK
@@ -192,17 +210,44 @@ def explained(crawl: Crawl, plan: Plan) -> Iterator[tuple[str, str]]:
         yield "follows", f"of these only URLs in which one is found of {_some(crawl.include)}"
     if crawl.exclude:
         yield "follows", f"never a URL in which one is found of {_some(crawl.exclude)}"
+    yield from _rules(crawl)
     yield from _manners(crawl)
     yield "skips", _window(crawl.window_s)
     yield "ends", f"when nothing is left, or after {text.span(crawl.duration_max_s)}"
     most = "exactly" if plan.pages_max else "by default"
     yield "ends", f"at {crawl.pages_max:,} URLs at most ({most})"
+    yield from _budgets(crawl)
     yield "never", "renders pages, or reads anything but HTML and sitemaps"
     yield "never", "asks addresses that are not public, unless the stack allows them"
     if crawl.noindex_skipped:
         yield "never", "records pages that ask not to be indexed"
     if crawl.canonical_only:
         yield "never", "records pages that name another one as canonical"
+    if (recurrence := recurrence_in(plan)) is not None:
+        yield "recurs", f"by {recurrence.expression}, once `orbweaver schedule put` has said so"
+        if recurrence.timezone is not None:
+            yield "recurs", f"on the clocks of {recurrence.timezone}"
+        passed = plan.overlap is Overlap.SKIP
+        how = "not while an earlier run" if passed else "even while an earlier run"
+        yield "recurs", f"{how} of its name has not ended"
+    if crawl.webhook is not None:
+        yield "tells", f"{shown(crawl.webhook)} when it has ended"
+
+
+def _rules(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    for place, rule in enumerate(crawl.rules):
+        yield "rules", f"[{place}] where {text.cut(rule.match, 200)} is found: {rule_words(rule)}"
+
+
+def _budgets(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    if crawl.host_pages_max is not None:
+        urls = text.plural(crawl.host_pages_max, "URL")
+        yield "asks", f"for {urls} of a host at most; other hosts go on"
+    if crawl.bytes_max is not None:
+        yield "ends", f"before it has received more than {size_text(crawl.bytes_max)} of bodies"
+    if crawl.nanodollars_max is not None:
+        price = dollars_text(crawl.nanodollars_max)
+        yield "ends", f"before it has cost more than ${price}, by an estimate from list prices"
 
 
 _SCOPES = {

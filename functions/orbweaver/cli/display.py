@@ -1,7 +1,11 @@
-"""How progress is shown: a live panel on a terminal, a line every few seconds elsewhere, or JSON.
+"""How progress is shown: a live screen on a terminal, a line every few seconds elsewhere, or JSON.
 
 With `--json` every line is one object: `step` (what is being done), `progress`, and at the end
 one `result`. Nothing else goes to the standard output then.
+
+The screen is the terminal's second one, as editors use it: nothing scrolls, each picture is written
+over the one before, and what was there comes back. What a crawl was like when it was left is then
+printed once, unless it has ended: then the summary says it.
 """
 
 from __future__ import annotations
@@ -9,29 +13,24 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from orbweaver.cli import progress, text
-from orbweaver.core.crawl import State
-from orbweaver.core.outcome import Outcome
+from orbweaver.cli import progress, text, words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rich.console import Console, RenderableType
+    from rich.console import Console
     from rich.live import Live
 
     from orbweaver.cli.progress import View
 
 PLAIN_MS = 3_000
 JSON_MS = 2_000
-REASONS_SHOWN = 4
-HOSTS_SHOWN = 5
-BAR_COLUMNS = 48
 
 
 class Display(Protocol):
     """Where a command tells how it goes."""
 
-    def say(self, words: str) -> None:
+    def say(self, said: str) -> None:
         """Tell what is being done."""
 
     def show(self, view: View) -> None:
@@ -48,16 +47,16 @@ class Lines:
         self._out = out
         self._shown_ms = -PLAIN_MS
 
-    def say(self, words: str) -> None:
+    def say(self, said: str) -> None:
         """See the protocol."""
-        print(words, file=self._out, flush=True)
+        print(said, file=self._out, flush=True)
 
     def show(self, view: View) -> None:
         """See the protocol."""
-        at_ms = view.reading.status.at_ms
-        if view.ended or at_ms - self._shown_ms >= PLAIN_MS:
+        at_ms = view.now_ms
+        if view.ended or (_news(view) and at_ms - self._shown_ms >= PLAIN_MS):
             self._shown_ms = at_ms
-            self.say(line(view))
+            self.say(words.line(view))
 
     def close(self) -> None:
         """See the protocol."""
@@ -70,14 +69,14 @@ class Objects:
         self._out = out
         self._shown_ms = -JSON_MS
 
-    def say(self, words: str) -> None:
+    def say(self, said: str) -> None:
         """See the protocol."""
-        self.put({"type": "step", "text": words})
+        self.put({"type": "step", "text": said})
 
     def show(self, view: View) -> None:
         """See the protocol."""
-        at_ms = view.reading.status.at_ms
-        if at_ms - self._shown_ms >= JSON_MS:
+        at_ms = view.now_ms
+        if _news(view) and at_ms - self._shown_ms >= JSON_MS:
             self._shown_ms = at_ms
             self.put({"type": "progress", **progress.as_json(view)})
 
@@ -89,127 +88,61 @@ class Objects:
         """See the protocol."""
 
 
-class Panel:
-    """A panel that is drawn anew in its place."""
+def _news(view: View) -> bool:
+    """Whether this is a reading, or that there has been none for long: a clock needs no line."""
+    return not view.age_ms or view.stale
 
-    def __init__(self, out: TextIO) -> None:
+
+class Panel:
+    """A screen that is drawn anew in its place; `footer` says what Ctrl-C does."""
+
+    def __init__(self, out: TextIO, environment: Mapping[str, str], footer: str = "") -> None:
         from rich.console import Console
 
-        self._console: Console = Console(file=out, highlight=False, soft_wrap=True)
+        # It looks there for NO_COLOR, TERM, and the size where the terminal does not say it.
+        self._console: Console = Console(
+            file=out, highlight=False, soft_wrap=True, _environ=environment
+        )
+        self._footer = footer
         self._live: Live | None = None
+        self._view: View | None = None
 
-    def say(self, words: str) -> None:
+    def say(self, said: str) -> None:
         """See the protocol."""
         from rich.text import Text
 
-        self._console.print(Text(text.clean(words), style="dim"))
+        self.close()
+        self._console.print(Text(text.clean(said), style="dim"))
 
     def show(self, view: View) -> None:
         """See the protocol."""
         from rich.live import Live
+        from rich.text import Text
+
+        from orbweaver.cli import screen
 
         if self._live is None:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live = Live(
+                console=self._console,
+                auto_refresh=False,
+                screen=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
             self._live.start()
-        self._live.update(self._drawn(view), refresh=True)
+        self._view = view
+        size = self._console.size
+        lines = screen.draw(view, size.width, size.height, self._footer)
+        self._live.update(Text("\n").join(lines), refresh=True)
 
     def close(self) -> None:
         """See the protocol."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        if self._live is None:
+            return
+        self._live.stop()
+        self._live = None
+        if self._view is not None and not self._view.ended:
+            from orbweaver.cli import screen
 
-    def _drawn(self, view: View) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
-
-        books = view.reading.status.books
-        filled = BAR_COLUMNS * books.done // max(1, books.claimed)
-        bar = Text.assemble(("━" * filled, "green"), ("─" * (BAR_COLUMNS - filled), "dim"))
-        width = max(len(label) for label, _ in rows(view))
-        drawn: list[RenderableType] = [Text(text.clean(heading(view)), style="bold"), bar]
-        for label, words in rows(view):
-            style = STYLES.get(label, "")
-            row = Text.assemble(
-                (label.ljust(width + 2), style or "cyan"), (text.clean(words), style)
-            )
-            row.no_wrap, row.overflow = True, "ellipsis"
-            drawn.append(row)
-        return Group(*drawn)
-
-
-STYLES = {"failed": "red", "dead": "bold red", "waiting": "yellow"}
-
-
-def heading(view: View) -> str:
-    """Say which crawl it is and how it stands."""
-    crawl = view.reading.status.crawl
-    return f"{crawl.id} · {crawl.state}"
-
-
-def rows(view: View) -> list[tuple[str, str]]:
-    """Say everything that is worth knowing of a view: label and words."""
-    status = view.reading.status
-    found = [("pages", _pages(view)), ("time", _time(view))]
-    ended = [f"{outcome} {view.of(outcome):,}" for outcome in Outcome if view.of(outcome)]
-    if len(ended) > 1:
-        found.append(("ended", " · ".join(ended)))
-    unwanted = [(str(kind), view.reasons(kind)) for kind in (Outcome.FAILED, Outcome.SKIPPED)]
-    found += [(label, counted(reasons)) for label, reasons in unwanted if reasons]
-    again = [f"{word} {view.of(word):,}" for word in ("retries", "deferrals") if view.of(word)]
-    if again:
-        found.append(("again", " · ".join(again)))
-    hosts = list(view.waiting().items())
-    found += [("waiting", f"{host}: {why}") for host, why in hosts[:HOSTS_SHOWN]]
-    depths = view.reading.depths
-    if depths is not None:
-        numbers = (depths.waiting, depths.in_work, depths.delayed)
-        words = ("waiting", "in work", "delayed")
-        pairs = zip(numbers, words, strict=True)
-        found.append(("queue", " · ".join(f"{number:,} {word}" for number, word in pairs)))
-        if depths.dead:
-            found.append(("dead", f"{text.plural(depths.dead, 'message')} that could not be done"))
-    if status.crawl.state is State.PAUSED:
-        found.append(("paused", f"`orbweaver resume {status.crawl.id}` goes on"))
-    return found
-
-
-def line(view: View) -> str:
-    """Say the same in one line, as far as it matters every few seconds."""
-    parts = [text.clock(view.reading.status.elapsed_ms / 1000), _pages(view)]
-    if failed := view.reasons(Outcome.FAILED):
-        parts.append(f"failed {view.of(Outcome.FAILED):,} ({counted(failed)})")
-    parts += [f"{host}: {why}" for host, why in view.waiting().items()]
-    depths = view.reading.depths
-    if depths is not None and depths.dead:
-        parts.append(f"{text.plural(depths.dead, 'dead letter')}")
-    if not view.ended:
-        parts.append(_left(view))
-    return text.clean("  ".join(part for part in parts if part))
-
-
-def counted(reasons: Mapping[str, int]) -> str:
-    """Write reasons with their numbers, most frequent first."""
-    shown = [f"{reason} {number:,}" for reason, number in list(reasons.items())[:REASONS_SHOWN]]
-    more = len(reasons) - REASONS_SHOWN
-    return " · ".join(shown) + (f" · {more} more" if more > 0 else "")
-
-
-def _pages(view: View) -> str:
-    books = view.reading.status.books
-    per_s = progress.mean_per_s(view) if view.ended else view.per_s
-    return (
-        f"{view.of(Outcome.FETCHED):,} fetched, {books.done:,} of {books.claimed:,} known URLs"
-        f"  {text.rate(per_s)} pages/s"
-    )
-
-
-def _time(view: View) -> str:
-    elapsed = text.clock(view.reading.status.elapsed_ms / 1000)
-    if view.ended:
-        return f"{elapsed} from start to end"
-    return ", ".join(filter(None, (f"{elapsed} so far", _left(view))))
-
-
-def _left(view: View) -> str:
-    return "" if view.left_s is None else f"about {text.clock(view.left_s)} left for what is known"
+            for line in screen.draw(self._view, self._console.size.width):
+                self._console.print(line)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from orbweaver.cli import files, report, text
 from orbweaver.cli.crawling import FAILED, OK, attended
 from orbweaver.cli.deciding import canonical
-from orbweaver.cli.display import Objects, heading, rows
+from orbweaver.cli.display import Objects
 from orbweaver.cli.progress import Meter, as_json
 from orbweaver.cli.session import chosen
+from orbweaver.cli.words import heading, rows
 from orbweaver.core.export import row
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.record import day_of
@@ -61,7 +62,7 @@ def status(arguments: argparse.Namespace, around: Surroundings) -> int:
                 await _others(session, view.reading.status.crawl, around)
             return OK
 
-    return attended(go(), arguments.which or "the crawl", around, display)
+    return attended(go(), arguments.which, around, display)
 
 
 async def _others(session: Session, shown: Crawl, around: Surroundings) -> None:

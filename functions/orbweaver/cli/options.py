@@ -6,6 +6,7 @@ defaults, stand. A switch can only be turned one way: what a definition has set 
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ from orbweaver.cli import values
 from orbweaver.core.crawl import WEEK_S, Scope
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable
 
 DEFINITION = Path("crawl.toml")
@@ -22,8 +22,12 @@ OPTIONS = {
     "seeds": "URL",
     "name": "--name",
     "id": "--id",
+    "idempotency_key": "--idempotency-key",
     "depth_max": "--max-depth",
     "pages_max": "--max-pages",
+    "host_pages_max": "--max-host-pages",
+    "bytes_max": "--max-bytes",
+    "nanodollars_max": "--max-dollars",
     "duration_s": "--duration",
     "delay_ms": "--delay",
     "concurrency": "--concurrency",
@@ -51,6 +55,9 @@ def given(arguments: argparse.Namespace) -> dict[str, Any]:
         "exclude": tuple(arguments.exclude),
         "depth_max": arguments.max_depth,
         "pages_max": arguments.max_pages,
+        "host_pages_max": arguments.max_host_pages,
+        "bytes_max": arguments.max_bytes,
+        "nanodollars_max": arguments.max_dollars,
         "duration_s": arguments.duration,
         "delay_ms": arguments.delay,
         "concurrency": arguments.concurrency,
@@ -70,6 +77,13 @@ def given(arguments: argparse.Namespace) -> dict[str, Any]:
     return {part: value for part, value in parts.items() if value is not None and value != ()}
 
 
+def changed(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the parts of a plan that were given to a command that takes only some options."""
+    plan = argparse.ArgumentParser(add_help=False)
+    add_plan(plan.add_argument)
+    return given(argparse.Namespace(**{**vars(plan.parse_args([])), **vars(arguments)}))
+
+
 def add_plan(add: Callable[..., Any]) -> None:
     """Add the options of a crawl that is to be started."""
     add("seeds", nargs="*", metavar="URL", help="where to begin; - reads a list from the input")
@@ -85,21 +99,31 @@ def add_plan(add: Callable[..., Any]) -> None:
     kinds = values.one_of(["record", "skip"])
     add("--noindex", type=kinds, metavar="record|skip", help=noindex)
     add("--name", help="runs of one name share what they have seen; default: the first host")
-    add("--max-depth", type=values.count, metavar="N", help="links from a seed (20)")
-    add("--max-pages", type=values.count, metavar="N", help="never more URLs than this")
-    add("--duration", type=values.duration_s, metavar="TIME", help="never longer than this (7d)")
     add_scope(add)
-    include = "links that match this regular expression only; may be repeated"
-    add("--include", action="append", default=[], metavar="RE", help=include)
-    exclude = "no links that match this one; may be repeated"
-    add("--exclude", action="append", default=[], metavar="RE", help=exclude)
+    add_changeable(add)
     add_parameters(add)
     _add_manners(add)
 
 
-def _add_manners(add: Callable[..., Any]) -> None:
+def add_changeable(add: Callable[..., Any]) -> None:
+    """Add the options that may also change while a crawl runs (`core/amendment.py`)."""
+    add("--max-depth", type=values.count, metavar="N", help="links from a seed (20)")
+    add("--max-pages", type=values.count, metavar="N", help="never more URLs than this")
+    host_pages = "never ask for more URLs of one host than this"
+    add("--max-host-pages", type=values.count, metavar="N", help=host_pages)
+    add("--max-bytes", type=values.size_bytes, metavar="SIZE", help="never receive more than this")
+    dollars = "never spend more on AWS than this, by an estimate"
+    add("--max-dollars", type=values.nanodollars, metavar="$", help=dollars)
+    add("--duration", type=values.duration_s, metavar="TIME", help="never longer than this (7d)")
     add("--delay", type=values.duration_ms, metavar="TIME", help="per host (1s)")
     add("--concurrency", type=values.count, metavar="N", help="per host; 1, without delay 16")
+    include = "links that match this regular expression only; may be repeated"
+    add("--include", action="append", default=[], metavar="RE", help=include)
+    exclude = "no links that match this one; may be repeated"
+    add("--exclude", action="append", default=[], metavar="RE", help=exclude)
+
+
+def _add_manners(add: Callable[..., Any]) -> None:
     window = f"ask again for what was seen before this long ({WEEK_S // 86_400}d); 0s: for all"
     add("--window", type=values.duration_s, metavar="TIME", help=window)
     add("--ignore-robots", action="store_true", help="only on sites of your own")
@@ -134,6 +158,31 @@ def add_parameters(add: Callable[..., Any]) -> None:
     add("--strip-parameter", action="append", default=[], metavar="NAME", help=strip)
     keep = "keep those that are taken out otherwise (utm_*, gclid, phpsessid, …)"
     add("--keep-parameters", action="store_true", help=keep)
+
+
+def add_changing(add: Callable[..., argparse.ArgumentParser], *parents: Any) -> None:
+    """Add the commands about a crawl's work: edit, retry."""
+    edit = add("edit", "change limits, pace, patterns or rules of a crawl that runs", *parents)
+    edit.add_argument("which", metavar="ID", help="an id or a name")
+    config = "what is to hold from now on; what cannot change has to be as it is"
+    edit.add_argument("--config", type=Path, metavar="FILE", help=config)
+    add_changeable(edit.add_argument_group("what is to change").add_argument)
+    retry = add("retry", "ask again for what failed in a crawl, and for that alone", *parents)
+    retry.add_argument("which", metavar="ID", help="an id, or a name: its newest run")
+    reason = "what failed for this reason; may be repeated"
+    retry.add_argument("--reason", action="append", default=[], metavar="REASON", help=reason)
+    retry.add_argument("--host", metavar="HOST", help="what failed on this host")
+    retry.add_argument("--wait", action="store_true", help="show its progress until it ends")
+
+
+def add_asking(add: Callable[..., argparse.ArgumentParser], *parents: Any) -> None:
+    """Add the commands that ask why: hosts, report."""
+    hosts = add("hosts", "show how a crawl does at its hosts: counts, pace, blocks", *parents)
+    hosts.add_argument("which", nargs="?", metavar="ID", help="an id or a name; default: newest")
+    host = "this one, too: a name, or a URL's beginning; may be repeated"
+    hosts.add_argument("--host", action="append", default=[], metavar="HOST", help=host)
+    report = add("report", "say what a crawl left out and why, with examples", *parents)
+    report.add_argument("which", nargs="?", metavar="ID", help="an id or a name; default: newest")
 
 
 def add_definition(add: Callable[..., argparse.ArgumentParser], lines: Any) -> None:

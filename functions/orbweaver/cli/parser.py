@@ -75,7 +75,7 @@ def _command(
     """Find the parser of the command that is meant; argparse would list all names, in vain."""
     named = [word for word in words if not word.startswith("-")][:2]
     for path in (" ".join(named), *named[:1]):
-        if path in commands and (path not in ("local", "dlq") or len(named) == 1):
+        if path in commands and (path not in _GROUPS or len(named) == 1):
             return commands[path]
     if not named:
         return parser
@@ -105,7 +105,7 @@ def _see(command: argparse.ArgumentParser) -> str:
 
 
 def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    from orbweaver.cli import explaining  # which raises our UsageError
+    from orbweaver.cli import explaining, scheduling  # which raise our UsageError
 
     parser = _Parser(prog="orbweaver", description="A web crawler, on AWS or on this machine.")
     parser.add_argument("--version", action="version", version=f"orbweaver {__version__}")
@@ -123,15 +123,20 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
     start = add("start", "start a crawl; prints its id", plan, target, lines)
     start.add_argument("--wait", action="store_true", help="show its progress until it ends")
     start.add_argument("--id", help="name this run; starting it again completes the start")
+    key = "the same key again is the same crawl, however often and from where it is started"
+    start.add_argument("--idempotency-key", metavar="KEY", help=key)
     status = add("status", "show how a crawl is doing", target, lines)
     status.add_argument("which", nargs="?", metavar="ID", help="an id or a name; default: newest")
     status.add_argument("--watch", action="store_true", help="until it ends")
     for name, text in _STEERING.items():
         add(name, text, target, lines).add_argument("which", metavar="ID", help="an id or a name")
+    options.add_changing(add, target, lines)
+    options.add_asking(add, target, lines)
     _add_looking(add, target, lines, output)
     explaining.options(add("explain", explaining.HELP, target, lines))
     _add_local(add("local", "the stack on this machine: up, down, status"), made)
     dead_letters.add_to(add("dlq", dead_letters.HELP), made, target, lines)
+    scheduling.add_to(add("schedule", scheduling.HELP), made, target, lines)
     deploy = add("deploy", "deploy the stack, or bring it up to date", target, _context())
     destroy = add("destroy", "remove the stack", target, _context())
     for command in (deploy, destroy):
@@ -139,6 +144,8 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
     return parser, made
 
 
+# Commands of several words.
+_GROUPS = ("local", "dlq", "schedule")
 _PORT = f"where the emulator listens, and which of several it is ({PORT})"
 _STEERING = {
     "pause": "have a crawl wait; it costs nothing then",
@@ -171,6 +178,8 @@ def _add_looking(
     url = add("url", "show what a reference means, and whether a crawl would follow it", lines)
     url.add_argument("reference", metavar="REFERENCE")
     url.add_argument("--base", metavar="URL", help="the page that it stands on")
+    config = "a crawl's definition; other options that say what a crawl is do not count then"
+    url.add_argument("--config", type=Path, metavar="FILE", help=config)
     seed = "a seed of the crawl that decides; may be repeated"
     url.add_argument("--seed", action="append", default=[], metavar="URL", help=seed)
     options.add_scope(url.add_argument, "host")

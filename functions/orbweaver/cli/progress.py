@@ -1,37 +1,40 @@
 """What can be said of a crawl while it runs, and once it has ended.
 
-A meter sees one reading after another and tells the rate of the last seconds; the time left is a
-guess from what is known, since every page may lead to more.
+A meter sees one reading after another; each becomes a view, in which everything is computed that
+is shown: rates, what is left and why one thinks so, hosts, budgets. Nothing here does I/O.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.cli import forecast, hostrows, spending
+from orbweaver.cli.rates import History, Rates
 from orbweaver.core.crawl import State
 from orbweaver.core.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from orbweaver.cli.forecast import Forecast
+    from orbweaver.cli.hostrows import HostRow
+    from orbweaver.cli.spending import Budget
     from orbweaver.cli.stacks import Depths
     from orbweaver.control import Status
+    from orbweaver.core.crawl import Crawl
     from orbweaver.core.politeness import Host
 
-WINDOW_MS = 10_000
-# Less is no ground for a guess.
-DONE_MIN = 10
-# A host with a slot due sooner than this is simply being crawled.
-WAITING_MS_MIN = 2_000
+WORKING = (State.RUNNING, State.STOPPING)
 # SQS says that its counts are right within a minute.
 STALLED_MS = 60_000
+# Readings come every few seconds; older ones are said to be old.
+STALE_MS = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A crawl, its queue and its seeds' hosts as read at one moment."""
+    """A crawl, its queue and the hosts of its references as read at one moment."""
 
     status: Status
     depths: Depths | None = None
@@ -40,16 +43,46 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A reading, and what follows from it and from those before."""
+    """A reading, and what follows from it and from those before.
+
+    `age_ms` is how long ago it was read, `idle_ms` how long the queues had been empty by then, and
+    `quiet_ms` how long no URL had ended, although the crawl runs.
+    """
 
     reading: Reading
-    per_s: float
-    left_s: float | None
+    rates: Rates
+    forecast: Forecast
+    hosts: tuple[HostRow, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    idle_ms: int = 0
+    quiet_ms: int = 0
+    age_ms: int = 0
+
+    @property
+    def crawl(self) -> Crawl:
+        """The crawl as read."""
+        return self.reading.status.crawl
 
     @property
     def ended(self) -> bool:
         """Whether the crawl is over."""
-        return self.reading.status.crawl.state is State.FINISHED
+        return self.crawl.state is State.FINISHED
+
+    @property
+    def stale(self) -> bool:
+        """Whether the reading is older than it should be."""
+        return self.age_ms >= STALE_MS
+
+    @property
+    def now_ms(self) -> int:
+        """When this is looked at."""
+        return self.reading.status.at_ms + self.age_ms
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long the crawl has been running, or ran."""
+        age_ms = 0 if self.ended else self.age_ms
+        return (self.reading.status.elapsed_ms + age_ms) / 1000
 
     @property
     def total(self) -> Mapping[str, int]:
@@ -72,56 +105,64 @@ class View:
 
     def waiting(self) -> dict[str, str]:
         """Say which hosts let us wait, and for how long."""
-        now_ms = self.reading.status.at_ms
-        found: dict[str, str] = {}
-        for host in self.reading.hosts:
-            blocked_s = (host.blocked_until_ms - now_ms) / 1000
-            turn_s = (max(host.tat_ms, host.line_ms) - now_ms) / 1000
-            if blocked_s > 0:
-                found[host.name] = f"blocked for {blocked_s:,.0f} s by its own answer"
-            elif turn_s * 1000 >= WAITING_MS_MIN:
-                found[host.name] = f"slots are taken for {turn_s:,.0f} s"
-        return found
+        return {row.name: row.words for row in self.hosts if row.waits}
 
 
 class Meter:
     """Sees readings in the order of time."""
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[int, int]] = deque()
+        self._history = History()
         # Since when the queues are empty, and how many URLs had ended then.
         self._idle: tuple[int, int] | None = None
+        # Since when so many have ended.
+        self._quiet: tuple[int, int] | None = None
 
     def see(self, reading: Reading) -> View:
         """Take one more reading in."""
         status = reading.status
-        done, at_ms = status.books.done, status.at_ms
-        if not done:
-            self._seen.clear()  # nobody works yet: what comes is not to be slowed by that
-        self._seen.append((at_ms, done))
-        while len(self._seen) > 2 and self._seen[1][0] <= at_ms - WINDOW_MS:  # noqa: PLR2004 - two make a rate
-            self._seen.popleft()
-        # A single reading knows only the whole time.
-        first_ms, first_done = status.crawl.started_at_ms, 0
-        if len(self._seen) > 1:
-            first_ms, first_done = self._seen[0]
-        per_s = (done - first_done) * 1000 / (at_ms - first_ms) if at_ms > first_ms else 0.0
-        left_s = None
-        if per_s > 0 and done >= DONE_MIN:
-            left_s = (status.books.claimed - done) / per_s
-        return View(reading=reading, per_s=per_s, left_s=left_s)
+        rates = self._history.see(
+            status.at_ms,
+            status.books.done,
+            started_at_ms=status.crawl.started_at_ms,
+            elapsed_ms=status.elapsed_ms,
+        )
+        hosts = hostrows.rows_of(status, reading.hosts)
+        return View(
+            reading=reading,
+            rates=rates,
+            forecast=forecast.forecast(status, rates.now, hosts),
+            hosts=hosts,
+            budgets=spending.budgets_of(status, hosts),
+            idle_ms=self._idle_ms(reading),
+            quiet_ms=self._quiet_ms(reading),
+        )
 
-    def stalled(self, reading: Reading) -> bool:
-        """Whether nothing has been queued for long, and nothing done, of a crawl that runs."""
+    def _idle_ms(self, reading: Reading) -> int:
+        """How long nothing has been queued, and nothing done, of a crawl that runs."""
         depths, at_ms = reading.depths, reading.status.at_ms
-        running = reading.status.crawl.state in (State.RUNNING, State.STOPPING)
         done = reading.status.books.done
-        if depths is None or not running or not depths.idle:
+        if depths is None or reading.status.crawl.state not in WORKING or not depths.idle:
             self._idle = None
-            return False
+            return 0
         if self._idle is None or self._idle[1] != done:
             self._idle = (at_ms, done)
-        return at_ms - self._idle[0] >= STALLED_MS
+        return max(0, at_ms - self._idle[0])
+
+    def _quiet_ms(self, reading: Reading) -> int:
+        status = reading.status
+        done = status.books.done
+        if status.crawl.state not in WORKING:
+            self._quiet = None
+            return 0
+        if self._quiet is None or self._quiet[1] != done:
+            self._quiet = (status.at_ms, done)
+        return max(0, status.at_ms - self._quiet[0])
+
+
+def stalled(view: View) -> bool:
+    """Whether a crawl has not ended, and nothing is left that could end it."""
+    return view.idle_ms >= STALLED_MS
 
 
 def nothing_new(view: View) -> bool:
@@ -135,15 +176,21 @@ def mean_per_s(view: View) -> float:
     return view.of(Outcome.FETCHED) * 1000 / elapsed_ms if elapsed_ms else 0.0
 
 
+# --- for machines -------------------------------------------------------------------------------
+
+
 def as_json(view: View) -> dict[str, Any]:
-    """Spell a view out for machines."""
+    """Spell a view out for machines: names stay, and new ones may be added."""
     status = view.reading.status
     crawl, depths = status.crawl, view.reading.depths
+    left_s = view.forecast.left_s
     body: dict[str, Any] = {
         "crawl": crawl.id,
         "name": crawl.name,
         "state": str(crawl.state),
         "stop": None if crawl.stop is None else str(crawl.stop),
+        "at_ms": status.at_ms,
+        "age_s": round(view.age_ms / 1000, 3),
         "claimed": status.books.claimed,
         "done": status.books.done,
         "outcomes": {str(outcome): view.of(outcome) for outcome in Outcome},
@@ -152,9 +199,18 @@ def as_json(view: View) -> dict[str, Any]:
         "retries": view.of("retries"),
         "deferrals": view.of("deferrals"),
         "bytes": view.of("bytes"),
-        "elapsed_s": round(status.elapsed_ms / 1000, 3),
-        "pages_per_s": round(mean_per_s(view) if view.ended else view.per_s, 2),
-        "left_s": None if view.left_s is None or view.ended else round(view.left_s, 1),
+        "elapsed_s": round(view.elapsed_s, 3),
+        "pages_per_s": round(mean_per_s(view) if view.ended else view.rates.now, 2),
+        "rate": {name: round(getattr(view.rates, name), 2) for name in ("now", "mean", "peak")},
+        "left_s": None if left_s is None else round(left_s, 1),
+        "left_basis": str(view.forecast.basis),
+        "left_text": view.forecast.words,
+        "cost_dollars": spending.dollars(view.total),
+        "budgets": [
+            {"name": budget.name, "used": budget.used, "limit": budget.limit}
+            for budget in view.budgets
+        ],
+        "hosts": [_host(row) for row in view.hosts],
         "waiting": view.waiting(),
     }
     if depths is not None:
@@ -165,3 +221,17 @@ def as_json(view: View) -> dict[str, Any]:
             "dead": depths.dead,
         }
     return body
+
+
+def _host(row: HostRow) -> dict[str, Any]:
+    return {
+        "host": row.name,
+        "claimed": row.claimed,
+        "done": row.done,
+        "queued": row.queued,
+        "failed": row.failed,
+        "delay_ms": row.delay_ms,
+        "standing": str(row.standing),
+        "wait_ms": row.wait_ms,
+        "why": row.why or None,
+    }

@@ -5,19 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import progress, text
-from orbweaver.cli.display import counted
-from orbweaver.core.crawl import Stop
+from orbweaver.cli.words import STOPS, cost, counted
 from orbweaver.core.outcome import Outcome
 
 if TYPE_CHECKING:
     from orbweaver.cli.files import Written
     from orbweaver.cli.progress import View
-
-STOPS = {
-    Stop.MAX_PAGES: "it reached --max-pages",
-    Stop.DURATION: "it ran as long as it may",
-    Stop.CANCELLED: "it was cancelled",
-}
 
 
 def lines(view: View, written: Written | None = None) -> list[str]:
@@ -26,12 +19,16 @@ def lines(view: View, written: Written | None = None) -> list[str]:
     crawl = status.crawl
     if progress.nothing_new(view):
         return [nothing_new(view)]
-    why = STOPS.get(crawl.stop) if crawl.stop is not None else None
+    why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
     ended = f"{crawl.id} finished in {text.clock(status.elapsed_ms / 1000)}"
     ended += f" ({why}): " if why else ": "
     fetched = text.plural(view.of(Outcome.FETCHED), "page")
     fetched += f", {text.rate(progress.mean_per_s(view))} a second, {text.size(view.of('bytes'))}"
     found = [ended + fetched, "", *outcomes(view)]
+    if len(view.hosts) > 1:
+        found += ["", *hosts(view)]
+    if spent := cost(view):
+        found += ["", f"cost  {spent}"]
     if written is not None:
         found += ["", *files(written)]
     return [text.clean(line) for line in found]
@@ -48,6 +45,17 @@ def outcomes(view: View) -> list[str]:
     if refused := view.reasons("refused"):
         rows.append(("(not asked)", f"{sum(refused.values()):,}", f"links: {counted(refused)}"))
     return text.table(rows, right=(1,))
+
+
+def hosts(view: View) -> list[str]:
+    """Count URLs by host, as a table."""
+    rows = [("host", "done", "failed")]
+    rows += [
+        (row.site, f"{row.done:,}", f"{row.failed:,}")
+        for row in view.hosts
+        if row.done is not None and row.failed is not None
+    ]
+    return text.table(rows, right=(1, 2)) if len(rows) > 1 else []
 
 
 def files(written: Written) -> list[str]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TextIO
 
 from orbweaver.cli.display import Lines, Objects, Panel
-from orbweaver.cli.progress import Meter, Reading
+from orbweaver.cli.hostrows import hosts_of
+from orbweaver.cli.progress import Meter, Reading, stalled
 from orbweaver.cli.stacks import ENDPOINT, environment_of, settings_of
 from orbweaver.control import Control
-from orbweaver.core.url import host_of
 from orbweaver.ports import Transient
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from orbweaver.cli.display import Display
     from orbweaver.cli.progress import View
     from orbweaver.cli.stacks import Machine
-    from orbweaver.core.crawl import Crawl
     from orbweaver.ports import Clock, Fetcher
     from orbweaver.settings import Settings
 
@@ -36,8 +35,14 @@ if TYPE_CHECKING:
 
 LOCAL_POLL_S = 1.0
 AWS_POLL_S = 3.0
-HOSTS_MAX = 5
+# How old the picture becomes on the screen before it is drawn anew, with its age.
+TICK_S = 1.0
+# A stack that has never answered, and one that did: networks come back, laptops wake up.
 POLL_FAILURES_MAX = 5
+SILENCE_MS_MAX = 5 * 60_000
+LOCAL_SILENCE_MS_MAX = 60_000
+_PAUSES = "Ctrl-C pauses the crawl; the same command goes on with it"
+_LEAVES = "Ctrl-C ends the watching; the crawl goes on"
 
 
 class Stalled(Exception):
@@ -67,7 +72,8 @@ class Surroundings:
         if arguments.json:
             return Objects(self.out)
         if self.out.isatty() and self.environment.get("TERM", "") not in ("", "dumb"):
-            return Panel(self.out)
+            crawling = arguments.command == "crawl"
+            return Panel(self.out, self.environment, _PAUSES if crawling else _LEAVES)
         return Lines(self.out)
 
     def write(self, *lines: str) -> None:
@@ -92,36 +98,55 @@ class Session:
     machine: Machine
 
     async def watch(self, crawl_id: str, display: Display) -> View:
-        """Show a crawl until it has ended; raises Stalled if it never will."""
-        meter, failures = Meter(), 0
-        poll_s = LOCAL_POLL_S if self.environment.get(ENDPOINT) else AWS_POLL_S
+        """Show a crawl until it has ended; raises Stalled if it never will.
+
+        A stack that does not answer for a while is asked on, and the last picture shown with its
+        age; raises Transient in the end.
+        """
+        meter, view, failures = Meter(), None, 0
+        local = bool(self.environment.get(ENDPOINT))
+        poll_s = LOCAL_POLL_S if local else AWS_POLL_S
+        silence_ms_max = LOCAL_SILENCE_MS_MAX if local else SILENCE_MS_MAX
         while True:
             try:
-                reading = await self.read(crawl_id)
+                view = meter.see(await self._read_meanwhile(crawl_id, view, display))
             except Transient:
                 failures += 1
-                if failures == POLL_FAILURES_MAX:
+                if view is None and failures == POLL_FAILURES_MAX:
+                    raise
+                if view is not None and self._aged(view).age_ms >= silence_ms_max:
                     raise
             else:
-                failures = 0
-                view = meter.see(reading)
                 display.show(view)
                 if view.ended:
                     return view
-                if meter.stalled(reading):
+                if stalled(view):
                     raise Stalled(view)
-            await self.ports.clock.sleep(poll_s)
+            for _ in range(round(poll_s / TICK_S)):
+                await self.ports.clock.sleep(TICK_S)
+                if view is not None:
+                    display.show(self._aged(view))
+
+    async def _read_meanwhile(self, crawl_id: str, view: View | None, display: Display) -> Reading:
+        """Read a crawl, and show how old the picture is for as long as that takes."""
+        reading = asyncio.ensure_future(self.read(crawl_id))
+        try:
+            while not (await asyncio.wait({reading}, timeout=TICK_S))[0]:
+                if view is not None:
+                    display.show(self._aged(view))
+            return reading.result()
+        finally:
+            reading.cancel()
+
+    def _aged(self, view: View) -> View:
+        return replace(view, age_ms=max(0, self.ports.clock.now_ms() - view.reading.status.at_ms))
 
     async def read(self, which: str | None) -> Reading:
-        """Read a crawl, the queue, and the hosts of the crawl's seeds."""
+        """Read a crawl, the queue, and the hosts of what the crawl began with."""
         status = await self.control.status(which)
         depths = await asyncio.to_thread(self.machine.depths, self.settings, self.environment)
-        looks = (self.ports.hosts.look(host) for host in _hosts(status.crawl))
+        looks = (self.ports.hosts.look(host) for host in hosts_of(status.crawl))
         return Reading(status=status, depths=depths, hosts=tuple(await asyncio.gather(*looks)))
-
-
-def _hosts(crawl: Crawl) -> list[str]:
-    return list(dict.fromkeys(host_of(seed) for seed in crawl.seeds))[:HOSTS_MAX]
 
 
 @asynccontextmanager
@@ -135,6 +160,7 @@ async def opened(
             crawls=ports.crawls,
             packs=ports.packs,
             pages=ports.pages,
+            hosts=ports.hosts,
             clock=ports.clock,
             settings=settings,
         )

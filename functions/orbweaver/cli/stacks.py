@@ -34,7 +34,13 @@ NAMES = {
     "PacksTable": "packs_table",
     "Bucket": "bucket",
     "ExporterFunction": "exporter_function",
+    "ScheduleGroup": "schedule_group",
+    "ScheduleRoleArn": "schedule_role",
+    "StarterFunctionArn": "starter_function",
+    "FailedCallsQueueArn": "failed_calls_queue",
 }
+# What not every stack has.
+EXTRA = {"WebhookSecret": "webhook_secret"}
 WORKER = "WorkerFunction"
 
 
@@ -145,7 +151,8 @@ def settings_from(
     if WORKER in outputs:
         found = machine.variables(outputs[WORKER], environment)
         values = {key: value for key, value in found.items() if key.startswith(PREFIX)}
-    names = {PREFIX + field.upper(): outputs[name] for name, field in NAMES.items()}
+    known = {**NAMES, **{name: field for name, field in EXTRA.items() if name in outputs}}
+    names = {PREFIX + field.upper(): outputs[name] for name, field in known.items()}
     try:
         return Settings.from_environment({**values, **names})
     except SettingsError as error:

@@ -29,8 +29,14 @@ seeds = ["https://example.com/"]
 # depth = 20
 # URLs, exactly; without it about a million.
 pages = 1000
+# URLs of each host; the others go on.
+# host_pages = 500  # e.g.
 # Time from the start; a week at most.
 # duration = "7d"
+# What bodies may come to, all together.
+# bytes = "10GB"  # e.g.
+# What the crawl may cost on AWS, by an estimate from list prices.
+# dollars = 5  # e.g.
 
 [politeness]
 # Between two requests to a host. robots.txt may ask for more, and gets it.
@@ -61,4 +67,30 @@ pages = 1000
 # canonical = false
 # Pages that ask not to be indexed: "record" marks them, "skip" leaves them out.
 # noindex = "record"
+
+# When it recurs, once `orbweaver schedule put` has said so: so often, or by cron on some clocks.
+[schedule]
+# every = "6h"  # e.g.
+# cron = "0 3 * * ? *"  # e.g.
+# timezone = "Europe/Berlin"  # e.g.
+# What happens while an earlier run has not ended: "skip" passes the time over, "allow" starts.
+# overlap = "skip"
+
+[notify]
+# Who is told when a run has ended; needs a stack with a webhook_secret.
+# webhook = "https://example.com/hooks/crawled"  # e.g.
+
+# What holds for some URLs only: those in which a regular expression is found. Of each thing the
+# first rule decides that matches and says something of it: depth (of these URLs, instead of
+# limits.depth), priority, delay, window, follow (take links of the page), record.
+# [[rules]]  # e.g.
+# match = '^https://example\\.com/$'  # e.g.
+# priority = "high"  # e.g.
+# window = "1h"  # e.g.
+# [[rules]]  # e.g.
+# match = '/archive/'  # e.g.
+# depth = 2  # e.g.
+# delay = "5s"  # e.g.
+# follow = false  # e.g.
+# record = false  # e.g.
 """

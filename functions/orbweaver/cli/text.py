@@ -20,6 +20,8 @@ SEQUENCES = re.compile(
 )
 BYTES_STEP = 1_000
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
+# From when a rough span is told in the next unit.
+MINUTES_FROM_S, HOURS_FROM_S, DAYS_FROM_S = 90, 90 * MINUTE_S, 36 * HOUR_S
 
 
 def clean(text: str) -> str:
@@ -50,6 +52,23 @@ def span(seconds: int) -> str:
         if seconds and seconds % unit == 0:
             return plural(seconds // unit, word)
     return plural(seconds, "second")
+
+
+def roughly(seconds: float) -> str:
+    """Write a span as somebody would say it: `40 s`, `4 min`, `3 h`, `2 days`."""
+    seconds = max(0.0, seconds)
+    if seconds < MINUTES_FROM_S:
+        return f"{max(1, round(seconds))} s"
+    if seconds < HOURS_FROM_S:
+        return f"{round(seconds / MINUTE_S)} min"
+    if seconds < DAYS_FROM_S:
+        return f"{round(seconds / HOUR_S)} h"
+    return f"{seconds / DAY_S:,.0f} days"
+
+
+def pace(delay_ms: int) -> str:
+    """Write the distance of two requests: `250 ms`, `1.5 s`."""
+    return f"{delay_ms} ms" if delay_ms < 1000 else f"{delay_ms / 1000:g} s"  # noqa: PLR2004 - a second
 
 
 def plural(number: int, word: str) -> str:

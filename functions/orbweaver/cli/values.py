@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.core import duration
+from orbweaver.core import amount, duration
 from orbweaver.core.export import ExportEventError, check_day
 
 if TYPE_CHECKING:
@@ -43,6 +43,23 @@ def _duration(read: Callable[[str], int], text: str) -> int:
     try:
         return read(text)
     except duration.DurationError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def size_bytes(text: str) -> int:
+    """Read a size: `500MB`, `10GB`."""
+    return _amount(amount.size_bytes, text)
+
+
+def nanodollars(text: str) -> int:
+    """Read dollars as 1e-9 of them."""
+    return _amount(amount.nanodollars, text)
+
+
+def _amount(read: Callable[[str], int], text: str) -> int:
+    try:
+        return read(text)
+    except amount.AmountError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 

@@ -2,7 +2,8 @@
 
 `admit_link` decides for a link before it is claimed; a refusal is counted at its page. What looks
 like a trap (`core/traps.py`) is refused as well, where a person has not asked for it; and what a
-crawl's patterns leave out (`core/patterns.py`).
+crawl's patterns leave out (`core/patterns.py`). What its rules say of a URL (`core/rules.py`) is
+asked here, once: what holds for it later on goes with it.
 `admit_sitemap`, `admit_entry` and `admit_child` do so for sitemaps and what they list.
 `admit_target` decides for a claimed URL before it is asked for; a refusal is its outcome.
 Doubt refuses.
@@ -18,12 +19,14 @@ from orbweaver.core.crawl import Crawl, Scope, State, Stop
 from orbweaver.core.message import Target
 from orbweaver.core.outcome import Reason, Refusal
 from orbweaver.core.patterns import admit_pattern
+from orbweaver.core.rules import depth_limit, depth_limits, said_of
 from orbweaver.core.suffix import same_site
 from orbweaver.core.target import Kind
 from orbweaver.core.traps import DEFAULT_BOUNDS, trap
 from orbweaver.core.url import host_of
 
 if TYPE_CHECKING:
+    from orbweaver.core.rules import Rule
     from orbweaver.core.sitemap import Entry
     from orbweaver.core.traps import Bounds
 
@@ -44,7 +47,7 @@ def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> 
         case Scope.PREFIX:
             if root is not None and url.startswith(root):
                 return True
-            return url.startswith(prefixes(crawl.seeds or crawl.sitemap_urls))
+            return url.startswith(prefixes(crawl.anchored))
         case _:
             assert_never(crawl.scope)
 
@@ -61,21 +64,53 @@ def _folder(url: str) -> str:
 
 def admit_seed(crawl: Crawl, url: str) -> Target | Refusal:
     """Decide on a seed: only a pattern that leaves it out can speak against it."""
-    return admit_pattern(crawl, url, seed=True) or Target(url=url, depth=0)
+    left_out = admit_pattern(crawl, url, seed=True)
+    return left_out or _ruled(Target(url=url, depth=0), said_of(crawl.rules, url))
+
+
+def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
+    """Decide on a seed that failed in another run: as deep as it lay, whoever claimed it then."""
+    admitted = admit_seed(crawl, url)
+    if isinstance(admitted, Refusal):
+        return admitted
+    return replace(
+        admitted,
+        depth=depth,
+        root=next((root for root in crawl.roots if url.startswith(root)), None),
+        modified_at_ms=_newer(crawl, crawl.started_at_ms, admitted.window_s),
+    )
 
 
 def admit_link(
     crawl: Crawl, url: str, page: Target, bounds: Bounds = DEFAULT_BOUNDS
 ) -> Target | Refusal:
     """Decide on a link of a page: the target it becomes, or why it is left out."""
-    if page.depth >= crawl.depth_max:
+    said = _within(crawl, url, page.depth + 1)
+    if said is None:
         return Refusal.DEPTH
     if not in_scope(crawl, url, page.url, page.root):
         return Refusal.SCOPE
     left_out = admit_pattern(crawl, url) or trap(url, bounds)
     if left_out is not None:
         return left_out
-    return Target(url=url, depth=page.depth + 1, referrer=page.url, root=page.root)
+    target = Target(url=url, depth=page.depth + 1, referrer=page.url, root=page.root)
+    return _ruled(target, said)
+
+
+def _within(crawl: Crawl, url: str, depth: int) -> Rule | None:
+    """Return what rules say of a URL at a depth; None if it is too deep."""
+    _, most = depth_limits(crawl)
+    if depth > most:
+        return None
+    said = said_of(crawl.rules, url)
+    return said if depth <= depth_limit(crawl, said) else None
+
+
+def _ruled(target: Target, said: Rule) -> Target:
+    """Give a target along what rules say of it that holds until it has ended."""
+    if not said.express and said.window_s is None:
+        return target
+    return replace(target, express=bool(said.express), window_s=said.window_s)
 
 
 def admit_redirect(
@@ -90,21 +125,25 @@ def admit_redirect(
         return Refusal.REDIRECTS
     if source.kind is Kind.SITEMAP:
         hops = source.hops + 1
-        return replace(
-            source, url=url, hops=hops, referrer=source.url, attempt=1, first=0, prior=None
-        )
+        new = replace(source, attempt=1, first=0, prior=None, counted=False)
+        return replace(new, url=url, hops=hops, referrer=source.url)
     root = source.root
     if not in_scope(crawl, url, source.url, root):
         if source.depth > 0:
             return Refusal.SCOPE
-        root = _root(url, source) if crawl.scope is Scope.PREFIX else None
+        root = root_of(url, source) if crawl.scope is Scope.PREFIX else None
     left_out = admit_pattern(crawl, url, seed=source.depth == 0) or trap(url, bounds)
     if left_out is not None:
         return left_out
-    return Target(url=url, depth=source.depth, hops=source.hops + 1, referrer=source.url, root=root)
+    said = said_of(crawl.rules, url)
+    if crawl.rules and source.depth > depth_limit(crawl, said):
+        return Refusal.DEPTH
+    hops = source.hops + 1
+    target = Target(url=url, depth=source.depth, hops=hops, referrer=source.url, root=root)
+    return _ruled(target, said)
 
 
-def _root(url: str, source: Target) -> str:
+def root_of(url: str, source: Target) -> str:
     """The folder that a crawl of one keeps to where its seed leads to `url`.
 
     Never a wider one: `/docs/` that leads to `/login`, or to another host's `/`, stays `/docs/`.
@@ -139,7 +178,7 @@ def admit_sitemap(
 
     It may lie anywhere, and is asked for in every run: what it lists may have changed.
     """
-    if crawl.depth_max < 1:
+    if depth_limits(crawl)[1] < 1:
         return Refusal.DEPTH
     return Target(
         url=url,
@@ -160,7 +199,7 @@ def vouched(crawl: Crawl, sitemap: Target) -> frozenset[str]:
     """
     if sitemap.site is not None:
         return frozenset({sitemap.site})
-    return frozenset({host_of(sitemap.url), *map(host_of, crawl.seeds)})
+    return frozenset({host_of(sitemap.url), *map(host_of, crawl.anchors or crawl.seeds)})
 
 
 def admit_entry(
@@ -171,9 +210,10 @@ def admit_entry(
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Target | Refusal:
     """Decide on a page that a sitemap lists, which may speak for `hosts`: it is a seed's link."""
-    if sitemap.depth >= crawl.depth_max:
+    url, depth = entry.url, sitemap.depth + 1
+    said = _within(crawl, url, depth)
+    if said is None:
         return Refusal.DEPTH
-    url = entry.url
     if crawl.scope is Scope.PREFIX:
         belongs = in_scope(crawl, url, sitemap.url, sitemap.root)
     else:
@@ -183,13 +223,14 @@ def admit_entry(
     left_out = admit_pattern(crawl, url) or trap(url, bounds)
     if left_out is not None:
         return left_out
-    return Target(
+    target = Target(
         url=url,
-        depth=sitemap.depth + 1,
+        depth=depth,
         referrer=sitemap.url,
         root=sitemap.root,
-        modified_at_ms=_newer(crawl, entry.modified_at_ms),
+        modified_at_ms=_newer(crawl, entry.modified_at_ms, said.window_s),
     )
+    return _ruled(target, said)
 
 
 def admit_child(
@@ -215,6 +256,7 @@ def admit_child(
         prior=None,
         modified_at_ms=_newer(crawl, modified_at_ms),
         first=0,
+        counted=False,
     )
 
 
@@ -224,7 +266,7 @@ def _of_hosts(crawl: Crawl, url: str, hosts: frozenset[str]) -> bool:
     return crawl.scope is Scope.DOMAIN and any(same_site(url, host) for host in hosts)
 
 
-def _newer(crawl: Crawl, modified_at_ms: int | None) -> int | None:
+def _newer(crawl: Crawl, modified_at_ms: int | None, window_s: int | None = None) -> int | None:
     """When a URL was changed, if claims of earlier runs are to be compared with it.
 
     Never later than the crawl's start: so its own claims hold, whatever a sitemap says.
@@ -233,7 +275,8 @@ def _newer(crawl: Crawl, modified_at_ms: int | None) -> int | None:
         return None
     modified_at_ms = min(modified_at_ms, crawl.started_at_ms)
     # What is older than the window changes nothing.
-    return modified_at_ms if modified_at_ms > crawl.stale_before_ms(crawl.started_at_ms) else None
+    stale_before_ms = crawl.stale_before_ms(crawl.started_at_ms, window_s)
+    return modified_at_ms if modified_at_ms > stale_before_ms else None
 
 
 def admit_target(crawl: Crawl, now_ms: int) -> Reason | None:

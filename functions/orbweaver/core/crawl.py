@@ -16,14 +16,19 @@ from typing import TYPE_CHECKING
 
 from orbweaver.core.message import DEFAULT_CRAWL
 from orbweaver.core.outcome import Outcome, Refusal
-from orbweaver.core.url import TRACKING_PARAMETERS
+from orbweaver.core.url import TRACKING_PARAMETERS, host_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from orbweaver.core.identity import Headers
+    from orbweaver.core.rules import Rule
 
 Tally = Mapping[str, int]
 
+# The longest that a run may last.
 WEEK_S = 7 * 86_400
+HOSTS_COUNTED_MAX = 10
 DAY_S = 86_400
 
 
@@ -51,6 +56,8 @@ class Stop(StrEnum):
     FINISHED = "finished"
     MAX_PAGES = "max_pages"
     DURATION = "duration"
+    BYTES = "bytes"
+    DOLLARS = "dollars"
     CANCELLED = "cancelled"
 
 
@@ -59,8 +66,9 @@ class Crawl:
     """The definition and state of one run.
 
     `window_s` is the dedup window; 0 asks for every URL again, once. A run's own claims hold as
-    long as the run may last (`duration_max_s`), so a finite site always drains. A `continuous`
-    crawl (the one bare URLs belong to) has no end, and its claims lapse by the window alone.
+    long as any run may last, so a finite site always drains, and it may be given more time while
+    it runs. A `continuous` crawl (the one bare URLs belong to) has no end, and its claims lapse by
+    the window alone.
     """
 
     id: str
@@ -71,6 +79,10 @@ class Crawl:
     scope: Scope = Scope.HOST
     depth_max: int = 20
     pages_max: int = 1_000_000
+    # What it may receive and spend, and how many URLs of a host it may ask for; None: no limit.
+    bytes_max: int | None = None
+    nanodollars_max: int | None = None
+    host_pages_max: int | None = None
     delay_ms: int = 1_000
     concurrency: int = 1
     window_s: int = WEEK_S
@@ -78,6 +90,8 @@ class Crawl:
     # Regular expressions: what links must match one of, and what none may match.
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    # What holds for some of its URLs only.
+    rules: tuple[Rule, ...] = ()
     obey_robots: bool = True
     # Whether sitemaps are read that the robots.txt of a seed's host names.
     sitemaps: bool = True
@@ -95,9 +109,24 @@ class Crawl:
     canonical_only: bool = False
     # Pages that ask not to be indexed are left out instead of being marked.
     noindex_skipped: bool = False
+    # Who is told when it has ended; may hold a secret.
+    webhook: str | None = field(default=None, repr=False)
     express: bool = False
     continuous: bool = False
     shards: int = 1
+    # What each shard may claim, where the budget was edited and is not spread evenly any more.
+    quotas: tuple[int, ...] = ()
+    # The first hosts it begins at; the books count their URLs by their places here.
+    hosts_counted: tuple[str, ...] = ()
+    # Of a run that asks again for what failed in another one: which, how deep its seeds lie, where
+    # that one began, and the folders that its seeds led to.
+    retry_of: str | None = None
+    seed_depths: tuple[int, ...] = ()
+    anchors: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    # What was asked for, as a digest: an edit does not change that.
+    work: str | None = None
+    edits: int = 0
     state: State = State.RUNNING
     stop: Stop | None = None
     finished_at_ms: int | None = None
@@ -114,22 +143,36 @@ class Crawl:
         return tuple(dict.fromkeys(self.seeds + self.sitemap_urls))
 
     @property
+    def anchored(self) -> tuple[str, ...]:
+        """What its scope is measured by: the seeds of the first run, or sitemaps alone."""
+        return self.anchors or self.seeds or self.sitemap_urls
+
+    @property
     def stripped(self) -> frozenset[str]:
         """The parameters that its URLs do without."""
         return TRACKING_PARAMETERS if self.tracking is None else frozenset(self.tracking)
 
-    def stale_before_ms(self, at_ms: int) -> int:
-        """Claims made before this moment no longer hold; `at_ms` is the claimer's time."""
-        start_ms = at_ms if self.continuous else self.started_at_ms
-        return start_ms - self.window_s * 1000
+    def stale_before_ms(self, at_ms: int, window_s: int | None = None) -> int:
+        """Claims made before this moment no longer hold; `at_ms` is the claimer's time.
 
-    def claim_expires_s(self, at_ms: int) -> int:
-        """When a claim made at `at_ms` may be deleted, in epoch seconds."""
-        hold_s = self.window_s if self.continuous else max(self.window_s, self.duration_max_s)
+        `window_s` is the window of URLs that have one of their own, by a rule.
+        """
+        start_ms = at_ms if self.continuous else self.started_at_ms
+        return start_ms - self._window_s(window_s) * 1000
+
+    def claim_expires_s(self, at_ms: int, window_s: int | None = None) -> int:
+        """When a claim made at `at_ms` may be deleted, in epoch seconds; `window_s` as above."""
+        window_s = self._window_s(window_s)
+        hold_s = window_s if self.continuous else max(window_s, WEEK_S)
         return at_ms // 1000 + max(hold_s, DAY_S)
+
+    def _window_s(self, window_s: int | None) -> int:
+        return self.window_s if window_s is None else window_s
 
     def shard_quota(self, shard: int) -> int:
         """How many claims one counter shard may take, so that all together keep `pages_max`."""
+        if self.quotas:
+            return self.quotas[shard]
         base, rest = divmod(self.pages_max, self.shards)
         return base + (1 if shard < rest else 0)
 
@@ -145,6 +188,16 @@ def default_crawl(at_ms: int) -> Crawl:
         shards=16,
         pages_max=100_000_000,
     )
+
+
+def first_hosts(urls: Iterable[str]) -> tuple[str, ...]:
+    """List the hosts of which the books say how they do."""
+    hosts: dict[str, None] = {}
+    for url in urls:
+        hosts[host_of(url)] = None
+        if len(hosts) == HOSTS_COUNTED_MAX:
+            break
+    return tuple(hosts)
 
 
 def run_id(name: str, at_ms: int) -> str:
@@ -198,6 +251,9 @@ def stop_reason(crawl: Crawl, books: Books) -> Stop:
         return crawl.stop
     if books.total.get(f"skipped.{Stop.DURATION}", 0):
         return Stop.DURATION
+    for spent in (Stop.BYTES, Stop.DOLLARS):
+        if books.total.get(f"skipped.{spent}", 0) or books.total.get(f"refused.{spent}", 0):
+            return spent
     if books.total.get(f"refused.{Refusal.BUDGET}", 0):
         return Stop.MAX_PAGES
     return Stop.FINISHED

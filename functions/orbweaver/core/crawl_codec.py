@@ -6,12 +6,20 @@ stored crawl outlives a deploy in either direction.
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+import json
+from dataclasses import MISSING, asdict, fields
+from hashlib import blake2b
 from typing import Any
 
 from orbweaver.core.crawl import Crawl, Scope, State, Stop
+from orbweaver.core.rules import THINGS, Rule
 
 COLUMNS = tuple(field.name for field in fields(Crawl))
+# What is of a run and not of its work.
+OF_THE_RUN = frozenset(
+    {"id", "started_at_ms", "state", "stop", "finished_at_ms", "announced"}
+    | {"work", "edits", "quotas", "hosts_counted"}
+)
 
 
 def to_fields(crawl: Crawl) -> dict[str, Any]:
@@ -28,6 +36,9 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
     known["exclude"] = tuple(known.get("exclude", ()))
     known["user_agents"] = tuple(known.get("user_agents", ()))
     known["headers"] = tuple((name, value) for name, value in known.get("headers", ()))
+    for name in ("quotas", "hosts_counted", "seed_depths", "anchors", "roots"):
+        known[name] = tuple(known.get(name, ()))
+    known["rules"] = tuple(_rule(one) for one in known.get("rules", ()))
     tracking = known.get("tracking")
     known["tracking"] = None if tracking is None else tuple(tracking)
     known["scope"] = Scope(known.get("scope", Scope.HOST))
@@ -35,3 +46,27 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
     stop = known.get("stop")
     known["stop"] = None if stop is None else Stop(stop)
     return Crawl(**known)
+
+
+def _rule(raw: dict[str, Any]) -> Rule:
+    return Rule(match=raw["match"], **{thing: raw.get(thing) for thing in THINGS})
+
+
+def changes(crawl: Crawl, was: Crawl) -> dict[str, Any]:
+    """Return the plain fields in which a crawl differs from what it was; None for what is gone."""
+    new, old = asdict(crawl), asdict(was)
+    return {name: new[name] for name in COLUMNS if new[name] != old[name]}
+
+
+def digest_of(crawl: Crawl) -> str:
+    """Digest what a crawl asks for: all but what is of the run, so that it can be told again.
+
+    Fields that have their defaults do not count: one more, and it is still the same work.
+    """
+    asked = {
+        field.name: value
+        for field, value in zip(fields(Crawl), asdict(crawl).values(), strict=True)
+        if field.name not in OF_THE_RUN and value not in (field.default, MISSING)
+    }
+    text = json.dumps(asked, sort_keys=True, default=str)
+    return blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()

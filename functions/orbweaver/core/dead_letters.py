@@ -16,7 +16,16 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from orbweaver.core.message import Loose, Malformed, Message, Pack, Seeds, decode, seeds_of
+from orbweaver.core.message import (
+    Close,
+    Loose,
+    Malformed,
+    Message,
+    Pack,
+    Seeds,
+    decode,
+    seeds_of,
+)
 from orbweaver.core.url import canonicalize, host_of, hostname_of, redacted
 
 if TYPE_CHECKING:
@@ -71,7 +80,7 @@ class Case:
 
     @property
     def kind(self) -> str:
-        """Which of the four kinds of messages it is, in lower case."""
+        """Which of the five kinds of messages it is, in lower case."""
         return type(self.message).__name__.lower()
 
     @property
@@ -250,9 +259,9 @@ Revived: TypeAlias = Pack | tuple[Seeds, ...]
 
 
 def revived(case: Case, now_ms: int) -> Revived | None:
-    """Make of a letter what is sent back; None of what would come straight back."""
+    """Make of a letter what is sent back; None of what goes as it is."""
     message = case.message
-    if case.hopeless or isinstance(message, Malformed):
+    if case.hopeless or isinstance(message, Malformed | Close):
         return None
     match message:
         case Pack():

@@ -11,7 +11,6 @@ Decoded documents come in, so that TOML, JSON and whatever is sent to an API are
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,18 +18,21 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.core.definition_keys import (
     BY_PATH,
     KEYS,
-    NUMBER_MAX,
     PATHS,
     SEEDS_FILE,
     SHOWN_CHARS_MAX,
     TABLES,
     Unfit,
+    UnfitWithin,
+    plain,
+    shown,
 )
 from orbweaver.core.plan import Plan, problems_of
-from orbweaver.core.url import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from orbweaver.core.definition_keys import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +84,15 @@ def read(document: object, lines: str | None = None) -> tuple[Plan, tuple[Proble
             try:
                 parts[key.part] = key.read(value)
             except Unfit as error:
-                shown = "" if key.secret else f"{_shown(value)} does not fit: "
-                problems.append(Problem(path=path, text=f"{shown}{error}"))
+                given = "" if key.secret else f"{shown(value)} does not fit: "
+                problems.append(Problem(path=path, text=f"{given}{error}"))
+            except UnfitWithin as error:
+                parts[key.part] = error.rest
+                problems += [Problem(path=f"{path}{at}", text=said) for at, said in error.problems]
     if (file := parts.pop("", None)) is not None:
         if lines is None:
             fix = "no file can be read here: give its lines as seeds"
-            problems.append(Problem(path=SEEDS_FILE, text=f"{_shown(file)}: {fix}"))
+            problems.append(Problem(path=SEEDS_FILE, text=f"{shown(file)}: {fix}"))
         parts["seeds"] = (*parts.get("seeds", ()), *lines_of(lines or ""))
     return replace(Plan(), **parts), tuple(problems)
 
@@ -101,13 +106,28 @@ def check(plan: Plan, known: tuple[Problem, ...] = ()) -> tuple[Problem, ...]:
         Problem(path=PATHS.get(error.field, error.field), text=str(error))
         for error in problems_of(plan)
     )
-    return tuple(problem for problem in found if problem.path not in paths)
+    return tuple(problem for problem in found if not _is_known(problem.path, paths))
+
+
+def _is_known(path: str, known: set[str]) -> bool:
+    """Whether something is known not to fit there, or in what that is a part of, or within."""
+    return any(
+        path == other or path.startswith(f"{other}.") or other.startswith(f"{path}.")
+        for other in known
+    )
 
 
 def seeds_file_of(document: object) -> str | None:
     """Return the name of the file that seeds are read from, `-` for the standard input."""
     name = document.get(SEEDS_FILE) if isinstance(document, Mapping) else None
     return name if isinstance(name, str) else None
+
+
+def given_in(document: object) -> tuple[str, ...]:
+    """List the keys that a document gives a value to, of those that there are."""
+    if not isinstance(document, Mapping):
+        return ()
+    return tuple(path for path, _ in _leaves(document) if path in BY_PATH)
 
 
 def lines_of(text: str) -> tuple[str, ...]:
@@ -122,10 +142,15 @@ def document_of(plan: Plan) -> dict[str, Any]:
     for key in KEYS:
         value = getattr(plan, key.part) if key.part else None
         if value is not None:
-            table, _, name = key.path.rpartition(".")
-            holder = document.setdefault(table, {}) if table else document
-            holder[name] = key.write(value)
+            put_into(document, key, value)
     return document
+
+
+def put_into(document: dict[str, Any], key: Key, value: Any) -> None:
+    """Write the value of one key into a document."""
+    table, _, name = key.path.rpartition(".")
+    holder = document.setdefault(table, {}) if table else document
+    holder[name] = key.write(value)
 
 
 def _leaves(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
@@ -136,7 +161,7 @@ def _leaves(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
             yield name, value if known else _unknown("", name, a_table=isinstance(value, Mapping))
         elif not isinstance(value, Mapping):
             keys = _listed(name)
-            text = f"{_shown(value)} does not fit: it is a table, [{name}], of {keys}"
+            text = f"{shown(value)} does not fit: it is a table, [{name}], of {keys}"
             yield name, Problem(path=name, text=text)
         else:
             for inner, one in value.items():
@@ -145,8 +170,7 @@ def _leaves(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _unknown(table: str, name: str, *, a_table: bool) -> Problem:
-    plain = name if re.fullmatch(r"[\w-]{1,60}", name, re.ASCII) else ascii(name[:SHOWN_CHARS_MAX])
-    path = f"{table}.{plain}" if table else plain
+    path = f"{table}.{plain(name)}" if table else plain(name)
     kind = "table" if a_table else "key"
     near = _near(table, name, a_table=a_table)
     if near is not None:
@@ -179,16 +203,3 @@ def _listed(table: str) -> str:
     """List the keys of a table, or those that stand in none."""
     names = [path.rpartition(".") for path in BY_PATH]
     return ", ".join(name for holder, _, name in names if holder == table)
-
-
-def _shown(value: object) -> str:
-    """Write a value so that it may be shown: what it is, where it is long."""
-    if isinstance(value, str):
-        return ascii(redacted(value, SHOWN_CHARS_MAX))
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, float) or (isinstance(value, int) and abs(value) <= NUMBER_MAX):
-        return str(value)
-    if isinstance(value, int):
-        return "a very large number"
-    return "a table" if isinstance(value, Mapping) else f"a {type(value).__name__}"

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One GET. `accept` lists the media types whose bodies are read; others end after headers.
+    """One GET, or a POST of `body`. `direct` passes proxies by, where there are any.
 
-    `direct` passes proxies by, where there are any.
+    `accept` lists the media types whose bodies are read; others end after headers.
     """
 
     url: str
@@ -28,13 +28,15 @@ class Request:
     condition: Condition | None = None
     headers: Headers = field(default=(), repr=False)
     direct: bool = False
+    body: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     """An answer: header names in lower case; `body` is decoded, and None if it was not read.
 
-    `truncated` says that the body was cut at `body_bytes_max` decoded bytes.
+    `truncated` says that the body was cut at `body_bytes_max` decoded bytes; `received`, how many
+    bytes of it came over the wire, whether anybody wanted them or not.
     """
 
     status: int
@@ -42,6 +44,7 @@ class Response:
     body: bytes | None
     truncated: bool = False
     latency_ms: int = 0
+    received: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +59,10 @@ class Failure:
     detail: str
     latency_ms: int = 0
     later_s: float | None = None
+    received: int = 0
+
+
+def received_of(answer: Response | Failure) -> int:
+    """How many bytes of a body there were: as they came in, or decoded, whichever are more."""
+    body = answer.body if isinstance(answer, Response) else None
+    return max(answer.received, len(body or b""))

@@ -10,18 +10,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.core.admission import in_scope
-from orbweaver.core.crawl import Scope, Stop
-from orbweaver.core.fate import Fate, belongs, fate_of, refusal_of, robots_of
-from orbweaver.core.meanings import REASONS, moment, scope_rule, span, trap_rule
+from orbweaver.core.allowance import reasons_of
+from orbweaver.core.crawl import Stop
+from orbweaver.core.fate import Fate, fate_of, refusal_of, robots_of
+from orbweaver.core.host_view import why_blocked
+from orbweaver.core.meanings import REASONS, moment, rules_words, scope_rule, span, trap_rule
 from orbweaver.core.outcome import Outcome, Reason, Refusal
-from orbweaver.core.politeness import FAILURES_MAX, is_down
 from orbweaver.core.retry import ATTEMPTS_MAX
+from orbweaver.core.rules import deciding, depth_limit, said_of
 from orbweaver.core.spelling import changes
+from orbweaver.core.target import Kind
 from orbweaver.core.traps import trap
 from orbweaver.core.url import canonicalize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.fate import Facts
@@ -46,22 +49,6 @@ class Explanation:
     verdict: str
     refusal: str | None = None
     statements: tuple[Statement, ...] = ()
-
-
-def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
-    """Of crawls, newest first, choose the one that a URL is most likely asked about, and say why.
-
-    The newest whose seeds' scope it lies in, if that is a scope at all; else the newest that takes
-    any host; None if it can be of none by its seeds.
-    """
-    for crawl in crawls:
-        seeds = crawl.references
-        url = _canonical(reference, crawl)
-        if url is not None and crawl.scope is not Scope.ANY and belongs(crawl, url, seeds):
-            return crawl, "the newest whose scope it lies in"
-    anywhere = (crawl for crawl in crawls if crawl.scope is Scope.ANY)
-    found = next(anywhere, None)
-    return None if found is None else (found, "the newest that takes every host")
 
 
 def explain(facts: Facts) -> Explanation:
@@ -92,12 +79,15 @@ def explain(facts: Facts) -> Explanation:
 
 
 def _verdict(facts: Facts, url: str, fate: Fate, refused: tuple[str, str] | None) -> str:
-    record, run = facts.record, facts.run
+    record, run, journey = facts.record, facts.run, facts.journey
+    if fate is Fate.ENDED and record is None and journey is not None and journey.end is not None:
+        end = journey.end
+        return f"{end.outcome}: {end.reason} ({REASONS[end.reason]}); {_not_recorded(facts, url)}"
     if fate is Fate.ENDED and record is not None:
         other = f", by the run {record.crawl}" if record.crawl != facts.crawl.id else ""
         return f"{record.outcome}: {record.reason} ({REASONS[record.reason]}){other}"
     if fate is Fate.UNASKED:
-        return f"never asked for: {_unasked(facts)}"
+        return f"never asked for: {_unasked(facts, url)}"
     if fate is Fate.REFUSED and refused is not None:
         return f"never claimed; it is refused as {refused[0]}: {refused[1]}"
     words = {
@@ -120,14 +110,27 @@ def _unseen(crawl: Crawl, url: str) -> str:
     )
 
 
-def _unasked(facts: Facts) -> str:
+def _not_recorded(facts: Facts, url: str) -> str:
+    """Say why there is no record of a URL; the rules may have changed since it ended."""
+    place = deciding(facts.run.rules, url).get("record")
+    if place is None or facts.run.rules[place].record is not False:
+        return "no record was kept of it, by a rule of that time"
+    return f"rules[{place}] keeps no record of it"
+
+
+def _unasked(facts: Facts, url: str) -> str:
     run = facts.run
     if facts.orphaned and facts.claim is not None:
         return f"{facts.claim.crawl}, whose URL it is, is not stored any more"
-    if run.stop in (Stop.CANCELLED, Stop.DURATION):
+    if run.stop in (Stop.CANCELLED, Stop.DURATION, Stop.BYTES, Stop.DOLLARS):
         return f"{REASONS[Reason(run.stop)]} (skipped: {run.stop}, which leaves no record)"
+    if reasons := reasons_of(run):
+        told = " or ".join(f"{REASONS[reason]} (skipped: {reason})" for reason in reasons)
+        return f"{told}, which leaves no record"
     if facts.claim is not None and facts.now_ms - facts.claim.at_ms > facts.retention_s * 1000:
         return f"or its record is gone, which is kept for {span(facts.retention_s)}"
+    if said_of(run.rules, url).record is False:
+        return f"or its journal is gone, for {_not_recorded(facts, url)}"
     return f"{run.id} is {run.state}, and has no record of it"
 
 
@@ -140,13 +143,15 @@ def _statements(facts: Facts, url: str, fate: Fate) -> Iterator[tuple[str, str]]
         yield "changed", change
     yield "crawl", _crawl(facts)
     yield "scope", _scope(facts, url, fate)
+    for place, words in rules_words(facts.crawl.rules, url) if _is_page(facts, url) else ():
+        yield "rule", f"rules[{place}], where {facts.crawl.rules[place].match} is found: {words}"
     trapped = trap(url, facts.bounds)
     looks = f"looks like one: {trap_rule(trapped, facts.bounds)}" if trapped else "none"
     yield "trap", f"{looks} (a seed may)" if trapped and url in facts.crawl.references else looks
     yield "robots", robots_of(facts, url)[1]
     yield from _origin(facts, url)
     if facts.claim is not None:
-        yield from _claim(facts, facts.claim)
+        yield from _claim(facts, url, facts.claim)
     if fate in (Fate.WAITING, Fate.RETRYING, Fate.PARKED):
         yield from _waiting(facts, fate)
     if facts.host is not None:
@@ -154,7 +159,7 @@ def _statements(facts: Facts, url: str, fate: Fate) -> Iterator[tuple[str, str]]
     if facts.record is not None:
         yield from _record(facts.record)
     if facts.claim is not None:
-        yield "again", _again(facts, facts.claim)
+        yield "again", _again(facts, url, facts.claim)
 
 
 def _crawl(facts: Facts) -> str:
@@ -172,8 +177,9 @@ def _scope(facts: Facts, url: str, fate: Fate) -> str:
         taken = fate not in (Fate.REFUSED, Fate.UNSEEN)
         widened = taken and not in_scope(crawl, url, referrer)
         return f"{said}; a redirect of a seed widens it" if widened else said
-    near = next((seed for seed in crawl.references if in_scope(crawl, url, seed)), None)
-    page = near or next(iter(crawl.references), None)
+    begun = crawl.anchors or crawl.references
+    near = next((seed for seed in begun if in_scope(crawl, url, seed)), None)
+    page = near or next(iter(begun), None)
     if page is None:
         return f"scope {crawl.scope}: it depends on the page that links to it"
     return scope_rule(crawl, url, page)
@@ -205,33 +211,46 @@ def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
         depth = target.depth
     else:
         depth = claim.depth if claim is not None else 0
-    yield "depth", f"{depth} of {facts.run.depth_max}"
+    yield "depth", f"{depth} of {depth_limit(facts.run, said_of(facts.run.rules, url))}"
 
 
-def _claim(facts: Facts, claim: Standing) -> Iterator[tuple[str, str]]:
+def _is_page(facts: Facts, url: str) -> bool:
+    target = facts.journey.target if facts.journey is not None else None
+    if target is not None and target.kind is Kind.SITEMAP:
+        return False
+    return url not in facts.crawl.sitemap_urls
+
+
+def _window_s(run: Crawl, url: str) -> int:
+    window_s = said_of(run.rules, url).window_s
+    return run.window_s if window_s is None else window_s
+
+
+def _claim(facts: Facts, url: str, claim: Standing) -> Iterator[tuple[str, str]]:
     run = claim.crawl or "a run that is not known"
     yield "claim", f"by pack {claim.pack} of {run}, {moment(claim.at_ms)}"
     crawl = facts.crawl
     if claim.crawl == crawl.id or crawl.continuous:
         return
-    if crawl.stale_before_ms(crawl.started_at_ms) <= claim.at_ms < crawl.started_at_ms:
+    window_s = _window_s(crawl, url)
+    if crawl.stale_before_ms(crawl.started_at_ms, window_s) <= claim.at_ms < crawl.started_at_ms:
         yield (
             "claim",
-            f"{crawl.id} passes it over: that is within its window, {span(crawl.window_s)}",
+            f"{crawl.id} passes it over: that is within its window, {span(window_s)}",
         )
     else:
         yield "claim", f"that is another run than {crawl.id}"
 
 
-def _again(facts: Facts, claim: Standing) -> str:
+def _again(facts: Facts, url: str, claim: Standing) -> str:
     """Say when the claim stops to hold for a new run, or for a crawl without end."""
-    run, expires_ms = facts.run, claim.expires_s * 1000
-    at_ms = min(claim.at_ms + run.window_s * 1000, expires_ms)
+    run, expires_ms, window_s = facts.run, claim.expires_s * 1000, _window_s(facts.run, url)
+    at_ms = min(claim.at_ms + window_s * 1000, expires_ms)
     if expires_ms <= facts.now_ms:
         return f"at once: the claim has lapsed, {moment(expires_ms)}"
     who = "it" if run.continuous else f"a new run of {run.name}"
     if at_ms <= facts.now_ms:
-        return f"by {who}, at once: the window is {span(run.window_s)}"
+        return f"by {who}, at once: the window is {span(window_s)}"
     return f"by {who}, from {moment(at_ms)} on, or as soon as a sitemap says that it has changed"
 
 
@@ -255,13 +274,8 @@ def _waiting(facts: Facts, fate: Fate) -> Iterator[tuple[str, str]]:
 
 def _host(host: Host, now_ms: int) -> Iterator[tuple[str, str]]:
     if host.blocked_until_ms > now_ms:
-        if is_down(host, now_ms):
-            why = f"it did not answer {host.failures} times in a row: its URLs end unasked"
-        elif host.failures >= FAILURES_MAX:
-            why = f"it did not answer {host.failures} times in a row"
-        else:
-            why = "it asked for it (429 or 503)"
-        yield "host", f"{host.name} is left alone until {moment(host.blocked_until_ms)}: {why}"
+        until, why = moment(host.blocked_until_ms), why_blocked(host, now_ms)
+        yield "host", f"{host.name} is left alone until {until}: {why}"
         return
     next_ms = max(host.tat_ms, host.line_ms)
     free = f"from {moment(next_ms)} on" if next_ms > now_ms else "now"
@@ -283,10 +297,3 @@ def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
         yield "body", f"{record.body_key}, {record.body_length} bytes from {record.body_offset}"
     elif record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED):
         yield "body", "not kept: bodies are not stored"
-
-
-def _canonical(reference: str, crawl: Crawl) -> str | None:
-    try:
-        return canonicalize(reference, tracking=crawl.stripped)
-    except ValueError:
-        return None

@@ -52,11 +52,11 @@ class ExportEventError(ValueError):
 def row(record: PageRecord) -> bytes:
     """Render a record as one line."""
     cells = {name: getattr(record, name) for name in COLUMNS}
-    cells["fetched_at"] = _moment(record.fetched_at)
+    cells["fetched_at"] = iso(record.fetched_at)
     return UNSAFE.sub(_mend, ENCODER.encode(cells)).encode() + b"\n"
 
 
-def _moment(at_ms: int) -> str:
+def iso(at_ms: int) -> str:
     """Write a moment as ISO 8601, UTC, to the millisecond."""
     moment = EPOCH + timedelta(milliseconds=at_ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What is stored of a URL, what became of it by that, and which rule would refuse it.
+"""What is stored of a URL, of which crawl it is, what became of it, which rule would refuse it.
 
 Its *fate* is decided in this order: it is no URL; it has ended (there is a record); it is claimed,
 and its claim has lapsed, its run was over first, waits with its run, or waits for its turn; it was
@@ -12,20 +12,22 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from orbweaver.core.admission import in_scope
-from orbweaver.core.crawl import State
+from orbweaver.core.crawl import Scope, State
 from orbweaver.core.identity import identity_of
 from orbweaver.core.meanings import REFUSALS, moment, never_asked, scope_rule, trap_rule
 from orbweaver.core.outcome import Reason, Refusal
 from orbweaver.core.patterns import admit_pattern, first_match
 from orbweaver.core.robots import parse
+from orbweaver.core.rules import deciding, depth_limit, said_of
 from orbweaver.core.traps import DEFAULT_BOUNDS, trap
-from orbweaver.core.url import host_of
+from orbweaver.core.url import canonicalize, host_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from orbweaver.core.address import Network
     from orbweaver.core.crawl import Crawl
+    from orbweaver.core.journal import Unrecorded
     from orbweaver.core.message import Target
     from orbweaver.core.politeness import Host, RobotsEntry
     from orbweaver.core.record import PageRecord
@@ -60,6 +62,8 @@ class Journey:
     deferrals: int = 0
     due_at_ms: int | None = None
     gone: bool = False
+    # How it ended, where a rule keeps no record of it.
+    end: Unrecorded | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +98,35 @@ class Facts:
         return others and self.owner is None
 
 
+def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
+    """Of crawls, newest first, choose the one that a URL is most likely asked about, and say why.
+
+    The newest whose seeds' scope it lies in, if that is a scope at all; else the newest that takes
+    any host; None if it can be of none by its seeds.
+    """
+    for crawl in crawls:
+        seeds = crawl.anchors or crawl.references
+        url = _canonical(reference, crawl)
+        if url is not None and crawl.scope is not Scope.ANY and belongs(crawl, url, seeds):
+            return crawl, "the newest whose scope it lies in"
+    anywhere = (crawl for crawl in crawls if crawl.scope is Scope.ANY)
+    found = next(anywhere, None)
+    return None if found is None else (found, "the newest that takes every host")
+
+
+def _canonical(reference: str, crawl: Crawl) -> str | None:
+    try:
+        return canonicalize(reference, tracking=crawl.stripped)
+    except ValueError:
+        return None
+
+
 def fate_of(facts: Facts, url: str) -> Fate:
     """Decide what became of a URL; one that was never claimed is `UNSEEN` here."""
-    if facts.record is not None and facts.record.url == url:
-        return Fate.ENDED
     claim, journey = facts.claim, facts.journey
+    unrecorded = journey is not None and journey.end is not None
+    if unrecorded or (facts.record is not None and facts.record.url == url):
+        return Fate.ENDED
     if claim is None:
         return Fate.UNSEEN
     if claim.expires_s * 1000 <= facts.now_ms:
@@ -130,10 +158,15 @@ def _left_out(facts: Facts, url: str) -> tuple[Refusal, str] | None:
     """Find the first rule that keeps a URL from being claimed, as a seed or as a seed's link."""
     crawl = facts.crawl
     seed = url in crawl.references
-    if not seed and crawl.depth_max < 1:
-        return Refusal.DEPTH, f"{crawl.id} follows no links (--max-depth 0)"
-    if not seed and crawl.references and not belongs(crawl, url, crawl.references):
-        return Refusal.SCOPE, scope_rule(crawl, url, crawl.references[0])
+    said = said_of(crawl.rules, url)
+    if not seed and depth_limit(crawl, said) < 1:
+        if said.depth_max is None:
+            return Refusal.DEPTH, f"{crawl.id} follows no links (--max-depth 0)"
+        place = deciding(crawl.rules, url)["depth_max"]
+        return Refusal.DEPTH, f"rules[{place}] lets none in but seeds (depth 0)"
+    begun = crawl.anchors or crawl.references
+    if not seed and begun and not belongs(crawl, url, begun):
+        return Refusal.SCOPE, scope_rule(crawl, url, begun[0])
     left_out = admit_pattern(crawl, url, seed=seed)
     if left_out is Refusal.EXCLUDE:
         return left_out, f"--exclude {first_match(crawl.exclude, url)} is found in it"

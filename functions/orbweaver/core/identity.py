@@ -78,7 +78,7 @@ def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
         name = hostname_of(host)
         agent = min(crawl.user_agents, key=lambda agent: _rank(agent, name))
     headers = crawl.headers
-    if headers and host not in _own(crawl.seeds):
+    if headers and host not in _own(crawl.anchors or crawl.seeds):
         headers = tuple(pair for pair in headers if pair[0].lower() in OPEN_HEADERS)
     return Identity(agent=agent, token=token_of(agent), headers=headers)
 

@@ -1,6 +1,7 @@
 """What outcomes, reasons and refusals mean, in words: what the tables of the guide say, too.
 
-And which rule decides on where a URL leads, in a sentence that fits both decisions.
+And which rule decides on where a URL leads, in a sentence that fits both decisions; and what the
+rules of a crawl say.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from orbweaver.core.address import verdict
 from orbweaver.core.admission import prefixes
 from orbweaver.core.crawl import Crawl, Scope
 from orbweaver.core.outcome import Reason, Refusal
+from orbweaver.core.rules import THINGS, deciding
 from orbweaver.core.suffix import site_of
 from orbweaver.core.traps import DEFAULT_BOUNDS
 from orbweaver.core.url import host_of, hostname_of
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from orbweaver.core.address import Network
+    from orbweaver.core.rules import Rule
     from orbweaver.core.traps import Bounds
 
 PUBLIC = "1.1.1.1"  # stands for the addresses that a name may have
@@ -51,6 +54,9 @@ REASONS: Mapping[Reason, str] = MappingProxyType(
         " asked for",
         Reason.CANCELLED: "the crawl was stopped first",
         Reason.DURATION: "the crawl had run as long as it may",
+        Reason.BYTES: "the crawl had received as much as it may (--max-bytes)",
+        Reason.DOLLARS: "the crawl had spent as much as it may (--max-dollars)",
+        Reason.HOST_PAGES: "its host had been asked for as many URLs as it may (--max-host-pages)",
         Reason.REDIRECT_INVALID: "it leads to what is no http or https URL",
         Reason.REDIRECT_LIMIT: "the tenth redirect in a row led on",
         Reason.SITEMAP_INVALID: "what was to be a sitemap is none",
@@ -80,10 +86,12 @@ REFUSALS: Mapping[Refusal, str] = MappingProxyType(
     {
         Refusal.INVALID: "it is no http or https URL",
         Refusal.SCOPE: "it does not belong to the crawl",
-        Refusal.DEPTH: "it is deeper than --max-depth",
+        Refusal.DEPTH: "it is deeper than --max-depth, or than a rule says",
         Refusal.NOFOLLOW: "link, page or X-Robots-Tag forbid to follow it",
+        Refusal.UNFOLLOWED: "a rule says that links of its page are not followed",
         Refusal.CUT: "the page has more links than links_per_page_max",
         Refusal.BUDGET: "--max-pages was used up",
+        Refusal.DOLLARS: "what was left of --max-dollars would not have paid for it",
         Refusal.REDIRECTS: "it stands behind ten redirects",
         Refusal.CLOSED: "the crawl was over when it was seeded",
         Refusal.PATH_DEPTH: "its path has more than path_segments_max segments, or its host so"
@@ -132,7 +140,7 @@ def scope_rule(crawl: Crawl, url: str, page: str) -> str:
         case Scope.DOMAIN:
             one, other = site_of(hostname_of(url)), site_of(hostname_of(page))
         case Scope.PREFIX:
-            folders = prefixes(crawl.seeds or crawl.sitemap_urls)
+            folders = prefixes(crawl.anchored)
             near = next((folder for folder in folders if url.startswith(folder)), None)
             where = f"below {near}" if near else f"not below {' or '.join(folders[:3])}"
             return f"scope prefix: {where}"
@@ -140,6 +148,27 @@ def scope_rule(crawl: Crawl, url: str, page: str) -> str:
             return "scope any: every host belongs"
     same = f"{one} is that of its page" if one == other else f"{one} is not {other}, its page's"
     return f"scope {crawl.scope}: {same}"
+
+
+def rules_words(rules: tuple[Rule, ...], url: str) -> list[tuple[int, str]]:
+    """Say which rules decide on what for a URL: the place of each, and words."""
+    things: dict[int, list[str]] = {}
+    for thing, place in deciding(rules, url).items():
+        things.setdefault(place, []).append(thing)
+    return [(place, rule_words(rules[place], things[place])) for place in sorted(things)]
+
+
+def rule_words(rule: Rule, things: Iterable[str] = THINGS) -> str:
+    """Say what a rule says, or some of it."""
+    words = {
+        "depth_max": f"depth {rule.depth_max}",
+        "express": f"priority {'high' if rule.express else 'normal'}",
+        "delay_ms": f"delay {(rule.delay_ms or 0) / 1000:g} s",
+        "window_s": f"window {span(rule.window_s or 0)}",
+        "follow": "links followed" if rule.follow else "links not followed",
+        "record": "recorded" if rule.record else "not recorded",
+    }
+    return ", ".join(words[thing] for thing in things if getattr(rule, thing) is not None)
 
 
 def never_asked(url: str, allowed: Iterable[Network] = ()) -> str | None:

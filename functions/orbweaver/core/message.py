@@ -1,12 +1,13 @@
 """What travels on the queue, and its one codec.
 
-Four kinds, told apart by `decode`:
+Five kinds, told apart by `decode`:
 
 * `Loose`: what a person drops: a bare URL, `{"url": …}` or `{"urls": […]}`, with an optional
   `"crawl"`. It has no identity of its own, so it is first turned into `Seeds`.
 * `Seeds`: references that nobody has claimed yet.
 * `Pack`: up to 25 URLs that *are* claimed. Its id is stable over resends and redrives: a child's
   id follows from its parent's id and its place in the parent's outbox.
+* `Close`: a crawl that was cancelled a while ago is to end now, whatever is still queued.
 * `Malformed`: a body that can never succeed, with the reason that goes to the dead-letter queue.
 
 Bodies are ASCII JSON: SQS refuses characters outside XML 1.0 (`InvalidMessageContents`).
@@ -18,7 +19,7 @@ import json
 import re
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, assert_never
 
 # Targets are part of what travels, so they are named from here, too.
 from orbweaver.core.target import Prior as Prior  # noqa: PLC0414
@@ -67,6 +68,14 @@ class Seeds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """A crawl cancelled at `at_ms` is to end; what the queue holds back is not waited for."""
+
+    crawl: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loose:
     """References dropped on the queue by hand."""
 
@@ -81,7 +90,7 @@ class Malformed:
     reason: str
 
 
-Message: TypeAlias = Pack | Seeds | Loose | Malformed
+Message: TypeAlias = Pack | Seeds | Close | Loose | Malformed
 
 
 def child_id(parent: str, place: int | str) -> str:
@@ -106,7 +115,7 @@ def seeds_of(
     )
 
 
-def encode(message: Pack | Seeds | Loose) -> str:
+def encode(message: Pack | Seeds | Close | Loose) -> str:
     """Render a message as ASCII JSON of the current version."""
     match message:
         case Pack():
@@ -120,6 +129,8 @@ def encode(message: Pack | Seeds | Loose) -> str:
                 "urls": message.references,
                 "planned": message.planned,
             }
+        case Close():
+            body = {"v": VERSION, "close": message.crawl, "at": message.at_ms}
         case Loose():
             body = {"urls": message.references, "crawl": message.crawl}
         case _:
@@ -150,6 +161,10 @@ class _Invalid(Exception):
     """A field that breaks the schema."""
 
 
+def _refuse(reason: str) -> NoReturn:
+    raise _Invalid(reason)
+
+
 def _decode_reference(text: str) -> Loose | Malformed:
     if not text:
         return Malformed(reason="body is empty")
@@ -175,17 +190,18 @@ def _decode_object(raw: dict[str, Any]) -> Message:
             references=_references(raw.get("urls"), SEEDS_REFERENCES_MAX),
             planned=planned is True,
         )
-    return Malformed(reason="versioned body holds neither pack nor seeds")
+    if "close" in raw:
+        at_ms = _integer(raw.get("at"), "at")
+        return Close(crawl=_id(raw, "close", CRAWL_ID_CHARS_MAX), at_ms=at_ms)
+    return Malformed(reason="versioned body holds neither pack, seeds nor close")
 
 
 def _decode_loose(raw: dict[str, Any]) -> Loose:
     unknown = sorted(set(raw) - {"url", "urls", "crawl"})
     if unknown:
-        message = f"unknown field {unknown[0][:40]!r}: use url, urls and crawl"
-        raise _Invalid(message)
+        _refuse(f"unknown field {unknown[0][:40]!r}: use url, urls and crawl")
     if ("url" in raw) == ("urls" in raw):
-        message = "give either url or urls"
-        raise _Invalid(message)
+        _refuse("give either url or urls")
     listed = raw["urls"] if "urls" in raw else [raw["url"]]
     crawl = _id(raw, "crawl", CRAWL_ID_CHARS_MAX) if "crawl" in raw else DEFAULT_CRAWL
     # One SQS body is 1 MiB at most, which bounds the list before this number does.
@@ -218,11 +234,9 @@ def _decode_pack(raw: dict[str, Any]) -> Pack:
     rows = raw.get("urls")
     referrers = raw.get("from", [])
     if not isinstance(rows, list) or not 1 <= len(rows) <= PACK_TARGETS_MAX:
-        message = f"a pack holds 1 to {PACK_TARGETS_MAX} urls"
-        raise _Invalid(message)
+        _refuse(f"a pack holds 1 to {PACK_TARGETS_MAX} urls")
     if not isinstance(referrers, list):
-        message = "from must be a list"
-        raise _Invalid(message)
+        _refuse("from must be a list")
     return Pack(
         id=_id(raw, "pack", 64),
         crawl=_id(raw, "crawl", CRAWL_ID_CHARS_MAX),
@@ -246,16 +260,14 @@ def _targets(rows: list[Any], referrers: list[Any]) -> Iterator[Target]:
                     referrer=None if place < 0 else str(referrers[place]),
                 )
             case _:
-                message = "a pack's url row is [url, depth, attempt, hops, referrer]"
-                raise _Invalid(message)
+                _refuse("a pack's url row is [url, depth, attempt, hops, referrer]")
         match rest:
             case []:
                 yield target
             case [dict(extras)]:
                 yield _extended(target, extras)
             case _:
-                message = "a pack's url row may end with one object"
-                raise _Invalid(message)
+                _refuse("a pack's url row may end with one object")
 
 
 def _extended(target: Target, extras: dict[str, Any]) -> Target:
@@ -268,25 +280,21 @@ def _extended(target: Target, extras: dict[str, Any]) -> Target:
 def _id(raw: dict[str, Any], key: str, chars_max: int) -> str:
     value = raw.get(key)
     if not isinstance(value, str) or len(value) > chars_max or not ID.fullmatch(value):
-        message = f"{key} must be a string of 1 to {chars_max} ASCII characters, none a space or #"
-        raise _Invalid(message)
+        _refuse(f"{key} must be a string of 1 to {chars_max} ASCII characters, none a space or #")
     return value
 
 
 def _integer(value: object, key: str) -> int:
     # bool is an int in Python, and not a time in JSON
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
-        message = f"{key} must be an integer from 0 to 2^53"
-        raise _Invalid(message)
+        _refuse(f"{key} must be an integer from 0 to 2^53")
     return value
 
 
 def _references(value: object, count_max: int) -> tuple[str, ...]:
     if not isinstance(value, list) or not 1 <= len(value) <= count_max:
-        message = f"urls must be a list of 1 to {count_max} strings"
-        raise _Invalid(message)
+        _refuse(f"urls must be a list of 1 to {count_max} strings")
     for item in value:
         if not isinstance(item, str) or len(item) > REFERENCE_CHARS_MAX:
-            message = f"a URL must be a string of at most {REFERENCE_CHARS_MAX} characters"
-            raise _Invalid(message)
+            _refuse(f"a URL must be a string of at most {REFERENCE_CHARS_MAX} characters")
     return tuple(value)

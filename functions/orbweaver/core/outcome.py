@@ -42,6 +42,9 @@ class Reason(StrEnum):
     CANONICAL = "canonical"
     CANCELLED = "cancelled"
     DURATION = "duration"
+    BYTES = "bytes"
+    DOLLARS = "dollars"
+    HOST_PAGES = "host_pages"
     # failed: the server, the network or the address policy
     REDIRECT_INVALID = "redirect_invalid"
     REDIRECT_LIMIT = "redirect_limit"
@@ -75,8 +78,10 @@ class Refusal(StrEnum):
     INCLUDE = "include"
     DEPTH = "depth"
     NOFOLLOW = "nofollow"
+    UNFOLLOWED = "unfollowed"
     CUT = "cut"
     BUDGET = "budget"
+    DOLLARS = "dollars"
     REDIRECTS = "redirects"
     CLOSED = "closed"
     # what traps look like: core/traps.py

@@ -1,11 +1,7 @@
 """What a person asks of a crawl, and the crawl that it becomes; or which part of it does not fit.
 
-- Every seed is canonical or the plan is refused, with the seed, what is wrong with it, and the
-  URL that was probably meant. A seed given twice counts once.
-- The name defaults to the first seed's host, so that the same site crawled again finds its claims.
 - A page budget is exact when somebody asked for it: one counter shard. Nobody counts a default of
   a million to the page, so the default budget is spread over 16 shards, which commit faster.
-- Parameters of a person's choice are taken out of URLs beside the usual ones, or instead of them.
 - A seed that a pattern leaves out is a contradiction, and refused: the crawl would be empty.
 - With a delay one request at a time is polite; without one the concurrency is the only brake.
 """
@@ -13,44 +9,51 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.crawl import WEEK_S, Crawl, Scope, run_id
+from orbweaver.core.amount import NANO, dollars_text
+from orbweaver.core.crawl import WEEK_S, Crawl, Scope, first_hosts, run_id
+from orbweaver.core.crawl_codec import digest_of
 from orbweaver.core.identity import IdentityError, check_agents, check_headers
 from orbweaver.core.message import CRAWL_ID_CHARS_MAX, DEFAULT_CRAWL, SEEDS_REFERENCES_MAX
 from orbweaver.core.patterns import first_match, matches
 from orbweaver.core.patterns import problems_of as problems_of_patterns
-from orbweaver.core.spelling import meant_by
-from orbweaver.core.url import TRACKING_PARAMETERS, canonicalize, host_of, redacted
+from orbweaver.core.references import name_of, references_of, tracking_of
+from orbweaver.core.references import problems_in as problems_of_references
+from orbweaver.core.rules import problems_of as problems_of_rules
+from orbweaver.core.schedule import Overlap
+from orbweaver.core.schedule import problems_in as problems_of_schedule
+from orbweaver.core.url import redacted
+from orbweaver.core.webhook import problems_in as problems_of_webhook
+from orbweaver.core.webhook import webhook_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from orbweaver.core.identity import Headers
+    from orbweaver.core.rules import Rule
 
-SEEDS_MAX = 10_000
-# The definition is one item of at most 400 KB; the rest of it is small.
-SEEDS_BYTES_MAX = 256 * 1024
 PAGES_MAX_DEFAULT = 1_000_000
 SHARDS_DEFAULT = 16
 CONCURRENCY_DEFAULT = 16
 NAME = re.compile(r"[a-z0-9._-]{1,80}")
+KEY_CHARS_MAX = 255
 ID = re.compile(rf"[a-z0-9._-]{{1,{CRAWL_ID_CHARS_MAX}}}")
-# As canonical URLs spell it; a star at the end stands for any rest.
-PARAMETER = re.compile(r"[!-\"$-%'-)+-<>-~]{1,64}\*?|\*")
-PARAMETERS_MAX = 100
-# Of the items of one part; nobody reads more.
-PROBLEMS_MAX = 20
 # Field, least, most, and how the numbers are spelled; the most is far above what makes sense.
 BOUNDS = (
     ("depth_max", 0, 1_000, ""),
     ("pages_max", 1, 100_000_000, ""),
+    ("host_pages_max", 1, 100_000_000, ""),
+    ("bytes_max", 100_000, 10**15, " bytes"),
     ("delay_ms", 0, 86_400_000, " ms"),
     ("concurrency", 1, 64, ""),
     ("window_s", 0, 366 * 86_400, " s"),
     ("duration_s", 60, WEEK_S, " s"),
 )
+# What one visit may cost at most is a tenth of a cent.
+NANODOLLARS_MIN, NANODOLLARS_MAX = NANO // 100, 1_000_000 * NANO
 
 
 class PlanError(ValueError):
@@ -75,12 +78,16 @@ class Plan:
     scope: Scope = Scope.HOST
     depth_max: int = 20
     pages_max: int | None = None
+    host_pages_max: int | None = None
+    bytes_max: int | None = None
+    nanodollars_max: int | None = None
     delay_ms: int = 1_000
     concurrency: int | None = None
     window_s: int = WEEK_S
     duration_s: int = WEEK_S
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
     obey_robots: bool = True
     express: bool = False
     user_agents: tuple[str, ...] = ()
@@ -92,19 +99,26 @@ class Plan:
     sitemap_urls: tuple[str, ...] = ()
     canonical_only: bool = False
     noindex_skipped: bool = False
+    # When it recurs (core/schedule.py); starting it starts one run all the same.
+    every: str | None = None
+    cron: str | None = None
+    timezone: str | None = None
+    overlap: Overlap = Overlap.SKIP
+    # May hold a secret.
+    webhook: str | None = field(default=None, repr=False)
 
 
 def crawl_of(plan: Plan, now_ms: int) -> Crawl:
     """Make the crawl that a plan asks for, started now; raises PlanError."""
     for problem in _problems(plan):
         raise problem
-    tracking = _tracking(plan)
-    seeds, sitemap_urls = _references(plan, tracking)
+    tracking = tracking_of(plan)
+    seeds, sitemap_urls = references_of(plan, tracking)
     name = name_of((seeds + sitemap_urls)[0]) if plan.name is None else plan.name
     concurrency = plan.concurrency
     if concurrency is None:
         concurrency = 1 if plan.delay_ms else CONCURRENCY_DEFAULT
-    return Crawl(
+    crawl = Crawl(
         id=plan.id or run_id(name, now_ms),
         name=name,
         started_at_ms=now_ms,
@@ -116,12 +130,16 @@ def crawl_of(plan: Plan, now_ms: int) -> Crawl:
         scope=plan.scope,
         depth_max=plan.depth_max,
         pages_max=plan.pages_max or PAGES_MAX_DEFAULT,
+        host_pages_max=plan.host_pages_max,
+        bytes_max=plan.bytes_max,
+        nanodollars_max=plan.nanodollars_max,
         delay_ms=plan.delay_ms,
         concurrency=concurrency,
         window_s=plan.window_s,
         duration_max_s=plan.duration_s,
         include=plan.include,
         exclude=plan.exclude,
+        rules=plan.rules,
         obey_robots=plan.obey_robots,
         user_agents=plan.user_agents,
         headers=plan.headers,
@@ -129,21 +147,28 @@ def crawl_of(plan: Plan, now_ms: int) -> Crawl:
         tracking=tracking,
         canonical_only=plan.canonical_only,
         noindex_skipped=plan.noindex_skipped,
+        webhook=None if plan.webhook is None else webhook_of(plan.webhook),
         express=plan.express,
         shards=1 if plan.pages_max else SHARDS_DEFAULT,
+        hosts_counted=first_hosts((*seeds, *sitemap_urls)),
     )
+    return replace(crawl, work=digest_of(crawl))
+
+
+def keyed(plan: Plan, key: str) -> Plan:
+    """Name a run after a key, so that the key can be of one crawl alone; raises PlanError."""
+    if not 1 <= len(key) <= KEY_CHARS_MAX or not key.isprintable():
+        raise PlanError(
+            "idempotency_key", f"a key is 1 to {KEY_CHARS_MAX} printable characters: give another"
+        )
+    if plan.id is not None:
+        raise PlanError("idempotency_key", "an id names the run already: give one of the two")
+    return replace(plan, id=f"key-{blake2b(key.encode(), digest_size=16).hexdigest()}")
 
 
 def problems_of(plan: Plan) -> tuple[PlanError, ...]:
     """Find all that does not fit in a plan; `crawl_of` raises the first of them."""
     return tuple(_problems(plan))
-
-
-def name_of(url: str) -> str:
-    """Name a crawl after a URL's host: `example.com`, `127.0.0.1-8000`."""
-    host = host_of(url).partition("://")[2].strip("[]")
-    name = re.sub(r"[^a-z0-9._]+", "-", host.lower())[:80].strip("-")
-    return name if name not in ("", DEFAULT_CRAWL) else "crawl"
 
 
 # --- what does not fit --------------------------------------------------------------------------
@@ -155,78 +180,30 @@ def _problems(plan: Plan) -> Iterator[PlanError]:
         if value is not None and not low <= value <= high:
             fix = f"give {low} to {high:,}{unit}"
             yield PlanError(part, f"{value}{unit} does not fit: {fix}")
-    parameters = tuple(_of_parameters(plan))
-    yield from parameters
+    dollars = plan.nanodollars_max
+    if dollars is not None and not NANODOLLARS_MIN <= dollars <= NANODOLLARS_MAX:
+        fix = f"give {dollars_text(NANODOLLARS_MIN)} to {NANODOLLARS_MAX // NANO:,} dollars"
+        yield PlanError("nanodollars_max", f"{dollars_text(dollars)} does not fit: {fix}")
     patterns = tuple(
         PlanError(part, str(error))
         for part in ("include", "exclude")
         for error in problems_of_patterns(getattr(plan, part))
     )
     yield from patterns
-    references = tuple(_of_references(plan, None if parameters else _tracking(plan)))
+    yield from (PlanError(part, text) for part, text in problems_of_rules(plan.rules))
+    references = tuple(PlanError(part, text) for part, text in problems_of_references(plan))
     yield from references
-    if not (parameters or patterns or references):
+    if not (patterns or references):
         yield from _of_seeds_left_out(plan)
     yield from _of_names(plan)
     yield from _of_identity(plan, "user_agents", check_agents)
     yield from _of_identity(plan, "headers", check_headers)
-
-
-def _of_parameters(plan: Plan) -> Iterator[PlanError]:
-    for name in plan.strip_parameters:
-        if not PARAMETER.fullmatch(name):
-            yield PlanError(
-                "strip_parameters",
-                f"{name[:100]!r} is not a parameter's name: give one as URLs spell it, like ref or"
-                " my_* (a * at the end stands for any rest)",
-            )
-    if len(plan.strip_parameters) > PARAMETERS_MAX:
-        number = len(plan.strip_parameters)
-        yield PlanError("strip_parameters", f"{number:,} are too many: at most {PARAMETERS_MAX}")
-
-
-def _of_references(plan: Plan, tracking: tuple[str, ...] | None) -> Iterator[PlanError]:
-    count = len(plan.seeds) + len(plan.sitemap_urls)
-    if not count:
-        yield PlanError("seeds", "there is no seed: give at least one URL")
-    elif count > SEEDS_MAX:
-        yield PlanError("seeds", f"{count:,} seeds are too many: at most {SEEDS_MAX:,} a crawl")
-    else:
-        problems = [
-            problem
-            for part in ("seeds", "sitemap_urls")
-            for reference in getattr(plan, part)
-            if (problem := _of_reference(reference, part, tracking)) is not None
-        ]
-        yield from problems[:PROBLEMS_MAX]
-        if len(problems) > PROBLEMS_MAX:
-            yield PlanError("seeds", f"{len(problems) - PROBLEMS_MAX:,} more cannot be crawled")
-        if not problems:
-            yield from _of_size(*_references(plan, tracking))
-
-
-def _of_size(seeds: tuple[str, ...], sitemaps: tuple[str, ...]) -> Iterator[PlanError]:
-    size = sum(len(seed.encode()) for seed in seeds + sitemaps)
-    if size > SEEDS_BYTES_MAX:
-        yield PlanError(
-            "seeds",
-            f"the seeds take {size:,} bytes, and a crawl holds {SEEDS_BYTES_MAX:,}: start two"
-            " crawls of one name, which share what they have seen",
-        )
-
-
-def _of_reference(reference: str, field: str, tracking: tuple[str, ...] | None) -> PlanError | None:
-    try:
-        _canonical_of(reference, tracking)
-    except ValueError as error:
-        meant = meant_by(reference)
-        hint = f"; did you mean {meant}?" if meant else ""
-        return PlanError(field, f"{redacted(reference)!r} cannot be crawled: {error}{hint}")
-    return None
+    for part, text in (*problems_of_schedule(plan), *problems_of_webhook(plan)):
+        yield PlanError(part, text)
 
 
 def _of_seeds_left_out(plan: Plan) -> Iterator[PlanError]:
-    seeds, _ = _references(plan, _tracking(plan))
+    seeds, _ = references_of(plan, tracking_of(plan))
     for seed in seeds if plan.exclude else ():
         if matches(plan.exclude, seed):
             pattern = first_match(plan.exclude, seed) or ""
@@ -254,28 +231,3 @@ def _of_identity(plan: Plan, part: str, check: Callable[[Any], None]) -> Iterato
         check(getattr(plan, part))
     except IdentityError as error:
         yield PlanError(part, str(error))
-
-
-# --- what it becomes ----------------------------------------------------------------------------
-
-
-def _tracking(plan: Plan) -> tuple[str, ...] | None:
-    """Name the parameters that are taken out; None for the usual ones."""
-    mine = {name.lower() for name in plan.strip_parameters}
-    if plan.keep_parameters:
-        return tuple(sorted(mine))
-    return tuple(sorted(mine | TRACKING_PARAMETERS)) if mine - TRACKING_PARAMETERS else None
-
-
-def _references(
-    plan: Plan, tracking: tuple[str, ...] | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the seeds of a plan, and the sitemaps that it names; ValueError if one is none."""
-    seeds = dict.fromkeys(_canonical_of(url, tracking) for url in plan.seeds)
-    sitemaps = dict.fromkeys(_canonical_of(url, tracking) for url in plan.sitemap_urls)
-    return tuple(seeds), tuple(sitemaps)
-
-
-def _canonical_of(reference: str, tracking: tuple[str, ...] | None) -> str:
-    stripped = TRACKING_PARAMETERS if tracking is None else frozenset(tracking)
-    return canonicalize(reference, tracking=stripped)

@@ -32,7 +32,9 @@ class Target:
 
     A claim of an earlier run that is older than `modified_at_ms` does not hold against it. Of a
     sitemap, `hops` counts indexes too, `site` is the host that named it as its own (None: a
-    person did), and `first` says how many of its references have been dealt with.
+    person did), and `first` says how many of its references have been dealt with. `express` and
+    `window_s` are what rules said of it when it was found: whether it goes past others, and for
+    how long earlier claims of it hold (None: as long as any of the crawl's).
     """
 
     url: str
@@ -47,6 +49,10 @@ class Target:
     kind: Kind = Kind.PAGE
     site: str | None = None
     first: int = 0
+    express: bool = False
+    window_s: int | None = None
+    # It is one of the pages that its host may be asked for: that is counted once.
+    counted: bool = False
 
 
 def next_attempt(target: Target) -> Target:
@@ -69,6 +75,12 @@ def extras_of(target: Target) -> dict[str, Any]:
         extras["site"] = target.site
     if target.first:
         extras["first"] = target.first
+    if target.express:
+        extras["express"] = True
+    if target.window_s is not None:
+        extras["window"] = target.window_s
+    if target.counted:
+        extras["counted"] = True
     return extras
 
 
@@ -89,6 +101,9 @@ def with_extras(target: Target, extras: dict[str, Any]) -> Target:
         kind=Kind(extras.get("kind", Kind.PAGE)),
         site=_text(extras, "site"),
         first=_number(extras, "first") or 0,
+        express=_switch(extras, "express"),
+        window_s=_number(extras, "window"),
+        counted=_switch(extras, "counted"),
     )
 
 
@@ -98,6 +113,14 @@ def _text(extras: dict[str, Any], name: str) -> str | None:
             return text
         case _:
             raise ValueError(f"{name} is a URL")
+
+
+def _switch(extras: dict[str, Any], name: str) -> bool:
+    match extras.get(name, False):
+        case bool(switch):
+            return switch
+        case _:
+            raise ValueError(f"{name} is true or false")
 
 
 def _number(extras: dict[str, Any], name: str) -> int | None:

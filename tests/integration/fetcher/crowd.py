@@ -10,7 +10,7 @@ import json
 import resource
 import sys
 
-from orbweaver import bootstrap
+from orbweaver import bootstrap, wiring
 from orbweaver.adapters.http import HttpFetcher, Limits
 from orbweaver.core.address import parse_allowed
 from orbweaver.core.exchange import Request, Response
@@ -23,7 +23,7 @@ async def main(origin: str) -> None:
     """Fetch as much as fits into an invocation, from one origin."""
     settings = Settings(allow_addresses="127.0.0.1/32")
     async with bootstrap.connect(settings) as ports:
-        bootstrap.worker_of(ports)  # all that a worker has in memory before it begins
+        wiring.worker_of(ports)  # all that a worker has in memory before it begins
         done = await _fetch_all(origin, settings)
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     sys.stdout.write(json.dumps({"done": done, "peak_mib": peak_kib / 1024}))

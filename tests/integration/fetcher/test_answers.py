@@ -12,7 +12,7 @@ import pytest
 from orbweaver.adapters.http import Limits
 from orbweaver.adapters.http_body import DRAIN_BYTES_MAX
 from orbweaver.adapters.http_head import HEADERS_CHARS_MAX
-from orbweaver.core.exchange import Response
+from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.recrawl import Condition
 from orbweaver.core.sniff import HEAD_BYTES
 from tests.integration.fetcher.origin import HTML, answer, chunked, fetching, request, serving
@@ -329,7 +329,7 @@ async def test_who_wants_anything_gets_all_of_it() -> None:
 @pytest.mark.parametrize("status", ["403 Forbidden", "429 Too Many Requests", "503 Unavailable"])
 async def test_errors_that_may_keep_us_out_are_kept_to_be_looked_at(status: str) -> None:
     """Of a page that may say why, the beginning is there; a broken one is no failure."""
-    body = gzip.compress(b"<title>Just a moment...</title>")
+    body = gzip.compress(b"<title>Just a moment...</title>", mtime=0)
     lines = ("Content-Type: text/html", "Content-Encoding: gzip")
     async with serving([answer(body, *lines, status=status)]) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url()))
@@ -352,3 +352,32 @@ async def test_errors_that_say_nothing_are_not_kept() -> None:
             result = await fetcher.fetch(request(origin.url()))
         assert isinstance(result, Response)
         assert result.body is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "read"),
+    [
+        (answer(PAGE, "Content-Type: text/html"), len(PAGE), PAGE),
+        (
+            answer(gzip.compress(PAGE, mtime=0), "Content-Encoding: gzip"),
+            len(gzip.compress(PAGE, mtime=0)),
+            PAGE,
+        ),
+        (answer(PAGE, status="404 Not Found"), len(PAGE), None),
+        (answer(status="204 No Content"), 0, b""),
+    ],
+    ids=["read", "coded", "left", "none"],
+)
+async def test_what_came_of_a_body_is_told(sent: bytes, received: int, read: bytes | None) -> None:
+    """As it came over the wire, wanted or not."""
+    result = await fetched(sent)
+    assert (result.received, result.body) == (received, read)
+
+
+async def test_what_came_of_a_body_that_broke_off_is_told() -> None:
+    """A failure has cost its bytes as well."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 500\r\n\r\n"
+    async with serving([head + PAGE, Act.CLOSE]) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url()))
+    assert isinstance(result, Failure)
+    assert result.received == len(PAGE)

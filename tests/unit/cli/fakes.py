@@ -28,6 +28,7 @@ from orbweaver.adapters.memory import (
     MemoryPacks,
     MemoryPages,
     MemoryQueue,
+    MemorySchedules,
     Moment,
     World,
 )
@@ -231,7 +232,7 @@ class Stage:
         if not tally:
             older = [one for one in self.world.crawls.values() if one.name == crawl.name]
             tally["seeds"] = crawl.seeds_planned
-            if len(older) > 1 and crawl.window_s:
+            if len(older) > 1 and crawl.window_s and crawl.retry_of is None:
                 self._end(crawl, Stop.FINISHED)
                 return
             tally["claimed"] = len(self.site)
@@ -302,6 +303,7 @@ class Everything:
         self.pages = MemoryPages(world, gate, shards=settings.pages_shards)
         self.files = MemoryFiles(world, gate)
         self.events = MemoryEvents(world, gate)
+        self.schedules = MemorySchedules(world, gate)
         self.clock = stage.clock
         self.random = Random(1)
         self.settings = settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +39,22 @@ def test_url_shows_the_canonical_form(stage: Stage, line: str, code: int, said: 
     """References are resolved as a crawl does it; what is none is a usage error."""
     assert stage.run(line) == code
     assert (stage.said + stage.noted).startswith(said)
+
+
+def test_url_names_the_rules_that_decide(stage: Stage) -> None:
+    """By a definition; what its rules say of a depth counts as well."""
+    (stage.folder / "crawl.toml").write_text(
+        'seeds = ["http://example.com/"]\n'
+        '[[rules]]\nmatch = "/a"\ndepth = 0\npriority = "high"\n'
+        '[[rules]]\nmatch = "b$"\ndepth = 3\nrecord = false\n'
+    )
+    assert stage.run("url http://example.com/a/b --config crawl.toml --json") == 0
+    told = json.loads(stage.said)
+    assert (told["followed"], told["refusal"]) == (False, "depth")
+    assert told["rules"] == ["[0] depth 0, priority high", "[1] not recorded"]
+    assert stage.run("url http://example.com/b --config crawl.toml") == 0
+    assert "  rules     [1] depth 3, not recorded\n" in stage.said
+    assert stage.run("url http://example.com/b --config none.toml") == 2
 
 
 @pytest.mark.parametrize(

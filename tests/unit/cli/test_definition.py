@@ -41,6 +41,21 @@ window = 0
 [records]
 canonical = true
 noindex = "skip"
+[[rules]]
+match = '/a$'
+priority = "high"
+window = "1h"
+[[rules]]
+match = "/a/"
+depth = 3
+priority = "normal"
+delay = "1500ms"
+follow = false
+record = false
+[[rules]]
+match = "/b"
+follow = true
+record = true
 """
 
 
@@ -117,6 +132,9 @@ def test_check_says_what_a_whole_one_would_do(stage: Stage) -> None:
         "at 7 URLs at most (exactly)",
         "records pages that ask not to be indexed",
         "records pages that name another one as canonical",
+        "rules    [0] where /a$ is found: priority high, window 1 h\n",
+        "[1] where /a/ is found: depth 3, priority normal, delay 1.5 s, links not followed, not",
+        "[2] where /b is found: links followed, recorded\n",
     ):
         assert words in stage.said
     assert "Bearer" not in stage.said
@@ -128,6 +146,7 @@ def test_check_is_read_by_programs(stage: Stage) -> None:
     assert stage.run("check crawl.toml --json") == 0
     (line,) = stage.said.splitlines()
     told = json.loads(line)
+    assert told["definition"]["rules"][0] == {"match": "/a$", "priority": "high", "window": "3600s"}
     assert told["definition"]["limits"] == {"depth": 1, "pages": 7, "duration": "7200s"}
     assert "Bearer" not in line
 

@@ -43,7 +43,7 @@ def test_status_shows_how_a_crawl_stands(stage: Stage) -> None:
     stage.machine.queue = Depths(waiting=12, in_work=3, delayed=1_234, dead=1)
     assert stage.run("status") == 0
     assert "other-20261121-090002 · running" in stage.said
-    assert "waiting  https://example.com: blocked for 58 s" in stage.said
+    assert "waiting  example.com: blocked 58 s" in stage.said
     assert "queue    12 waiting · 3 in work · 1,234 delayed" in stage.said
     assert "dead     1 message that could not be done" in stage.said
     assert f"other crawls\n  {RUN}  finished" in stage.said

@@ -124,3 +124,36 @@ def test_header_that_does_not_fit(stage: Stage, header: str, said: str) -> None:
     assert run(["start", SITE, "--header", header], stage.surroundings()) == 2
     assert said in stage.noted
     assert "s3cret" not in stage.noted
+
+
+def test_the_same_key_is_the_same_crawl(stage: Stage) -> None:
+    """Started again a day later, the id is the same; with other options it is a conflict."""
+    stage.machine.up_already = True
+    assert stage.run(f"start {SITE} --idempotency-key order-1") == 0
+    first = stage.said
+    stage.clock.at_ms += 86_400_000
+    assert stage.run(f"start {SITE} --idempotency-key order-1") == 0
+    assert stage.said == first
+    assert len(stage.world.crawls) == 1
+    assert stage.run(f"start {SITE} --idempotency-key order-1 --delay 3s") == 2
+    assert "belongs to a crawl with other seeds or options" in stage.noted
+    assert stage.run(f"start {SITE} --idempotency-key order-2") == 0
+    assert stage.said != first
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--idempotency-key a --id mine", "an id names the run already: give one of the two"),
+        (f"--idempotency-key {'x' * 256}", "a key is 1 to 255 printable characters"),
+        ("--idempotency-key a\x07b", "a key is 1 to 255 printable characters"),
+        ("--idempotency-key=", "a key is 1 to 255 printable characters"),
+    ],
+)
+def test_a_key_that_does_not_fit_is_refused(stage: Stage, options: str, words: str) -> None:
+    """The option is named, the key is not shown."""
+    stage.machine.up_already = True
+    assert stage.run(f"start {SITE} {options}") == 2
+    assert stage.noted == f"--idempotency-key: {words}" + (
+        ": give another\n" if "printable" in words else "\n"
+    )

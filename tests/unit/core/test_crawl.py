@@ -18,6 +18,7 @@ from orbweaver.core.crawl import (
     Stop,
     default_crawl,
     finished,
+    first_hosts,
     run_id,
     stop_reason,
 )
@@ -66,7 +67,7 @@ def test_claims_go_stale_by_the_window(
         (WEEK_S, WEEK_S, False, WEEK_S),
         (0, WEEK_S, False, WEEK_S),
         (2 * WEEK_S, WEEK_S, False, 2 * WEEK_S),
-        (0, 60, False, DAY_S),
+        (0, 60, False, WEEK_S),
         (WEEK_S, 60, True, WEEK_S),
         (60, WEEK_S, True, DAY_S),
     ],
@@ -74,7 +75,7 @@ def test_claims_go_stale_by_the_window(
 def test_claims_outlive_the_run_and_the_window(
     window_s: int, duration_max_s: int, hold_s: int, *, continuous: bool
 ) -> None:
-    """A claim is kept as long as its run may last, as its window says, and at least a day."""
+    """A claim is kept as long as any run may last, as its window says, and at least a day."""
     crawl = replace(CRAWL, window_s=window_s, duration_max_s=duration_max_s, continuous=continuous)
     assert crawl.claim_expires_s(NOW_MS) == NOW_MS // 1000 + hold_s
 
@@ -204,3 +205,10 @@ def test_a_crawl_of_another_version_is_read() -> None:
     """Fields unknown here are passed over, and missing ones take their defaults (case 26)."""
     bare = {"id": "site-1", "name": "site", "started_at_ms": NOW_MS}
     assert crawl_codec.from_fields({**bare, "k": "site-1", "later": 1}) == CRAWL
+
+
+def test_the_first_hosts_are_counted_and_no_more() -> None:
+    """Ten of them, in the order in which they come, each once."""
+    urls = [f"https://h{number % 12}.example/{number}" for number in range(40)]
+    assert first_hosts(urls) == tuple(f"https://h{number}.example" for number in range(10))
+    assert first_hosts(urls[:3] * 2) == tuple(f"https://h{number}.example" for number in range(3))

@@ -25,6 +25,8 @@ from orbweaver.core.definition import (
 )
 from orbweaver.core.definition_keys import KEYS
 from orbweaver.core.plan import Plan, crawl_of
+from orbweaver.core.rules import Rule
+from orbweaver.core.schedule import Overlap
 
 GUIDE = (Path(__file__).parents[3] / "docs/definition.md").read_text()
 SEED = "https://example.com/"
@@ -34,11 +36,32 @@ DOCUMENT: dict[str, Any] = {
     "sitemaps": [f"{SEED}s.xml"],
     "priority": "high",
     "scope": {"links": "prefix", "include": ["/a"], "exclude": ["/b"], "robots_sitemaps": False},
-    "limits": {"depth": 3, "pages": 100, "duration": "2h"},
+    "limits": {
+        "depth": 3,
+        "pages": 100,
+        "host_pages": 50,
+        "duration": "2h",
+        "bytes": "10GB",
+        "dollars": 0.25,
+    },
     "politeness": {"delay": "250ms", "concurrency": 2, "robots": False},
     "identity": {"user_agents": ["a/1"], "headers": {"X-Key": "k"}, "proxies": False},
     "dedup": {"window": 0, "strip_parameters": ["ref"], "keep_parameters": True},
     "records": {"canonical": True, "noindex": "skip"},
+    "schedule": {"cron": "0 3 * * ? *", "timezone": "Europe/Berlin", "overlap": "allow"},
+    "notify": {"webhook": f"{SEED}hook"},
+    "rules": [
+        {
+            "match": "/a",
+            "depth": 2,
+            "priority": "high",
+            "delay": "1.5s",
+            "window": "1h",
+            "follow": False,
+            "record": False,
+        },
+        {"match": "/b", "priority": "normal", "follow": True, "record": True},
+    ],
 }
 PLAN = Plan(
     name="site",
@@ -51,6 +74,9 @@ PLAN = Plan(
     sitemaps=False,
     depth_max=3,
     pages_max=100,
+    host_pages_max=50,
+    bytes_max=10_000_000_000,
+    nanodollars_max=250_000_000,
     duration_s=7_200,
     delay_ms=250,
     concurrency=2,
@@ -63,6 +89,22 @@ PLAN = Plan(
     keep_parameters=True,
     canonical_only=True,
     noindex_skipped=True,
+    cron="0 3 * * ? *",
+    timezone="Europe/Berlin",
+    overlap=Overlap.ALLOW,
+    webhook=f"{SEED}hook",
+    rules=(
+        Rule(
+            match="/a",
+            depth_max=2,
+            express=True,
+            delay_ms=1_500,
+            window_s=3_600,
+            follow=False,
+            record=False,
+        ),
+        Rule(match="/b", express=False, follow=True, record=True),
+    ),
 )
 
 
@@ -80,7 +122,7 @@ def test_every_key_becomes_its_part_of_the_plan() -> None:
     """A document that has every key, each with another value than the default."""
     assert parse(DOCUMENT) == PLAN
     for field in fields(Plan):
-        if field.name != "id":  # of the run and not of the definition
+        if field.name not in ("id", "every"):  # of the run; given instead of cron
             assert getattr(PLAN, field.name) != getattr(Plan(), field.name), field.name
 
 
@@ -172,7 +214,7 @@ def test_unknown_keys_are_named_with_the_nearest(key: str, said: str) -> None:
     ("table", "said"),
     [
         ("limit", "limit: there is no such table: did you mean [limits]?"),
-        ("zzz", "tables are scope, limits, politeness, identity, dedup, records"),
+        ("zzz", "tables are scope, limits, politeness, identity, dedup, records, schedule, notify"),
     ],
 )
 def test_unknown_tables_are_named_with_the_nearest(table: str, said: str) -> None:
@@ -207,6 +249,13 @@ def test_unknown_tables_are_named_with_the_nearest(table: str, said: str) -> Non
         ("limits.pages", 10**30, "a very large number does not fit"),
         ("limits.depth", 1_001, "1001 does not fit: give 0 to 1,000"),
         ("limits.duration", "8d", "691200 s does not fit: give 60 to 604,800 s"),
+        ("limits.bytes", "10G", "'10G' does not fit: give a size like"),
+        ("limits.bytes", -1, "-1 does not fit: give a size like"),
+        ("limits.bytes", "99KB", "99000 bytes does not fit: give 100000 to"),
+        ("limits.dollars", "much", "'much' does not fit: give an amount of dollars, like 5 or"),
+        ("limits.dollars", 0.001, "0.001 does not fit: give 0.01 to 1,000,000 dollars"),
+        ("limits.dollars", 1e9, "1000000000 does not fit: give 0.01 to 1,000,000 dollars"),
+        ("limits.host_pages", 0, "0 does not fit: give 1 to 100,000,000"),
         ("politeness.delay", "soon", "'soon' does not fit: give a time like \"250ms\""),
         ("politeness.delay", -1, "-1 does not fit: give a time"),
         ("politeness.delay", float("nan"), "nan does not fit: give a time"),
@@ -221,6 +270,18 @@ def test_unknown_tables_are_named_with_the_nearest(table: str, said: str) -> Non
         ("dedup.window", "367d", "give 0 to 31,622,400 s"),
         ("dedup.strip_parameters", ["a=b"], "'a=b' is not a parameter's name"),
         ("records.noindex", "drop", "give record or skip"),
+        ("schedule.every", 5, "5 does not fit: give a text in quotes"),
+        ("schedule.every", "often", "'often' does not fit: give minutes, hours or days, like"),
+        ("schedule.every", "1w", "'1w' does not fit: give minutes, hours or days"),
+        ("schedule.every", "4m", "'4m' does not fit: give 5 minutes to 366 days"),
+        ("schedule.every", "367 days", "'367 days' does not fit: give 5 minutes to 366 days"),
+        ("schedule.cron", "0 3 * * *", "it has 5 fields: give six, minutes hours"),
+        ("schedule.cron", "0/4 * * * ? *", "leave 5 minutes between two times, and not 4"),
+        ("schedule.timezone", "UTC", "'UTC' is for cron alone: leave it out, or give cron"),
+        ("schedule.overlap", "skipp", "did you mean skip? It takes skip or allow"),
+        ("notify.webhook", "http://secret.example/", "it is http: give an https URL"),
+        ("notify.webhook", "https://me:secret@a.example/", "without user and password"),
+        ("notify.webhook", "secret", "not an absolute URL: give an https URL"),
     ],
 )
 def test_values_that_do_not_fit_are_named(path: str, value: object, said: str) -> None:
@@ -232,6 +293,56 @@ def test_values_that_do_not_fit_are_named(path: str, value: object, said: str) -
     assert list(found) == [path]
     assert said in found[path]
     assert "secret" not in found[path]
+
+
+ONE = {"match": "/a", "depth": 1}
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "said"),
+    [
+        ({"match": "/a"}, "rules", "a table does not fit: write [[rules]] above each of them"),
+        ("/a", "rules", "'/a' does not fit: write [[rules]]"),
+        ([ONE] * 51, "rules", "51 rules are too many: give at most 50"),
+        ([ONE, 5], "rules[1]", "5 does not fit: give a table like { match ="),
+        ([ONE, {"match": "/b"}], "rules[1]", "it says nothing of its URLs: give one of depth,"),
+        ([{"depth": 1}], "rules[0].match", "there is none: give a pattern of URLs"),
+        ([{**ONE, "match": ""}], "rules[0].match", "'' is found in every URL: give what some have"),
+        ([{**ONE, "match": "("}], "rules[0].match", "'(' is not a regular expression: missing )"),
+        ([{**ONE, "match": 5}], "rules[0].match", "5 does not fit: give a text in quotes"),
+        ([{**ONE, "match": "(?=a)"}], "rules[0].match", "give one that RE2 takes (no lookaround"),
+        ([{**ONE, "deph": 1}], "rules[0].deph", "there is no such key: did you mean depth?"),
+        ([{**ONE, "x\ny": 1}], "rules[0].'x\\ny'", "a rule has match, depth, priority, delay,"),
+        ([ONE, ONE, {**ONE, "depth": "2"}], "rules[2].depth", "'2' does not fit: give a whole"),
+        ([{**ONE, "depth": 1_001}], "rules[0].depth", "1001 does not fit: give 0 to 1,000"),
+        ([{**ONE, "delay": "2d"}], "rules[0].delay", "172800000 ms does not fit: give 0 to"),
+        ([{**ONE, "delay": "soon"}], "rules[0].delay", "'soon' does not fit: give a time like"),
+        ([{**ONE, "window": "367d"}], "rules[0].window", "give 0 to 31,622,400 s"),
+        ([{**ONE, "priority": "hihg"}], "rules[0].priority", "did you mean high? It takes normal"),
+        ([{**ONE, "follow": "no"}], "rules[0].follow", "'no' does not fit: give true or false"),
+        ([{**ONE, "record": 0}], "rules[0].record", "0 does not fit: give true or false"),
+        ([{**ONE, "match": "a" * 900}] * 28, "rules", "25,200 characters are too many"),
+    ],
+)
+def test_rules_that_do_not_fit_are_named(rules: object, path: str, said: str) -> None:
+    """The problem has the rule by its place, the key in it, the value and the fix."""
+    found = problems({"seeds": [SEED], "rules": rules})
+    assert list(found) == [path]
+    assert said in found[path]
+
+
+def test_all_problems_of_rules_are_found_at_once() -> None:
+    """What cannot be read and what does not fit, each under its own place."""
+    rules = [{"depth": "x"}, {"match": "(", "delay": -1, "x": 1}, 5, {"match": "/a", "depth": -1}]
+    assert list(problems({"seeds": [SEED], "rules": rules})) == [
+        "rules[0].match",
+        "rules[0].depth",
+        "rules[1].delay",
+        "rules[1].x",
+        "rules[2]",
+        "rules[1].match",
+        "rules[3].depth",
+    ]
 
 
 def test_all_problems_are_found_at_once() -> None:
@@ -291,7 +402,8 @@ def uncommented(*, examples: bool) -> dict[str, Any]:
     """Read the starter with all keys that are comments, or with those that are no examples."""
     lines = []
     for line in STARTER.splitlines():
-        if re.match(r"# \w+ = ", line) and (examples or not line.endswith("# e.g.")):
+        named = re.match(r"# (\w+ = |\[\[)", line)
+        if named and (examples or not line.endswith("# e.g.")):
             lines.append(line.removeprefix("# "))
         else:
             lines.append(line)
@@ -309,12 +421,14 @@ def paths(document: dict[str, Any]) -> list[str]:
 
 def test_the_guide_has_every_key_in_order() -> None:
     """The table names all keys of the parser and no other, and options that there are."""
-    rows = re.findall(r"^\| `([a-z_.]+)` \|.*\| `([^|`]*)`[^|]* \|$", GUIDE, re.MULTILINE)
+    keys = GUIDE.partition("## Patterns")[0]
+    rows = re.findall(r"^\| `([a-z_.]+)` \|.*\| ([^|]*) \|$", keys, re.MULTILINE)
     assert [path for path, _ in rows] == [key.path for key in KEYS]
     of_the_guide = dict(rows)
     for key in KEYS:
         option = OPTIONS.get(key.part)
-        assert option is None or option in of_the_guide[key.path].split(), key.path
+        shown = of_the_guide[key.path].strip("`").split()
+        assert option is None or option in shown, key.path
 
 
 def test_the_guide_shows_the_starter() -> None:
@@ -327,6 +441,10 @@ def test_the_starter_is_in_order() -> None:
     assert parse(tomllib.loads(STARTER)) == Plan(seeds=(SEED,), pages_max=1_000)
     everything = uncommented(examples=True)
     assert paths(everything) == [key.path for key in KEYS]
+    assert problems(everything, SEED) == {
+        "schedule.cron": "'0 3 * * ? *' stands beside every: give one of them"
+    }
+    del everything["schedule"]["every"]
     parse(everything, "https://example.org/")
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from orbweaver.core.crawl import Crawl, Scope, State, Stop
-from orbweaver.core.explanation import choose, explain
-from orbweaver.core.fate import Facts, Fate, Journey
+from orbweaver.core.explanation import explain
+from orbweaver.core.fate import Facts, Fate, Journey, choose
+from orbweaver.core.journal import Unrecorded
 from orbweaver.core.message import Target
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import Host, RobotsEntry
 from orbweaver.core.record import PageRecord
+from orbweaver.core.rules import Rule
 from orbweaver.core.standing import Standing
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
@@ -38,6 +40,17 @@ LAPSED = replace(CLAIM, at_ms=NOW_MS - 8 * DAY_MS, expires_s=NOW_MS // 1000)
 OLD_CLAIM = replace(CLAIM, crawl="site-0", at_ms=NOW_MS - HOUR_MS)
 TARGET = Target(url=URL, depth=1, referrer=f"{SITE}/")
 JOURNEY = Journey(pack="beef", target=TARGET)
+RULED = replace(
+    CRAWL,
+    rules=(
+        Rule(match="/a", depth_max=7, express=True, delay_ms=1_500, window_s=3_600),
+        Rule(match="/b", record=False),
+        Rule(match="a$", depth_max=1, follow=False),
+    ),
+)
+UNRECORDED = replace(
+    CRAWL, rules=(Rule(match="/b", record=False), Rule(match="example", record=False))
+)
 BLOCKED = Host(name=SITE, blocked_until_ms=NOW_MS + 30_000, strikes=1, struck_at_ms=NOW_MS)
 SILENT = Host(name=SITE, blocked_until_ms=NOW_MS + 30_000, failures=6)
 DOWN = replace(SILENT, failures=9)
@@ -264,6 +277,70 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
         {"crawl": replace(CRAWL, depth_max=0)},
         Fate.REFUSED,
         ["refused as depth: site-1 follows no links"],
+    ),
+    "of a rule": (
+        {"crawl": RULED, "claim": CLAIM, "record": record(Outcome.FETCHED, Reason.OK)},
+        Fate.ENDED,
+        [
+            "rule: rules[0], where /a is found: depth 7, priority high, delay 1.5 s, window 1 h",
+            "rule: rules[2], where a$ is found: links not followed",
+            "depth: 1 of 7",
+            "again: by a new run of site, from 2026-11-21 09:59:00 UTC on",
+        ],
+    ),
+    "not recorded, by a rule": (
+        {
+            "crawl": UNRECORDED,
+            "claim": CLAIM,
+            "journey": replace(
+                JOURNEY, end=Unrecorded(url=URL, outcome=Outcome.FETCHED, reason=Reason.OK)
+            ),
+        },
+        Fate.ENDED,
+        [
+            "fetched: ok (the page was read); rules[1] keeps no record of it",
+            "rule: rules[1], where example is found: not recorded",
+            f"linked by: {SITE}/",
+        ],
+    ),
+    "not recorded, by a rule that is gone": (
+        {
+            "claim": CLAIM,
+            "journey": replace(
+                JOURNEY, end=Unrecorded(url=URL, outcome=Outcome.FAILED, reason=Reason.DNS)
+            ),
+        },
+        Fate.ENDED,
+        ["failed: dns (", "; no record was kept of it, by a rule of that time"],
+    ),
+    "not recorded, and its journal gone": (
+        {"crawl": replace(UNRECORDED, state=State.FINISHED), "claim": CLAIM},
+        Fate.UNASKED,
+        ["never asked for: or its journal is gone, for rules[1] keeps no record of it"],
+    ),
+    "too deep, by a rule": (
+        {"crawl": replace(CRAWL, rules=(Rule(match="/a", depth_max=0),))},
+        Fate.REFUSED,
+        ["refused as depth: rules[0] lets none in but seeds (depth 0)"],
+    ),
+    "let in by a rule alone": (
+        {"crawl": replace(CRAWL, depth_max=0, rules=(Rule(match="/a", depth_max=1),))},
+        Fate.UNSEEN,
+        ["it would be crawled if a page"],
+    ),
+    "passed over by the window of a rule": (
+        {
+            "crawl": replace(RULED, window_s=0),
+            "claim": replace(OLD_CLAIM, at_ms=STARTED_MS - 5),
+            "owner": OLD,
+        },
+        Fate.UNASKED,
+        ["claim: site-1 passes it over: that is within its window, 1 h"],
+    ),
+    "a sitemap, of which no rule is asked": (
+        {"crawl": replace(RULED, sitemap_urls=(URL,))},
+        Fate.UNSEEN,
+        [f"url: {URL}\ncrawl: site-1 (running): as asked for\nscope: it is a seed\ntrap: none"],
     ),
     "excluded": (
         {"crawl": replace(CRAWL, exclude=("/x", "/a$"))},

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from dataclasses import replace
 
 import pytest
 
+from orbweaver.core.cost import CLAIM
+from orbweaver.core.draft import Draft
 from orbweaver.core.journal import (
     Again,
-    Draft,
     Journal,
     Ledger,
+    Unrecorded,
     apart,
     commit_tally,
-    decode,
-    encode,
     outbox,
     surplus_of,
 )
+from orbweaver.core.journal_codec import decode, encode
 from orbweaver.core.message import Pack, Prior, Target, child_id
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.record import PageRecord
@@ -119,6 +122,30 @@ def test_known_candidates_are_left_out() -> None:
     assert journal.candidates == (target("a"), replace(target("c"), prior=PRIOR))
 
 
+def test_what_was_dropped_is_not_recalled() -> None:
+    """A link that was claimed once and is left out now comes to nothing."""
+    draft = Draft("c")
+    draft.link(target("a"))
+    draft.drop([f"{SITE}/a"])
+    draft.recall({f"{SITE}/a": PRIOR})
+    assert draft.journal([], NOW_MS).candidates == ()
+
+
+def test_an_outcome_that_is_not_recorded_stands_in_the_journal() -> None:
+    """It is counted, with its bytes, and known as any other; no record of it is stored."""
+    draft = Draft("c")
+    draft.end(record("a", size=10), recorded=False)
+    draft.end(record("b"))
+    journal = draft.journal([target("a"), target("b")], NOW_MS)
+    assert [one.url for one in journal.records] == [f"{SITE}/b"]
+    assert journal.unrecorded == (
+        Unrecorded(url=f"{SITE}/a", outcome=Outcome.FETCHED, reason=Reason.OK),
+    )
+    assert journal.tally == {"bytes": 10, "fetched": 2, "fetched.ok": 2}
+    assert draft.knows(f"{SITE}/a")
+    assert draft.outcome(f"{SITE}/a") is Outcome.FETCHED
+
+
 def test_refusals_and_other_counts_add_up() -> None:
     """References that are refused are counted by reason, none of them leaves no count."""
     draft = Draft("c")
@@ -146,6 +173,27 @@ def test_children_travel_by_host_and_leftovers_together() -> None:
     assert second.pack.targets == targets[25:]
     assert second.pack.id == child_id("p", 1)
     assert {first.delay_s, second.delay_s} == {0}
+
+
+def test_what_goes_past_others_travels_apart() -> None:
+    """Packs of either lane, those that go past others first; nobody else's ids change by it."""
+    high = {path: replace(target(path), express=True) for path in "bd"}
+    plain = {path: target(path) for path in "ac"}
+    mixed = {**plain, **high}
+    journal = Journal(
+        at_ms=NOW_MS,
+        candidates=tuple(mixed[path] for path in "abcd"),
+        again=tuple(Again(target=mixed[path], delay_s=3) for path in "abcd"),
+    )
+    letters = outbox("p", "c", journal, won(journal))
+    sent = [(one.express, "".join(item.url[-1] for item in one.pack.targets)) for one in letters]
+    assert sent == [(True, "bd"), (False, "ac"), (True, "bd"), (False, "ac")]
+    lowered = replace(
+        journal,
+        candidates=tuple(target(path) for path in "abcd"),
+        again=tuple(Again(target=target(path), delay_s=3) for path in "abcd"),
+    )
+    assert [len(one.pack.targets) for one in outbox("p", "c", lowered, won(lowered))] == [4, 4]
 
 
 def test_only_what_was_won_is_sent() -> None:
@@ -187,9 +235,10 @@ def test_surplus_is_what_the_ledger_leaves_out() -> None:
     ("before", "children", "wins", "tally"),
     [
         ({}, (), 0, {"claimed": 0}),
-        ({"fetched": 1}, (0, 1), 2, {"fetched": 1, "claimed": 2}),
-        ({}, (0,), 3, {"claimed": 1, "refused.budget": 2}),
-        ({"refused.budget": 5}, (0,), 2, {"claimed": 1, "refused.budget": 6}),
+        ({"fetched": 1}, (0, 1), 2, {"fetched": 1, "claimed": 2, "nanodollars": 2 * CLAIM}),
+        ({"nanodollars": 9}, (0,), 1, {"claimed": 1, "nanodollars": 9 + CLAIM}),
+        ({}, (0,), 3, {"claimed": 1, "refused.budget": 2, "nanodollars": CLAIM}),
+        ({"refused.budget": 5}, (), 2, {"claimed": 0, "refused.budget": 7}),
     ],
 )
 def test_a_commit_counts_claims_and_what_the_budget_refused(
@@ -212,5 +261,16 @@ def test_a_journal_is_stored_and_read_back() -> None:
         candidates=(target("c"), Target(url=SITE, depth=0, attempt=2, hops=3)),
         tally={"fetched": 1},
         alone=True,
+        reserved={"bytes": 12},
+        unrecorded=(Unrecorded(url=SITE, outcome=Outcome.FAILED, reason=Reason.DNS),),
     )
     assert decode(encode(journal)) == journal
+
+
+def test_a_journal_of_the_release_before_is_read() -> None:
+    """Parts that it did not have are empty."""
+    journal = Journal(at_ms=NOW_MS, candidates=(target("c"),), tally={"fetched": 1})
+    parts = json.loads(zlib.decompress(encode(journal)))
+    for later in ("unrecorded", "unasked", "reserved"):
+        del parts[later]
+    assert decode(zlib.compress(json.dumps(parts).encode())) == journal

@@ -93,7 +93,7 @@ def test_what_is_encoded_is_decoded(message: Pack | Seeds | Loose) -> None:
         ('{"url":"a","crawl":7}', "crawl must be"),
         ('{"v":2}', "version 2 is not 1"),
         ('{"v":"' + "9" * 50 + '"}', "version 99999999999999999999 is not 1"),
-        ('{"v":1}', "neither pack nor seeds"),
+        ('{"v":1}', "neither pack, seeds nor close"),
     ],
 )
 def test_what_can_never_succeed_has_a_reason(body: str, reason: str) -> None:

@@ -19,6 +19,8 @@ from orbweaver.core.patterns import (
     admit_pattern,
     first_match,
     matches,
+    places,
+    problem_of,
     problems_of,
 )
 from orbweaver.core.sitemap import Entry
@@ -146,3 +148,19 @@ def test_no_pattern_can_hang_a_worker() -> None:
     start = time.perf_counter()
     assert not matches((r"/(a+)+$", r"(a|aa)+$", r"(.*a){20}b"), url)
     assert time.perf_counter() - start < 2
+
+
+def test_the_places_of_what_is_found_are_told() -> None:
+    """In order, each by itself, and none where none is found."""
+    patterns = ("/a", "b$", "^https://example", "a.*b")
+    assert places(patterns, f"{SITE}/a/b") == (0, 1, 2, 3)
+    assert places(patterns[:2], f"{SITE}/b") == (1,)
+    assert places(patterns[:2], f"{SITE}/c") == ()
+    assert places((), f"{SITE}/c") == ()
+
+
+def test_what_is_kept_apart_has_less_room() -> None:
+    """A pattern that fits where all share an automaton may be too large for one of its own."""
+    large = "(?:a{1,90}b){10}" * 16
+    assert problem_of(large) is None
+    assert "pattern too large" in str(problem_of(large, apart=True))

@@ -9,7 +9,8 @@ import pytest
 
 from orbweaver.core import crawl_codec
 from orbweaver.core.crawl import DAY_S, WEEK_S, Scope
-from orbweaver.core.plan import SEEDS_MAX, Plan, PlanError, crawl_of, name_of
+from orbweaver.core.plan import Plan, PlanError, crawl_of
+from orbweaver.core.references import SEEDS_MAX, name_of
 from orbweaver.core.url import canonicalize
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC

@@ -6,6 +6,8 @@ containers see. Each effect on one item is atomic, as in DynamoDB, and nothing l
 `gate` is awaited, with the name of the effect: a simulation delays, fails or kills there.
 """
 
+from orbweaver.adapters.memory.allowances import MemoryAllowances
+from orbweaver.adapters.memory.claims import MemoryFrontier
 from orbweaver.adapters.memory.dead_letters import MemoryDeadLetters
 from orbweaver.adapters.memory.hosts import MemoryHosts
 from orbweaver.adapters.memory.outside import (
@@ -17,7 +19,8 @@ from orbweaver.adapters.memory.outside import (
     MemorySecrets,
 )
 from orbweaver.adapters.memory.pages import MemoryPages
-from orbweaver.adapters.memory.tables import MemoryCrawls, MemoryFrontier, MemoryPacks
+from orbweaver.adapters.memory.schedules import MemorySchedules
+from orbweaver.adapters.memory.tables import MemoryCrawls, MemoryPacks
 from orbweaver.adapters.memory.world import Claim, Gate, Mail, Moment, World
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "Gate",
     "Mail",
     "ManualClock",
+    "MemoryAllowances",
     "MemoryCrawls",
     "MemoryDeadLetters",
     "MemoryEvents",
@@ -35,6 +39,7 @@ __all__ = [
     "MemoryPacks",
     "MemoryPages",
     "MemoryQueue",
+    "MemorySchedules",
     "MemorySecrets",
     "Moment",
     "World",

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from orbweaver.adapters.memory.world import Gated, Mail
 from orbweaver.core.message import encode
 from orbweaver.ports import Permanent
+from orbweaver.ports.errors import check_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.core.journal import Letter
-    from orbweaver.core.message import Seeds
+    from orbweaver.core.message import Close, Seeds
 
 
 class MemoryQueue(Gated):
@@ -27,7 +28,7 @@ class MemoryQueue(Gated):
                 body=encode(letter.pack),
                 delay_s=letter.delay_s,
                 group=letter.pack.crawl,
-                express=express,
+                express=express or letter.express,
             )
             await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 
@@ -36,6 +37,11 @@ class MemoryQueue(Gated):
         for message in seeds:
             mail = Mail(body=encode(message), group=message.crawl, express=express)
             await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
+
+    async def send_close(self, close: Close, delay_s: int) -> None:
+        """See the port."""
+        mail = Mail(body=encode(close), delay_s=delay_s, group=close.crawl, express=True)
+        await self._do("queue.send", lambda: self._world.sent.append(mail))
 
     async def bury(self, body: str, reason: str) -> None:
         """See the port."""
@@ -58,9 +64,11 @@ class MemoryFiles(Gated):
         """See the port."""
         await self._do("files.put", lambda: self._world.files.__setitem__(key, body))
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
         """See the port."""
-        return await self._do("files.get", lambda: self._world.files.get(key))
+        body = await self._do("files.get", lambda: self._world.files.get(key))
+        check_size(key, len(body or b""), bytes_max)
+        return body
 
     async def list(self, prefix: str) -> tuple[str, ...]:
         """See the port."""

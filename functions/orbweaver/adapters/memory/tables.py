@@ -1,125 +1,30 @@
-"""Claims, packs, crawls and pages in memory."""
+"""Packs, crawls and their books in memory."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.memory.world import Claim, Gated, ShardItem
+from orbweaver.adapters.memory.world import Gated, ShardItem
+from orbweaver.core import crawl_codec
 from orbweaver.core.crawl import Books, Crawl, Shard, State, Tally
-from orbweaver.core.message import Prior
 from orbweaver.core.record import shard_of
 from orbweaver.core.standing import (
     AlreadyCommitted,
-    Claimer,
     Closed,
     CommitResult,
     Committed,
-    Known,
     OverBudget,
     Recalled,
-    Standing,
 )
-from orbweaver.ports import UNMODIFIED
+from orbweaver.ports import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from orbweaver.core.allowance import Settlement
     from orbweaver.core.journal import Journal, Ledger
-    from orbweaver.core.message import Target
-
-
-class MemoryFrontier(Gated):
-    """Claims."""
-
-    async def known(
-        self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = UNMODIFIED
-    ) -> Known:
-        """See the port."""
-
-        def read() -> Known:
-            claims = [
-                claim
-                for url in urls
-                if (claim := self._world.claims.get((claimer.name, url))) is not None
-                and claim.pack != claimer.pack
-            ]
-            held = frozenset(
-                claim.url for claim in claims if _holds(claim, claimer, modified.get(claim.url))
-            )
-            lapsed = {
-                claim.url: Prior(crawl=claim.crawl, at_ms=claim.at_ms)
-                for claim in claims
-                if claim.url not in held
-            }
-            return Known(held=held, lapsed=lapsed)
-
-        return await self._do("frontier.known", read)
-
-    async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
-        """See the port."""
-        won = await asyncio.gather(*(self._claim(claimer, target) for target in targets))
-        return frozenset(target.url for target, mine in zip(targets, won, strict=True) if mine)
-
-    async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
-        """See the port."""
-
-        def drop(url: str) -> None:
-            claim = self._world.claims.get((claimer.name, url))
-            if claim is not None and claim.pack == claimer.pack:
-                del self._world.claims[claimer.name, url]
-
-        for url in urls:
-            await self._do("frontier.release", lambda url=url: drop(url))  # type: ignore[misc]
-
-    async def standing(self, name: str, url: str) -> Standing | None:
-        """See the port."""
-
-        def read() -> Standing | None:
-            claim = self._world.claims.get((name, url))
-            if claim is None:
-                return None
-            return Standing(
-                crawl=claim.crawl or None,
-                pack=claim.pack,
-                at_ms=claim.at_ms,
-                expires_s=claim.expires_s,
-                depth=claim.depth,
-            )
-
-        return await self._do("frontier.standing", read)
-
-    async def _claim(self, claimer: Claimer, target: Target) -> bool:
-        url = target.url
-
-        def put() -> bool:
-            key = (claimer.name, url)
-            claim = self._world.claims.get(key)
-            if (
-                claim is not None
-                and claim.pack != claimer.pack
-                and _holds(claim, claimer, target.modified_at_ms)
-            ):
-                return False
-            self._world.claims[key] = Claim(
-                url=url,
-                pack=claimer.pack,
-                at_ms=claimer.at_ms,
-                expires_s=claimer.expires_s,
-                crawl=claimer.crawl,
-                depth=target.depth,
-            )
-            return True
-
-        return await self._do("frontier.claim", put)
-
-
-def _holds(claim: Claim, claimer: Claimer, modified_at_ms: int | None) -> bool:
-    """Whether another's claim still holds: neither expired nor stale, deleted yet or not."""
-    stale_before_ms = max(claimer.stale_before_ms, modified_at_ms or 0)
-    return claim.expires_s > claimer.at_ms // 1000 and claim.at_ms >= stale_before_ms
 
 
 class MemoryPacks(Gated):
@@ -148,7 +53,9 @@ class MemoryPacks(Gated):
             "packs.journal", lambda: self._world.journals.setdefault(pack_id, journal)
         )
 
-    async def commit(self, crawl: Crawl, ledger: Ledger, tally: Tally) -> CommitResult:
+    async def commit(
+        self, crawl: Crawl, ledger: Ledger, tally: Tally, settled: Sequence[Settlement] = ()
+    ) -> CommitResult:
         """See the port."""
 
         def transact() -> CommitResult:
@@ -161,15 +68,25 @@ class MemoryPacks(Gated):
                 return Closed()
             claimed = shard.tally.get("claimed", 0)
             left = crawl.shard_quota(number) - claimed
-            if tally.get("claimed", 0) > left:
-                return OverBudget(left=left)
+            if (wanted := tally.get("claimed", 0)) and wanted > left:
+                return OverBudget(left=max(0, left))
             shard.tally = dict(Counter(shard.tally) + Counter(dict(tally)))
             shard.commits += 1
+            self._settle(crawl, settled)
             self._world.ledgers[ledger.pack] = ledger
             self._world.commits.append((crawl.id, ledger, tally))
             return Committed()
 
         return await self._do("packs.commit", transact)
+
+    def _settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
+        for each in settled:
+            standing = self._world.allowances[crawl.id, each.part]
+            self._world.allowances[crawl.id, each.part] = replace(
+                standing,
+                used=standing.used + each.spent - each.reserved,
+                reserved=standing.reserved - each.reserved,
+            )
 
     async def strike(self, pack_id: str) -> int:
         """See the port."""
@@ -255,7 +172,9 @@ class MemoryCrawls(Gated):
         ]
         return Books.of(tuple(shards))
 
-    async def seal(self, crawl: Crawl, books: Books, finished: Crawl) -> bool:
+    async def seal(
+        self, crawl: Crawl, books: Books, finished: Crawl, rest: Tally = NOTHING
+    ) -> bool:
         """See the port."""
 
         def transact() -> bool:
@@ -270,7 +189,15 @@ class MemoryCrawls(Gated):
             for number in range(crawl.shards):
                 item = self._world.shards.setdefault((crawl.id, number), ShardItem())
                 item.closed = True
-            self._world.crawls[crawl.id] = finished
+                if number == 0:
+                    item.tally = dict(Counter(item.tally) + Counter(dict(rest)))
+            # As the item is written: an edit in between stays.
+            self._world.crawls[crawl.id] = replace(
+                self._world.crawls[crawl.id],
+                state=finished.state,
+                stop=finished.stop,
+                finished_at_ms=finished.finished_at_ms,
+            )
             return True
 
         return await self._do("crawls.seal", transact)
@@ -286,6 +213,36 @@ class MemoryCrawls(Gated):
             return True
 
         return await self._do("crawls.move", put)
+
+    async def edit(self, crawl: Crawl, was: Crawl) -> bool:
+        """See the port."""
+
+        def put() -> bool:
+            standing = self._world.crawls.get(crawl.id)
+            if standing is None or not standing.live or standing.edits != was.edits:
+                return False
+            changed = {name: getattr(crawl, name) for name in crawl_codec.changes(crawl, was)}
+            edited = replace(standing, **changed, edits=was.edits + 1)
+            self._world.crawls[crawl.id] = edited
+            return True
+
+        return await self._do("crawls.edit", put)
+
+    async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
+        """See the port."""
+
+        def put() -> None:
+            kept = self._world.samples.setdefault(crawl.id, {})
+            for reason, urls in samples.items():
+                kept.setdefault(reason, tuple(urls))
+
+        await self._do("crawls.samples", put)
+
+    async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
+        """See the port."""
+        return await self._do(
+            "crawls.read_samples", lambda: dict(self._world.samples.get(crawl_id, {}))
+        )
 
     async def announced(self, crawl_id: str) -> None:
         """See the port."""

@@ -9,10 +9,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from orbweaver.core.allowance import Allowance
     from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.core.journal import Journal, Ledger
     from orbweaver.core.politeness import Host
     from orbweaver.core.record import PageRecord
+    from orbweaver.core.schedule import Scheduled
 
 T = TypeVar("T")
 
@@ -43,6 +45,10 @@ class Claim:
     expires_s: int
     crawl: str = ""
     depth: int = 0
+    # The one that had lapsed, in whose place it stands.
+    was: Claim | None = None
+    # Nobody has asked for it, and nobody will: it holds within its run alone.
+    unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +87,21 @@ class World:
     # Every commit that took effect, in order: the crawl, its ledger, what it counted.
     commits: list[tuple[str, Ledger, Tally]] = field(default_factory=list)
     strikes: dict[str, int] = field(default_factory=dict)
+    # By crawl and part; what was counted of hosts by crawl and host, and which URLs by pack too.
+    allowances: dict[tuple[str, str], Allowance] = field(default_factory=dict)
+    host_pages: dict[tuple[str, str], int] = field(default_factory=dict)
+    counted: dict[tuple[str, str, str], frozenset[str]] = field(default_factory=dict)
     parked: dict[tuple[str, str], str] = field(default_factory=dict)
     sent: list[Mail] = field(default_factory=list)
     buried: list[Mail] = field(default_factory=list)
     # Of letters that somebody looked at: how often, and until when nobody else sees them.
     looks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    # Examples of refused references, by crawl and reason.
+    samples: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     announced: list[tuple[Crawl, Tally]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
+    schedules: dict[str, Scheduled] = field(default_factory=dict)
 
     def reap(self, before_s: int) -> None:
         """Delete claims that expired before a moment, as TTL does, sooner or later."""

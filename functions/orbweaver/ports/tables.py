@@ -1,79 +1,21 @@
-"""What the actors need of the world, in the crawl's words.
-
-Every port has a memory adapter and a real one; one contract suite runs on both. A port raises
-`Transient` when the same call may succeed later and `Permanent` when it will not; nothing above
-an adapter sees a technology's own exception. An operation that raises may or may not have taken
-effect: every effect is idempotent.
-"""
+"""The tables: packs, crawls, claims, hosts and page records."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
+
+from orbweaver.ports.errors import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
+    from orbweaver.core.allowance import Settlement
     from orbweaver.core.crawl import Books, Crawl, State, Tally
-    from orbweaver.core.dead_letters import DeadLetter
-    from orbweaver.core.exchange import Failure as Failure
-    from orbweaver.core.exchange import Request as Request
-    from orbweaver.core.exchange import Response as Response
-    from orbweaver.core.journal import Journal, Ledger, Letter
-    from orbweaver.core.message import Prior, Seeds, Target
+    from orbweaver.core.journal import Journal, Ledger
     from orbweaver.core.politeness import Host, RobotsEntry, Slots
     from orbweaver.core.record import PageRecord
     from orbweaver.core.standing import Claimer, CommitResult, Known, Recalled, Standing
-
-
-class PortError(Exception):
-    """A port could not do what was asked."""
-
-
-class Transient(PortError):
-    """It may work later: throttled, timed out, conflicting."""
-
-
-class Permanent(PortError):
-    """It will not work: denied, missing, invalid."""
-
-
-# --- queue ------------------------------------------------------------------------------------
-
-
-class Queue(Protocol):
-    """The crawl queue, its express lane and its dead-letter queue."""
-
-    async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
-        """Send packs; returns once every one of them is accepted."""
-
-    async def send_seeds(self, seeds: Sequence[Seeds], *, express: bool) -> None:
-        """Send seeds; returns once every one of them is accepted."""
-
-    async def bury(self, body: str, reason: str) -> None:
-        """Put a message that can never succeed on the dead-letter queue, with its reason."""
-
-
-class DeadLetters(Protocol):
-    """The dead-letter queue, for whoever looks after it."""
-
-    async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
-        """Take some letters; nobody else sees them for so long. None once there are no more.
-
-        The same one may come twice.
-        """
-
-    async def put_back(self, letters: Sequence[DeadLetter]) -> None:
-        """Let everybody see letters again; what is not held any more is passed over."""
-
-    async def delete(self, letters: Sequence[DeadLetter]) -> None:
-        """Remove letters that were taken."""
-
-    async def resend(self, bodies: Sequence[str]) -> None:
-        """Send bodies to the crawl queue as they are."""
-
-
-# --- ledger -----------------------------------------------------------------------------------
+    from orbweaver.core.target import Prior, Target
 
 
 class Packs(Protocol):
@@ -85,8 +27,10 @@ class Packs(Protocol):
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
         """Write a journal if absent; the one that stands is returned."""
 
-    async def commit(self, crawl: Crawl, ledger: Ledger, tally: Tally) -> CommitResult:
-        """Put the ledger if absent and add the counts to a shard, in one transaction.
+    async def commit(
+        self, crawl: Crawl, ledger: Ledger, tally: Tally, settled: Sequence[Settlement] = ()
+    ) -> CommitResult:
+        """Put the ledger if absent, add the counts to a shard, settle reservations, in one go.
 
         The shard of a pack follows from its id. Refused whole when the ledger exists, when the
         shard is closed, or when `tally["claimed"]` would take the shard over its quota
@@ -127,34 +71,35 @@ class Crawls(Protocol):
     async def books(self, crawl: Crawl) -> Books:
         """Read all counter shards of a crawl, each of them strongly consistent."""
 
-    async def seal(self, crawl: Crawl, books: Books, finished: Crawl) -> bool:
-        """Finish a crawl if its books still are as read: close every shard, in one transaction."""
+    async def seal(
+        self, crawl: Crawl, books: Books, finished: Crawl, rest: Tally = NOTHING
+    ) -> bool:
+        """Finish a crawl if its books still are as read: close every shard, in one transaction.
+
+        `rest` is counted with it: the outcomes of what nobody will bring to one.
+        """
 
     async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:
         """Write a crawl's state and stop reason if its state is one of `allowed`."""
 
+    async def edit(self, crawl: Crawl, was: Crawl) -> bool:
+        """Write in what a crawl differs from what it was, if it is live and unedited since."""
+
+    async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
+        """Keep examples of what was refused, by reason, of reasons that have none yet."""
+
+    async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
+        """Read the examples that are kept, by reason."""
+
     async def announced(self, crawl_id: str) -> None:
         """Note that the completion event of a crawl was sent."""
-
-
-class Events(Protocol):
-    """The event bus."""
-
-    async def completed(self, crawl: Crawl, total: Tally) -> None:
-        """Announce that a crawl is finished; the event's id is the crawl's."""
-
-
-# --- frontier ---------------------------------------------------------------------------------
-
-
-UNMODIFIED: Mapping[str, int] = MappingProxyType({})
 
 
 class Frontier(Protocol):
     """Claims: which URLs belong to which pack for the dedup window."""
 
     async def known(
-        self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = UNMODIFIED
+        self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
     ) -> Known:
         """Say which of these URLs are claimed, or were once; a cheap, possibly stale read.
 
@@ -169,16 +114,16 @@ class Frontier(Protocol):
         """
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
-        """Give back those of these claims that are this pack's."""
+        """Give back those of these claims that are this pack's; what had lapsed stands again."""
+
+    async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
+        """Let other runs have those of these claims that are this run's: it will not ask."""
 
     async def standing(self, name: str, url: str) -> Standing | None:
         """Read the last claim of a URL under a crawl's name, strongly consistent.
 
         One that has expired is read as long as nothing has deleted it.
         """
-
-
-# --- hosts ------------------------------------------------------------------------------------
 
 
 class Hosts(Protocol):
@@ -211,9 +156,6 @@ class Hosts(Protocol):
         """Keep what was fetched as a host's robots.txt."""
 
 
-# --- pages ------------------------------------------------------------------------------------
-
-
 class Pages(Protocol):
     """Page records."""
 
@@ -241,52 +183,3 @@ class History(Protocol):
 
         A record lies in the day of its claim or in the day after.
         """
-
-
-class Files(Protocol):
-    """Where exports are written: a bucket, or a folder."""
-
-    async def put(self, key: str, body: bytes) -> None:
-        """Write a file whole; readers see all of it or nothing."""
-
-    async def get(self, key: str) -> bytes | None:
-        """Read a file, None if there is none."""
-
-    async def list(self, prefix: str) -> tuple[str, ...]:
-        """Names of the files below a prefix, sorted."""
-
-    async def delete(self, keys: Sequence[str]) -> None:
-        """Remove files; those that are absent are passed over."""
-
-
-# --- web --------------------------------------------------------------------------------------
-
-
-class Fetcher(Protocol):
-    """The web. Never raises for what a server, a network or a page does."""
-
-    async def fetch(self, request: Request) -> Response | Failure:
-        """Ask once; redirects are not followed."""
-
-
-# --- the rest ---------------------------------------------------------------------------------
-
-
-class Clock(Protocol):
-    """Time: wall-clock ms for everything that is compared or stored."""
-
-    def now_ms(self) -> int:
-        """Milliseconds since the epoch."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-
-
-class Metrics(Protocol):
-    """Counters of an invocation."""
-
-    def add(self, name: str, value: float) -> None:
-        """Add to a counter."""
-
-    def flush(self) -> None:
-        """Write the counters out; called once at the end of an invocation."""

@@ -1,0 +1,178 @@
+"""What is answered: the bodies of replies. Times are ISO 8601 in UTC, as in exports."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from orbweaver.core.crawl import State, Stop
+from orbweaver.core.export import iso, row
+from orbweaver.core.fate import Fate
+from orbweaver.core.host_view import HostView
+from orbweaver.core.outcome import Outcome
+from orbweaver.core.record import PageRecord
+from orbweaver.core.shape import Fits, schema_of_fields
+from orbweaver.core.skips import Skipped
+
+if TYPE_CHECKING:
+    from orbweaver.control import Status
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.explanation import Explanation
+    from orbweaver.core.fate import Facts
+
+Moment = Annotated[str, Fits(form="date-time", example="2026-11-21T09:00:00.000Z")]
+Next = Annotated[str | None, Fits(says="the cursor of the next page; null on the last one")]
+Counts = Mapping[str, int]
+# A record's row is spelled as in exports: its time is a text there.
+ROW = schema_of_fields(PageRecord, fetched_at={"type": "string", "format": "date-time"})
+Row = Annotated[Mapping[str, Any], Fits(schema=ROW)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a crawl."""
+
+    id: str
+    name: str
+    state: State
+    stop: Annotated[Stop | None, Fits(says="why it ended, or is to end")]
+    started_at: Moment
+    finished_at: Moment | None
+
+    @classmethod
+    def of(cls, crawl: "Crawl") -> Self:
+        """Show a crawl."""
+        ended_ms = crawl.finished_at_ms
+        return cls(
+            id=crawl.id,
+            name=crawl.name,
+            state=crawl.state,
+            stop=crawl.stop,
+            started_at=iso(crawl.started_at_ms),
+            finished_at=None if ended_ms is None else iso(ended_ms),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """Crawls, newest first."""
+
+    crawls: tuple[Run, ...]
+    next: Next = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How a crawl stands; its counts are of claimed URLs, and `refused` of links never claimed."""
+
+    crawl: Run
+    claimed: int
+    done: int
+    outcomes: Counts
+    reasons: Annotated[Mapping[str, Counts], Fits(says="by outcome")]
+    refused: Counts
+    retries: int
+    deferrals: int
+    bytes: int
+    elapsed_s: float
+    cost_usd: Annotated[float, Fits(says="an estimate, at list prices")]
+
+    @classmethod
+    def of(cls, status: "Status", cost_usd: float) -> Self:
+        """Show a crawl and its books."""
+        total = status.books.total
+        return cls(
+            crawl=Run.of(status.crawl),
+            claimed=status.books.claimed,
+            done=status.books.done,
+            outcomes={outcome: total.get(outcome, 0) for outcome in Outcome},
+            reasons={outcome: _below(total, outcome) for outcome in Outcome},
+            refused=_below(total, "refused"),
+            retries=total.get("retries", 0),
+            deferrals=total.get("deferrals", 0),
+            bytes=total.get("bytes", 0),
+            elapsed_s=round(status.elapsed_ms / 1000, 3),
+            cost_usd=round(cost_usd, 6),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostList:
+    """How a crawl does at the hosts that it began at; times in ms since the epoch."""
+
+    crawl: Run
+    hosts: tuple[HostView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What a crawl left out and why, most frequent first within a kind."""
+
+    crawl: Run
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Page records, day by day; those that come while somebody reads may be missed."""
+
+    pages: tuple[Row, ...]
+    next: Next = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """Seeds that are on the queue."""
+
+    crawl: str
+    accepted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One thing that is known of a URL."""
+
+    about: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """What became of a URL, and why."""
+
+    url: Annotated[str | None, Fits(says="its canonical form; null if it is no URL")]
+    crawl: str
+    fate: Fate
+    verdict: str
+    refusal: Annotated[str | None, Fits(says="the first rule that refuses it")]
+    statements: tuple[Said, ...]
+    record: Row | None
+
+    @classmethod
+    def of(cls, facts: "Facts", told: "Explanation") -> Self:
+        """Show an explanation."""
+        statements = tuple(Said(about=one.about, words=one.words) for one in told.statements)
+        return cls(
+            url=next((one.words for one in statements if one.about == "url"), None),
+            crawl=facts.crawl.id,
+            fate=told.fate,
+            verdict=told.verdict,
+            refusal=told.refusal,
+            statements=statements,
+            record=None if facts.record is None else row_of(facts.record),
+        )
+
+
+def row_of(record: PageRecord) -> Mapping[str, Any]:
+    """Spell a record as exports do."""
+    cells: Mapping[str, Any] = json.loads(row(record))
+    return cells
+
+
+def _below(total: Mapping[str, int], group: str) -> dict[str, int]:
+    prefix = f"{group}."
+    return {
+        key.removeprefix(prefix): number
+        for key, number in sorted(total.items())
+        if key.startswith(prefix) and number
+    }

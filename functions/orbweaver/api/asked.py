@@ -1,0 +1,108 @@
+"""What may be asked: the parameters, headers and bodies of requests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from orbweaver.core.crawl import State
+from orbweaver.core.definition_schema import schema_of_definition
+from orbweaver.core.message import CRAWL_ID_CHARS_MAX, REFERENCE_CHARS_MAX
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.shape import Fits
+
+SEEDS_FOLDER = "seeds/"
+CRAWL_EXAMPLE = "example.com-20261121-090000"
+CrawlId = Annotated[
+    str,
+    Fits(
+        says="the id of a crawl",
+        low=1,
+        high=CRAWL_ID_CHARS_MAX,
+        pattern="[a-z0-9._-]+",
+        example=CRAWL_EXAMPLE,
+    ),
+]
+Cursor = Annotated[
+    str | None, Fits(says="`next` of the page before, as it is; without it, the first page")
+]
+Url = Annotated[str, Fits(low=1, high=REFERENCE_CHARS_MAX, example="https://example.com/")]
+Definition = Annotated[Mapping[str, Any], Fits(schema=schema_of_definition())]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfCrawl:
+    """Which crawl is meant."""
+
+    id: CrawlId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyed:
+    """A key that whoever asks makes up: the same key again is the same request again."""
+
+    idempotency_key: Annotated[
+        str | None,
+        Fits(says="1 to 255 printable ASCII characters", low=1, high=255, pattern="[!-~]+"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Which crawls are listed."""
+
+    state: Annotated[State | None, Fits(says="only crawls in this state")] = None
+    limit: Annotated[int, Fits(says="crawls a page", low=1, high=100)] = 50
+    cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """Which page records are listed."""
+
+    outcome: Annotated[Outcome | None, Fits(says="only pages that ended so")] = None
+    limit: Annotated[int, Fits(says="records a page, at most", low=1, high=1_000)] = 100
+    cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosts:
+    """Which host is shown beside those that a crawl began at."""
+
+    host: Annotated[str | None, Fits(says="another host, as URLs spell it", low=1, high=300)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Which URL is to be explained; `crawl` says in which, else it is that which fits best."""
+
+    url: Annotated[str, Fits(says="the URL", low=1, high=REFERENCE_CHARS_MAX)]
+    crawl: CrawlId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seeds:
+    """URLs for a crawl that runs: give `url`, `urls` or `s3`, and perhaps `crawl`."""
+
+    url: Url | None = None
+    urls: Annotated[tuple[Url, ...] | None, Fits(says="at most 10,000 of them", low=1)] = None
+    s3: Annotated[
+        str | None,
+        Fits(
+            says="a file of the stack's bucket below seeds/: a URL a line, # begins a comment",
+            low=len(SEEDS_FOLDER) + 1,
+            high=1_000,
+            pattern=rf"{SEEDS_FOLDER}[!-~]+",
+            example="seeds/shops.txt",
+        ),
+    ] = None
+    crawl: CrawlId = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """Which of the failed URLs are asked for again; all of them, where nothing is said."""
+
+    reasons: Annotated[tuple[Reason, ...], Fits(says="only what failed for one of these")] = ()
+    host: Annotated[
+        str | None, Fits(says="only what is of this host", low=1, high=300, example="example.com")
+    ] = None

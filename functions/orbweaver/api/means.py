@@ -1,0 +1,48 @@
+"""What those who answer have at hand, and what they answer with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.looking import UnknownCrawl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.control import Control
+    from orbweaver.core.address import Network
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.explain import Explainer
+    from orbweaver.ports import Clock, Crawls, Files, Pages, Queue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """Actors and ports; `allowed` are inner addresses that may be crawled all the same."""
+
+    control: Control
+    explainer: Explainer
+    queue: Queue
+    crawls: Crawls
+    pages: Pages
+    files: Files
+    clock: Clock
+    page_retention_s: int
+    allowed: tuple[Network, ...] = ()
+
+    async def crawl(self, crawl_id: str) -> Crawl:
+        """Read a crawl by its id alone: whoever changes one by its name may mean another run."""
+        crawl = await self.crawls.get(crawl_id)
+        if crawl is None:
+            raise UnknownCrawl(f"there is no crawl {crawl_id!r}")
+        return crawl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A status, a body of the type that is documented for it, and headers."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str] = field(default_factory=dict)

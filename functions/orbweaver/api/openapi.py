@@ -1,0 +1,127 @@
+"""The API's document (OpenAPI 3.1), made of the types by which requests are read and answered."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import Any
+
+import orbweaver
+from orbweaver.api.operations import OPERATIONS, Operation
+from orbweaver.api.problems import CONTENT_TYPE, TITLES, Problem
+from orbweaver.core.shape import hints_of, required, says, schema_of
+
+SUCCESSES = {200: "Done", 201: "Begun", 202: "On the queue"}
+ABOUT = """\
+Start, steer and explain crawls of one stack. Requests are signed by an IAM identity of the stack's
+account (Signature Version 4, service `execute-api`) that may `execute-api:Invoke`. A request that
+is refused had no effect at all; why, is in the problem's `detail` and `problems` (RFC 9457)."""
+SIGNED = {
+    "type": "apiKey",
+    "in": "header",
+    "name": "Authorization",
+    "description": "AWS Signature Version 4",
+    "x-amazon-apigateway-authtype": "awsSigv4",
+}
+LOCATION = {"Location": {"description": "where the crawl is", "schema": {"type": "string"}}}
+RETRY_AFTER = {"Retry-After": {"description": "seconds", "schema": {"type": "string"}}}
+
+
+@cache
+def document() -> dict[str, Any]:
+    """Describe all operations."""
+    parts: dict[str, Any] = {}
+    paths: dict[str, Any] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
+            operation, parts
+        )
+    schema_of(Problem, parts, answer=False)
+    problems = {f"Problem{status}": _problem(status) for status in TITLES}
+    return {
+        "openapi": "3.1.1",
+        "info": {"title": "Orbweaver", "version": orbweaver.__version__, "description": ABOUT},
+        "servers": [{"url": "."}],
+        "security": [{"signed": []}],
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(parts.items())),
+            "responses": problems,
+            "securitySchemes": {"signed": SIGNED},
+        },
+    }
+
+
+def _operation(operation: Operation, parts: dict[str, Any]) -> dict[str, Any]:
+    summary = operation.act.__doc__ if operation.act is not None else "Describe this API."
+    described: dict[str, Any] = {"operationId": operation.name, "summary": summary}
+    parameters = [
+        parameter
+        for part, where in (("path", "path"), ("query", "query"), ("headers", "header"))
+        if part in operation.takes
+        for parameter in _parameters(operation.takes[part], where, parts)
+    ]
+    if parameters:
+        described["parameters"] = parameters
+    if "body" in operation.takes:
+        schema = schema_of(operation.takes["body"], parts, answer=False)
+        content = {"application/json": {"schema": schema}}
+        described["requestBody"] = {"required": operation.body_needed, "content": content}
+    described["responses"] = {
+        **{str(status): _answer(operation, status, parts) for status in operation.answers},
+        **{
+            str(status): {"$ref": f"#/components/responses/Problem{status}"}
+            for status in operation.statuses
+        },
+    }
+    return described
+
+
+def _parameters(kind: Any, where: str, parts: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": header_name(name) if where == "header" else name,
+            "in": where,
+            "required": name in required(kind),
+            "description": says(hint),
+            "schema": _without_null(schema_of(hint, parts, answer=False)) | _default(kind, name),
+        }
+        for name, hint in hints_of(kind).items()
+    ]
+
+
+def _default(kind: Any, name: str) -> dict[str, Any]:
+    (default,) = (field.default for field in fields(kind) if field.name == name)
+    return {} if default in (MISSING, None) else {"default": default}
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Describe a parameter, which is left out rather than null."""
+    plain = {word: value for word, value in schema.items() if word != "description"}
+    if isinstance(schema.get("type"), list):
+        plain["type"] = schema["type"][0]
+    if "enum" in schema:
+        plain["enum"] = [word for word in schema["enum"] if word is not None]
+    return plain
+
+
+def _answer(operation: Operation, status: int, parts: dict[str, Any]) -> dict[str, Any]:
+    kind = operation.answers[status]
+    schema = {"type": "object"} if operation.act is None else schema_of(kind, parts, answer=True)
+    content = {"application/json": {"schema": schema}}
+    described: dict[str, Any] = {"description": SUCCESSES[status], "content": content}
+    return {**described, "headers": LOCATION} if operation.name == "start" else described
+
+
+def _problem(status: int) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    described: dict[str, Any] = {
+        "description": TITLES[status],
+        "content": {CONTENT_TYPE: {"schema": schema}},
+    }
+    return {**described, "headers": RETRY_AFTER} if status in (429, 503) else described
+
+
+def header_name(field: str) -> str:
+    """Spell a field as a header: `idempotency_key` is Idempotency-Key."""
+    return field.replace("_", "-").title()

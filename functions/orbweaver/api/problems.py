@@ -1,0 +1,124 @@
+"""What is wrong with a request, as RFC 9457 has it, and which status says so.
+
+A problem's body has no stack trace and no header's value. What is a mistake of ours and not of the
+caller's (a permission that is missing, a bug) is not caught here: the function fails, its log says
+where, and the gateway answers in the same form (`GATEWAY`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+from orbweaver.core.definition import DefinitionError
+from orbweaver.core.plan import PlanError
+from orbweaver.core.shape import Fits
+from orbweaver.core.shape_reader import ShapeError
+from orbweaver.looking import Conflict, ControlError, UnknownCrawl
+from orbweaver.ports import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orbweaver.core.definition import Problem as Flaw
+
+CONTENT_TYPE = "application/problem+json"
+FLAWS_MAX = 100
+RETRY_AFTER_S = "5"
+TITLES = {
+    400: "Bad request",
+    403: "Forbidden",
+    404: "Not found",
+    409: "Conflict",
+    413: "Content too large",
+    415: "Unsupported media type",
+    429: "Too many requests",
+    500: "Internal error",
+    502: "Bad gateway",
+    503: "Unavailable",
+    504: "Gateway timeout",
+}
+# What the gateway says by itself, by its own names of it; `DEFAULT_…` is whatever is not here.
+GATEWAY: Mapping[str, int] = {
+    "ACCESS_DENIED": 403,
+    "API_CONFIGURATION_ERROR": 500,
+    "BAD_REQUEST_BODY": 400,
+    "BAD_REQUEST_PARAMETERS": 400,
+    "EXPIRED_TOKEN": 403,
+    "INTEGRATION_FAILURE": 504,
+    "INTEGRATION_TIMEOUT": 504,
+    "INVALID_SIGNATURE": 403,
+    "MISSING_AUTHENTICATION_TOKEN": 403,
+    "REQUEST_TOO_LARGE": 413,
+    "RESOURCE_NOT_FOUND": 404,
+    "THROTTLED": 429,
+    "UNSUPPORTED_MEDIA_TYPE": 415,
+}
+# Whatever is asked may come to these: queries that do not fit, callers that may not, too many
+# requests, trouble of ours, and the gateway's own.
+ALWAYS = (400, 403, 413, 429, 500, 502, 503, 504)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One thing that does not fit, and where: a key, a parameter, or the place in a list."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why a request had no effect at all (RFC 9457)."""
+
+    type: Annotated[str, Fits(example="about:blank")]
+    title: str
+    detail: str
+    status: int | None = None
+    problems: Annotated[tuple[Part, ...], Fits(says="the first 100 things that do not fit")] = ()
+
+
+@dataclass
+class Refused(Exception):
+    """A request is refused, with a status and the reason; nothing of it has taken effect."""
+
+    status: int
+    detail: str
+    flaws: Sequence[Flaw] = field(default=())
+
+
+# The first that an error is of counts.
+STATUSES: Mapping[type[Exception], int] = {
+    PlanError: 400,
+    UnknownCrawl: 404,
+    Conflict: 409,
+    ControlError: 400,
+    Transient: 503,
+}
+# What a request may come to by what it asks for; all else is a mistake of ours.
+PROBLEMS: tuple[type[Exception], ...] = (Refused, ShapeError, DefinitionError, *STATUSES)
+
+
+def problem_of(error: Exception) -> Problem:
+    """Say what is wrong with a request that raised this."""
+    if isinstance(error, Refused):
+        return _problem(error.status, error.detail, error.flaws)
+    if isinstance(error, ShapeError | DefinitionError):
+        return _problem(400, str(error.problems[0]), error.problems)
+    status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
+    return _problem(status, f"try again: {error}" if isinstance(error, Transient) else str(error))
+
+
+def headers_of(problem: Problem) -> dict[str, str]:
+    """Name the headers that go with a problem."""
+    return {"Retry-After": RETRY_AFTER_S} if problem.status == 503 else {}  # noqa: PLR2004 - HTTP's own
+
+
+def _problem(status: int, detail: str, flaws: Sequence[Flaw] = ()) -> Problem:
+    return Problem(
+        type="about:blank",
+        title=TITLES[status],
+        detail=detail,
+        status=status,
+        problems=tuple(Part(path=flaw.path, text=flaw.text) for flaw in flaws[:FLAWS_MAX]),
+    )

@@ -1,0 +1,111 @@
+"""Seeds for a crawl that runs: from the request, or from a file in the stack's bucket.
+
+All of them are taken or none: every one is looked at before the first is sent. The ids of what is
+sent follow from the caller's key, or else from the request's id, so that a message sent twice is
+found out. An address that must not be dialled is refused here already, though the worker would
+not dial it: who asks for one is told at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.api.answered import Accepted
+from orbweaver.api.asked import SEEDS_FOLDER
+from orbweaver.api.means import Reply
+from orbweaver.api.problems import FLAWS_MAX, Refused
+from orbweaver.core.definition import Problem, lines_of
+from orbweaver.core.meanings import never_asked
+from orbweaver.core.message import REFERENCE_CHARS_MAX, seeds_of
+from orbweaver.core.url import canonicalize, redacted
+from orbweaver.ingest import crawl_for
+from orbweaver.looking import UnknownCrawl
+from orbweaver.ports import TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from orbweaver.api.asked import Keyed, Seeds
+    from orbweaver.api.means import Means
+
+URLS_MAX = 10_000
+# As many messages of 100 as the function has time to send.
+LINES_MAX = 100_000
+FILE_BYTES_MAX = 10_000_000
+
+
+async def take(means: Means, *, headers: Keyed, body: Seeds, request_id: str) -> Reply:
+    """Put URLs on a crawl's queue."""
+    references, name = await _references(means, body)
+    flaws = closed(references, name, means)
+    if flaws:
+        detail = f"{flaws[0]}; nothing was taken"
+        raise Refused(400, detail, flaws)
+    now_ms = means.clock.now_ms()
+    crawl = await crawl_for(means.crawls, body.crawl, now_ms)
+    if crawl is None:
+        raise UnknownCrawl(f"there is no crawl {body.crawl!r}")
+    if not crawl.live:
+        raise Refused(409, f"crawl {crawl.id} is {crawl.state}: start another")
+    key = headers.idempotency_key
+    origin = request_id if key is None else f"{crawl.id} {key}"
+    seeds = seeds_of(origin, crawl.id, references, at_ms=now_ms, planned=False)
+    await means.queue.send_seeds(seeds, express=crawl.express)
+    return Reply(status=202, body=Accepted(crawl=crawl.id, accepted=len(references)))
+
+
+async def _references(means: Means, body: Seeds) -> tuple[Sequence[str], str]:
+    """Return what is to be crawled, and where it stands."""
+    given = [name for name in ("url", "urls", "s3") if getattr(body, name) is not None]
+    if len(given) != 1:
+        raise Refused(400, "give one of url, urls and s3")
+    if body.s3 is not None:
+        return await _lines(means, body.s3), "line"
+    references = (body.url,) if body.url is not None else body.urls or ()
+    if len(references) > URLS_MAX:
+        raise Refused(413, f"at most {URLS_MAX:,} URLs a request: put more into a file (s3)")
+    return references, "urls" if body.url is None else "url"
+
+
+async def _lines(means: Means, key: str) -> Sequence[str]:
+    if ".." in key.split("/"):
+        raise Refused(400, f"s3: give a name below {SEEDS_FOLDER}")
+    try:
+        content = await means.files.get(key, FILE_BYTES_MAX)
+    except TooLarge as error:
+        raise Refused(413, f"s3: {error}") from error
+    if content is None:
+        raise Refused(400, f"s3: there is no file {key!r} in the stack's bucket")
+    try:
+        lines = lines_of(content.decode())
+    except UnicodeDecodeError as error:
+        raise Refused(400, f"s3: {key!r} is no text in UTF-8") from error
+    if len(lines) > LINES_MAX:
+        raise Refused(413, f"s3: {key!r} has more than {LINES_MAX:,} URLs: cut it into several")
+    if not lines:
+        raise Refused(400, f"s3: {key!r} has no URL")
+    return lines
+
+
+def closed(references: Iterable[str], name: str, means: Means) -> tuple[Problem, ...]:
+    """Find what cannot be crawled, up to as many as are shown."""
+    found: list[Problem] = []
+    for place, reference in enumerate(references):
+        why = _problem(reference, means)
+        if why is not None:
+            where = name if name == "url" else f"{name}[{place}]"
+            text = f"{redacted(reference)!a} cannot be crawled: {why}"
+            found.append(Problem(path=where, text=text))
+            if len(found) >= FLAWS_MAX:
+                break
+    return tuple(found)
+
+
+def _problem(reference: str, means: Means) -> str | None:
+    if len(reference) > REFERENCE_CHARS_MAX:
+        return f"it is longer than {REFERENCE_CHARS_MAX:,} characters"
+    try:
+        url = canonicalize(reference)
+    except ValueError as error:
+        return str(error)
+    return never_asked(url, means.allowed)

@@ -1,0 +1,85 @@
+"""How fast URLs come to an outcome: now, on the whole, at best, and bar by bar.
+
+- "Now" is the mean of the last ten seconds. Packs are committed whole, so less would jump about.
+- A bar is five seconds of the clock. What ended between two readings is spread evenly over the
+  time between them, as long as that is short; a bar that nobody watched is None, never zero.
+- The peak is of whole bars, and never below what else is known at the time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+WINDOW_MS = 10_000
+BAR_MS = 5_000
+# Readings further apart than this leave a gap: the stack was out of reach, or this machine asleep.
+GAP_MS = 12_000
+BARS_MAX = 240
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """URLs a second; `bars` are the last ones, oldest first."""
+
+    now: float
+    mean: float
+    peak: float
+    bars: tuple[float | None, ...] = ()
+
+
+class History:
+    """Sees how many URLs have ended, in the order of time."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, int]] = deque()
+        self._last: tuple[int, int] | None = None
+        # How many had ended at the end of the last bar, if that is known.
+        self._edge: float | None = None
+        self._bars: deque[float | None] = deque(maxlen=BARS_MAX)
+        self._peak = 0.0
+
+    def see(self, at_ms: int, done: int, *, started_at_ms: int, elapsed_ms: int) -> Rates:
+        """Take one more number in."""
+        now = self._now(at_ms, done, started_at_ms)
+        mean = done * 1000 / elapsed_ms if elapsed_ms > 0 else 0.0
+        self._fill(at_ms, done)
+        # A pack that is committed in the first second is no peak.
+        peak = max(self._peak, now, mean)
+        if elapsed_ms >= BAR_MS:
+            self._peak = max(self._peak, mean)
+        return Rates(now=now, mean=mean, peak=peak, bars=tuple(self._bars))
+
+    def _now(self, at_ms: int, done: int, started_at_ms: int) -> float:
+        seen = self._seen
+        if not done or (seen and at_ms < seen[-1][0]):
+            seen.clear()  # nobody works yet: what comes is not to be slowed by that
+        seen.append((at_ms, done))
+        while len(seen) > 2 and seen[1][0] <= at_ms - WINDOW_MS:  # noqa: PLR2004 - two make a rate
+            seen.popleft()
+        # A single reading knows only the whole time.
+        first_ms, first_done = seen[0] if len(seen) > 1 else (started_at_ms, 0)
+        if at_ms <= first_ms:
+            return 0.0
+        return max(0.0, (done - first_done) * 1000 / (at_ms - first_ms))
+
+    def _fill(self, at_ms: int, done: int) -> None:
+        """End the bars whose ends lie between the last reading and this one."""
+        last, self._last = self._last, (at_ms, done)
+        if last is None or at_ms < last[0]:  # or the clock was set back
+            self._edge = None
+            return
+        last_ms, last_done = last
+        apart_ms, end = at_ms - last_ms, at_ms // BAR_MS
+        for edge in range(max(last_ms // BAR_MS + 1, end - BARS_MAX), end + 1):
+            at_edge = None
+            if apart_ms <= GAP_MS:
+                passed = (edge * BAR_MS - last_ms) / apart_ms
+                at_edge = last_done + (done - last_done) * passed
+            if at_edge is not None and self._edge is not None:
+                bar = max(0.0, (at_edge - self._edge) * 1000 / BAR_MS)
+                self._bars.append(bar)
+                self._peak = max(self._peak, bar)
+            elif self._bars:
+                self._bars.append(None)
+            self._edge = at_edge

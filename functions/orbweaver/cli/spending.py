@@ -1,0 +1,106 @@
+"""What a crawl has spent: of each of its budgets, and in dollars.
+
+Dollars are an estimate from list prices of what the crawl has done so far, also where an emulator
+does it for nothing. Budgets that nobody set are left out until a good part of them is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.cli import text
+from orbweaver.core import cost as prices
+from orbweaver.core.allowance import COUNTED, Part
+from orbweaver.core.crawl import WEEK_S
+from orbweaver.core.plan import PAGES_MAX_DEFAULT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from orbweaver.cli.hostrows import HostRow
+    from orbweaver.control import Status
+
+MENTIONED_FROM = 0.5
+CENT = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much of something is used, and how much there is; `words` say both."""
+
+    name: str
+    used: float
+    limit: float
+    words: str
+
+    @property
+    def share(self) -> float:
+        """How much of it is used, 0 to 1."""
+        return min(1.0, max(0.0, self.used / self.limit)) if self.limit > 0 else 1.0
+
+
+def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
+    """List the budgets of a crawl that matter."""
+    crawl, total = status.crawl, status.books.total
+    if crawl.continuous:
+        return ()
+    of_a_host = max((row.claimed or 0 for row in rows), default=0)
+    listed = (
+        _budget("pages", status.books.claimed, crawl.pages_max, "{:,.0f}".format),
+        _budget("pages of a host", of_a_host, crawl.host_pages_max, "{:,.0f}".format),
+        _budget(
+            "bytes",
+            _received(total),
+            crawl.bytes_max,
+            lambda number: text.size(round(number)),
+        ),
+        _budget(
+            "dollars",
+            dollars(total) or 0.0,
+            _dollars_max(crawl.nanodollars_max),
+            price,
+        ),
+        _budget("duration", status.elapsed_ms / 1000, crawl.duration_max_s, text.clock),
+    )
+    usual = {"pages": PAGES_MAX_DEFAULT, "duration": WEEK_S}
+    return tuple(
+        budget
+        for budget in listed
+        if budget is not None
+        and (budget.limit != usual.get(budget.name) or budget.share >= MENTIONED_FROM)
+    )
+
+
+def dollars(total: Mapping[str, int]) -> float | None:
+    """Estimate what was spent; None if nobody counted."""
+    return prices.dollars(total) if "nanodollars" in total else None
+
+
+def price(amount: float) -> str:
+    """Write dollars: to the cent, and less than ten of them with two digits that count."""
+    if amount <= 0:
+        return "$0"
+    if amount >= 10 * CENT:
+        return f"${amount:,.2f}"
+    places = 3
+    while places < 9 and round(amount, places) < 10 * 10**-places:  # noqa: PLR2004 - nanodollars
+        places += 1
+    return f"${amount:.{places}f}"
+
+
+def _received(total: Mapping[str, int]) -> int:
+    """Count the bytes that a budget counts: as they came over the wire, and not only of pages."""
+    return total.get(COUNTED[Part.BYTES], total.get("bytes", 0))
+
+
+def _dollars_max(nanodollars: int | None) -> float | None:
+    return None if nanodollars is None else nanodollars / prices.NANO
+
+
+def _budget(
+    name: str, used: float, limit: float | None, words: Callable[[float], str]
+) -> Budget | None:
+    if limit is None:
+        return None
+    return Budget(name=name, used=used, limit=limit, words=f"{words(used)} of {words(limit)}")

@@ -1,0 +1,184 @@
+"""What is said of a crawl, in words: the same in a line, in a list and on the screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.cli import progress, spending, text
+from orbweaver.core.crawl import State, Stop
+from orbweaver.core.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.cli.progress import View
+
+REASONS_SHOWN = 4
+# Why a crawl ended; a reason without words speaks for itself.
+STOPS: Mapping[str, str] = {
+    Stop.FINISHED: "",
+    Stop.MAX_PAGES: "it reached --max-pages",
+    Stop.DURATION: "it ran as long as it may",
+    Stop.BYTES: "its bytes are used up",
+    Stop.DOLLARS: "its dollars are spent",
+    Stop.CANCELLED: "it was cancelled",
+}
+# Queues are counted about right, so a moment of silence means nothing.
+IDLE_MS_MIN = 10_000
+# A retry or a host's rest takes about so long; more is worth a word.
+QUIET_MS_MIN = 45_000
+
+
+def heading(view: View) -> str:
+    """Say which crawl it is and how it stands."""
+    return f"{view.crawl.id} · {state(view)}"
+
+
+def state(view: View) -> str:
+    """Say how a crawl stands, and why it ends or ended."""
+    crawl = view.crawl
+    why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
+    return f"{crawl.state}: {why}" if why else str(crawl.state)
+
+
+def rows(view: View) -> list[tuple[str, str]]:
+    """Say everything that is worth knowing of a view: label and words."""
+    found = [("pages", pages(view)), ("time", _time(view))]
+    if not view.ended:
+        found.append(("left", left(view)))
+    found.append(("ended", ended(view)))
+    found += [(label, counted(view.reasons(label))) for label in ("failed", "skipped", "refused")]
+    found += [
+        ("again", again(view)),
+        ("cost", cost(view)),
+        ("budgets", budgets(view)),
+    ]
+    found += [("waiting", f"{row.site}: {row.words}") for row in view.hosts if row.waits]
+    found += [("queue", queue(view)), ("dead", dead(view)), *notices(view)]
+    return [(label, words) for label, words in found if words]
+
+
+def line(view: View) -> str:
+    """Say the same in one line, as far as it matters every few seconds."""
+    parts = [text.clock(view.elapsed_s), pages(view)]
+    if failed := view.reasons(Outcome.FAILED):
+        parts.append(f"failed {view.of(Outcome.FAILED):,} ({counted(failed)})")
+    parts += [f"{row.site}: {row.words}" for row in view.hosts if row.waits]
+    depths = view.reading.depths
+    if depths is not None and depths.dead:
+        parts.append(text.plural(depths.dead, "dead letter"))
+    if not view.ended:
+        parts.append(left(view))
+    parts += [words for _, words in notices(view)]
+    return text.clean("  ".join(part for part in parts if part))
+
+
+def pages(view: View) -> str:
+    """Say how many pages there are, of how many known URLs, and how fast they come."""
+    books = view.reading.status.books
+    per_s = progress.mean_per_s(view) if view.ended else view.rates.now
+    return (
+        f"{view.of(Outcome.FETCHED):,} fetched, {books.done:,} of {books.claimed:,} known URLs"
+        f"  {text.rate(per_s)} a second"
+    )
+
+
+def left(view: View) -> str:
+    """Say how long it still takes, and why one thinks so; nothing from old numbers."""
+    return "" if view.stale else view.forecast.words
+
+
+def rates(view: View) -> str:
+    """Say how fast URLs come to an outcome."""
+    speeds = view.rates
+    if view.ended:
+        return f"{text.rate(speeds.mean)} URLs a second from start to end"
+    return (
+        f"{text.rate(speeds.now)} URLs a second now · {text.rate(speeds.mean)} mean"
+        f" · {text.rate(speeds.peak)} peak"
+    )
+
+
+def read(view: View) -> str:
+    """Say how much was read."""
+    size, fetched = view.of("bytes"), view.of(Outcome.FETCHED)
+    if not size:
+        return ""
+    return text.size(size) + (f" · {text.size(size // fetched)} a page" if fetched else "")
+
+
+def ended(view: View) -> str:
+    """Count outcomes, where there is more than one."""
+    found = [f"{outcome} {view.of(outcome):,}" for outcome in Outcome if view.of(outcome)]
+    return " · ".join(found) if len(found) > 1 else ""
+
+
+def counted(reasons: Mapping[str, int]) -> str:
+    """Write reasons with their numbers, most frequent first."""
+    shown = [f"{reason} {number:,}" for reason, number in list(reasons.items())[:REASONS_SHOWN]]
+    more = len(reasons) - REASONS_SHOWN
+    return " · ".join(shown) + (f" · {more} more" if more > 0 else "")
+
+
+def again(view: View) -> str:
+    """Say how often URLs came back."""
+    return " · ".join(
+        f"{word} {view.of(word):,}" for word in ("retries", "deferrals") if view.of(word)
+    )
+
+
+def cost(view: View) -> str:
+    """Say what was spent, and what a thousand pages come to."""
+    spent, pages = spending.dollars(view.total), view.of(Outcome.FETCHED)
+    if spent is None:
+        return ""
+    said = f"{spending.price(spent)} {'in all' if view.ended else 'so far'} (estimate)"
+    return said + (f" · {spending.price(spent * 1000 / pages)} per 1,000 pages" if pages else "")
+
+
+def budgets(view: View) -> str:
+    """Say how much of each budget is used."""
+    return " · ".join(
+        f"{budget.name} {budget.words} ({int(budget.share * 100)} %)" for budget in view.budgets
+    )
+
+
+def queue(view: View) -> str:
+    """Say what is on the queues."""
+    depths = view.reading.depths
+    if depths is None:
+        return ""
+    numbers = (depths.waiting, depths.in_work, depths.delayed)
+    pairs = zip(numbers, ("waiting", "in work", "delayed"), strict=True)
+    return " · ".join(f"{number:,} {word}" for number, word in pairs)
+
+
+def dead(view: View) -> str:
+    """Say what lies on the dead-letter queue, and what shows it."""
+    depths = view.reading.depths
+    if depths is None or not depths.dead:
+        return ""
+    return f"{text.plural(depths.dead, 'message')} that could not be done: `orbweaver dlq list`"
+
+
+def notices(view: View) -> list[tuple[str, str]]:
+    """Say what is out of the ordinary, and what helps: label and words."""
+    found = []
+    if view.stale and not view.ended:
+        ago = text.roughly(view.age_ms / 1000)
+        found.append(("stale", f"no answer from the stack; last seen {ago} ago"))
+    if view.crawl.state is State.PAUSED:
+        found.append(("paused", f"`orbweaver resume {view.crawl.id}` goes on"))
+    if view.quiet_ms >= QUIET_MS_MIN and view.idle_ms < IDLE_MS_MIN:
+        found.append(("quiet", f"no URL has ended for {text.roughly(view.quiet_ms / 1000)}"))
+    if view.idle_ms >= IDLE_MS_MIN:
+        books = view.reading.status.books
+        missing = text.plural(max(0, books.claimed - books.done), "URL")
+        since = text.roughly(view.idle_ms / 1000)
+        found.append(("idle", f"nothing has been queued for {since}: {missing} without an outcome"))
+    return found
+
+
+def _time(view: View) -> str:
+    elapsed = text.clock(view.elapsed_s)
+    return f"{elapsed} from start to end" if view.ended else f"{elapsed} so far"

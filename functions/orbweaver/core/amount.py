@@ -1,0 +1,50 @@
+"""Amounts as people write them: bytes with `B KB MB GB TB` behind them, dollars as numbers.
+
+Units of bytes count in thousands, as whoever sells them does; `KiB MiB GiB TiB` in 1,024s.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?(|b|kb|mb|gb|tb|kib|mib|gib|tib)")
+DOLLARS = re.compile(r"\$?([0-9]{1,12}(?:\.[0-9]{1,9})?)")
+UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3}
+BINARY = {"TIB": 2**40, "GIB": 2**30, "MIB": 2**20, "KIB": 2**10}
+NANO = 10**9
+
+
+class AmountError(ValueError):
+    """What was written is no such amount; the text says what would be one."""
+
+
+def size_bytes(text: str) -> int:
+    """Read a size as bytes."""
+    match = SIZE.fullmatch(text.strip().lower())
+    if match is None:
+        raise AmountError(f"{text[:100]!r} is not a size: give 500MB, 10GB or a number of bytes")
+    unit = (UNITS | BINARY | {"": 1, "B": 1})[match[2].upper()]
+    return int(Decimal(match[1]) * unit)
+
+
+def size_text(size: int) -> str:
+    """Write a size so that it is read as it was, in the largest unit that fits."""
+    for unit, factor in UNITS.items():
+        if size >= factor and size % factor == 0:
+            return f"{size // factor}{unit}"
+    return f"{size}B"
+
+
+def nanodollars(text: str) -> int:
+    """Read dollars as 1e-9 of them."""
+    match = DOLLARS.fullmatch(text.strip())
+    if match is None:
+        raise AmountError(f"{text[:100]!r} is not an amount of dollars: give one like 5 or 0.25")
+    return int(Decimal(match[1]) * NANO)
+
+
+def dollars_text(amount: int) -> str:
+    """Write nanodollars as dollars, without a sign."""
+    whole, rest = divmod(amount, NANO)
+    return f"{whole}.{rest:09}".rstrip("0").rstrip(".")

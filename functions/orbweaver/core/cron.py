@@ -1,0 +1,201 @@
+"""Cron expressions as EventBridge Scheduler reads them: six fields, and when they come next.
+
+    minutes  hours  day-of-month  month  day-of-week  year
+    0-59     0-23   1-31 ? L W    1-12   1-7 ? L #    1970-2199
+
+- `*` any, `,` several, `-` a range, `/` every so many; months and days of the week have names.
+- One of the two fields for days is `?`, and only one: it leaves the choice to the other.
+- `L` is the last day; in the week `6L` is the month's last Friday and `6#2` its second one. `15W`
+  is the working day nearest to the 15th, `LW` the last one. A week begins on Sunday, which is 1.
+- A time that a clock leaves out in spring is left out; one that comes twice in autumn counts once.
+
+Source: docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from zoneinfo import ZoneInfo
+
+CHARS_MAX = 200
+# The calendar repeats after 28 years (until 2100): what does not come by then hardly ever does.
+DAYS_AHEAD_MAX = 28 * 366
+DAY_MINUTES = 24 * 60
+FRIDAY, SATURDAY, SUNDAY = 4, 5, 6  # as datetime counts
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+FIELDS = (
+    ("minutes", 0, 59, ()),
+    ("hours", 0, 23, ()),
+    ("day-of-month", 1, 31, ()),
+    ("month", 1, 12, _MONTHS),
+    ("day-of-week", 1, 7, _DAYS),
+    ("year", 1970, 2199, ()),
+)
+DAY_OF_MONTH, DAY_OF_WEEK = 2, 4
+
+
+class CronError(ValueError):
+    """It is no cron expression; the text says which field does not fit, and what would."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cron:
+    """An expression that was read: what each field admits."""
+
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    months: frozenset[int]
+    years: frozenset[int]
+    admits: Callable[[date], bool]
+
+    def gap_minutes(self) -> int:
+        """Return the shortest time between two firings of one day, or around midnight."""
+        moments = sorted(hour * 60 + minute for hour in self.hours for minute in self.minutes)
+        pairs = zip(moments, [*moments[1:], moments[0] + DAY_MINUTES], strict=True)
+        return min(later - earlier for earlier, later in pairs)
+
+    def after(self, at_ms: int, zone: ZoneInfo | None) -> Iterator[int]:
+        """List the firings after a moment, on the clocks of a zone; UTC without one."""
+        clock = zone or UTC
+        at = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
+        first = at.astimezone(clock).date()
+        last_ms = at_ms
+        for ahead in range(DAYS_AHEAD_MAX):
+            day = first + timedelta(days=ahead)
+            if day.year > max(self.years):
+                return
+            for hour, minute in self._times(day):
+                moment = datetime.combine(day, time(hour, minute), tzinfo=clock)
+                moment_ms = round(moment.timestamp() * 1000)
+                back = datetime.fromtimestamp(moment.timestamp(), tz=clock)
+                if moment_ms > last_ms and back.replace(tzinfo=None) == moment.replace(tzinfo=None):
+                    last_ms = moment_ms
+                    yield moment_ms
+
+    def _times(self, day: date) -> Iterator[tuple[int, int]]:
+        if day.year in self.years and day.month in self.months and self.admits(day):
+            yield from ((hour, minute) for hour in self.hours for minute in self.minutes)
+
+
+def parse(text: str) -> Cron:
+    """Read the six fields of an expression; raises CronError."""
+    fields = text.upper().split()
+    if len(text) > CHARS_MAX or len(fields) != len(FIELDS):
+        names = " ".join(name for name, *_ in FIELDS)
+        raise CronError(f"it has {len(fields)} fields: give six, {names}, like 0 3 * * ? *")
+    of_month, of_week = fields[DAY_OF_MONTH], fields[DAY_OF_WEEK]
+    if (of_month == "?") is (of_week == "?"):
+        raise CronError("give ? in one of day-of-month and day-of-week, and not in both")
+    plain = [
+        _plain(field, place)
+        for place, field in enumerate(fields)
+        if place not in (DAY_OF_MONTH, DAY_OF_WEEK)
+    ]
+    minutes, hours, months, years = plain
+    return Cron(
+        minutes=tuple(sorted(minutes)),
+        hours=tuple(sorted(hours)),
+        months=months,
+        years=years,
+        admits=_of_month(of_month) if of_week == "?" else _of_week(of_week),
+    )
+
+
+# --- fields -------------------------------------------------------------------------------------
+
+
+def _plain(field: str, place: int) -> frozenset[int]:
+    """Read a field of numbers, ranges and steps."""
+    found: set[int] = set()
+    for part in field.split(","):
+        found |= _numbers(part, place)
+    return frozenset(found)
+
+
+def _numbers(part: str, place: int) -> set[int]:
+    name, low, high, _ = FIELDS[place]
+    match = re.fullmatch(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/([0-9]{1,4}))?", part, re.ASCII)
+    if match is None:
+        raise _unfit(part, place)
+    star, first_text, last_text, step_text = match.groups()
+    first = low if star else _number(first_text, place)
+    last = _number(last_text, place) if last_text else first
+    if star or (step_text and not last_text):
+        last = high
+    step = int(step_text) if step_text else 1
+    if first <= last and step:
+        return set(range(first, last + 1, step))
+    raise CronError(f"{part[:40]!r} in the field {name} names nothing")
+
+
+def _number(text: str, place: int) -> int:
+    _, low, high, names = FIELDS[place]
+    if text in names:
+        return names.index(text) + low
+    if text.isdigit() and len(text) <= len(str(high)) and low <= int(text) <= high:
+        return int(text)
+    raise _unfit(text, place)
+
+
+def _unfit(text: str, place: int) -> CronError:
+    name, low, high, names = FIELDS[place]
+    named = f" or {names[0]} to {names[-1]}" if names else ""
+    return CronError(f"{text[:40]!r} does not fit the field {name}: give {low} to {high}{named}")
+
+
+def _of_month(field: str) -> Callable[[date], bool]:
+    """Read the field of days of a month: numbers, the last day, nearest working days."""
+    if field == "L":
+        return lambda day: day.day == _last(day)
+    if field == "LW":
+        return lambda day: day.day == _working(day, _last(day))
+    if nearest := re.fullmatch(r"([0-9]{1,2})W", field):
+        wanted = _number(nearest[1], DAY_OF_MONTH)
+        return lambda day: wanted <= _last(day) and day.day == _working(day, wanted)
+    numbers = _plain(field, DAY_OF_MONTH)
+    return lambda day: day.day in numbers
+
+
+def _of_week(field: str) -> Callable[[date], bool]:
+    """Read the field of days of a week: numbers or names, the last such day, the nth one."""
+    if field == "L":  # of the week
+        return lambda day: day.weekday() == SATURDAY
+    if last := re.fullmatch(r"([1-7]|[A-Z]{3})L", field):
+        wanted = _number(last[1], DAY_OF_WEEK)
+        return lambda day: _weekday(day) == wanted and day.day + 7 > _last(day)
+    if nth := re.fullmatch(r"([1-7]|[A-Z]{3})#([1-5])", field):
+        wanted, number = _number(nth[1], DAY_OF_WEEK), int(nth[2])
+        return lambda day: _weekday(day) == wanted and (day.day - 1) // 7 + 1 == number
+    numbers = _plain(field, DAY_OF_WEEK)
+    return lambda day: _weekday(day) in numbers
+
+
+# --- days ---------------------------------------------------------------------------------------
+
+
+def _weekday(day: date) -> int:
+    """Number a day of the week as cron does: Sunday is 1."""
+    return (day.weekday() + 1) % 7 + 1
+
+
+def _last(day: date) -> int:
+    return monthrange(day.year, day.month)[1]
+
+
+def _working(day: date, wanted: int) -> int:
+    """Find the working day of a month that is nearest to one of its days, and never leaves it."""
+    match day.replace(day=wanted).weekday():
+        case weekday if weekday <= FRIDAY:
+            return wanted
+        case weekday if weekday == SATURDAY:
+            return wanted - 1 if wanted > 1 else wanted + 2
+        case _:
+            return wanted + 1 if wanted < _last(day) else wanted - 2

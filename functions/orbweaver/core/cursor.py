@@ -1,0 +1,53 @@
+"""Opaque cursors: where a listing goes on, as a text that only the same listing takes.
+
+A cursor is its parts and a checksum over them and over what is listed (route, crawl, filter, …).
+It is no secret and opens nothing: whoever makes one up gets no further than by asking, since what
+is read is looked at like any parameter. The checksum tells a cursor that was cut, changed or
+handed to another listing, which would go on at a place that means nothing there.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VERSION = b"1"
+SUM_BYTES = 9  # with the version's byte and base64, no padding stands in the middle
+CHARS_MAX = 1_000
+
+
+class CursorError(ValueError):
+    """A text is no cursor of this listing."""
+
+
+def encode(listing: Sequence[str], place: Sequence[str | int]) -> str:
+    """Write the place at which a listing goes on."""
+    body = json.dumps(list(place), separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(_sum(listing, body) + body).rstrip(b"=").decode()
+
+
+def decode(listing: Sequence[str], text: str) -> list[str | int]:
+    """Read a place; raises CursorError for what `encode` did not write for this listing."""
+    if len(text) > CHARS_MAX or not text.isascii():
+        raise CursorError
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise CursorError from error
+    body = raw[SUM_BYTES:]
+    # The last character of base64 may hold bits that nobody reads.
+    if raw[:SUM_BYTES] != _sum(listing, body) or encode(listing, json.loads(body)) != text:
+        raise CursorError
+    place: list[str | int] = json.loads(body)
+    return place
+
+
+def _sum(listing: Sequence[str], body: bytes) -> bytes:
+    said = VERSION + json.dumps(list(listing)).encode() + body
+    return blake2b(said, digest_size=SUM_BYTES).digest()

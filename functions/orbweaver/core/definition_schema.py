@@ -1,0 +1,79 @@
+"""What a crawl's definition looks like as JSON, for whoever writes one by the API's document.
+
+Made of the very keys that definitions are read by. What a schema cannot say (that a seed is a URL,
+that a pattern runs in linear time) is said by the problems that come back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.core.definition_keys import (
+    KEYS,
+    SEEDS_FILE,
+    _bytes,
+    _dollars,
+    _headers,
+    _milliseconds,
+    _number,
+    _seconds,
+    _switch,
+    _text,
+    _texts,
+)
+from orbweaver.core.plan import BOUNDS
+from orbweaver.core.rules import RULES_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from orbweaver.core.definition_keys import Key
+
+TEXT = {"type": "string"}
+TEXTS = {"type": "array", "items": TEXT}
+TIME = {"type": ["string", "number"], "description": "like 250ms, 1.5s, 2h or 7d; or seconds"}
+# By what reads a value.
+SHAPES: Mapping[Callable[[object], Any], dict[str, Any]] = {
+    _text: TEXT,
+    _texts: TEXTS,
+    _number: {"type": "integer"},
+    _switch: {"type": "boolean"},
+    _milliseconds: TIME,
+    _seconds: TIME,
+    _bytes: {"type": ["string", "integer"], "description": "like 500MB or 10GB; or bytes"},
+    _dollars: {"type": ["string", "number"], "description": "like 5 or 0.25"},
+    _headers: {"type": "object", "additionalProperties": TEXT},
+}
+LIMITS = {part: (low, high) for part, low, high, _ in BOUNDS}
+# There is no file beside what comes over HTTP.
+DEFINABLE = tuple(key for key in KEYS if key.path != SEEDS_FILE)
+
+
+def schema_of_definition(keys: Iterable[Key] = DEFINABLE) -> dict[str, Any]:
+    """Describe the documents that hold just these keys; none of them is needed."""
+    schema = _table()
+    for key in keys:
+        table, _, name = key.path.rpartition(".")
+        holder = schema["properties"].setdefault(table, _table()) if table else schema
+        holder["properties"][name] = _schema_of(key)
+    return schema
+
+
+def _schema_of(key: Key) -> dict[str, Any]:
+    if key.words:
+        return {**TEXT, "enum": list(key.words)}
+    if key.inner:
+        return {
+            "type": "array",
+            "maxItems": RULES_MAX,
+            "items": {**schema_of_definition(key.inner), "required": ["match"], "minProperties": 2},
+        }
+    shape = SHAPES[key.read]
+    if shape["type"] != "integer" or key.part not in LIMITS:
+        return shape
+    low, high = LIMITS[key.part]
+    return {**shape, "minimum": low, "maximum": high}
+
+
+def _table() -> dict[str, Any]:
+    return {"type": "object", "properties": {}, "additionalProperties": False}

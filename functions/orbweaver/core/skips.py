@@ -1,0 +1,119 @@
+"""What a crawl left out, and why: links refused, URLs skipped and failed, with examples of each.
+
+Counts are those of the books. Examples of what was claimed come from page records; those of what
+was refused are what workers kept, spelled so that they may be shown to anybody. What ended because
+the crawl was over has no record, and so no example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from orbweaver.core.draft import SAMPLES_MAX
+from orbweaver.core.meanings import REASONS, REFUSALS
+from orbweaver.core.outcome import Outcome, Reason, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orbweaver.core.crawl import Crawl, Tally
+    from orbweaver.core.record import PageRecord
+
+REFUSED = "refused"
+KINDS = (REFUSED, str(Outcome.SKIPPED), str(Outcome.FAILED))
+# Records that are looked at for examples: the rare ones may go without.
+RECORDS_MAX = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """One reason: how often, what it means, and some URLs that it was the reason for.
+
+    `kind` is `refused` for links that were never claimed, or else an outcome.
+    """
+
+    kind: str
+    reason: str
+    count: int
+    means: str
+    samples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that a crawl left out, by reason; most frequent first within a kind."""
+
+    crawl: Crawl
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Examples:
+    """Collects URLs for the reasons that the books have, from records in any order."""
+
+    wanted: dict[tuple[str, str], int]
+    found: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    looked_at: int = 0
+
+    @classmethod
+    def of(cls, total: Tally) -> Examples:
+        """Say for which reasons there are URLs to be found."""
+        return cls(
+            wanted={
+                (kind, reason): min(count, SAMPLES_MAX)
+                for kind, reason, count in _counts(total)
+                if kind != REFUSED
+            }
+        )
+
+    @property
+    def enough(self) -> bool:
+        """Whether there is nothing more to look for, or no end of it."""
+        return not self.wanted or self.looked_at >= RECORDS_MAX
+
+    def see(self, record: PageRecord) -> None:
+        """Take a record's URL for an example, if one of its kind is wanted."""
+        self.looked_at += 1
+        key = (str(record.outcome), str(record.reason))
+        if key in self.wanted:
+            self.found.setdefault(key, []).append(record.url)
+            self.wanted[key] -= 1
+            if not self.wanted[key]:
+                del self.wanted[key]
+
+
+def report_of(
+    crawl: Crawl, total: Tally, examples: Examples, refused: Mapping[str, Sequence[str]]
+) -> Report:
+    """Put the report together; `refused` holds the examples of refusals."""
+    samples = {(REFUSED, reason): urls for reason, urls in refused.items()}
+    lines = [
+        Skipped(
+            kind=kind,
+            reason=reason,
+            count=count,
+            means=_means(kind, reason),
+            samples=tuple(samples.get((kind, reason), examples.found.get((kind, reason), ()))),
+        )
+        for kind, reason, count in _counts(total)
+    ]
+    lines.sort(key=lambda line: (KINDS.index(line.kind), -line.count, line.reason))
+    return Report(crawl=crawl, skipped=tuple(lines))
+
+
+def _counts(total: Tally) -> list[tuple[str, str, int]]:
+    counts = []
+    for key, count in total.items():
+        kind, dot, reason = key.partition(".")
+        if dot and count and kind in KINDS:
+            counts.append((kind, reason, count))
+    return counts
+
+
+def _means(kind: str, reason: str) -> str:
+    """Say what a reason means; books may be of another release."""
+    try:
+        return REFUSALS[Refusal(reason)] if kind == REFUSED else REASONS[Reason(reason)]
+    except ValueError:
+        return ""

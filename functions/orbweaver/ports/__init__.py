@@ -1,0 +1,53 @@
+"""What the actors need of the world, in the crawl's words.
+
+Every port has a memory adapter and a real one; one contract suite runs on both. A port raises
+`Transient` when the same call may succeed later and `Permanent` when it will not; nothing above
+an adapter sees a technology's own exception. An operation that raises may or may not have taken
+effect: every effect is idempotent.
+
+    queues    what is to be crawled         tables   packs, crawls, claims, hosts, records
+    outside   files, events, the web, time  errors   what goes wrong
+    allowances  what crawls may use up
+"""
+
+from orbweaver.core.exchange import Failure, Request, Response
+from orbweaver.ports.allowances import Allowances
+from orbweaver.ports.errors import NOTHING, Permanent, PortError, TooLarge, Transient
+from orbweaver.ports.outside import (
+    Clock,
+    Events,
+    Fetcher,
+    Files,
+    Metrics,
+    Schedules,
+    Secrets,
+)
+from orbweaver.ports.queues import DeadLetters, Queue
+from orbweaver.ports.tables import Crawls, Frontier, History, Hosts, Packs, Pages
+
+__all__ = [
+    "NOTHING",
+    "Allowances",
+    "Clock",
+    "Crawls",
+    "DeadLetters",
+    "Events",
+    "Failure",
+    "Fetcher",
+    "Files",
+    "Frontier",
+    "History",
+    "Hosts",
+    "Metrics",
+    "Packs",
+    "Pages",
+    "Permanent",
+    "PortError",
+    "Queue",
+    "Request",
+    "Response",
+    "Schedules",
+    "Secrets",
+    "TooLarge",
+    "Transient",
+]

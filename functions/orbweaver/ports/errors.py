@@ -1,0 +1,33 @@
+"""How a port says that it could not do what was asked."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+class PortError(Exception):
+    """A port could not do what was asked."""
+
+
+class Transient(PortError):
+    """It may work later: throttled, timed out, conflicting."""
+
+
+class Permanent(PortError):
+    """It will not work: denied, missing, invalid."""
+
+
+class TooLarge(Permanent):
+    """It is larger than whoever asked can take."""
+
+
+def check_size(what: str, size: int, bytes_max: int | None) -> None:
+    """Raise TooLarge for what is larger than it may be."""
+    if bytes_max is not None and size > bytes_max:
+        raise TooLarge(f"{what} has {size:,} bytes, and at most {bytes_max:,} are read")

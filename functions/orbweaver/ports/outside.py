@@ -1,0 +1,82 @@
+"""The rest of the world: files, the web, time, and who watches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.core.crawl import Crawl, Tally
+    from orbweaver.core.exchange import Failure, Request, Response
+    from orbweaver.core.schedule import Scheduled
+
+
+class Files(Protocol):
+    """Where exports are written: a bucket, or a folder."""
+
+    async def put(self, key: str, body: bytes) -> None:
+        """Write a file whole; readers see all of it or nothing."""
+
+    async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
+        """Read a file, None if there is none; raises TooLarge for one of more than `bytes_max`."""
+
+    async def list(self, prefix: str) -> tuple[str, ...]:
+        """Names of the files below a prefix, sorted."""
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Remove files; those that are absent are passed over."""
+
+
+class Events(Protocol):
+    """The event bus."""
+
+    async def completed(self, crawl: Crawl, total: Tally) -> None:
+        """Announce that a crawl is finished; the event's id is the crawl's."""
+
+
+class Schedules(Protocol):
+    """Schedules by name: what recurs, and what each firing is told."""
+
+    async def put(self, scheduled: Scheduled) -> None:
+        """Make a schedule, or make it anew."""
+
+    async def list(self) -> tuple[Scheduled, ...]:
+        """Read all schedules, by name."""
+
+    async def remove(self, name: str) -> bool:
+        """Remove a schedule; False if there is none."""
+
+
+class Secrets(Protocol):
+    """Where secrets are kept."""
+
+    async def read(self, name: str) -> str:
+        """Read the current text of a secret, by its name or ARN; Permanent if there is none."""
+
+
+class Fetcher(Protocol):
+    """The web. Never raises for what a server, a network or a page does."""
+
+    async def fetch(self, request: Request) -> Response | Failure:
+        """Ask once; redirects are not followed."""
+
+
+class Clock(Protocol):
+    """Time: wall-clock ms for everything that is compared or stored."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class Metrics(Protocol):
+    """Counters of an invocation."""
+
+    def add(self, name: str, value: float) -> None:
+        """Add to a counter."""
+
+    def flush(self) -> None:
+        """Write the counters out; called once at the end of an invocation."""

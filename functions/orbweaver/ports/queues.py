@@ -1,0 +1,50 @@
+"""The queues: what is to be crawled, and what never could be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.core.dead_letters import DeadLetter
+    from orbweaver.core.journal import Letter
+    from orbweaver.core.message import Close, Seeds
+
+
+class Queue(Protocol):
+    """The crawl queue, its express lane and its dead-letter queue."""
+
+    async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
+        """Send packs; returns once every one of them is accepted.
+
+        Letters that go past others (`Letter.express`) take the express lane in any case.
+        """
+
+    async def send_seeds(self, seeds: Sequence[Seeds], *, express: bool) -> None:
+        """Send seeds; returns once every one of them is accepted."""
+
+    async def send_close(self, close: Close, delay_s: int) -> None:
+        """Send word that a cancelled crawl is to end, on the express lane."""
+
+    async def bury(self, body: str, reason: str) -> None:
+        """Put a message that can never succeed on the dead-letter queue, with its reason."""
+
+
+class DeadLetters(Protocol):
+    """The dead-letter queue, for whoever looks after it."""
+
+    async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
+        """Take some letters; nobody else sees them for so long. None once there are no more.
+
+        The same one may come twice.
+        """
+
+    async def put_back(self, letters: Sequence[DeadLetter]) -> None:
+        """Let everybody see letters again; what is not held any more is passed over."""
+
+    async def delete(self, letters: Sequence[DeadLetter]) -> None:
+        """Remove letters that were taken."""
+
+    async def resend(self, bodies: Sequence[str]) -> None:
+        """Send bodies to the crawl queue as they are."""

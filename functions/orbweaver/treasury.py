@@ -1,0 +1,236 @@
+"""What a delivery may use of its crawl's limits: reserved before it asks, a little ahead.
+
+    bytes      for each request as much as its body may have, and what it did not take goes back
+               into the purse for the next one
+    dollars    for each visit what it costs at most, with some links; more links when they are there
+    host_pages each URL once, before its host is asked for it; it carries that along (`counted`)
+
+A purse lives as long as the delivery. What it has reserved is noted in the journal, and settled by
+the commit; a crawl without such limits has no purses, and pays nothing for that.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.core import cost
+from orbweaver.core.allowance import COUNTED, Later, Part, limit_of
+from orbweaver.core.outcome import Reason, Refusal
+from orbweaver.core.target import Kind
+from orbweaver.core.url import host_of
+from orbweaver.ports import Transient
+from orbweaver.purse import Purse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from orbweaver.core.allowance import Refused
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.draft import Draft
+    from orbweaver.core.message import Pack, Target
+    from orbweaver.ports import Allowances, Clock, Crawls
+    from orbweaver.settings import Settings
+
+# Counting a URL again changes nothing, so an answer that was lost is asked for again.
+COUNT_TRIES = 3
+# Bodies are cut to what is left down to this part of what they may have, or of the limit if that is
+# less: 80 KB of 5 MB.
+SCRAP = 64
+
+
+class Treasury:
+    """Opens purses; one a container."""
+
+    def __init__(
+        self, *, allowances: Allowances, crawls: Crawls, clock: Clock, settings: Settings
+    ) -> None:
+        """Take the ports."""
+        self.allowances = allowances
+        self.crawls = crawls
+        self.clock = clock
+        self.settings = settings
+        # Which limits are used up, as high as they were then.
+        self.spent: set[tuple[str, Part, int]] = set()
+        self.attendance = Attendance(clock)
+
+    def open(self, crawl: Crawl, pack_id: str) -> Purses:
+        """Open the purses of a delivery; what is in them is reserved when it is needed."""
+        return Purses(self, crawl, pack_id)
+
+    async def marked(self, crawl: Crawl, pack: Pack) -> Pack:
+        """Mark the URLs of a pack that earlier deliveries of it have counted."""
+        if crawl.host_pages_max is None:
+            return pack
+        hosts = {host_of(target.url) for target in pack.targets}
+        counted: set[str] = set()
+        for host in hosts:
+            urls = [target.url for target in pack.targets if host_of(target.url) == host]
+            counted |= await self.allowances.count(crawl, pack.id, host, urls, 0)
+        return replace(pack, targets=tuple(_mark(target, counted) for target in pack.targets))
+
+
+class Purses:
+    """What one delivery of a pack may use."""
+
+    def __init__(self, treasury: Treasury, crawl: Crawl, pack_id: str) -> None:
+        self._treasury = treasury
+        self._crawl = crawl
+        self._pack_id = pack_id
+        self._counted: set[str] = set()
+        self._visited = False
+        self._seconds = 0.0
+        self.bytes = _purse(treasury, crawl, Part.BYTES)
+        self.dollars = _purse(treasury, crawl, Part.NANODOLLARS)
+
+    @property
+    def reserved(self) -> dict[str, int]:
+        """What was reserved, by part."""
+        purses = (self.bytes, self.dollars)
+        return {purse.part: purse.reserved for purse in purses if purse and purse.reserved}
+
+    async def room(self, draft: Draft, target: Target) -> int | None:
+        """How long a URL's body may be; None if no bytes are left, and it waits or has ended."""
+        settings = self._treasury.settings
+        sitemap = target.kind is Kind.SITEMAP
+        most = settings.sitemap_bytes_max if sitemap else settings.body_bytes_max
+        if self.bytes is None:
+            return most
+        least = max(1, min(settings.body_bytes_max, self.bytes.limit) // SCRAP)
+        taken = await self.bytes.take(most, least, ahead=self._crawl.concurrency + 1)
+        if isinstance(taken, int):
+            return taken
+        _refuse(draft, [target], taken, Reason.BYTES)
+        return None
+
+    def received(self, draft: Draft, room: int, received: int) -> None:
+        """Note what a request took of its room; the rest is for the next one."""
+        taken = min(room, received)
+        if taken:
+            draft.count(COUNTED[Part.BYTES], taken)
+        if self.bytes is not None:
+            self.bytes.put_back(room - taken)
+
+    async def count(self, draft: Draft, host: str, targets: Sequence[Target]) -> list[Target]:
+        """Count URLs as pages of their host; those beyond its limit end here."""
+        limit = self._crawl.host_pages_max
+        new = [target.url for target in targets if not target.counted]
+        if limit is None or not new:
+            return list(targets)
+        self._counted |= await self._count(host, new, limit)
+        admitted = []
+        for target in map(self.mark, targets):
+            if target.counted:
+                admitted.append(target)
+            else:
+                draft.leave(target, Reason.HOST_PAGES)
+        return admitted
+
+    def mark(self, target: Target) -> Target:
+        """Mark a URL that this delivery has counted."""
+        return _mark(target, self._counted)
+
+    @contextmanager
+    def attended(self) -> Iterator[None]:
+        """Measure how long this visit has the function for itself, as it were."""
+        attendance = self._treasury.attendance
+        self._visited = True
+        began_s = attendance.enter()
+        try:
+            yield
+        finally:
+            self._seconds = attendance.leave() - began_s
+
+    async def admit(self, draft: Draft, targets: Sequence[Target], seconds: float) -> bool:
+        """Reserve what a visit of so many seconds may cost; else its URLs wait, or have ended."""
+        if self.dollars is None:
+            return True
+        settings = self._treasury.settings
+        least = cost.visit_most(urls=len(targets), seconds=seconds, memory_mb=settings.memory_mb)
+        links = sum(
+            settings.links_per_page_max if target.kind is Kind.SITEMAP else cost.LINKS_EXPECTED
+            for target in targets
+        )
+        taken = await self.dollars.take(least + links * cost.CLAIM, least)
+        if isinstance(taken, int):
+            return True
+        _refuse(draft, targets, taken, Reason.DOLLARS)
+        return False
+
+    async def pay(self, draft: Draft, urls: int, looked_up: int) -> None:
+        """Count what a visit has cost, and leave out the links that nothing is left for."""
+        spent = cost.LOOK_UP * looked_up
+        if self._visited:
+            spent += cost.visit(
+                urls=urls,
+                again=draft.returning,
+                seconds=self._seconds,
+                memory_mb=self._treasury.settings.memory_mb,
+            )
+        if self.dollars is not None:
+            due = spent + cost.CLAIM * len(draft.candidates)
+            there = await self.dollars.reach(due, least=cost.CLAIM)
+            # A function that stood still is not paid for beyond its time.
+            spent = min(spent, there)
+            left_out = draft.candidates[(there - spent) // cost.CLAIM :]
+            draft.refuse(Refusal.DOLLARS, len(left_out), left_out)
+            draft.drop(left_out)
+        if spent:
+            draft.count(COUNTED[Part.NANODOLLARS], spent)
+
+    async def _count(self, host: str, urls: Sequence[str], limit: int) -> frozenset[str]:
+        allowances = self._treasury.allowances
+        for _ in range(COUNT_TRIES - 1):
+            try:
+                return await allowances.count(self._crawl, self._pack_id, host, urls, limit)
+            except Transient:
+                continue
+        return await allowances.count(self._crawl, self._pack_id, host, urls, limit)
+
+
+class Attendance:
+    """Shares the time of a function among the visits that go on in it: a clock that slows down."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._present = 0
+        self._shared_s = 0.0
+        self._since_ms = 0
+
+    def enter(self) -> float:
+        """Begin a visit; the shared clock's time."""
+        shared_s = self._now_s()
+        self._present += 1
+        return shared_s
+
+    def leave(self) -> float:
+        """End a visit; the shared clock's time."""
+        shared_s = self._now_s()
+        self._present -= 1
+        return shared_s
+
+    def _now_s(self) -> float:
+        now_ms = self._clock.now_ms()
+        if self._present:
+            self._shared_s += max(0, now_ms - self._since_ms) / 1000 / self._present
+        self._since_ms = now_ms
+        return self._shared_s
+
+
+def _purse(treasury: Treasury, crawl: Crawl, part: Part) -> Purse | None:
+    limit = limit_of(crawl, part)
+    return None if limit is None else Purse(treasury, crawl, part, limit)
+
+
+def _refuse(draft: Draft, targets: Sequence[Target], refused: Refused, reason: Reason) -> None:
+    for target in targets:
+        if isinstance(refused, Later):
+            draft.again(target, refused.wait_s, why="deferrals")
+        else:
+            draft.leave(target, reason)
+
+
+def _mark(target: Target, counted: set[str]) -> Target:
+    marked = target.url in counted and not target.counted
+    return replace(target, counted=True) if marked else target

@@ -1,0 +1,194 @@
+"""Actors, put together from the ports of a container: what each of them is given.
+
+Imports are made where they are needed: a container needs one of them.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from orbweaver.api import Api
+    from orbweaver.bootstrap import Ports
+    from orbweaver.control import Control
+    from orbweaver.notify import Notifier
+    from orbweaver.ports import Fetcher
+    from orbweaver.recent import RecentCrawls
+    from orbweaver.recurring import Starter
+    from orbweaver.visit import Visitor
+    from orbweaver.worker import Worker
+
+
+def worker_of(ports: Ports) -> Worker:
+    """Put a worker together."""
+    from orbweaver.adapters.metrics import EmfMetrics
+    from orbweaver.advance import Advancer
+    from orbweaver.ingest import Ingester
+    from orbweaver.recent import RecentCrawls
+    from orbweaver.settle import Settler
+    from orbweaver.treasury import Treasury
+    from orbweaver.worker import Worker
+
+    settler = Settler(
+        queue=ports.queue,
+        packs=ports.packs,
+        crawls=ports.crawls,
+        events=ports.events,
+        frontier=ports.frontier,
+        pages=ports.pages,
+        clock=ports.clock,
+    )
+    metrics = EmfMetrics(service="worker")
+    recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
+    advancer = Advancer(
+        packs=ports.packs,
+        crawls=recent,
+        frontier=ports.frontier,
+        visitor=visitor_of(ports, recent),
+        settler=settler,
+        treasury=Treasury(
+            allowances=ports.allowances,
+            crawls=ports.crawls,
+            clock=ports.clock,
+            settings=ports.settings,
+        ),
+        clock=ports.clock,
+        metrics=metrics,
+        settings=ports.settings,
+    )
+    return Worker(
+        queue=ports.queue,
+        packs=ports.packs,
+        ingester=Ingester(queue=ports.queue, crawls=ports.crawls, clock=ports.clock),
+        advancer=advancer,
+        settler=settler,
+        clock=ports.clock,
+        metrics=metrics,
+        settings=ports.settings,
+    )
+
+
+def visitor_of(ports: Ports, recent: RecentCrawls) -> Visitor:
+    """Put together who asks the web."""
+    from orbweaver.visit import Visitor
+
+    return Visitor(
+        fetcher=fetcher_of(ports),
+        hosts=ports.hosts,
+        history=ports.pages,
+        crawls=recent,
+        clock=ports.clock,
+        random=ports.random,
+        settings=ports.settings,
+    )
+
+
+def fetcher_of(ports: Ports) -> Fetcher:
+    """Put together the web, by way of proxies where the stack has any."""
+    from orbweaver.adapters.http import HttpFetcher, Limits
+    from orbweaver.core.address import parse_allowed
+
+    settings = ports.settings
+    at_once = settings.fetch_concurrency
+    allowed = parse_allowed(settings.allow_addresses)
+    # How many requests a host gets at once is the crawl's business (visit.py).
+    limits = Limits(connections=at_once, connections_per_host=at_once)
+    direct = HttpFetcher(allowed=allowed, limits=limits)
+    if not settings.proxy_secret:
+        return direct
+    from orbweaver.adapters.http_proxy import Proxies, ProxyingFetcher
+
+    return ProxyingFetcher(
+        direct=direct,
+        dialler=HttpFetcher(allowed=allowed, limits=limits, dials_proxies=True),
+        proxies=Proxies(secrets=ports.secrets, name=settings.proxy_secret, clock=ports.clock),
+        clock=ports.clock,
+    )
+
+
+def control_of(ports: Ports) -> Control:
+    """Put together who starts and steers crawls."""
+    from orbweaver.control import Control
+
+    return Control(
+        queue=ports.queue,
+        crawls=ports.crawls,
+        packs=ports.packs,
+        pages=ports.pages,
+        hosts=ports.hosts,
+        clock=ports.clock,
+        settings=ports.settings,
+    )
+
+
+def api_of(ports: Ports) -> Api:
+    """Put together who answers over HTTP."""
+    from orbweaver.api import Api
+    from orbweaver.api.means import Means
+    from orbweaver.core.address import parse_allowed
+    from orbweaver.explain import Explainer
+
+    control = control_of(ports)
+    explainer = Explainer(
+        control=control,
+        crawls=ports.crawls,
+        frontier=ports.frontier,
+        packs=ports.packs,
+        history=ports.pages,
+        hosts=ports.hosts,
+        clock=ports.clock,
+        settings=ports.settings,
+    )
+    means = Means(
+        control=control,
+        explainer=explainer,
+        queue=ports.queue,
+        crawls=ports.crawls,
+        pages=ports.pages,
+        files=ports.files,
+        clock=ports.clock,
+        page_retention_s=ports.settings.page_retention_s,
+        allowed=parse_allowed(ports.settings.allow_addresses),
+    )
+    return Api(means)
+
+
+@contextmanager
+def starting(ports: Ports) -> Iterator[Starter]:
+    """Put together who starts what schedules fire, for one invocation."""
+    from orbweaver.adapters.metrics import EmfMetrics
+    from orbweaver.recurring import Starter
+
+    metrics = EmfMetrics(service="starter")
+    try:
+        yield Starter(control=control_of(ports), clock=ports.clock, metrics=metrics)
+    finally:
+        metrics.flush()
+
+
+@asynccontextmanager
+async def notifying(ports: Ports) -> AsyncIterator[Notifier]:
+    """Put together who posts to webhooks, for one invocation; past the proxies of crawls."""
+    from orbweaver.adapters.http import HttpFetcher
+    from orbweaver.adapters.metrics import EmfMetrics
+    from orbweaver.core.address import parse_allowed
+    from orbweaver.notify import Notifier
+
+    metrics = EmfMetrics(service="notifier")
+    fetcher = HttpFetcher(allowed=parse_allowed(ports.settings.allow_addresses))
+    try:
+        yield Notifier(
+            crawls=ports.crawls,
+            secrets=ports.secrets,
+            fetcher=fetcher,
+            queue=ports.queue,
+            clock=ports.clock,
+            metrics=metrics,
+            settings=ports.settings,
+        )
+    finally:
+        await fetcher.aclose()
+        metrics.flush()

@@ -1,0 +1,109 @@
+"""Crawls that recur: a group for their schedules, and the function that each firing invokes.
+
+Rules
+- Schedules are made by whoever runs `orbweaver schedule put`, in the group, with the role that is
+  here; no function of the stack may make any. They go when the group goes.
+- The role may be assumed for schedules of that group alone, and invoke that one function.
+
+Source: docs.aws.amazon.com/scheduler/latest/UserGuide/,
+cross-service-confused-deputy-prevention.html.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import ArnFormat, Aws, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_scheduler as scheduler
+from constructs import Construct
+
+from infra.failures import retry
+from infra.program import Code, Needs, Program, allow, sending
+
+if TYPE_CHECKING:
+    from infra.config import Config
+    from infra.failures import FailedCalls
+    from infra.frontier import Frontier
+    from infra.storage import Storage
+
+HANDLER = "starter"
+MEMORY_MB = 512
+TIMEOUT_S = 60
+
+
+class Starter(Construct):
+    """The function that starts what recurs, and what its schedules are made with."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        config: Config,
+        code: Code,
+        frontier: Frontier,
+        storage: Storage,
+        failed_calls: FailedCalls,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        program = Program(
+            self,
+            "Program",
+            config=config,
+            code=code,
+            needs=Needs(
+                handler=HANDLER,
+                memory_mb=MEMORY_MB,
+                timeout_s=TIMEOUT_S,
+                environment={
+                    "ORBWEAVER_CRAWL_QUEUE_URL": frontier.crawl.queue_url,
+                    "ORBWEAVER_EXPRESS_QUEUE_URL": frontier.express.queue_url,
+                    "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
+                },
+                permissions=[
+                    allow(sending(config), frontier.crawl.queue_arn, frontier.express.queue_arn),
+                    # Which runs there are, whether one of them is ours and how far it came, ours.
+                    allow(
+                        [
+                            "dynamodb:Scan",
+                            "dynamodb:GetItem",
+                            "dynamodb:BatchGetItem",
+                            "dynamodb:PutItem",
+                        ],
+                        storage.crawls.table_arn,
+                    ),
+                    allow(["sqs:SendMessage"], failed_calls.queue.queue_arn),
+                ],
+            ),
+        )
+        self.function, self.logs = program.function, program.logs
+        retry(self, self.function, failed_calls.queue)
+        self.group = scheduler.CfnScheduleGroup(self, "Group", name=config.stack_name)
+        self.role = self._role(config, failed_calls)
+
+    def _role(self, config: Config, failed_calls: FailedCalls) -> iam.Role:
+        group = Stack.of(self).format_arn(
+            service="scheduler",
+            resource="schedule-group",
+            resource_name=config.stack_name,
+            arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+        )
+        return iam.Role(
+            self,
+            "FiringRole",
+            assumed_by=iam.ServicePrincipal(
+                "scheduler.amazonaws.com",
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID, "aws:SourceArn": group}
+                },
+            ),
+            inline_policies={
+                "Needs": iam.PolicyDocument(
+                    statements=[
+                        allow(["lambda:InvokeFunction"], self.function.function_arn),
+                        allow(["sqs:SendMessage"], failed_calls.queue.queue_arn),
+                    ]
+                )
+            },
+        )

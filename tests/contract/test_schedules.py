@@ -1,0 +1,121 @@
+"""Schedules: put, put anew, listed, removed."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.memory import MemorySchedules
+from orbweaver.adapters.schedules import GroupSchedules, Target
+from orbweaver.core.schedule import Scheduled
+from orbweaver.ports import Permanent
+from tests.contract import samples
+from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from orbweaver.ports import Schedules
+    from tests.contract.worlds import Opener
+
+ACCOUNT = "123456789012"
+RATE = Scheduled(
+    name="site.example",
+    expression="rate(6 hours)",
+    timezone="UTC",
+    first_ms=samples.NOW_MS + 21_600_000,
+    told='{"due":"<aws.scheduler.scheduled-time>","definition":{"name":"\\u00e9"}}',
+)
+CRON = Scheduled(
+    name="a-1",
+    expression="cron(0 3 * * ? *)",
+    timezone="Europe/Berlin",
+    first_ms=None,
+    told="{}",
+)
+
+
+def target(group: str) -> Target:
+    """Name a group, and parts that nobody looks at here."""
+    return Target(
+        group=group,
+        function=f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:starter",
+        role=f"arn:aws:iam::{ACCOUNT}:role/firing",
+        failed=f"arn:aws:sqs:us-east-1:{ACCOUNT}:failed",
+    )
+
+
+@pytest.fixture(params=["memory", *AWS_WORLDS])
+async def schedules(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[Schedules]:
+    """Give every kind of schedules, without any in it."""
+    async with opener(request.param) as world, grouped(world) as found:
+        yield found
+
+
+@asynccontextmanager
+async def grouped(world: object) -> AsyncIterator[Schedules]:
+    """Open the schedules of a world, in a group of their own."""
+    if isinstance(world, MemoryWorld):
+        yield MemorySchedules(world.state)
+        return
+    assert isinstance(world, AwsWorld)
+    client = await world.aws.client("scheduler")
+    await client.create_schedule_group(Name=world.name)
+    yield GroupSchedules(world.aws, target=target(world.name))
+
+
+async def test_what_is_put_is_listed(schedules: Schedules) -> None:
+    """All of it, sorted by name."""
+    assert await schedules.list() == ()
+    await schedules.put(RATE)
+    await schedules.put(CRON)
+    assert await schedules.list() == (CRON, RATE)
+
+
+async def test_what_is_put_again_is_replaced(schedules: Schedules) -> None:
+    """Nothing of the former one is left, not even when it began."""
+    await schedules.put(RATE)
+    changed = replace(CRON, name=RATE.name)
+    await schedules.put(changed)
+    assert await schedules.list() == (changed,)
+    await schedules.put(changed)
+    assert await schedules.list() == (changed,)
+
+
+async def test_what_is_removed_is_gone(schedules: Schedules) -> None:
+    """Only the one that is named; one that is not there is told apart."""
+    await schedules.put(RATE)
+    await schedules.put(CRON)
+    assert await schedules.remove(RATE.name)
+    assert await schedules.list() == (CRON,)
+    assert not await schedules.remove(RATE.name)
+
+
+async def test_a_stack_sees_its_own_schedules(aws_world: AwsWorld) -> None:
+    """Those of another group, the default one among them, are somebody else's."""
+    async with grouped(aws_world) as schedules:
+        await schedules.put(RATE)
+        client = await aws_world.aws.client("scheduler")
+        other = f"{aws_world.name}-other"
+        await client.create_schedule_group(Name=other)
+        elsewhere = GroupSchedules(aws_world.aws, target=target(other))
+        assert await elsewhere.list() == ()
+        assert not await elsewhere.remove(RATE.name)
+        kept = await client.get_schedule(GroupName=aws_world.name, Name=RATE.name)
+        assert kept["Target"]["Arn"].endswith(":function:starter")
+        assert kept["Target"]["RoleArn"].endswith("/firing")
+        assert kept["Target"]["DeadLetterConfig"]["Arn"].endswith(":failed")
+        assert kept["FlexibleTimeWindow"] == {"Mode": "OFF"}
+
+
+@pytest.mark.emulator
+async def test_a_group_that_is_not_there_is_an_error(opener: Opener) -> None:
+    """A stack of an older version has none: that is no schedule that is missing."""
+    async with opener("emulator") as world:
+        assert isinstance(world, AwsWorld)
+        schedules = GroupSchedules(world.aws, target=target("nowhere"))
+        with pytest.raises(Permanent):
+            await schedules.put(RATE)

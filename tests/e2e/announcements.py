@@ -1,0 +1,31 @@
+"""The announcements of crawls that have ended, as a rule on the event bus sees them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.stand import Stand
+
+PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
+
+
+@contextmanager
+def listening(stand: Stand, name: str) -> Iterator[str]:
+    """Have completed crawls announced on a queue of this name, whose URL this gives."""
+    with stand.client("sqs") as sqs, stand.client("events") as events:
+        url = sqs.create_queue(QueueName=name)["QueueUrl"]
+        names = ["QueueArn"]
+        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]["QueueArn"]
+        events.put_rule(Name=name, EventPattern=json.dumps(PATTERN))
+        events.put_targets(Rule=name, Targets=[{"Id": "queue", "Arn": arn}])
+        try:
+            yield url
+        finally:
+            events.remove_targets(Rule=name, Ids=["queue"])
+            events.delete_rule(Name=name)
+            sqs.delete_queue(QueueUrl=url)

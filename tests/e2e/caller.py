@@ -1,0 +1,120 @@
+"""Who calls the HTTP API: signed requests, by the emulator's own form of the API's URL."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from tests.e2e import strict
+from tests.e2e.stand import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.e2e.stand import Stand
+
+JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the API answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def content_type(self) -> str:
+        """The type of the body."""
+        return self.headers["Content-Type"]
+
+
+class Caller:
+    """Calls the API of a stack, with the stack's own keys or others."""
+
+    def __init__(self, stand: Stand, keys: tuple[str, str] | None = None) -> None:
+        """Take the stack whose API is called."""
+        environment = stand.environment
+        api = urlsplit(stand.outputs["ApiUrl"])
+        stage = api.path.strip("/")
+        self._place = urlsplit(environment["AWS_ENDPOINT_URL"]).netloc
+        self._base = f"/restapis/{(api.hostname or '').split('.')[0]}/{stage}/_user_request_"
+        self._region = environment["AWS_REGION"]
+        mine = (environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"])
+        self._keys = mine if keys is None else keys
+
+    @property
+    def url(self) -> str:
+        """Where the API is."""
+        return f"http://{self._place}{self._base}"
+
+    def signed(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return the headers of a request, with those that sign it."""
+        request = AWSRequest(method=method, url=url, data=body, headers=dict(headers))
+        SigV4Auth(Credentials(*self._keys), "execute-api", self._region).add_auth(request)
+        return dict(request.headers)
+
+    def ask(
+        self,
+        method: str,
+        target: str,
+        body: object = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        signed: bool = True,
+    ) -> Reply:
+        """Send a request; a body that is not spelled yet is spelled as JSON."""
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        given = dict(headers if headers is not None else JSON if body is not None else {})
+        if signed:
+            given = self.signed(method, self.url + target, body, given)
+        return self.send(method, target, body, given)
+
+    def send(
+        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Reply:
+        """Send a request just as it is."""
+        connection = http.client.HTTPConnection(self._place, timeout=60)
+        try:
+            connection.request(method, self._base + target, body=body, headers=dict(headers))
+            answer = connection.getresponse()
+            said = answer.read()
+        finally:
+            connection.close()
+        return Reply(status=answer.status, headers=dict(answer.headers), body=json.loads(said))
+
+
+@contextmanager
+def undisturbed(stand: Stand) -> Iterator[None]:
+    """Have no worker take what is sent for the length of a block; then it is as if nothing was."""
+    crawls = _crawls(stand)
+    strict.switch(stand, enabled=False)
+    until(lambda: not stand.in_work(), "nobody works", log=stand.log)
+    try:
+        yield
+    finally:
+        for queue in ("CrawlQueueUrl", "ExpressQueueUrl"):
+            stand.take(stand.outputs[queue])
+        with stand.client("dynamodb") as dynamodb:
+            for key in _crawls(stand) - crawls:
+                item = {"k": {"S": key}}
+                dynamodb.delete_item(TableName=stand.outputs["CrawlsTable"], Key=item)
+        strict.switch(stand, enabled=True)
+
+
+def _crawls(stand: Stand) -> set[str]:
+    with stand.client("dynamodb") as dynamodb:
+        found = dynamodb.scan(TableName=stand.outputs["CrawlsTable"])["Items"]
+    return {item["k"]["S"] for item in found}

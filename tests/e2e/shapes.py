@@ -1,0 +1,300 @@
+"""Crawls of random shape: sites, what is asked of them, and what must become of it.
+
+One number decides all of them. A site is a table of nodes, from which both its answers and the
+expectation are made: `walk` follows the same table by rules of its own, a few lines, and shares
+nothing with the product. Depth is only limited where there is one way to each page, and where a
+budget or a person ends a crawl only what must hold of it is expected, not which pages it got.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from random import Random
+
+    from tests.sites.server import Answer
+
+# A page of a site: which of the shape's hosts, and the path there.
+Place: TypeAlias = tuple[int, str]
+
+CRAWLS = 50
+PRIVATE, SITEMAP = "/private/", "/sitemap.xml"
+XML = (("Content-Type", "application/xml"),)
+# A site that is still crawled when somebody steers: far more pages in a row than there is time for.
+LONG_PAGES, LONG_DELAY_MS = 300, 100
+# One that is steered, and then crawled to its end: longer than it takes until a pause is noticed.
+MIDDLING_PAGES = 120
+
+
+class Steering(StrEnum):
+    """What is done to a crawl while it runs."""
+
+    NONE = "none"
+    CANCEL = "cancel"
+    PAUSE = "pause"  # and resumed
+    ABANDON = "abandon"  # paused, then cancelled
+    EXPIRE = "expire"  # its duration passes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What is at a place: a page with links, or a redirect, or another status, or another type."""
+
+    links: tuple[Place, ...] = ()
+    to: str | None = None
+    status: int = 200
+    kind: str = "text/html; charset=utf-8"
+    # How long its answer takes: others of the crawl are done meanwhile.
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Sites and a crawl of them; `pages_max` and `depth_max` are None where nothing limits it."""
+
+    name: str
+    nodes: Mapping[Place, Node]
+    hosts: int = 1
+    seeds: tuple[Place, ...] = ((0, "/"),)
+    # What the first host's sitemap lists; None: it has none.
+    listed: tuple[Place, ...] | None = None
+    any_host: bool = False
+    pages_max: int | None = None
+    depth_max: int | None = None
+    delay_ms: int = 0
+    concurrency: int = 4
+    express: bool = False
+    steering: Steering = Steering.NONE
+    # How many requests are waited for before it is steered, and how long it stays paused.
+    steered_after: int = 1
+    paused_s: float = 0.0
+    # Seeds of a second run of its name, started at the same moment.
+    rival: tuple[Place, ...] | None = None
+    # Whether it is run once more, within its window.
+    again: bool = False
+
+    @property
+    def crawls(self) -> int:
+        """How many runs it comes to."""
+        return 1 + (self.rival is not None) + self.again
+
+
+@dataclass(slots=True, kw_only=True)
+class Walked:
+    """What a crawl without a budget comes to: an outcome for each place, and whom it asks."""
+
+    outcomes: dict[Place, str] = field(default_factory=dict)
+    asked: set[Place] = field(default_factory=set)
+
+    def counts(self) -> Counter[str]:
+        """Count the outcomes."""
+        return Counter(self.outcomes.values())
+
+
+def walk(shape: Shape, seeds: Sequence[Place]) -> Walked:
+    """Follow a shape's table, breadth first."""
+    walked = Walked()
+    todo: deque[tuple[Place, int]] = deque((seed, 0) for seed in seeds)
+    if shape.listed is not None:
+        todo.append(((0, SITEMAP), 0))
+        todo.extend((place, 1) for place in shape.listed)
+    while todo:
+        place, depth = todo.popleft()
+        if place in walked.outcomes:
+            continue
+        host, path = place
+        if path.startswith(PRIVATE):
+            walked.outcomes[place] = "skipped"
+            continue
+        walked.asked.add(place)
+        node = Node() if path == SITEMAP else shape.nodes.get(place, Node(status=404))
+        if node.to is not None:
+            walked.outcomes[place] = "redirected"
+            todo.appendleft(((host, node.to), depth))
+        elif node.status != 200:
+            walked.outcomes[place] = "failed"
+        elif not node.kind.startswith("text/html"):
+            walked.outcomes[place] = "skipped"
+        else:
+            walked.outcomes[place] = "fetched"
+            if depth != shape.depth_max:
+                wanted = (link for link in node.links if shape.any_host or link[0] == host)
+                todo.extend((link, depth + 1) for link in wanted)
+    return walked
+
+
+def scripts(shape: Shape, host: int, urls: Sequence[str]) -> dict[str, graph.Script]:
+    """Return the answers of one host; `urls` are where the shape's hosts are."""
+    rules = f"User-agent: *\nDisallow: {PRIVATE}\n"
+    made: dict[str, graph.Script] = {}
+    if host == 0 and shape.listed is not None:
+        rules += f"Sitemap: {urls[0]}{SITEMAP}\n"
+        items = "".join(f"<url><loc>{urls[at]}{path}</loc></url>" for at, path in shape.listed)
+        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+        body = f'<?xml version="1.0"?><urlset xmlns="{space}">{items}</urlset>'
+        made[SITEMAP] = replace(graph.page(""), headers=XML, body=body.encode())
+    made["/robots.txt"] = graph.robots(rules)
+    for (at, path), node in shape.nodes.items():
+        if at == host:
+            made[path] = _answer(path, node, urls)
+    return made
+
+
+def _answer(path: str, node: Node, urls: Sequence[str]) -> Answer:
+    if node.to is not None:
+        return graph.redirect(node.to)
+    links = [f"{urls[host]}{to}" for host, to in node.links]
+    headers = (("Content-Type", node.kind),)
+    return graph.page(
+        f"At {path}", links, status=node.status, headers=headers, delay_s=node.delay_s
+    )
+
+
+# --- random shapes ------------------------------------------------------------------------------
+
+
+def shapes(random: Random) -> list[Shape]:
+    """Make up shapes of `CRAWLS` runs in all; each kind of steering is among them."""
+    steered = [Steering.CANCEL] * 4 + [Steering.PAUSE] * 4 + [Steering.ABANDON] * 2
+    made = [_steered(random, steering) for steering in steered + [Steering.EXPIRE] * 3]
+    made += [_shape(random) for _ in range(4)]
+    made += [replace(_shape(random), again=True, pages_max=None) for _ in range(3)]
+    made += [_rivals(random) for _ in range(4)]
+    while sum(shape.crawls for shape in made) < CRAWLS:
+        made.append(_shape(random))
+    made = [replace(shape, nodes=_slowed(random, shape)) for shape in made]
+    random.shuffle(made)
+    # Those that take longest begin first.
+    made.sort(key=lambda shape: shape.steering is not Steering.PAUSE)
+    return [replace(shape, name=f"shape-{n}-{shape.name}") for n, shape in enumerate(made)]
+
+
+def _shape(random: Random) -> Shape:
+    make = random.choice((_web, _web, _web, _tree, _tree, _cycle, _hops, _bare, _bare, _mapped))
+    shape = make(random)
+    pages = len(walk(shape, shape.seeds).outcomes)
+    if random.random() < 0.3:
+        some = (1, max(1, pages // 2), max(1, pages - 1), pages, pages + 1)
+        shape = replace(shape, pages_max=random.choice(some))
+    return replace(shape, concurrency=random.choice((1, 4, 16)), express=random.random() < 0.2)
+
+
+def _web(random: Random) -> Shape:
+    """Hosts full of links, back and forth, with pages that are none among them."""
+    hosts = random.choice((1, 1, 2, 3))
+    places = [(host, path) for host in range(hosts) for path in _paths(random.randint(1, 12))]
+    others: dict[Place, Node] = {}
+    for host in range(hosts):
+        others |= {
+            (host, "/gone"): Node(status=random.choice((404, 410, 403))),
+            (host, "/file"): Node(kind="application/pdf"),
+            (host, "/moved"): Node(to=random.choice(("/", "/p1", "/moved-again", "/nowhere"))),
+            (host, "/moved-again"): Node(to="/gone"),
+            (host, f"{PRIVATE}a"): Node(),
+        }
+    known = [*places, *others, (0, "/nowhere")]
+    nodes = {place: Node(links=_some(random, known)) for place in places}
+    seeds = tuple((host, "/") for host in range(random.randint(1, hosts)))
+    return Shape(
+        name="web",
+        nodes={**nodes, **others},
+        hosts=hosts,
+        seeds=seeds,
+        any_host=random.random() < 0.3,
+    )
+
+
+def _tree(random: Random) -> Shape:
+    """One way to each page, and perhaps a depth that is not gone beyond."""
+    width, size = random.choice((1, 2, 3, 9)), random.randint(2, 25)
+    paths = _paths(size)
+    nodes = {
+        (0, path): Node(links=tuple((0, to) for to in paths[n * width + 1 : (n + 1) * width + 1]))
+        for n, path in enumerate(paths)
+    }
+    depth_max = random.choice((None, 0, 1, 2, 4))
+    return Shape(name="tree", nodes=nodes, depth_max=depth_max)
+
+
+def _cycle(random: Random) -> Shape:
+    paths = _paths(random.randint(2, 9))
+    nodes = {
+        (0, path): Node(links=((0, paths[(n + 1) % len(paths)]), (0, path)))
+        for n, path in enumerate(paths)
+    }
+    return Shape(name="cycle", nodes=nodes)
+
+
+def _hops(random: Random) -> Shape:
+    """Redirects one behind the other, to a page, to nothing, or in a circle."""
+    length = random.randint(1, 8)
+    ends = (f"/hop{length}", "/nowhere", "/hop0", "/")
+    nodes = {(0, f"/hop{n}"): Node(to=f"/hop{n + 1}") for n in range(length)}
+    nodes[0, f"/hop{length - 1}"] = Node(to=random.choice(ends))
+    nodes |= {(0, f"/hop{length}"): Node(), (0, "/"): Node(links=((0, "/hop0"),))}
+    return Shape(name="hops", nodes=nodes)
+
+
+def _bare(random: Random) -> Shape:
+    """One page, or nothing, or nothing that may be seen."""
+    nodes = random.choice(({(0, "/"): Node()}, {}))
+    seed = random.choice(((0, "/"), (0, "/"), (0, f"{PRIVATE}a")))
+    return Shape(name="bare", nodes=nodes, seeds=(seed,))
+
+
+def _mapped(random: Random) -> Shape:
+    """Pages without links that a sitemap lists, and some that it should not."""
+    paths = [f"/p{n}" for n in range(random.randint(0, 12))]
+    nodes = {(0, path): Node() for path in ["/", *paths]}
+    listed = tuple((0, path) for path in [*paths, "/nowhere", f"{PRIVATE}a"])
+    return Shape(name="mapped", nodes=nodes, listed=listed)
+
+
+def _rivals(random: Random) -> Shape:
+    """Two runs of one name at once: what one has claimed is not the other's."""
+    paths = _paths(random.randint(2, 20))
+    nodes = {(0, path): Node(links=tuple((0, to) for to in paths)) for path in paths}
+    other = random.choice(((0, "/"), (0, "/p1")))
+    return Shape(name="rivals", nodes=nodes, rival=(other,))
+
+
+def _steered(random: Random, steering: Steering) -> Shape:
+    """A site that takes its time: a chain, or one with a fan of leaves at every link."""
+    pages = MIDDLING_PAGES if steering is Steering.PAUSE else LONG_PAGES
+    fan = random.choice((0, 2))
+    nodes: dict[Place, Node] = {}
+    for n in range(pages // (fan + 1)):
+        leaves = tuple((0, f"/leaf{n}-{leaf}") for leaf in range(fan))
+        nodes |= {leaf: Node() for leaf in leaves}
+        nodes[0, f"/p{n}" if n else "/"] = Node(links=((0, f"/p{n + 1}"), *leaves))
+    return Shape(
+        name=steering,
+        nodes=nodes,
+        depth_max=pages,
+        delay_ms=LONG_DELAY_MS,
+        steering=steering,
+        steered_after=random.randint(1, 12),
+        paused_s=random.choice((0.0, 1.0, 4.0)),
+    )
+
+
+def _slowed(random: Random, shape: Shape) -> dict[Place, Node]:
+    """Let some pages of a site that has no delay take their time."""
+    slow_s = (0.0, 0.0, 0.0, 0.0, 0.2, 0.8) if shape.delay_ms == 0 else (0.0,)
+    nodes = shape.nodes.items()
+    return {place: replace(node, delay_s=random.choice(slow_s)) for place, node in nodes}
+
+
+def _paths(size: int) -> list[str]:
+    return ["/", *(f"/p{n}" for n in range(1, size))]
+
+
+def _some(random: Random, places: Sequence[Place]) -> tuple[Place, ...]:
+    return tuple(random.choice(places) for _ in range(random.choice((1, 2, 4, 8))))

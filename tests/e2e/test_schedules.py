@@ -1,0 +1,103 @@
+"""Crawls that recur, on a deployed stack: put by the command line, fired by the scheduler."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.core.schedule import DUE
+from tests.e2e.stand import until
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.stand import Stand
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+NAME = "recurring"
+DEFINITION = """
+name = "{name}"
+seeds = ["{url}"]
+[politeness]
+delay = 0
+[schedule]
+cron = "0 3 * * ? *"
+timezone = "Europe/Berlin"
+"""
+
+
+def runs(stand: Stand) -> dict[str, str]:
+    """Read the runs of the crawl: id to state."""
+    with stand.client("dynamodb") as dynamodb:
+        items = dynamodb.scan(TableName=stand.outputs["CrawlsTable"])["Items"]
+    return {
+        item["k"]["S"]: item["state"]["S"]
+        for item in items
+        if item.get("name") == {"S": NAME} and "state" in item
+    }
+
+
+def fire(stand: Stand, told: str, due: str) -> dict[str, str]:
+    """Invoke what a schedule invokes, with the time put in as AWS puts it in."""
+    with stand.client("lambda") as functions:
+        answer = functions.invoke(
+            FunctionName=stand.outputs["StarterFunctionArn"], Payload=told.replace(DUE, due)
+        )
+        said = answer["Payload"].read()
+    assert "FunctionError" not in answer, f"{said!r}\n{stand.log()}"
+    found: dict[str, str] = json.loads(said)
+    return found
+
+
+def fired_soon(stand: Stand, scheduled: dict[str, Any]) -> str:
+    """Have the emulator's scheduler fire the same target once, now; when it was due."""
+    at = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=1)
+    due = f"{at:%Y-%m-%dT%H:%M:%SZ}"
+    target = {**scheduled["Target"], "Input": scheduled["Target"]["Input"].replace(DUE, due)}
+    with stand.client("scheduler") as scheduler:
+        scheduler.create_schedule(
+            Name="once",
+            GroupName=scheduled["GroupName"],
+            ScheduleExpression=f"at({at:%Y-%m-%dT%H:%M:%S})",
+            FlexibleTimeWindow={"Mode": "OFF"},
+            Target=target,
+            ActionAfterCompletion="DELETE",
+        )
+    return due
+
+
+def test_a_crawl_recurs_until_it_is_removed(stand: Stand, tmp_path: Path) -> None:
+    """Put, listed, fired by the scheduler, fired twice, removed."""
+    with graph.serve_in_background({"/": graph.page("Home")}) as site:
+        file = tmp_path / "crawl.toml"
+        file.write_text(DEFINITION.format(name=NAME, url=site.url))
+        put = stand.orbweaver("schedule", "put", "--config", str(file), "--json").result
+        assert (put["name"], put["expression"]) == (NAME, "cron(0 3 * * ? *)")
+        assert datetime.fromisoformat(put["next"][0]).timestamp() > time.time()
+        assert (
+            f"{NAME}  cron(0 3 * * ? *)  Europe/Berlin" in stand.orbweaver("schedule", "list").out
+        )
+
+        with stand.client("scheduler") as scheduler:
+            scheduled = scheduler.get_schedule(GroupName=stand.outputs["ScheduleGroup"], Name=NAME)
+        assert scheduled["ScheduleExpressionTimezone"] == "Europe/Berlin"
+        assert scheduled["Target"]["RoleArn"] == stand.outputs["ScheduleRoleArn"]
+        due = fired_soon(stand, scheduled)
+        first = f"{NAME}-{due[:10].replace('-', '')}-{due[11:19].replace(':', '')}"
+        until(lambda: runs(stand) == {first: "finished"}, "the run ends", log=stand.log)
+        assert site.log.paths().count("/") == 1
+
+        told = scheduled["Target"]["Input"]
+        assert fire(stand, told, due) == {"crawl": first}
+        assert list(runs(stand)) == [first]
+
+        stand.orbweaver("schedule", "remove", NAME)
+        assert stand.orbweaver("schedule", "list", "--json").out == ""
+        gone = stand.orbweaver("schedule", "remove", NAME, code=2)
+        assert "there is no schedule" in gone.err

@@ -1,0 +1,95 @@
+"""Webhooks of a deployed stack: a crawl ends, and whoever asked for it is told, once and signed."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.core.webhook import signature_of
+from tests.e2e.stand import until
+from tests.sites import graph
+from tests.sites.receiver import receiving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.stand import Stand
+    from tests.sites.receiver import Posted, Receiver
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+NOTIFIER = "Orbweaver-notifier"
+CLOCK_S_MAX = 60
+
+
+def crawled(stand: Stand, folder: Path, name: str, receiver: Receiver) -> dict[str, Any]:
+    """Crawl a page whose definition names a webhook, to the end; what the command said of it."""
+    with graph.serve_in_background({"/": graph.page("Home")}) as site:
+        document = {"name": name, "seeds": [site.url], "notify": {"webhook": receiver.url}}
+        (file := folder / f"{name}.json").write_text(json.dumps(document))
+        ran = stand.orbweaver("start", "--config", str(file), "--delay", "0", "--wait", "--json")
+    return ran.result
+
+
+def verified(stand: Stand, posted: Posted) -> dict[str, Any]:
+    """Read what was posted, as a receiver does that has the key."""
+    with stand.client("secretsmanager") as secrets:
+        key = secrets.get_secret_value(SecretId=stand.outputs["WebhookSecret"])["SecretString"]
+    at_s = int(posted.headers["x-orbweaver-timestamp"])
+    assert abs(time.time() - at_s) < CLOCK_S_MAX
+    assert posted.headers["x-orbweaver-event"] == "CrawlCompleted"
+    assert posted.headers["x-orbweaver-signature"] == signature_of(key, at_s, posted.body)
+    body: dict[str, Any] = json.loads(posted.body)
+    return body
+
+
+def test_the_end_of_a_crawl_is_told_once(stand: Stand, tmp_path: Path) -> None:
+    """One signed POST for each crawl, with the counts that the command line shows."""
+    with receiving() as receiver:
+        results = [crawled(stand, tmp_path, name, receiver) for name in ("told-1", "told-2")]
+        until(lambda: len(receiver.posted) >= len(results), "both are told", log=stand.log)
+        stand.wait_idle()
+        bodies = [verified(stand, posted) for posted in receiver.posted]
+
+    assert [body["id"] for body in bodies] == [result["crawl"] for result in results]
+    for body, result in zip(bodies, results, strict=True):
+        assert (body["state"], body["stop"]) == ("finished", "finished")
+        assert body["totals"]["claimed"] == result["claimed"] == 1
+        assert body["started_at_ms"] < body["finished_at_ms"]
+
+
+def test_what_is_refused_is_put_aside(stand: Stand, tmp_path: Path) -> None:
+    """A receiver that is gone for good is asked once; the message says why."""
+    with receiving(410) as receiver:
+        result = crawled(stand, tmp_path, "refused", receiver)
+        letters = until(
+            lambda: stand.take(stand.outputs["FailedCallsQueueUrl"]), "put aside", log=stand.log
+        )
+        assert len(receiver.posted) == 1
+
+    (letter,) = letters
+    assert json.loads(letter["Body"])["detail"]["crawl"] == result["crawl"]
+    reason = letter["MessageAttributes"]["reason"]["StringValue"]
+    assert reason == "the receiver answered 410: a refusal"
+
+
+def test_what_fails_is_tried_again_and_then_put_aside(stand: Stand, tmp_path: Path) -> None:
+    """Lambda repeats what the function raises, twice; then the event lies with the failed calls."""
+    with receiving(204) as receiver:
+        result = crawled(stand, tmp_path, "repeated", receiver)
+        until(lambda: receiver.posted, "told", log=stand.log)
+        receiver.statuses[:] = [503, 429, 500]
+        event = json.dumps({"detail": {"crawl": result["crawl"]}})
+        with stand.client("lambda") as functions:
+            functions.invoke(FunctionName=NOTIFIER, InvocationType="Event", Payload=event)
+        (letter,) = until(
+            lambda: stand.take(stand.outputs["FailedCallsQueueUrl"]), "put aside", log=stand.log
+        )
+        bodies = [verified(stand, posted) for posted in receiver.posted]
+
+    assert len(bodies) == 4
+    assert {body["id"] for body in bodies} == {result["crawl"]}
+    assert json.loads(letter["Body"])["requestPayload"] == json.loads(event)

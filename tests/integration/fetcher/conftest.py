@@ -1,0 +1,31 @@
+"""What tests of the fetcher share."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tests.integration.fetcher.authority import authority
+
+
+@pytest.fixture
+def trusted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have fetchers trust the one authority."""
+    store = tmp_path_factory.mktemp("trusted") / "trusted.pem"
+    store.write_bytes(authority("trusted").pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(store))
+
+
+@pytest.fixture
+def dialled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Note every address that is dialled."""
+    seen: list[tuple[str, int]] = []
+    connect = socket.socket.connect
+
+    def noted(sock: socket.socket, address: tuple[str, int]) -> None:
+        seen.append((address[0], address[1]))
+        connect(sock, address)
+
+    monkeypatch.setattr(socket.socket, "connect", noted)
+    return seen

@@ -1,0 +1,90 @@
+"""Posting: through the same guard, on the same terms, and never any further."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.http import HttpFetcher
+from orbweaver.core.exchange import Failure, Request, Response
+from orbweaver.core.outcome import Reason
+from tests.integration.fetcher.origin import fetching
+from tests.sites.receiver import receiving
+
+if TYPE_CHECKING:
+    from tests.sites.receiver import Receiver
+
+BODY = b'{"a":1}'
+
+
+def posting(receiver: Receiver, **changes: object) -> Request:
+    """Make a request as the notifier does."""
+    parts: dict[str, object] = {
+        "url": receiver.url,
+        "user_agent": "mine/1",
+        "accept": frozenset(),
+        "body_bytes_max": 1_000,
+        "total_s": 5.0,
+        "headers": (("Content-Type", "application/json"), ("X-Own", "1")),
+        "body": BODY,
+    }
+    return Request(**{**parts, **changes})  # type: ignore[arg-type] # the fields' own types
+
+
+async def test_a_body_is_posted_once() -> None:
+    """The body as it is, with its length, its headers and who posts."""
+    with receiving(204) as receiver:
+        async with fetching() as fetcher:
+            answer = await fetcher.fetch(posting(receiver))
+        (posted,) = receiver.posted
+    assert isinstance(answer, Response)
+    assert answer.status == 204
+    assert (posted.target, posted.body) == ("/hook", BODY)
+    assert posted.headers["content-type"] == "application/json"
+    assert posted.headers["content-length"] == str(len(BODY))
+    assert (posted.headers["user-agent"], posted.headers["x-own"]) == ("mine/1", "1")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_redirects_are_not_followed(status: int) -> None:
+    """The body goes nowhere else, whatever the answer says."""
+    with receiving(status) as receiver:
+        async with fetching() as fetcher:
+            answer = await fetcher.fetch(posting(receiver))
+        assert len(receiver.posted) == 1
+    assert isinstance(answer, Response)
+    assert answer.status == status
+
+
+async def test_an_inner_address_is_not_posted_to() -> None:
+    """Nothing arrives unless the address is allowed."""
+    with receiving() as receiver:
+        fetcher = HttpFetcher()
+        answer = await fetcher.fetch(posting(receiver))
+        await fetcher.aclose()
+        assert receiver.posted == []
+    assert isinstance(answer, Failure)
+    assert answer.reason is Reason.ADDRESS
+
+
+async def test_of_the_answer_little_is_read() -> None:
+    """A receiver that says a lot is not listened to."""
+    with receiving(200) as receiver:
+        receiver.says = b"x" * 5_000_000
+        async with fetching() as fetcher:
+            answer = await fetcher.fetch(posting(receiver))
+    assert isinstance(answer, Response)
+    assert len(answer.body or b"") <= 1_000
+
+
+async def test_a_receiver_that_thinks_too_long_is_left() -> None:
+    """The whole of it has its time."""
+    with receiving() as receiver:
+        receiver.waits = threading.Event()
+        async with fetching() as fetcher:
+            answer = await fetcher.fetch(posting(receiver, total_s=0.3))
+        assert len(receiver.posted) == 1
+    assert isinstance(answer, Failure)
+    assert answer.reason is Reason.TIMEOUT

@@ -1,0 +1,74 @@
+"""Fetchers that ask by way of proxies, for tests of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from base64 import b64encode
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.clock import SystemClock
+from orbweaver.adapters.http import HttpFetcher, Limits
+from orbweaver.adapters.http_proxy import Proxies, ProxyingFetcher
+from orbweaver.adapters.memory import MemorySecrets, World
+from orbweaver.core.exchange import Failure, Response
+from tests.integration.fetcher.origin import LOOPBACK, Names
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+
+    from orbweaver.core.address import Network
+
+
+HTML = "Content-Type: text/html"
+CREDENTIALS = "us%40er:pa%3Ass"
+BASIC = "Basic " + b64encode(b"us@er:pa:ss").decode()
+SECRETS = ("pa:ss", "pa%3Ass", BASIC, BASIC.removeprefix("Basic "))
+PUBLIC = "93.184.216.34"
+NAMES = {"site.test": ["127.0.0.1"], "good.test": ["127.0.0.1"]}
+
+
+@contextlib.asynccontextmanager
+async def fetching(
+    *urls: str,
+    book: Mapping[str, Iterable[str] | Exception] = NAMES,
+    allowed: tuple[Network, ...] = LOOPBACK,
+    proxies_allowed: tuple[Network, ...] = LOOPBACK,
+    text: str | None = None,
+) -> AsyncIterator[ProxyingFetcher]:
+    """Make a fetcher over a list of proxies."""
+    world = World(secrets={"pool": json.dumps(urls) if text is None else text})
+    limits = Limits(connect_s=2)
+    clock = SystemClock()
+    fetcher = ProxyingFetcher(
+        direct=HttpFetcher(allowed=allowed, resolver=lambda: Names(book), limits=limits),
+        dialler=HttpFetcher(
+            allowed=proxies_allowed,
+            resolver=lambda: Names({}),
+            limits=limits,
+            dials_proxies=True,
+        ),
+        proxies=Proxies(secrets=MemorySecrets(world), name="pool", clock=clock),
+        clock=clock,
+    )
+    try:
+        yield fetcher
+    finally:
+        await fetcher.aclose()
+
+
+async def closed_port() -> int:
+    """Find a port where nobody listens."""
+    server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+    port: int = server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+    return port
+
+
+def failed(result: Response | Failure) -> Failure:
+    """Expect a failure that shows no credentials."""
+    assert isinstance(result, Failure), result
+    assert not any(secret in repr(result) for secret in SECRETS)
+    return result

@@ -1,0 +1,128 @@
+"""Rules: of each thing the first that matches and says it, and the rest is as without rules."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.core.admission import admit_link
+from orbweaver.core.crawl import Crawl
+from orbweaver.core.crawl_codec import from_fields, to_fields
+from orbweaver.core.message import Pack, Target, decode, encode
+from orbweaver.core.outcome import Refusal
+from orbweaver.core.rules import (
+    THINGS,
+    Rule,
+    by_delay,
+    by_window,
+    deciding,
+    depth_limits,
+    problems_of,
+    said_of,
+)
+
+SITE = "https://example.com"
+# Such as RE2 and Python read alike.
+PATTERNS = st.sampled_from(["/a", "/b$", "^https://example", "[0-9]", "a.*b", "(?i)C", "x|/b/"])
+RULE = st.builds(
+    Rule,
+    match=PATTERNS,
+    depth_max=st.none() | st.integers(0, 5),
+    express=st.none() | st.booleans(),
+    delay_ms=st.none() | st.integers(0, 9_000),
+    window_s=st.none() | st.integers(0, 90),
+    follow=st.none() | st.booleans(),
+    record=st.none() | st.booleans(),
+)
+RULES = st.lists(RULE, max_size=6).map(tuple)
+URLS = st.lists(st.sampled_from(["a", "b", "c", "7", "x", "/"]), max_size=6).map(
+    lambda parts: f"{SITE}/{''.join(parts)}"
+)
+CRAWL = Crawl(id="c", name="c", started_at_ms=0, seeds=(f"{SITE}/",), depth_max=2)
+
+
+def expected(rules: tuple[Rule, ...], url: str, thing: str) -> int | None:
+    """Find the first rule that matches and says something, as the guide has it."""
+    for place, rule in enumerate(rules):
+        if re.search(rule.match, url) and getattr(rule, thing) is not None:
+            return place
+    return None
+
+
+@given(RULES, URLS)
+def test_the_first_that_says_it_decides(rules: tuple[Rule, ...], url: str) -> None:
+    """Each thing by itself, whatever the others come to."""
+    decided, said = deciding(rules, url), said_of(rules, url)
+    for thing in THINGS:
+        place = expected(rules, url, thing)
+        assert decided.get(thing) == place
+        assert getattr(said, thing) == (None if place is None else getattr(rules[place], thing))
+
+
+@given(RULES, RULE, URLS)
+def test_a_later_rule_changes_nothing_that_is_said(
+    rules: tuple[Rule, ...], late: Rule, url: str
+) -> None:
+    """It adds what nobody said."""
+    before = deciding(rules, url)
+    after = deciding((*rules, late), url)
+    assert {thing: after[thing] for thing in before} == before
+
+
+@given(RULES, URLS, st.integers(0, 6))
+def test_a_link_is_admitted_up_to_its_own_depth(
+    rules: tuple[Rule, ...], url: str, depth: int
+) -> None:
+    """The rule's, or else the crawl's; within bounds that hold for every URL."""
+    crawl = replace(CRAWL, rules=rules)
+    admitted = admit_link(crawl, url, Target(url=f"{SITE}/", depth=depth))
+    own = said_of(rules, url).depth_max
+    limit = CRAWL.depth_max if own is None else own
+    least, most = depth_limits(crawl)
+    assert least <= limit <= most
+    if depth + 1 > limit:
+        assert admitted is Refusal.DEPTH
+    else:
+        assert admitted is not Refusal.DEPTH
+
+
+@given(RULES, URLS)
+def test_what_is_said_goes_with_the_url(rules: tuple[Rule, ...], url: str) -> None:
+    """By way of the queue, and whatever the rules are by the time it comes."""
+    admitted = admit_link(replace(CRAWL, rules=rules), url, Target(url=f"{SITE}/", depth=0))
+    if isinstance(admitted, Target):
+        said = said_of(rules, url)
+        assert (admitted.express, admitted.window_s) == (bool(said.express), said.window_s)
+        pack = Pack(id="p", crawl="c", at_ms=0, targets=(admitted,))
+        assert decode(encode(pack)) == pack
+
+
+@given(RULES, st.lists(URLS, max_size=8))
+def test_groups_hold_every_target_once(rules: tuple[Rule, ...], urls: list[str]) -> None:
+    """By delay in rising order, by window in any; in each the order is as it was."""
+    crawl = replace(CRAWL, rules=rules)
+    targets = [Target(url=url, depth=0, window_s=said_of(rules, url).window_s) for url in urls]
+    walks = by_delay(crawl, targets)
+    delays = [delay_ms for delay_ms, _ in walks]
+    assert delays == sorted(set(delays)) or not rules
+    for groups in ([group for _, group in walks], [group for _, group in by_window(targets)]):
+        places = [[id(target) for target in group] for group in groups]
+        order = [id(target) for target in targets]
+        assert sorted(itertools.chain.from_iterable(places)) == sorted(order)
+        for group in places:
+            assert group == [one for one in order if one in group]
+
+
+@given(RULES)
+def test_rules_survive_the_stored_form(rules: tuple[Rule, ...]) -> None:
+    """Of a crawl that keeps them; and a rule that says something fits."""
+    crawl = replace(CRAWL, rules=rules)
+    assert from_fields(to_fields(crawl)) == crawl
+    empty = [
+        f"rules[{place}]" for place, rule in enumerate(rules) if rule == Rule(match=rule.match)
+    ]
+    assert [path for path, _ in problems_of(rules)] == empty

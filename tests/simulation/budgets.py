@@ -1,0 +1,165 @@
+"""Crawls with limits beside pages: bytes, dollars, pages of a host; and what they promise.
+
+Never more than the limit, counted where it is spent: by the web. Never less than the limit where
+a crawl was cut short by it, but for what nobody knows to have been spent: what deliveries had
+reserved that left no journal.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from orbweaver.core import cost
+from orbweaver.core.allowance import COUNTED, Part, limit_of
+from orbweaver.core.message import PACK_TARGETS_MAX
+from orbweaver.core.outcome import Reason, Refusal
+from orbweaver.settings import Settings
+from orbweaver.treasury import SCRAP
+from tests.simulation.check_web import ROBOTS, Violation
+from tests.simulation.faults import Faults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from orbweaver.adapters.memory import World
+    from orbweaver.core.crawl import Crawl
+    from tests.simulation.scenario import CrawlPlan, Scenario
+    from tests.simulation.web import SimWeb
+
+# A few times the largest page of any site, and a part of most limits.
+BODY_BYTES_MAX = 2_048
+LIMITS = {
+    "bytes_max": (300, 2_000, 2_000, 9_000, 1_000_000),
+    "host_pages_max": (1, 4, 4, 15, 1_000),
+    "nanodollars_max": (600_000, 1_500_000, 4_000_000, 4_000_000, 20_000_000, 1_000_000_000),
+}
+CUT = (f"skipped.{Reason.BYTES}", f"skipped.{Reason.DOLLARS}", f"refused.{Refusal.DOLLARS}")
+CUT_HOST = f"skipped.{Reason.HOST_PAGES}"
+VISIT_S = Settings().wait_s_max + Settings().fetch_total_s
+
+
+def limited(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
+    """Give some crawls limits; chance of its own, so that all else of a seed is as it was."""
+    random = Random(f"budgets/{seed}")
+    if random.random() < 0.6:
+        return plans
+    return [
+        replace(
+            plan,
+            limits={
+                name: random.choice(amounts)
+                for name, amounts in LIMITS.items()
+                if random.random() < 0.4
+            },
+        )
+        for plan in plans
+    ]
+
+
+def cut(total: Mapping[str, int]) -> bool:
+    """Whether a crawl was cut short by one of these limits."""
+    return any(total.get(key, 0) for key in (*CUT, CUT_HOST))
+
+
+def check_budgets(
+    plan: Scenario,
+    world: World,
+    web: SimWeb,
+    totals: Mapping[str, Mapping[str, int]],
+    scarred: AbstractSet[str],
+) -> Iterator[Violation]:
+    """Check the limits of every crawl; `scarred` names packs of which deliveries failed."""
+    for crawl in world.crawls.values():
+        total = totals[crawl.id]
+        yield from _hosts(world, web, crawl, total)
+        for part in Part:
+            limit = limit_of(crawl, part)
+            if limit is not None:
+                yield from _allowance(plan, world, crawl, part, total, scarred)
+        received = web.received[crawl.user_agent or ""]
+        if crawl.bytes_max is not None and received > crawl.bytes_max:
+            yield Violation("I5 bytes", f"{crawl.id}: {received} of {crawl.bytes_max}")
+
+
+def _hosts(
+    world: World, web: SimWeb, crawl: Crawl, total: Mapping[str, int]
+) -> Iterator[Violation]:
+    """No host is asked for more URLs than the limit; none is spared that is below it."""
+    limit = crawl.host_pages_max
+    if limit is None:
+        return
+    asked: defaultdict[str, set[str]] = defaultdict(set)
+    for ask in web.asks:
+        if ask.agent == crawl.user_agent and ask.path != ROBOTS:
+            asked[ask.origin].add(ask.path)
+    for origin, paths in asked.items():
+        if len(paths) > limit:
+            yield Violation("I5 host pages", f"{crawl.id} {origin}: {len(paths)} of {limit}")
+    pages = world.host_pages.items()
+    counted = {host: count for (owner, host), count in pages if owner == crawl.id}
+    if total.get(CUT_HOST) and max(counted.values(), default=0) < limit:
+        yield Violation("I5 host spared", f"{crawl.id}: {counted} of {limit}")
+    for host, count in counted.items():
+        grants = [
+            (pack, url)
+            for (owner, pack, of_host), urls in world.counted.items()
+            if (owner, of_host) == (crawl.id, host)
+            for url in urls
+        ]
+        again = sum(_unknown(world, pack, url) for pack, url in grants)
+        urls = {url for _, url in grants}
+        if count > len(urls) + again:
+            yield Violation("I5 counted once", f"{crawl.id} {host}: {count} for {len(urls)} URLs")
+
+
+def _unknown(world: World, pack: str, url: str) -> bool:
+    """Whether a pack's journal sends on as uncounted what a copy of the pack had counted."""
+    journal = world.journals.get(pack)
+    again = () if journal is None else journal.again
+    return any(item.target.url == url and not item.target.counted for item in again)
+
+
+def _allowance(
+    plan: Scenario,
+    world: World,
+    crawl: Crawl,
+    part: Part,
+    total: Mapping[str, int],
+    scarred: AbstractSet[str],
+) -> Iterator[Violation]:
+    """What is used is at least what is counted, at most the limit; and all of it, at the end."""
+    limit = limit_of(crawl, part) or 0
+    allowance = world.allowances.get((crawl.id, part))
+    counted = total.get(COUNTED[part], 0)
+    used = 0 if allowance is None else allowance.used
+    if used > limit or counted > used:
+        yield Violation(f"I5 {part}", f"{crawl.id}: counted {counted} used {used} of {limit}")
+    if part is Part.BYTES:
+        least = max(1, min(BODY_BYTES_MAX, limit) // SCRAP)
+        ended = total.get(CUT[0], 0)
+    else:
+        least = cost.visit_most(urls=PACK_TARGETS_MAX, seconds=VISIT_S, memory_mb=1024)
+        ended = total.get(CUT[1], 0)
+    # Who stands still may give back what was taken for lost, and a wrong clock takes it for lost.
+    odd = plan.faults.frozen or plan.faults.clock_error_ms
+    # So does a pack whose commit comes late: after failed deliveries, or a time as a dead letter.
+    odd = odd or any(
+        journal.reserved.get(part) for pack, journal in world.journals.items() if pack in scarred
+    )
+    if ended and used <= limit - least and not odd:
+        yield Violation(f"I5 {part} spared", f"{crawl.id}: used {used} of {limit}")
+    # Two people who retry at once send the seeds twice, and copies reserve each for itself.
+    calm = plan.faults == Faults() and not plan.poison and crawl.retry_of is None
+    # What comes after the crawl's end finds its books closed.
+    late = sum(
+        journal.reserved.get(part, 0)
+        for pack, journal in world.journals.items()
+        if pack not in world.ledgers
+    )
+    if calm and allowance is not None and max(allowance.reserved, used - counted) > late:
+        left = f"{allowance.reserved} reserved, used {used}, counted {counted}"
+        yield Violation(f"I5 {part} settled", f"{crawl.id}: {left}")

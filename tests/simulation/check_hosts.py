@@ -1,0 +1,53 @@
+"""The books count each of a crawl's first hosts by itself, as they count the whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from orbweaver.core.crawl import State, Stop
+from orbweaver.core.outcome import Outcome
+from orbweaver.core.url import host_of
+from tests.simulation.check_web import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from orbweaver.adapters.memory import World
+
+
+def check_hosts(world: World, totals: Mapping[str, Counter[str]]) -> Iterator[Violation]:
+    """I8: claims, ends and failures of a host are those of its URLs; in the end they balance."""
+    failed: Counter[tuple[str, str]] = Counter(
+        (record.crawl, host_of(record.url))
+        for record in world.pages.values()
+        if record.outcome is Outcome.FAILED
+    )
+    failed.update(
+        (crawl_id, host_of(end.url))
+        for crawl_id, ledger, _ in world.commits
+        for end in world.journals[ledger.pack].unrecorded
+        if end.outcome is Outcome.FAILED
+    )
+    for crawl in list(world.crawls.values()):
+        total = totals[crawl.id]
+        claimed = _claimed(world, crawl.id)
+        # Who died between storing and committing finds a cancelled crawl ended.
+        whole = crawl.state is State.FINISHED and crawl.stop is not Stop.CANCELLED
+        for place, host in enumerate(crawl.hosts_counted):
+            counts = {key: total[f"host.{place}.{key}"] for key in ("claimed", "done", "failed")}
+            due = {"claimed": claimed[host], "done": claimed[host]}
+            due["failed"] = failed[crawl.id, host]
+            if counts["claimed"] != due["claimed"] or (whole and counts != due):
+                yield Violation("I8 host", f"{crawl.id} {host}: {counts} not {due}")
+
+
+def _claimed(world: World, crawl_id: str) -> Counter[str]:
+    return Counter(
+        host_of(world.journals[ledger.pack].candidates[place].url)
+        for owner, ledger, _ in world.commits
+        if owner == crawl_id
+        for place in ledger.children
+        # A journal that another one took the place of may be shorter.
+        if place < len(world.journals[ledger.pack].candidates)
+    )

@@ -1,0 +1,56 @@
+"""What pausing and cancelling promise: nobody asks any more, and a cancelled crawl ends soon."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.control import CLOSE_S
+from orbweaver.core.crawl import State, Stop
+from orbweaver.recent import CRAWL_FRESH_MS
+from tests.simulation.check_web import ROBOTS, Violation
+from tests.simulation.faults import Faults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.adapters.memory import World
+    from tests.simulation.cloud import Cloud
+    from tests.simulation.scenario import Scenario
+    from tests.simulation.web import SimWeb
+
+# Beside the age of what is known: the tables' latency between looking and asking, a few times.
+LOOKS = 4
+ENDED_S = 60.0
+
+
+def check_steering(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:
+    """Check every pause and every cancellation."""
+    # Who stands still, or whose clock goes back, does not see how old is what it knows.
+    if plan.faults.frozen or plan.faults.jumps:
+        return
+    known_s = CRAWL_FRESH_MS / 1000 + 0.1 + LOOKS * plan.faults.latency_s
+    for place, (crawl_id, action, at_s) in enumerate(cloud.steered):
+        if action not in ("pause", "cancel"):
+            continue
+        later = [
+            then_s
+            for other, what, then_s in cloud.steered[place + 1 :]
+            if other == crawl_id and what == "resume"
+        ]
+        agent = world.crawls[crawl_id].user_agent
+        for ask in web.asks:
+            held = at_s + known_s < ask.at_s < min([*later, float("inf")])
+            if ask.agent == agent and ask.path != ROBOTS and held:
+                yield Violation(f"{action} asks", f"{crawl_id}{ask.path}: {ask.at_s - at_s:.1f} s")
+                break
+        if action == "cancel" and plan.faults == Faults():
+            yield from _ended(world, cloud, crawl_id, at_s)
+
+
+def _ended(world: World, cloud: Cloud, crawl_id: str, at_s: float) -> Iterator[Violation]:
+    """Where nothing goes wrong, a cancelled crawl has ended within a minute."""
+    crawl = world.crawls[crawl_id]
+    end_ms = crawl.finished_at_ms
+    late = end_ms is None or (end_ms - cloud.start_ms) / 1000 > at_s + ENDED_S
+    if crawl.state is not State.FINISHED or (crawl.stop is Stop.CANCELLED and late):
+        yield Violation("cancel ends", f"{crawl_id}: {end_ms}, closed after {CLOSE_S} s")

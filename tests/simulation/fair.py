@@ -1,0 +1,207 @@
+"""A small crawl beside a big one, in virtual time: how long it takes, and how long alone.
+
+The queue delivers in SQS's order: the oldest messages first, more or less; with fair queues as
+`tests/fairness/neighbours.py` says. Nothing goes wrong here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.memory import World
+from orbweaver.core.crawl import Crawl, State, run_id
+from orbweaver.core.message import Pack, Seeds, Target, decode, encode, seeds_of
+from tests.fairness.neighbours import Neighbours
+from tests.simulation import loop
+from tests.simulation.cloud import Cloud
+from tests.simulation.faults import Faults
+from tests.simulation.scenario import Scenario
+from tests.simulation.sites import SimPage, Site
+from tests.simulation.sqs import BATCH, Message, Sqs
+from tests.simulation.trace import Trace
+from tests.simulation.web import SimWeb
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PACK_URLS = 25
+# When the small crawl is started, about: the big one is in full swing by then.
+HEAD_START_S, HEAD_START_SPREAD_S = 10.0, 5.0
+WAIT_S_MAX = 4 * 3_600.0
+# How many batches Lambda works on at first, and how many more a second (services-sqs-scaling).
+WORKERS_FIRST, WORKERS_MORE = 5, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """A small crawl, the big one beside it, and who works on both."""
+
+    seed: int = 1
+    # How many workers there are, how long one waits for slots, and whether the queue is fair.
+    workers: int = 50
+    wait_s_max: float = 5.0
+    fair: bool = True
+    small_hosts: int = 10
+    small_pages: int = 20
+    small_delay_ms: int = 1_000
+    # How many URLs of the big crawl are queued; 0: the small one is alone.
+    big_urls: int = 100_000
+    big_hosts: int = 200
+    big_delay_ms: int = 4_000
+    big_latency_s: float = 0.05
+
+
+class Quiet(Trace):
+    """A trace that nobody reads."""
+
+    def note(self, line: str) -> None:
+        """Add nothing."""
+
+
+class OrderedSqs(Sqs):
+    """A queue that delivers in SQS's order, or in that of a fair queue."""
+
+    def __init__(self, world: World, trace: Trace, random: Random, *, fair: bool) -> None:
+        super().__init__(world, trace, random, Faults())
+        self._fair = fair
+        self._neighbours = Neighbours()
+        self._groups: dict[str, str] = {}
+
+    def receive(self, now_s: float, visibility_s: float, _hops_max: int | None) -> list[Message]:
+        """Hand out a full batch, if there is one, in order."""
+        waiting: defaultdict[str, deque[Message]] = defaultdict(deque)
+        for message in self.messages:
+            if message.visible_s <= now_s:
+                waiting[self._group(message)].append(message)
+        taken: list[Message] = []
+        while waiting and len(taken) < BATCH:
+            oldest = {group: float(heads[0].id[1:]) for group, heads in waiting.items()}
+            group = self._neighbours.first(oldest, now_s)
+            message = waiting[group].popleft()
+            if not waiting[group]:
+                del waiting[group]
+            message.receives += 1
+            message.visible_s = now_s + visibility_s
+            self._neighbours.taken(message.id, group, now_s)
+            taken.append(message)
+        return taken
+
+    def delete(self, messages: Sequence[Message]) -> None:
+        """Acknowledge messages."""
+        gone = {message.id for message in messages}
+        self.messages = [message for message in self.messages if message.id not in gone]
+        now_s = asyncio.get_running_loop().time()
+        for message in messages:
+            self._neighbours.done(message.id, now_s)
+
+    def _group(self, message: Message) -> str:
+        """Name the group of a message: its crawl. A queue that is not fair has one for all."""
+        if not self._fair:
+            return ""
+        if message.id not in self._groups:
+            body = decode(message.body)
+            group = body.crawl if isinstance(body, Pack | Seeds) else message.id
+            self._groups[message.id] = group
+        return self._groups[message.id]
+
+
+def took_s(contest: Contest) -> float:
+    """Run a contest in virtual time: how long the small crawl takes, in seconds."""
+    took: float = loop.run(_play(contest))
+    return took
+
+
+async def _play(contest: Contest) -> float:
+    world = World()
+    trace = Quiet()
+    sites = [*_small_sites(contest), *_big_sites(contest)]
+    plan = Scenario(seed=contest.seed, sites=sites, crawls=(), faults=Faults(), faults_until_s=0.0)
+    cloud = Cloud(plan, world, SimWeb(sites, asyncio.get_running_loop().time, trace.counts), trace)
+    cloud.sqs = OrderedSqs(world, trace, Random(f"{contest.seed}/sqs"), fair=contest.fair)
+    cloud.wait_s_max = contest.wait_s_max
+    growing = asyncio.create_task(_grow(cloud, contest.workers))
+    if contest.big_urls:
+        _queue_big(contest, cloud)
+        spread_s = Random(f"{contest.seed}/start").uniform(0, HEAD_START_SPREAD_S)
+        await cloud.run(HEAD_START_S + spread_s, stop_when_idle=False)
+    crawl = await _start_small(contest, cloud)
+    started_s = cloud.now_s
+    while world.crawls[crawl.id].state is not State.FINISHED:
+        assert cloud.now_s < started_s + WAIT_S_MAX, "the small crawl has not ended"
+        await cloud.run(cloud.now_s + 1.0, stop_when_idle=False)
+    finished_at_ms = world.crawls[crawl.id].finished_at_ms
+    assert finished_at_ms is not None
+    growing.cancel()
+    return (finished_at_ms - crawl.started_at_ms) / 1000
+
+
+async def _grow(cloud: Cloud, workers: int) -> None:
+    cloud._concurrency = min(workers, WORKERS_FIRST)
+    while cloud._concurrency < workers:
+        await asyncio.sleep(1)
+        cloud._concurrency = min(workers, cloud._concurrency + WORKERS_MORE)
+        cloud.wake()
+
+
+async def _start_small(contest: Contest, cloud: Cloud) -> Crawl:
+    at_ms = cloud.start_ms + round(cloud.now_s * 1000)
+    crawl_id = run_id("small", at_ms)
+    urls = [f"http://small{host}.test/" for host in range(contest.small_hosts)]
+    seeds = seeds_of(crawl_id, crawl_id, urls, at_ms=at_ms, planned=True)
+    crawl = Crawl(
+        id=crawl_id,
+        name="small",
+        started_at_ms=at_ms,
+        seeds=tuple(urls),
+        seeds_planned=len(seeds),
+        delay_ms=contest.small_delay_ms,
+        concurrency=1 if contest.small_delay_ms else 16,
+    )
+    cloud.world.crawls[crawl.id] = crawl
+    await cloud.person().queue.send_seeds(seeds, express=False)
+    return crawl
+
+
+def _queue_big(contest: Contest, cloud: Cloud) -> None:
+    """Put a big crawl's packs on the queue, each of one host, the hosts in turn."""
+    crawl = Crawl(
+        id="big",
+        name="big",
+        started_at_ms=cloud.start_ms,
+        delay_ms=contest.big_delay_ms,
+        concurrency=1 if contest.big_delay_ms else 16,
+        shards=16,
+    )
+    cloud.world.crawls[crawl.id] = crawl
+    for number in range(contest.big_urls // PACK_URLS):
+        place, host = divmod(number, contest.big_hosts)
+        targets = tuple(
+            Target(url=f"http://big{host}.test/{place * PACK_URLS + n}", depth=1)
+            for n in range(PACK_URLS)
+        )
+        pack = Pack(id=f"big/{number}", crawl="big", at_ms=cloud.start_ms, targets=targets)
+        cloud.drop(encode(pack))
+
+
+def _small_sites(contest: Contest) -> list[Site]:
+    """Trees: three links a page."""
+    paths = ["/", *(f"/{n}" for n in range(1, contest.small_pages))]
+    pages = {
+        path: SimPage(links=tuple(paths[3 * n + 1 : 3 * n + 4])) for n, path in enumerate(paths)
+    }
+    hosts = range(contest.small_hosts)
+    return [Site(origin=f"http://small{host}.test", pages=pages) for host in hosts]
+
+
+def _big_sites(contest: Contest) -> list[Site]:
+    """Pages without links: what is queued is all."""
+    if not contest.big_urls:
+        return []
+    page = SimPage(latency_s=contest.big_latency_s)
+    urls = -(-contest.big_urls // contest.big_hosts) + PACK_URLS
+    pages = dict.fromkeys((f"/{n}" for n in range(urls)), page)
+    return [Site(origin=f"http://big{host}.test", pages=pages) for host in range(contest.big_hosts)]

@@ -1,0 +1,62 @@
+"""Hunting a break: how many seeds it takes until the simulation notices it.
+
+Which seed showed each break last time is noted (`caught.json`, by `--mutants --note`), and tried
+first. It is a hint and no more: where it does not show the break any longer, all are tried. A note
+is a place among those seeds that can show the break at all, so it is never beyond the limit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.simulation.run import play
+from tests.simulation.scenario import scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.simulation.mutant import Mutant
+    from tests.simulation.scenario import Scenario
+
+SEEDS_MAX = 200
+NOTES = Path(__file__).with_name("caught.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catch:
+    """At which seed, of those that can show it, a break was noticed, and by which invariant."""
+
+    place: int
+    invariant: str
+
+
+def notes() -> Mapping[str, int]:
+    """Read where each break was caught last time."""
+    places: dict[str, int] = json.loads(NOTES.read_text())
+    return places
+
+
+def note(caught: Mapping[str, int]) -> None:
+    """Write down where each break was caught."""
+    NOTES.write_text(json.dumps(dict(sorted(caught.items())), indent=2) + "\n")
+
+
+def hunt(mutant: Mutant, hint: int | None = None) -> Catch | None:
+    """Break a guard until it shows; None if `SEEDS_MAX` seeds do not show it."""
+    with mutant.active():
+        if hint is not None and 0 < hint <= SEEDS_MAX:
+            for plan in itertools.islice(_plans(mutant), hint - 1, hint):
+                if found := play(plan).violations:
+                    return Catch(place=hint, invariant=found[0].invariant)
+        for place, plan in enumerate(itertools.islice(_plans(mutant), SEEDS_MAX), 1):
+            if found := play(plan).violations:
+                return Catch(place=place, invariant=found[0].invariant)
+    return None
+
+
+def _plans(mutant: Mutant) -> Iterator[Scenario]:
+    return filter(mutant.where, map(scenario, itertools.count()))

@@ -1,0 +1,120 @@
+"""Breaks of what keeps limits: what is reserved, what goes back, what is counted once."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver import purse, settle, treasury
+from orbweaver.adapters.memory import allowances, tables
+from orbweaver.core.allowance import Later, Spent, next_step, settlements
+from tests.simulation.mutant import mutants
+
+if TYPE_CHECKING:
+    from tests.simulation.scenario import Scenario
+
+
+def limiting(*names: str) -> Any:
+    """Take scenarios whose crawls have one of these limits."""
+
+    def where(plan: Scenario) -> bool:
+        return any(name in crawl.limits for crawl in plan.crawls for name in names)
+
+    return where
+
+
+async def _grant_not_found(
+    self: Any, crawl: Any, pack_id: str, host: str, urls: Any, limit: int
+) -> frozenset[str]:
+    """Count without looking what earlier deliveries of the pack have counted."""
+    self._world.counted.pop((crawl.id, pack_id, host), None)
+    counted = await _WHOLE_COUNT(self, crawl, pack_id, host, urls, limit)
+    return frozenset(counted)
+
+
+_WHOLE_COUNT = allowances.MemoryAllowances.__dict__["count"]
+
+
+async def _count_every_time(self: Any, draft: Any, host: str, targets: Any) -> Any:
+    """Count a URL that comes back once more."""
+    uncounted = [replace(target, counted=False) for target in targets]
+    return await _WHOLE_COUNTING(self, draft, host, uncounted)
+
+
+_WHOLE_COUNTING = treasury.Purses.__dict__["count"]
+
+
+def _settled_nowhere(_reserved: Any, _tally: Any) -> tuple[()]:
+    return ()
+
+
+async def _settled_before(self: Any, crawl: Any, pack_id: str, journal: Any, won: Any) -> Any:
+    """Settle first, then commit: as often as the journal is carried out."""
+    settled = settlements(journal.reserved, dict(journal.tally))
+    await self._packs._do("packs.settle", lambda: self._packs._settle(crawl, settled))
+    return await _WHOLE_COMMIT(self, crawl, pack_id, replace(journal, reserved={}), won)
+
+
+_WHOLE_COMMIT = settle.Settler.__dict__["_commit"]
+
+
+def _back_twice(self: Any, crawl: Any, settled: Any) -> None:
+    for _ in range(2):
+        _WHOLE_SETTLE(self, crawl, settled)
+
+
+_WHOLE_SETTLE = tables.MemoryPacks.__dict__["_settle"]
+
+
+async def _taken_whatever_the_limit(self: Any, taking: Any) -> Any:
+    """Look whether there is room, then take without the condition."""
+    standing = await _WHOLE_TAKE(self, replace(taking, amount=0))
+    if standing is not None:
+        return standing
+    await asyncio.sleep(0)
+    held = self._world.allowances[taking.crawl.id, taking.part]
+    if held.used + taking.amount > taking.limit and held.reserved == 0:
+        return held
+    return await _WHOLE_TAKE(self, replace(taking, limit=10**18))
+
+
+_WHOLE_TAKE = allowances.MemoryAllowances.__dict__["take"]
+
+
+def _never_later(standing: Any, wanted: Any, **more: Any) -> Any:
+    """End what others' reservations leave no room for."""
+    step = _WHOLE_STEP(standing, wanted, **more)
+    return Spent() if isinstance(step, Later) else step
+
+
+_WHOLE_STEP = next_step
+
+
+def _received_nothing(self: Any, draft: Any, room: int, _received: int) -> None:
+    _WHOLE_RECEIVED(self, draft, room, 0)
+
+
+_WHOLE_RECEIVED = treasury.Purses.__dict__["received"]
+
+COUNT = allowances.MemoryAllowances
+PURSES = treasury.Purses
+MUTANTS = (
+    mutants(
+        ("a pack's grant not found by its next delivery", COUNT, "count", _grant_not_found),
+        ("a URL that comes back counted again", PURSES, "count", _count_every_time),
+        where=limiting("host_pages_max"),
+    )
+    + mutants(
+        ("reservations never settled", settle, "settlements", _settled_nowhere),
+        ("settled outside the commit", settle.Settler, "_commit", _settled_before),
+        ("what is left given back twice", tables.MemoryPacks, "_settle", _back_twice),
+        ("a limit looked up before it is taken from", COUNT, "take", _taken_whatever_the_limit),
+        ("others' reservations taken for spent", purse, "next_step", _never_later),
+        where=limiting("bytes_max", "nanodollars_max"),
+    )
+    + mutants(
+        ("what was received not counted", PURSES, "received", _received_nothing),
+        where=limiting("bytes_max"),
+    )
+)

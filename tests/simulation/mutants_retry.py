@@ -1,0 +1,37 @@
+"""Breaks of retries: what failed is not asked for, or as if it were a seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver import ingest
+from orbweaver.core.admission import admit_again
+from orbweaver.core.target import Target
+from tests.simulation.mutant import mutants
+from tests.simulation.retrying import RETRY
+
+if TYPE_CHECKING:
+    from tests.simulation.scenario import Scenario
+
+
+def _retried(plan: Scenario) -> bool:
+    """Take those with a crawl that is retried."""
+    return any(action == RETRY for crawl in plan.crawls for _, action in crawl.actions)
+
+
+def _as_found(crawl: Any, url: str, depth: int) -> Any:
+    """Let claims of the run before hold."""
+    admitted = admit_again(crawl, url, depth)
+    return replace(admitted, modified_at_ms=None) if isinstance(admitted, Target) else admitted
+
+
+def _at_depth_0(crawl: Any, url: str, _depth: int) -> Any:
+    return admit_again(crawl, url, 0)
+
+
+MUTANTS = mutants(
+    ("a retry finds its URLs claimed", ingest, "admit_again", _as_found),
+    ("a retry begins at depth 0", ingest, "admit_again", _at_depth_0),
+    where=_retried,
+)

@@ -1,0 +1,114 @@
+"""Breaks of what rules promise: depths, lanes, windows, delays, and replays that ask no rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver import conclude, settle, visit
+from orbweaver.core import admission, journal, message, rules, target
+from orbweaver.core import crawl as crawls
+from tests.simulation.meaning import edited
+from tests.simulation.mutant import mutants
+
+if TYPE_CHECKING:
+    from tests.simulation.scenario import Scenario
+
+
+def _ruled(plan: Scenario) -> bool:
+    """Take those with a crawl that has rules."""
+    return any(crawl.rules for crawl in plan.crawls)
+
+
+def _windows(plan: Scenario) -> bool:
+    """Take those with a second run, of URLs with a window of their own."""
+    windows = {rule.window_s for crawl in plan.crawls for rule in crawl.rules} - {None}
+    return bool(windows) and len({crawl.name for crawl in plan.crawls}) < len(plan.crawls)
+
+
+def _edited(plan: Scenario) -> bool:
+    """Take those with a crawl whose rules change, and workers that die or lose answers."""
+    trouble = plan.faults.killed + plan.faults.unknown + plan.faults.ack_lost
+    return trouble > 0 and any(edited(crawl) for crawl in plan.crawls)
+
+
+def _depth_of_the_crawl(crawl: Any, _said: Any) -> int:
+    return int(crawl.depth_max)
+
+
+def _nothing_said(_rules: Any, _url: str) -> Any:
+    return rules.NOTHING
+
+
+def _all_recorded(self: Any, _target: Any, record: Any) -> None:
+    self.draft.end(record)
+
+
+def _without_lane(sent: Any) -> Any:
+    extras = _WHOLE_EXTRAS(sent)
+    extras.pop("express", None)
+    return extras
+
+
+_WHOLE_EXTRAS = target.extras_of
+
+
+def _one_delay(crawl: Any, targets: Any) -> Any:
+    return [(crawl.delay_ms, list(targets))]
+
+
+def _own_window(self: Any, _window_s: int | None) -> int:
+    return int(self.window_s)
+
+
+def _mixed(pack_id: str, crawl: str, came_to: Any, ledger: Any) -> Any:
+    """Put URLs of both lanes into one pack, wherever they fit."""
+    children = [came_to.candidates[place] for place in ledger.children]
+    groups = [(group, 0) for group in journal._by_host(children)]
+    groups += journal._by_due(came_to.again, 1 if came_to.alone else message.PACK_TARGETS_MAX)
+    return tuple(
+        journal.Letter(
+            pack=message.Pack(
+                id=message.child_id(pack_id, place),
+                crawl=crawl,
+                at_ms=came_to.at_ms,
+                targets=tuple(group),
+            ),
+            delay_s=delay_s,
+        )
+        for place, (group, delay_s) in enumerate(groups)
+    )
+
+
+async def _asked_again(self: Any, crawl: Any, pack_id: str, came_to: Any, ledger: Any) -> None:
+    """Send by the rules of now what was claimed by those of then."""
+
+    def of_now(sent: Any) -> Any:
+        return replace(sent, express=bool(rules.said_of(crawl.rules, sent.url).express))
+
+    now = replace(
+        came_to,
+        candidates=tuple(map(of_now, came_to.candidates)),
+        again=tuple(replace(item, target=of_now(item.target)) for item in came_to.again),
+    )
+    await _WHOLE_SEND(self, crawl, pack_id, now, ledger)
+
+
+_WHOLE_SEND = settle.Settler.__dict__["_send"]
+
+
+MUTANTS = (
+    *mutants(
+        ("a rule's depth ignored", admission, "depth_limit", _depth_of_the_crawl),
+        ("links followed against a rule", conclude, "said_of", _nothing_said),
+        ("recorded against a rule", conclude.Visit, "end", _all_recorded),
+        ("priority lost on the way", message, "extras_of", _without_lane),
+        ("lanes mixed in a pack", settle, "outbox", _mixed),
+        ("a rule's delay ignored", visit, "by_delay", _one_delay),
+        where=_ruled,
+    ),
+    *mutants(("a rule's window ignored", crawls.Crawl, "_window_s", _own_window), where=_windows),
+    *mutants(
+        ("rules asked again at a replay", settle.Settler, "_send", _asked_again), where=_edited
+    ),
+)

@@ -1,0 +1,58 @@
+"""What a run must come to: a breadth-first walk of the web, without what an earlier run holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.core.crawl import DAY_S, WEEK_S
+from tests.simulation.clock import ERROR_MS_MAX
+from tests.simulation.meaning import Meaning
+from tests.simulation.web import walk
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.memory import World
+    from tests.simulation.scenario import CrawlPlan
+    from tests.simulation.web import SimWeb, Walk
+
+
+def expected(
+    web: SimWeb, world: World, crawl: CrawlPlan, crawl_id: str, first: tuple[CrawlPlan, str]
+) -> Walk | None:
+    """Walk the web for a run, `first` being the first of its name; None: no telling.
+
+    The walk may find more than the run's budget lets it claim.
+    """
+    plan, first_id = first
+    meaning = Meaning(crawl.rules, crawl.depth_max)
+    whole = walk(web, list(crawl.seeds), crawl.pages_max, meaning)
+    if crawl_id == first_id:
+        return whole
+    if min(plan.pages_max, crawl.pages_max) < len(whole.claimed):
+        return None
+    end_ms = world.crawls[first_id].finished_at_ms or 0
+    start_ms = world.crawls[crawl_id].started_at_ms
+    # Since the last claim of the first run, at least.
+    quiet_s = (start_ms - end_ms - 2 * ERROR_MS_MAX) / 1000
+    before = walk(web, list(plan.seeds), plan.pages_max, Meaning(plan.rules, plan.depth_max))
+    held: set[str] = set()
+    for url in before.claimed & whole.claimed:
+        match _holds(plan, crawl, url, quiet_s):
+            case None:
+                return None
+            case True:
+                held.add(url)
+    return walk(web, list(crawl.seeds), crawl.pages_max, meaning, frozenset(held))
+
+
+def _holds(first: CrawlPlan, crawl: CrawlPlan, url: str, quiet_s: float) -> bool | None:
+    """Whether the first run's claim of a URL holds against another one; None: no telling.
+
+    By its own window or the other one's, and the first run's claims expire one by one: those that
+    were made after a long pause last.
+    """
+    hold_s = max(Meaning(first.rules).window_s(url, first.window_s), WEEK_S)
+    window_s = Meaning(crawl.rules).window_s(url, crawl.window_s)
+    after_s = crawl.at_s - first.at_s
+    if quiet_s > window_s or after_s >= hold_s + 1.5 * DAY_S:
+        return False
+    return True if after_s <= min(window_s, hold_s - DAY_S) else None

@@ -1,0 +1,102 @@
+"""People who ask again for what failed: when they do, how, and what must have come of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.memory import MemoryCrawls, MemoryHosts
+from orbweaver.control import Control
+from orbweaver.core.crawl import Stop
+from orbweaver.settings import Settings
+from tests.simulation.check_web import Violation
+from tests.simulation.clock import ERROR_MS_MAX
+from tests.simulation.tables import SimPages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.adapters.memory import World
+    from orbweaver.core.crawl import Crawl
+    from tests.simulation.cloud import Cloud
+    from tests.simulation.process import WorkerProcess
+    from tests.simulation.scenario import CrawlPlan
+
+RETRY = "retry"
+# In the middle of the crawl, soon after its end, and long after.
+AFTER_S = (3.0, 1_300.0, 4 * 3_600.0)
+
+
+def retried(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
+    """Have some crawls retried; chance of its own, so that all else of a seed is as it was."""
+    random = Random(f"retry/{seed}")
+    names = Counter(plan.name for plan in plans)
+    found = []
+    for plan in plans:
+        after_s = max([random.choice(AFTER_S), *(at_s for at_s, _ in plan.actions)])
+        if random.random() < 0.4 and names[plan.name] == 1:
+            plan = replace(plan, actions=(*plan.actions, (after_s, RETRY)))  # noqa: PLW2901
+        found.append(plan)
+    return found
+
+
+class _Crawls(MemoryCrawls):
+    """Has each run ask under a name of its own, by which its requests are told."""
+
+    async def create(self, crawl: Crawl) -> bool:
+        return await super().create(replace(crawl, user_agent=f"sim/1.0 (+{crawl.id})"))
+
+
+async def retry(cloud: Cloud, person: WorkerProcess, crawl_id: str) -> None:
+    """Ask again for what failed: two people at once, who must not do so twice."""
+    control = Control(
+        queue=person.queue,
+        crawls=_Crawls(cloud.world, person.gate),
+        packs=person.packs,
+        pages=SimPages(cloud.world, person.gate),
+        hosts=MemoryHosts(cloud.world, person.gate),
+        clock=person.clock,
+        settings=Settings(),
+    )
+    runs, others = await asyncio.gather(control.retry(crawl_id), control.retry(crawl_id))
+    cloud.trace.note(f"{cloud.now_s:.6f} retry {[run.id for run in (*runs, *others)]}")
+
+
+def runs_of(world: World, crawl_id: str) -> list[Crawl]:
+    """List the retries of a run."""
+    return [crawl for crawl in world.crawls.values() if crawl.retry_of == crawl_id]
+
+
+def disturbed(world: World, crawl_id: str) -> bool:
+    """Whether a run was retried before it had ended: they share its URLs out between them."""
+    return any(not _apart(world.crawls[crawl_id], run) for run in runs_of(world, crawl_id))
+
+
+def _apart(first: Crawl, run: Crawl) -> bool:
+    end_ms = first.finished_at_ms
+    # A wrong clock may have dated the end, and what was claimed before it.
+    return end_ms is not None and end_ms + 2 * ERROR_MS_MAX < run.started_at_ms
+
+
+def check_retries(world: World) -> Iterator[Violation]:
+    """What failed is claimed again, once, by one retry, and recorded as deep as it lay."""
+    depths: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for record in world.pages.values():
+        depths[record.crawl][record.url] = record.depth
+    for run in list(world.crawls.values()):
+        if run.retry_of is None:
+            continue
+        others = [other for other in runs_of(world, run.retry_of) if other.id < run.id]
+        if twice := {url for other in others for url in other.seeds} & set(run.seeds):
+            yield Violation("retried once", f"{run.id}: {sorted(twice)[:3]}")
+        known = depths[run.id]
+        for url, depth in zip(run.seeds, run.seed_depths, strict=True):
+            if url in known and known[url] != depth:
+                yield Violation("retried as deep", f"{run.id} {url}: {known[url]} not {depth}")
+        missing = [url for url in run.seeds if url not in known]
+        # One that stops before its time leaves some unasked.
+        if missing and run.stop is Stop.FINISHED and _apart(world.crawls[run.retry_of], run):
+            yield Violation("retried at all", f"{run.id}: {missing[:3]}")

@@ -1,0 +1,192 @@
+"""The API over a world in memory; every answer is held against the document that it serves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import jsonschema_rs
+
+from orbweaver.adapters.memory import (
+    ManualClock,
+    MemoryCrawls,
+    MemoryFiles,
+    MemoryFrontier,
+    MemoryHosts,
+    MemoryPacks,
+    MemoryPages,
+    MemoryQueue,
+    World,
+)
+from orbweaver.adapters.memory.world import Gate, open_gate
+from orbweaver.api import Api
+from orbweaver.api.means import Means
+from orbweaver.api.openapi import document
+from orbweaver.control import Control
+from orbweaver.core.address import parse_allowed
+from orbweaver.core.crawl import Crawl
+from orbweaver.core.message import decode
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import PageRecord, page_key
+from orbweaver.explain import Explainer
+from orbweaver.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
+SITE = "https://example.com"
+CRAWL = Crawl(id="site-1", name="site", started_at_ms=NOW_MS, seeds=(f"{SITE}/",), seeds_planned=1)
+JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def paths(self) -> list[str]:
+        """Where the things are that do not fit."""
+        return [flaw["path"] for flaw in self.body["problems"]]
+
+
+@dataclass
+class Stage:
+    """A world, and an API over it."""
+
+    world: World = field(default_factory=World)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
+    gate: Gate = open_gate
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def api(self) -> Api:
+        world, gate, clock, settings = self.world, self.gate, self.clock, self.settings
+        queue, crawls = MemoryQueue(world, gate), MemoryCrawls(world, gate)
+        packs, hosts = MemoryPacks(world, gate), MemoryHosts(world, gate)
+        pages = MemoryPages(world, gate)
+        control = Control(
+            queue=queue,
+            crawls=crawls,
+            packs=packs,
+            pages=pages,
+            hosts=hosts,
+            clock=clock,
+            settings=settings,
+        )
+        explainer = Explainer(
+            control=control,
+            crawls=crawls,
+            frontier=MemoryFrontier(world, gate),
+            packs=packs,
+            history=pages,
+            hosts=hosts,
+            clock=clock,
+            settings=settings,
+        )
+        means = Means(
+            control=control,
+            explainer=explainer,
+            queue=queue,
+            crawls=crawls,
+            pages=pages,
+            files=MemoryFiles(world, gate),
+            clock=clock,
+            page_retention_s=settings.page_retention_s,
+            allowed=parse_allowed(settings.allow_addresses),
+        )
+        return Api(means)
+
+    def begin(self, *crawls: Crawl) -> None:
+        """Have crawls in the world."""
+        self.world.crawls |= {crawl.id: crawl for crawl in crawls}
+
+    def put(self, path: str, at_ms: int = NOW_MS, **fields: Any) -> None:
+        """Have a page record in the world."""
+        known = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "depth": 0, "crawl": CRAWL.id}
+        record = PageRecord(url=SITE + path, fetched_at=at_ms, **{**known, **fields})
+        self.world.pages[page_key(record, 16)] = record
+
+    def sent(self) -> list[Any]:
+        """List what is on the queue."""
+        return [decode(mail.body) for mail in self.world.sent]
+
+    async def ask(
+        self,
+        method: str,
+        target: str,
+        body: Any = None,
+        headers: Mapping[str, str] = JSON,
+        **event: Any,
+    ) -> Reply:
+        """Ask as API Gateway does, and hold the answer against the document."""
+        request = {**event_of(method, target, body, headers), **event}
+        raw = await self.api.answer(request)
+        assert json.loads(json.dumps(raw)) == raw
+        return checked(method, urlsplit(target).path, raw)
+
+    async def get(self, target: str) -> Reply:
+        """Ask for something."""
+        return await self.ask("GET", target, headers={})
+
+    async def post(self, target: str, body: Any = None, **headers: str) -> Reply:
+        """Post something."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await self.ask("POST", target, body, {**JSON, **named})
+
+
+def event_of(method: str, target: str, body: Any, headers: Mapping[str, str]) -> dict[str, Any]:
+    """Make an event as API Gateway does."""
+    parts = urlsplit(target)
+    query = parse_qs(parts.query, keep_blank_values=True)
+    text = body if isinstance(body, str) or body is None else json.dumps(body)
+    return {
+        "httpMethod": method,
+        "path": parts.path,
+        "resource": parts.path,
+        "headers": dict(headers) or None,
+        "multiValueHeaders": {name: [value] for name, value in headers.items()} or None,
+        "queryStringParameters": {name: values[-1] for name, values in query.items()} or None,
+        "multiValueQueryStringParameters": query or None,
+        "requestContext": {"requestId": "r1"},
+        "body": text,
+        "isBase64Encoded": False,
+    }
+
+
+def operation_of(method: str, path: str) -> dict[str, Any] | None:
+    """Find what the document says of a request."""
+    for template, operations in document()["paths"].items():
+        wanted, given = template.split("/"), path.split("/")
+        fits = all(one in (other, "{id}") for one, other in zip(wanted, given, strict=False))
+        if len(wanted) == len(given) and fits and method.lower() in operations:
+            found: dict[str, Any] = operations[method.lower()]
+            return found
+    return None
+
+
+def checked(method: str, path: str, raw: Mapping[str, Any]) -> Reply:
+    """Read an answer; it must be one that the document has."""
+    headers = {name: values[0] for name, values in raw["multiValueHeaders"].items()}
+    reply = Reply(status=raw["statusCode"], headers=headers, body=json.loads(raw["body"]))
+    operation = operation_of(method, path)
+    if operation is None:
+        assert reply.status == 404
+        return reply
+    described = operation["responses"][str(reply.status)]
+    if "$ref" in described:
+        described = document()["components"]["responses"][described["$ref"].rpartition("/")[2]]
+    schema = described["content"][headers["Content-Type"]]["schema"]
+    whole = {**schema, "components": document()["components"]}
+    jsonschema_rs.Draft202012Validator(whole, validate_formats=True).validate(reply.body)
+    for name in described.get("headers", {}):
+        assert name in headers or name == "Retry-After"
+    if reply.status >= 400:
+        assert reply.body["status"] == reply.status
+    return reply

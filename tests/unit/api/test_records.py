@@ -1,0 +1,116 @@
+"""Page records and explanations over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.api import records
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import DAY_MS
+from tests.unit.api.stage import CRAWL, NOW_MS, SITE, Stage
+
+if TYPE_CHECKING:
+    from tests.unit.api.stage import Reply
+
+PAGES = 50
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """Have a crawl with records of two days, and another crawl's."""
+    stage = Stage()
+    stage.begin(CRAWL, replace(CRAWL, id="site-2"))
+    stage.clock.at_ms = NOW_MS + DAY_MS
+    for number in range(PAGES):
+        failed = {"outcome": Outcome.FAILED, "reason": Reason.DNS} if number % 5 == 0 else {}
+        stage.put(f"/{number}", NOW_MS + number % 2 * DAY_MS, **failed)
+        stage.put(f"/{number}", NOW_MS, crawl="site-2")
+    return stage
+
+
+async def walk(stage: Stage, target: str) -> list[Reply]:
+    """Follow a listing from page to page."""
+    replies = [await stage.get(target)]
+    while (following := replies[-1].body["next"]) is not None:
+        replies.append(await stage.get(f"{target}&cursor={following}"))
+    return replies
+
+
+@pytest.mark.parametrize("limit", [1, 7, 50, 1_000])
+async def test_records_are_listed_in_pages(stage: Stage, limit: int) -> None:
+    """Each record of a crawl comes once, none of another's, never more than asked for."""
+    replies = await walk(stage, f"/crawls/site-1/pages?limit={limit}")
+    rows = [row for reply in replies for row in reply.body["pages"]]
+    assert sorted(row["url"] for row in rows) == sorted(f"{SITE}/{n}" for n in range(PAGES))
+    assert {row["crawl"] for row in rows} == {"site-1"}
+    assert max(len(reply.body["pages"]) for reply in replies) <= limit
+    assert rows[0]["fetched_at"].startswith("2026-11-21T09:00:00")
+
+
+async def test_records_are_chosen_by_outcome(stage: Stage) -> None:
+    """Only what ended so is listed."""
+    replies = await walk(stage, "/crawls/site-1/pages?outcome=failed&limit=3")
+    rows = [row for reply in replies for row in reply.body["pages"]]
+    assert len(rows) == PAGES / 5
+    assert {row["reason"] for row in rows} == {"dns"}
+
+
+async def test_one_request_reads_so_much(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page may be short or empty and have a next one: the work for it is bounded."""
+    monkeypatch.setattr(records, "ROWS_READ_MAX", 4)
+    monkeypatch.setattr(records, "SHARDS_READ_MAX", 3)
+    replies = await walk(stage, "/crawls/site-1/pages?outcome=failed&limit=100")
+    assert sum(len(reply.body["pages"]) for reply in replies) == PAGES / 5
+    assert len(replies) > PAGES / 4
+
+
+async def test_a_cursor_is_of_one_listing(stage: Stage) -> None:
+    """A cursor that was changed, cut, or made for another crawl or outcome is refused."""
+    cursor = (await stage.get("/crawls/site-1/pages?limit=5")).body["next"]
+    bad = [
+        f"/crawls/site-2/pages?cursor={cursor}",
+        f"/crawls/site-1/pages?outcome=failed&cursor={cursor}",
+        f"/crawls?cursor={cursor}",
+    ]
+    for place in (0, 5, 20, len(cursor) - 1):
+        other = "A" if cursor[place] != "A" else "B"
+        changed = cursor[:place] + other + cursor[place + 1 :]
+        bad.append(f"/crawls/site-1/pages?cursor={changed}")
+    bad += [f"/crawls/site-1/pages?cursor={text}" for text in (cursor[:-1], cursor + "A", "", "é")]
+    for target in bad:
+        assert (await stage.get(target)).status == 400, target
+    assert (await stage.get(f"/crawls/site-1/pages?limit=9&cursor={cursor}")).status == 200
+
+
+async def test_a_url_is_explained(stage: Stage) -> None:
+    """What is known of a URL comes as statements, with its record."""
+    reply = await stage.get(f"/explain?url={SITE}/0&crawl=site-1")
+    assert (reply.body["fate"], reply.body["crawl"]) == ("ended", "site-1")
+    assert reply.body["record"]["reason"] == "dns"
+    assert [one["about"] for one in reply.body["statements"][:2]] == ["url", "crawl"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "fate"),
+    [
+        (f"url={SITE}/nowhere", 200, "unseen"),
+        ("url=nonsense", 200, "malformed"),
+        (f"url={SITE}/0&crawl=nobody", 404, None),
+        (f"url={SITE}/0&crawl=site", 404, None),
+    ],
+)
+async def test_urls_that_nobody_knows(
+    stage: Stage, query: str, status: int, fate: str | None
+) -> None:
+    """A URL never seen has a fate too; a crawl that is not there has none."""
+    reply = await stage.get(f"/explain?{query}")
+    assert reply.status == status
+    assert reply.body.get("fate") == fate
+
+
+async def test_without_a_crawl_nothing_is_explained() -> None:
+    """Where there is no crawl at all, that is what is not found."""
+    assert (await Stage().get(f"/explain?url={SITE}")).status == 404

@@ -1,0 +1,240 @@
+"""What a request may hold, whichever operation it asks for (case 79)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from orbweaver.api.openapi import document
+from orbweaver.api.operations import OPERATIONS
+from orbweaver.api.reading import BODY_BYTES_MAX
+from orbweaver.ports import Permanent
+from tests.unit.api.stage import CRAWL, JSON, SITE, Stage
+from tests.unit.stage import fail_on
+
+HOME = {"url": SITE}
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (None, "the body is empty"),
+        (" ", "the body is empty"),
+        ("{", "the body is no valid JSON"),
+        ("[" * 100_000, "the body is no valid JSON"),
+        ('{"url": NaN}', "NaN is no number of JSON"),
+        ("{" * 1 + '"url": ' + "[" * 30 + "]" * 30 + "}", "nested deeper than 20 levels"),
+        ('{"url": "https://a.example/\\ud800"}', "half a character"),
+        ("[]", "give a JSON object"),
+        ("null", "give a JSON object"),
+        ('"https://example.com"', "give a JSON object"),
+        ('{"url": "https://a.example", "url": "https://b.example"}', "url: this key stands there"),
+        ({"url": 5}, "url: 5 does not fit: give a text"),
+        ({"url": True}, "url: true does not fit: give a text"),
+        ({"url": ""}, "url: give at least 1 characters"),
+        ({"urls": SITE}, "urls: 'https://example.com' does not fit: give a list"),
+        ({"urls": []}, "urls: give at least 1 items"),
+        ({"urls": [SITE, {}]}, "urls[1]: an object does not fit: give a text"),
+        ({"urls": [SITE], "craw": "x"}, "craw: there is no such field: did you mean crawl?"),
+        ({"\x1b[31m": 1, "url": SITE}, "'\\x1b[31m': there is no such field"),
+        ({"url": SITE, "crawl": "No Such"}, "crawl: 'No Such' does not fit: the id of a crawl"),
+        ({}, "give one of url, urls and s3"),
+        ({"url": SITE, "urls": [SITE]}, "give one of url, urls and s3"),
+    ],
+)
+async def test_a_body_that_does_not_fit_is_refused(body: Any, detail: str) -> None:
+    """No JSON, a key twice or one that is not known: that is a problem, and nothing is sent."""
+    stage = Stage()
+    reply = await stage.post("/seeds", body)
+    assert (reply.status, reply.headers["Content-Type"]) == (400, "application/problem+json")
+    assert detail in reply.body["detail"]
+    assert stage.world.sent == []
+    assert stage.world.crawls == {}
+
+
+async def test_all_that_does_not_fit_is_found() -> None:
+    """A problem lists every key, not only the first."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    reply = await stage.post("/crawls/site-1/retry", {"reasons": ["dns", "dms"], "hosts": 1})
+    assert reply.paths == ["reasons[1]", "hosts"]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json", 202),
+        ("Application/JSON; charset=UTF-8", 202),
+        ('application/json;charset="utf-8"', 202),
+        ("application/json; charset=latin-1", 415),
+        ("application/jsonx", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("multipart/form-data; boundary=x", 415),
+        ("text/plain", 415),
+        ("", 415),
+    ],
+)
+async def test_bodies_are_json(content_type: str, status: int) -> None:
+    """A body of another type is not read, whatever it holds."""
+    stage = Stage()
+    reply = await stage.ask("POST", "/seeds", HOME, {"content-type": content_type})
+    assert reply.status == status
+    assert bool(stage.world.sent) == (status == 202)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("x" * (BODY_BYTES_MAX + 1), 413),
+        ("ü" * (BODY_BYTES_MAX // 2 + 1), 413),
+        ("x" * BODY_BYTES_MAX, 400),
+    ],
+)
+async def test_the_size_of_bodies_is_bounded(body: str, status: int) -> None:
+    """A body that is too large is not read; its size counts in bytes."""
+    assert (await Stage().post("/seeds", body)).status == status
+
+
+async def test_a_binary_body_is_read() -> None:
+    """The gateway may hand a body over in base64."""
+    body = base64.b64encode(json.dumps(HOME).encode()).decode()
+    assert (await Stage().ask("POST", "/seeds", body, JSON, isBase64Encoded=True)).status == 202
+
+
+@pytest.mark.parametrize("body", ["%%%", base64.b64encode(b"\xff").decode()])
+async def test_a_binary_body_that_is_no_text_is_refused(body: str) -> None:
+    """Bytes that are not UTF-8, or not base64, are the caller's mistake."""
+    reply = await Stage().ask("POST", "/seeds", body, JSON, isBase64Encoded=True)
+    assert (reply.status, reply.body["detail"]) == (400, "the body is not UTF-8 text")
+
+
+@pytest.mark.parametrize(
+    ("target", "detail"),
+    [
+        ("/crawls?limit=0", "limit: give at least 1"),
+        ("/crawls?limit=101", "limit: give at most 100"),
+        ("/crawls?limit=1e1", "limit: '1e1' does not fit: give a whole number"),
+        ("/crawls?limit=1&limit=2", "limit: it is given twice"),
+        ("/crawls?limit=" + "9" * 5_000, "limit: '9"),
+        ("/crawls?state=gone", "state: 'gone' does not fit: give running or paused"),
+        ("/crawls?stat=running", "stat: there is no such field: did you mean state?"),
+        ("/crawls?cursor=AAAA", "cursor: it is none of this listing"),
+        ("/crawls/site-1?x=1", "x: there is no such field"),
+        ("/crawls/site-1/pages?outcome=lost", "outcome: 'lost' does not fit"),
+        ("/explain", "url: it is missing"),
+        ("/explain?url=", "url: give at least 1 characters"),
+        ("/openapi.json?format=yaml", "format: there is no such field"),
+    ],
+)
+async def test_parameters_that_do_not_fit_are_refused(target: str, detail: str) -> None:
+    """A query that says what nobody reads is a mistake, and said to be one."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    reply = await stage.get(target)
+    assert reply.status == 400
+    assert detail in reply.body["detail"]
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "two words", "ü"])
+async def test_a_key_that_does_not_fit_is_refused(key: str) -> None:
+    """An idempotency key is one printable word."""
+    reply = await Stage().ask("POST", "/seeds", HOME, {**JSON, "idempotency-key": key})
+    assert (reply.status, reply.paths) == (400, ["idempotency_key"])
+
+
+async def test_what_takes_no_body_gets_none() -> None:
+    """A body where none is read is a misunderstanding."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    reply = await stage.post("/crawls/site-1/pause", {"for": "1h"})
+    assert (reply.status, reply.body["detail"]) == (
+        400,
+        "this operation takes no body: leave it out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/seeds"), ("POST", "/"), ("DELETE", "/crawls/site-1"), ("GET", "/crawls/a/b/c")],
+)
+async def test_there_are_no_other_routes(method: str, path: str) -> None:
+    """What the gateway does not route here is not found."""
+    reply = await Stage().ask(method, path)
+    assert (reply.status, reply.body["title"]) == (404, "Not found")
+
+
+CRAWLS = [operation for operation in OPERATIONS if "{id}" in operation.path]
+
+
+@pytest.mark.parametrize("operation", CRAWLS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("crawl_id", ["nobody", "site", "site-1%23count%230", "Site-1", "x" * 129])
+async def test_a_crawl_that_is_not_there_is_not_found(operation: Any, crawl_id: str) -> None:
+    """Ids that are not known are 404, and so are names: a name may mean another run (case 80)."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    body = {"limits": {"depth": 1}} if operation.name == "edit" else None
+    reply = await stage.ask(operation.method, operation.path.replace("{id}", crawl_id), body)
+    assert reply.status == 404
+    assert stage.world.crawls == {CRAWL.id: CRAWL}
+
+
+@pytest.mark.parametrize("operation", CRAWLS, ids=lambda operation: operation.name)
+async def test_trouble_of_ours_is_worth_another_try(operation: Any) -> None:
+    """A table that is busy answers 503, and says when to come back."""
+    stage = Stage(gate=fail_on("crawls.get"))
+    stage.begin(CRAWL)
+    body = {"limits": {"depth": 1}} if operation.name == "edit" else None
+    reply = await stage.ask(operation.method, operation.path.replace("{id}", CRAWL.id), body)
+    assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
+    assert reply.body["detail"] == "try again: crawls.get"
+
+
+async def test_mistakes_of_ours_are_no_answers() -> None:
+    """What is not permitted, or not there, fails the function: the gateway answers in its place."""
+
+    async def denied(_effect: str, _moment: object) -> None:
+        raise Permanent("AccessDenied")
+
+    with pytest.raises(Permanent):
+        await Stage(gate=denied).get("/crawls")
+
+
+# --- the document -------------------------------------------------------------------------------
+
+
+async def test_the_document_is_served() -> None:
+    """GET /openapi.json gives the document as it is made."""
+    assert (await Stage().get("/openapi.json")).body == document()
+
+
+def test_the_document_has_all_operations() -> None:
+    """Every operation is described, with all statuses that it may come to, and no other is."""
+    described = {
+        (method.upper(), path): operation
+        for path, operations in document()["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert set(described) == {(one.method, one.path) for one in OPERATIONS}
+    for operation in OPERATIONS:
+        found = described[operation.method, operation.path]
+        statuses = {*operation.answers, *operation.statuses}
+        assert set(found["responses"]) == {str(status) for status in statuses}
+        assert {"400", "403", "429", "500", "503", "504"} <= set(found["responses"])
+        assert ("415" in found["responses"]) == ("requestBody" in found)
+        assert ("404" in found["responses"]) >= ("{id}" in operation.path)
+
+
+def test_the_document_is_whole() -> None:
+    """Every reference leads somewhere, and every schema is one."""
+    text = json.dumps(document())
+    for name in text.split('"$ref": "#/components/')[1:]:
+        group, _, part = name.partition('"')[0].partition("/")
+        assert part in document()["components"][group]
+    for schema in document()["components"]["schemas"].values():
+        jsonschema_rs.meta.validate(
+            {**schema, "$schema": "https://json-schema.org/draft/2020-12/schema"}
+        )

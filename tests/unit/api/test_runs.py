@@ -1,0 +1,280 @@
+"""Crawls over HTTP: the same actor as behind the command line, asked by id."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orbweaver.adapters.memory.world import ShardItem
+from orbweaver.core.crawl import State, Stop
+from orbweaver.core.outcome import Outcome, Reason
+from tests.unit.api.stage import CRAWL, JSON, NOW_MS, SITE, Stage
+from tests.unit.stage import hand_over
+
+DEFINITION = {"seeds": [f"{SITE}/"], "limits": {"pages": 10}, "politeness": {"delay": "2s"}}
+
+
+# --- start --------------------------------------------------------------------------------------
+
+
+async def test_a_crawl_is_started() -> None:
+    """A definition becomes a crawl with its seeds on the queue; the answer says where it is."""
+    stage = Stage()
+    reply = await stage.post("/crawls", DEFINITION)
+    crawl = stage.world.crawls["example.com-20261121-090000"]
+    assert reply.status == 201
+    assert reply.headers["Location"] == f"crawls/{crawl.id}"
+    assert reply.body == {
+        "id": crawl.id,
+        "name": "example.com",
+        "state": "running",
+        "stop": None,
+        "started_at": "2026-11-21T09:00:00.000Z",
+        "finished_at": None,
+    }
+    assert (crawl.pages_max, crawl.delay_ms) == (10, 2_000)
+    assert [seeds.references for seeds in stage.sent()] == [(f"{SITE}/",)]
+
+
+@pytest.mark.parametrize(
+    ("definition", "paths"),
+    [
+        ({}, ["seeds"]),
+        ({"seeds": ["nonsense"]}, ["seeds"]),
+        ({"seeds": [SITE], "limit": {"pages": 5}}, ["limit"]),
+        ({"seeds": [SITE], "limits": {"page": 5, "depth": "x"}}, ["limits.page", "limits.depth"]),
+        ({"seeds": [SITE], "limits": {"pages": 0}}, ["limits.pages"]),
+        ({"seeds": [SITE], "scope": {"include": ["("]}}, ["scope.include"]),
+        ({"seeds": [SITE], "seeds_file": "/etc/passwd"}, ["seeds_file"]),
+        ({"seeds": [SITE], "identity": {"headers": {"Cookie": "s3cret\n"}}}, ["identity.headers"]),
+    ],
+)
+async def test_a_definition_that_does_not_fit_is_refused(
+    definition: dict[str, Any], paths: list[str]
+) -> None:
+    """Problems are those of `orbweaver check`: every key, what was given and the fix."""
+    stage = Stage()
+    reply = await stage.post("/crawls", definition)
+    assert (reply.status, reply.paths) == (400, paths)
+    assert "s3cret" not in str(reply.body)
+    assert stage.world.crawls == {}
+    assert stage.world.sent == []
+
+
+async def test_a_crawl_that_recurs_is_not_begun() -> None:
+    """One run is not what a schedule asks for: that it would be left out is said."""
+    reply = await Stage().post("/crawls", {**DEFINITION, "schedule": {"every": "1d"}})
+    assert (reply.status, "leave it out" in reply.body["detail"]) == (400, True)
+
+
+async def test_the_same_key_is_the_same_crawl() -> None:
+    """A key again finds the crawl, also after an edit and after its end (case 80)."""
+    stage = Stage()
+    first = await stage.post("/crawls", DEFINITION, idempotency_key="k1")
+    stage.clock.at_ms += 60_000
+    again = await stage.post("/crawls", DEFINITION, idempotency_key="k1")
+    assert (first.status, again.status) == (201, 200)
+    assert again.body == first.body
+    assert again.headers["Location"] == first.headers["Location"]
+    await stage.ask("PATCH", f"/crawls/{first.body['id']}", {"limits": {"pages": 20}})
+    assert (await stage.post("/crawls", DEFINITION, idempotency_key="k1")).status == 200
+    other = await stage.post("/crawls", DEFINITION, idempotency_key="k2")
+    assert other.status == 201
+    assert other.body["id"] != first.body["id"]
+
+
+async def test_a_key_is_of_one_definition() -> None:
+    """A key that stands for something else is a conflict, not another crawl."""
+    stage = Stage()
+    await stage.post("/crawls", DEFINITION, idempotency_key="k1")
+    for changed in ({"seeds": ["https://other.example/"]}, {**DEFINITION, "name": "other"}):
+        reply = await stage.post("/crawls", changed, idempotency_key="k1")
+        assert reply.status == 409
+    assert len(stage.world.crawls) == 1
+
+
+async def test_two_at_once_are_one_crawl() -> None:
+    """Of two requests with one key at the same time, one begins a crawl, the other finds it."""
+    stage = Stage(gate=hand_over)
+    replies = await asyncio.gather(
+        *(
+            Stage(world=stage.world, gate=hand_over).post(
+                "/crawls", DEFINITION, idempotency_key="k1"
+            )
+            for _ in range(2)
+        )
+    )
+    assert sorted(reply.status for reply in replies) == [200, 201]
+    assert len({reply.body["id"] for reply in replies}) == 1
+    assert len(stage.world.crawls) == 1
+    # Seeds that are sent twice are one message, by its id.
+    assert len({seeds.id for seeds in stage.sent()}) == 1
+
+
+# --- look ---------------------------------------------------------------------------------------
+
+
+async def test_crawls_are_listed_in_pages() -> None:
+    """Newest first, so many a page, each of them once; a cursor is of one listing alone."""
+    stage = Stage()
+    crawls = [
+        replace(CRAWL, id=f"c{number}", started_at_ms=NOW_MS + number // 2 * 1000)
+        for number in range(7)
+    ]
+    stage.begin(*crawls, replace(CRAWL, id="over", state=State.FINISHED, stop=Stop.MAX_PAGES))
+    found: list[str] = []
+    target = "/crawls?state=running&limit=3"
+    cursor = None
+    while True:
+        page = (await stage.get(target + (f"&cursor={cursor}" if cursor else ""))).body
+        found += [crawl["id"] for crawl in page["crawls"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+        assert (await stage.get(f"/crawls?cursor={cursor}")).status == 400
+    assert found == ["c6", "c4", "c5", "c2", "c3", "c0", "c1"]
+    assert len((await stage.get("/crawls")).body["crawls"]) == 8
+
+
+async def test_a_crawl_is_shown() -> None:
+    """State, stop, counts, reasons, cost and time, from the books."""
+    stage = Stage()
+    ended = replace(
+        CRAWL, state=State.FINISHED, stop=Stop.MAX_PAGES, finished_at_ms=NOW_MS + 61_500
+    )
+    stage.begin(ended)
+    tally = {"claimed": 5, "fetched": 3, "fetched.ok": 2, "fetched.noindex": 1, "failed": 2}
+    tally |= {"failed.dns": 2, "refused.scope": 7, "retries": 4, "deferrals": 1, "bytes": 900}
+    tally["nanodollars"] = 1_250_000
+    stage.world.shards[CRAWL.id, 0] = ShardItem(tally=tally)
+    body = (await stage.get("/crawls/site-1")).body
+    assert body["crawl"]["stop"] == "max_pages"
+    assert body["crawl"]["finished_at"] == "2026-11-21T09:01:01.500Z"
+    assert body["outcomes"] == {
+        "fetched": 3,
+        "unchanged": 0,
+        "redirected": 0,
+        "skipped": 0,
+        "failed": 2,
+    }
+    assert body["reasons"]["fetched"] == {"ok": 2, "noindex": 1}
+    assert body["reasons"]["failed"] == {"dns": 2}
+    assert body["refused"] == {"scope": 7}
+    assert (body["claimed"], body["done"], body["bytes"]) == (5, 5, 900)
+    assert (body["retries"], body["deferrals"], body["elapsed_s"]) == (4, 1, 61.5)
+    assert body["cost_usd"] == 0.00125
+
+
+async def test_hosts_are_shown() -> None:
+    """How a crawl does at the hosts that it began at, and at another one that is asked about."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    body = (await stage.get("/crawls/site-1/hosts?host=other.example")).body
+    assert [host["host"] for host in body["hosts"]] == [SITE, "https://other.example"]
+    assert body["crawl"]["id"] == "site-1"
+    assert (await stage.get("/crawls/site-1/hosts?host=%20")).status == 400
+
+
+async def test_what_was_left_out_is_reported() -> None:
+    """Reasons with their counts, their meaning and examples."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    stage.world.shards[CRAWL.id, 0] = ShardItem(tally={"failed.dns": 2, "refused.scope": 7})
+    stage.put("/gone", outcome=Outcome.FAILED, reason=Reason.DNS)
+    body = (await stage.get("/crawls/site-1/report")).body
+    found = {one["reason"]: (one["kind"], one["count"], one["samples"]) for one in body["skipped"]}
+    assert found["dns"] == ("failed", 2, [f"{SITE}/gone"])
+    assert found["scope"][:2] == ("refused", 7)
+    assert all(one["means"] for one in body["skipped"])
+
+
+# --- steer --------------------------------------------------------------------------------------
+
+
+async def test_a_crawl_is_steered() -> None:
+    """Pause, resume and cancel move it, and may be asked for again."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    for word, state in (("pause", "paused"), ("resume", "running"), ("cancel", "stopping")):
+        for _ in range(2):
+            reply = await stage.post(f"/crawls/site-1/{word}")
+            assert (reply.status, reply.body["state"]) == (200, state)
+    assert stage.world.crawls["site-1"].stop is Stop.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [
+        (State.FINISHED, "pause"),
+        (State.FINISHED, "resume"),
+        (State.FINISHED, "cancel"),
+        (State.STOPPING, "pause"),
+        (State.STOPPING, "resume"),
+    ],
+)
+async def test_a_wrong_state_is_a_conflict(state: State, word: str) -> None:
+    """What a crawl's state does not allow is 409 and changes nothing."""
+    stage = Stage()
+    stage.begin(replace(CRAWL, state=state))
+    assert (await stage.post(f"/crawls/site-1/{word}")).status == 409
+    assert stage.world.crawls["site-1"].state is state
+    assert stage.world.sent == []
+
+
+async def test_a_crawl_is_edited() -> None:
+    """Limits, delay and patterns change; the definition's own words say what."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    changes = {"limits": {"depth": 3}, "politeness": {"delay": "5s"}, "scope": {"exclude": ["/x"]}}
+    reply = await stage.ask("PATCH", "/crawls/site-1", changes)
+    edited = stage.world.crawls["site-1"]
+    assert (reply.status, reply.body["id"]) == (200, "site-1")
+    assert (edited.depth_max, edited.delay_ms, edited.exclude) == (3, 5_000, ("/x",))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        [],
+        {"seeds": ["https://other.example/"]},
+        {"limits": {"pages": "many"}},
+        {"limits": {"page": 5}},
+        {"identity": {"headers": {"A": "b"}}},
+    ],
+)
+async def test_what_cannot_change_is_refused(changes: Any) -> None:
+    """An edit that says nothing, or what a running crawl is made of, is a problem."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    reply = await stage.ask("PATCH", "/crawls/site-1", changes, JSON)
+    assert reply.status == 400
+    assert stage.world.crawls["site-1"] == CRAWL
+
+
+async def test_an_edit_comes_too_late() -> None:
+    """A crawl that is over is not edited."""
+    stage = Stage()
+    stage.begin(replace(CRAWL, state=State.FINISHED))
+    reply = await stage.ask("PATCH", "/crawls/site-1", {"limits": {"depth": 3}})
+    assert reply.status == 409
+
+
+async def test_failures_are_asked_for_again() -> None:
+    """A retry begins a run of the same name with what failed, of some reasons or a host."""
+    stage = Stage()
+    stage.begin(replace(CRAWL, state=State.FINISHED, finished_at_ms=NOW_MS))
+    stage.put("/ok")
+    stage.put("/slow", outcome=Outcome.FAILED, reason=Reason.TIMEOUT)
+    stage.put("/gone", outcome=Outcome.FAILED, reason=Reason.DNS)
+    reply = await stage.post("/crawls/site-1/retry", {"reasons": ["timeout"]})
+    assert reply.status == 201
+    (run,) = reply.body["crawls"]
+    assert run["name"] == "site"
+    assert stage.world.crawls[run["id"]].seeds == (f"{SITE}/slow",)
+    whole = await stage.ask("POST", "/crawls/site-1/retry", headers={})
+    assert whole.status == 201
+    assert {mail for run in whole.body["crawls"] for mail in [run["name"]]} == {"site"}

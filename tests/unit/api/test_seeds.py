@@ -1,0 +1,178 @@
+"""Seeds over HTTP: all of them or none, from a request or from a file (cases 56, 79 and 80)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orbweaver.api.seeds import FILE_BYTES_MAX, LINES_MAX, URLS_MAX
+from orbweaver.core.crawl import State
+from orbweaver.core.message import Seeds
+from orbweaver.settings import Settings
+from tests.unit.api.stage import CRAWL, SITE, Stage
+from tests.unit.stage import fail_on
+
+INNER = (
+    "http://127.0.0.1/",
+    "http://10.0.0.8:8080/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://[::1]/",
+    "http://[::ffff:10.0.0.1]/",
+    "http://0x7f.1/",
+    "http://2130706433/",
+    "https://example.com:22/",
+)
+
+
+async def test_seeds_are_accepted() -> None:
+    """URLs of a live crawl go on its queue as seeds, and the answer says how many."""
+    stage = Stage()
+    stage.begin(replace(CRAWL, express=True))
+    reply = await stage.post("/seeds", {"urls": [f"{SITE}/a", f"{SITE}/b"], "crawl": CRAWL.id})
+    assert (reply.status, reply.body) == (202, {"crawl": CRAWL.id, "accepted": 2})
+    assert [mail.express for mail in stage.world.sent] == [True]
+    (seeds,) = stage.sent()
+    assert isinstance(seeds, Seeds)
+    assert seeds.references == (f"{SITE}/a", f"{SITE}/b")
+    assert not seeds.planned
+
+
+async def test_the_first_url_makes_the_default_crawl() -> None:
+    """A request without a crawl belongs to the default one."""
+    stage = Stage()
+    assert (await stage.post("/seeds", {"url": SITE})).body["crawl"] == "default"
+    assert list(stage.world.crawls) == ["default"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"idempotency_key": "mine"}])
+async def test_a_repeated_request_sends_the_same_seeds(headers: dict[str, str]) -> None:
+    """Ids follow from the request or from the caller's key, so a repetition is found out."""
+    stage = Stage()
+    for _ in range(2):
+        await stage.post("/seeds", {"url": SITE}, **headers)
+    one, other = stage.sent()
+    assert one.id == other.id
+    await stage.post("/seeds", {"url": SITE}, idempotency_key="another")
+    assert stage.sent()[-1].id != one.id
+
+
+async def test_as_many_as_may_be() -> None:
+    """10,000 URLs are taken in one request, and one more is too many: none is."""
+    stage = Stage()
+    urls = [f"{SITE}/{number}" for number in range(URLS_MAX)]
+    assert (await stage.post("/seeds", {"urls": urls})).body["accepted"] == URLS_MAX
+    assert sum(len(seeds.references) for seeds in stage.sent()) == URLS_MAX
+    stage.world.sent.clear()
+    reply = await stage.post("/seeds", {"urls": [*urls, SITE]})
+    assert (reply.status, reply.body["title"]) == (413, "Content too large")
+    assert stage.world.sent == []
+
+
+async def test_one_bad_url_refuses_the_request() -> None:
+    """All URLs are taken or none, and each bad one is named with its place and its problem."""
+    stage = Stage()
+    urls = [f"{SITE}/a", "nonsense", "file:///etc/passwd", "https://me:secret@"]
+    reply = await stage.post("/seeds", {"urls": urls})
+    assert (reply.status, reply.paths) == (400, ["urls[1]", "urls[2]", "urls[3]"])
+    assert "secret" not in str(reply.body)
+    assert stage.world.sent == []
+    assert stage.world.crawls == {}
+
+
+@pytest.mark.parametrize("url", INNER)
+async def test_inner_addresses_are_refused(url: str) -> None:
+    """What must not be dialled is refused already here, in every spelling (case 56)."""
+    stage = Stage()
+    stage.world.files["seeds/x"] = f"{SITE}\n{url}\n".encode()
+    bodies: tuple[Any, ...] = ({"url": url}, {"urls": [SITE, url]}, {"s3": "seeds/x"})
+    for body in bodies:
+        assert (await stage.post("/seeds", body)).status == 400
+    for body in ({"seeds": [url]}, {"seeds": [SITE], "sitemaps": [url]}):
+        assert (await stage.post("/crawls", body)).status == 400
+    assert stage.world.sent == []
+    assert stage.world.crawls == {}
+
+
+async def test_allowed_addresses_are_taken() -> None:
+    """A stack on one machine crawls that machine."""
+    stage = Stage(settings=Settings(allow_addresses="127.0.0.0/8"))
+    assert (await stage.post("/seeds", {"url": "http://127.0.0.1:9/"})).status == 202
+
+
+@pytest.mark.parametrize("state", [State.STOPPING, State.FINISHED])
+async def test_a_crawl_that_is_over_takes_none(state: State) -> None:
+    """Seeds for a crawl that is over are a conflict: they would only be refused later."""
+    stage = Stage()
+    stage.begin(replace(CRAWL, state=state))
+    reply = await stage.post("/seeds", {"url": SITE, "crawl": CRAWL.id})
+    assert (reply.status, reply.body["detail"]) == (
+        409,
+        f"crawl site-1 is {state}: start another",
+    )
+    assert stage.world.sent == []
+
+
+async def test_a_crawl_that_is_not_there_takes_none() -> None:
+    """Another stack's crawl is not found."""
+    stage = Stage()
+    reply = await stage.post("/seeds", {"url": SITE, "crawl": "nobody"})
+    assert (reply.status, reply.body["detail"]) == (404, "there is no crawl 'nobody'")
+    assert stage.world.sent == []
+
+
+async def test_trouble_of_ours_is_worth_another_try() -> None:
+    """A queue that is busy answers 503."""
+    reply = await Stage(gate=fail_on("queue.send")).post("/seeds", {"url": SITE})
+    assert (reply.status, reply.body["detail"]) == (503, "try again: queue.send")
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+async def test_a_file_of_seeds_is_read() -> None:
+    """A URL a line, comments and empty lines passed over; more than fit into a request."""
+    stage = Stage()
+    lines = [f"{SITE}/{number}" for number in range(URLS_MAX + 1)]
+    stage.world.files["seeds/many.txt"] = "\n".join(["# mine", "", *lines]).encode()
+    reply = await stage.post("/seeds", {"s3": "seeds/many.txt"})
+    assert reply.body == {"crawl": "default", "accepted": URLS_MAX + 1}
+    assert sum(len(seeds.references) for seeds in stage.sent()) == URLS_MAX + 1
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "detail"),
+    [
+        (None, 400, "there is no file 'seeds/x'"),
+        (b"", 400, "'seeds/x' has no URL"),
+        (b"# nothing\n\n", 400, "'seeds/x' has no URL"),
+        (b"\xff\xfe", 400, "is no text in UTF-8"),
+        (b"https://a.example\nnonsense\n", 400, "line[1]: 'nonsense' cannot be crawled"),
+        (b"https://a.example/" + b"x" * 9_000, 400, "longer than 8,192 characters"),
+        (b"https://a.example\n" * (LINES_MAX + 1), 413, "has more than 100,000 URLs"),
+        (b"#" * (FILE_BYTES_MAX + 1), 413, "10,000,001 bytes, and at most 10,000,000"),
+    ],
+)
+async def test_a_file_that_does_not_fit_is_refused(
+    content: bytes | None, status: int, detail: str
+) -> None:
+    """A file is taken whole or not at all, and is bounded in bytes and lines."""
+    stage = Stage()
+    if content is not None:
+        stage.world.files["seeds/x"] = content
+    reply = await stage.post("/seeds", {"s3": "seeds/x"})
+    assert reply.status == status
+    assert detail in reply.body["detail"]
+    assert stage.world.sent == []
+
+
+@pytest.mark.parametrize(
+    "key", ["exports/x", "seeds/", "seeds/../exports/x", "/seeds/x", "s3://b/seeds/x", "seeds/a b"]
+)
+async def test_only_seeds_are_read(key: str) -> None:
+    """Nothing but what lies below seeds/ can be named."""
+    stage = Stage()
+    stage.world.files["exports/x"] = SITE.encode()
+    assert (await stage.post("/seeds", {"s3": key})).status == 400
+    assert stage.world.sent == []

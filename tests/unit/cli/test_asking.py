@@ -1,0 +1,113 @@
+"""Commands that ask why: hosts, report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.politeness import Host
+from tests.unit.cli.fakes import NOW_MS, SITE, Machine, Row, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ID = "shop-20261121-090000"
+OTHER = "https://other.example"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a machine with a stack on which one crawl has begun."""
+    stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
+    stage.run(f"start {SITE} {OTHER}/a --name shop --delay 250ms")
+    return stage
+
+
+# --- hosts --------------------------------------------------------------------------------------
+
+
+def test_hosts(stage: Stage) -> None:
+    """A row each: counts, pace, and when they may be asked."""
+    tally = {"host.0.claimed": 1_200, "host.0.done": 200, "host.0.failed": 3, "host.1.claimed": 1}
+    stage._tally(stage.world.crawls[ID]).update(tally)
+    stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 95_000, failures=2)
+    stage.world.hosts[OTHER] = Host(name=OTHER, blocked_until_ms=NOW_MS + 60_000, strikes=1)
+    assert stage.run("hosts shop --host third.example") == 0
+    assert stage.said == (
+        "host                   claimed  ended  failed  queued   delay  robots.txt         next"
+        " request\n"
+        "https://example.com      1,200    200       3   1,000  250 ms  not asked for yet  in 1:35;"
+        " 2 requests without an answer\n"
+        "https://other.example        1      0       0       1  250 ms  not asked for yet  not"
+        " before 2026-11-21 09:01:00 UTC: it asked for it (429 or 503)\n"
+        "https://third.example        -      -       -       -  250 ms  not asked for yet  now\n"
+    )
+    assert stage.noted == f"-: the books of {ID} count the first hosts that it began at\n"
+
+
+def test_hosts_for_machines(stage: Stage) -> None:
+    """One object a host, with moments and not with words."""
+    assert stage.run("hosts --json") == 0
+    first, second = stage.objects()
+    assert (first["type"], first["crawl"], first["host"]) == ("host", ID, SITE)
+    assert (first["delay_ms"], first["claimed"], first["next_slot_ms"]) == (250, 0, None)
+    assert second["host"] == OTHER
+
+
+def test_what_is_no_host_is_refused(stage: Stage) -> None:
+    """With what would be one."""
+    assert stage.run("hosts shop --host https://") == 2
+    assert "is no host: give one like example.com" in stage.noted
+    assert stage.run("hosts nobody") == 2
+
+
+# --- report -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ended(stage: Stage) -> Stage:
+    """Have the crawl end, with a failure and what it refused."""
+    stage.site += [Row("/x", Outcome.FAILED, Reason.DNS), Row("/y", Outcome.SKIPPED, Reason.ROBOTS)]
+    stage.run("status shop --watch")
+    stage.world.samples[ID] = {"scope": ("https://third.example/\x1b[31m?…",)}
+    return stage
+
+
+def test_report(ended: Stage) -> None:
+    """By kind and reason: how often, what it means, and examples."""
+    assert ended.run("report shop") == 0
+    assert ended.said.splitlines() == [
+        ID,
+        "",
+        "links that were not followed: 4",
+        "  4  scope  it does not belong to the crawl",
+        "      https://third.example/?…",
+        "",
+        "URLs that were skipped: 1",
+        "  1  robots  robots.txt forbids it",
+        f"      {SITE}/y",
+        "",
+        "URLs that failed: 1",
+        "  1  dns  its name could not be looked up, four times",
+        f"      {SITE}/x",
+    ]
+
+
+def test_report_for_machines(ended: Stage) -> None:
+    """One object, with all reasons."""
+    assert ended.run("report --json") == 0
+    (told,) = ended.objects()
+    assert (told["type"], told["crawl"]) == ("report", ID)
+    assert [(line["kind"], line["reason"], line["count"]) for line in told["skipped"]] == [
+        ("refused", "scope", 4),
+        ("skipped", "robots", 1),
+        ("failed", "dns", 1),
+    ]
+
+
+def test_a_crawl_that_has_left_nothing_out(stage: Stage) -> None:
+    """That is said, too."""
+    assert stage.run("report shop") == 0
+    assert stage.said == f"{ID} has left nothing out\n"

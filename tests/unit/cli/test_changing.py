@@ -1,0 +1,151 @@
+"""Commands about a crawl's work: edit, retry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.crawl import State
+from orbweaver.core.outcome import Outcome, Reason
+from tests.unit.cli.fakes import SITE, Machine, Row, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ID = "shop-20261121-090000"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a machine with a stack on which one crawl runs."""
+    stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
+    stage.run(f"start {SITE} --name shop --max-pages 9")
+    return stage
+
+
+# --- edit ---------------------------------------------------------------------------------------
+
+
+def test_edit_by_options(stage: Stage) -> None:
+    """What changed is said as it was and as it is, and when it takes hold."""
+    words = "--max-pages 5 --delay 2s --concurrency 3 --max-depth 4 --duration 2h --include /p"
+    assert stage.run(f"edit shop {words}") == 0
+    crawl = stage.world.crawls[ID]
+    assert (crawl.pages_max, crawl.delay_ms, crawl.concurrency) == (5, 2_000, 3)
+    assert (crawl.depth_max, crawl.duration_max_s, crawl.include) == (4, 7_200, ("/p",))
+    assert "limits.pages            9 -> 5\n" in stage.said
+    assert 'scope.include           [] -> ["/p"]\n' in stage.said
+    assert f"{ID}: it takes hold within 5 s" in stage.noted
+    assert stage.run("edit shop --max-pages 5") == 0
+    assert (stage.said, stage.noted) == ("", f"{ID} is like that already\n")
+
+
+def test_edit_by_a_definition(stage: Stage) -> None:
+    """A whole definition may be given, with seeds beside it; options come before it."""
+    (stage.folder / "seeds.txt").write_text(f"# all\n{SITE}\n")
+    lines = ['name = "shop"', 'seeds_file = "seeds.txt"', "[politeness]", 'delay = "5s"']
+    (stage.folder / "shop.toml").write_text("\n".join([*lines, "[limits]", 'pages = "broken"']))
+    assert stage.run("edit shop --config shop.toml --max-pages 7 --json") == 0
+    (told,) = stage.objects()
+    assert told["changed"] == {
+        "limits.pages": {"was": 9, "is": 7},
+        "politeness.delay": {"was": "1000ms", "is": "5000ms"},
+    }
+    assert stage.world.crawls[ID].delay_ms == 5_000
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("edit shop", "nothing to change is given: it takes scope.include"),
+        ("edit shop --max-pages 0", "orbweaver edit: 1 problem\n  --max-pages: 0 does not fit"),
+        ("edit shop --exclude (", "--exclude: '('"),
+        ("edit shop --name other", "there is no option --name"),
+        ("edit shop --max-page 3", "did you mean --max-pages?"),
+        ("edit shop --config none.toml", "there is no none.toml"),
+        ("edit shop --config shop.toml", "2 problems\n  window: there is no such key"),
+        ("edit shop --config file.toml", "seeds_file: none.txt cannot be read"),
+        ("edit shop --config list.json --delay 1s", "it is no table of keys"),
+        ("edit shop --config odd.json --delay 1s", "politeness: 3 does not fit: it is a table"),
+        ("edit nobody --delay 1s", "no crawl has the id or name 'nobody'"),
+    ],
+)
+def test_what_does_not_fit_is_said(stage: Stage, line: str, words: str) -> None:
+    """Options are named as options, keys as keys, and the exit code is that of a mistake."""
+    definition = 'seeds = ["https://example.org/"]\nname = "shop"\nwindow = 3\n'
+    (stage.folder / "shop.toml").write_text(definition)
+    (stage.folder / "file.toml").write_text('seeds_file = "none.txt"\n')
+    (stage.folder / "list.json").write_text("[]")
+    (stage.folder / "odd.json").write_text('{"politeness": 3}')
+    before = stage.world.crawls[ID]
+    assert stage.run(line) == 2
+    assert words in stage.noted
+    assert stage.world.crawls[ID] == before
+
+
+def test_what_has_ended_is_not_edited(stage: Stage) -> None:
+    """The state is said, and what can be done."""
+    stage.run("status shop --watch")
+    assert stage.world.crawls[ID].state is State.FINISHED
+    assert stage.run("edit shop --delay 5s") == 2
+    assert stage.noted == f"the crawl '{ID}' is finished: start it again\n"
+
+
+# --- retry --------------------------------------------------------------------------------------
+
+RETRY = f"{ID}-retry1"
+
+
+@pytest.fixture
+def failed(stage: Stage) -> Stage:
+    """Have the crawl end, with two failures of different kinds."""
+    dns, gone = Reason.DNS, Reason.HTTP_CLIENT_ERROR
+    stage.site += [Row("/x", Outcome.FAILED, dns), Row("/y", Outcome.FAILED, gone)]
+    stage.run("status shop --watch")
+    stage.site = [Row("/x"), Row("/y")]
+    return stage
+
+
+def test_retry(failed: Stage) -> None:
+    """The new run is named, and how to watch it; again, it is the same one."""
+    for which in ("shop", ID):
+        assert failed.run(f"retry {which}") == 0
+        assert failed.said == f"{RETRY}\n"
+        assert f"2 URLs of {ID} in 1 run: orbweaver status {RETRY} --watch" in failed.noted
+    assert failed.run(f"retry {ID} --json --reason dns --host example.com") == 0
+    (told,) = failed.objects()
+    assert told == {
+        "type": "started",
+        "crawl": RETRY,
+        "name": "shop",
+        "retry_of": ID,
+        "urls": 2,
+    }
+
+
+@pytest.mark.parametrize("json", ["", " --json"])
+def test_retry_and_wait(failed: Stage, json: str) -> None:
+    """Its progress is shown until it ends, and then what became of it."""
+    assert failed.run(f"retry shop --wait{json}") == 0
+    assert failed.world.crawls[RETRY].state is State.FINISHED
+    if json:
+        assert failed.objects()[0]["type"] == "started"
+        assert failed.objects()[-1]["exit_code"] == 0
+    else:
+        assert f"{RETRY} finished in" in failed.said
+
+
+def test_where_nothing_failed_there_is_nothing_to_retry(failed: Stage) -> None:
+    """That is said, and no mistake."""
+    assert failed.run("retry shop --reason tls --reason timeout --host example.com") == 0
+    words = f"nothing failed in {ID} on example.com for tls or timeout: there is nothing to retry"
+    assert (failed.said, failed.noted) == ("", f"{words}\n")
+    assert failed.run("retry shop --reason tls --json") == 0
+    assert failed.objects() == [{"type": "result", "crawl": ID, "runs": []}]
+
+
+def test_a_mistyped_reason_is_named(failed: Stage) -> None:
+    """With the nearest one, and all that there are."""
+    assert failed.run("retry shop --reason dsn") == 2
+    assert "nothing fails for 'dsn': did you mean dns? They are redirect_invalid, " in failed.noted

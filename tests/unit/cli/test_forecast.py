@@ -1,0 +1,274 @@
+"""What is computed of a crawl: how long it takes and why, its hosts, its budgets, what it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.cli import progress, spending, words
+from orbweaver.cli.hostrows import Standing
+from orbweaver.cli.progress import Meter, as_json, stalled
+from orbweaver.cli.stacks import Depths
+from orbweaver.core.crawl import Scope, State, Stop
+from orbweaver.core.politeness import Host, RobotsEntry
+from orbweaver.core.rules import Rule
+from tests.unit.cli.views import NOW_MS, reading_of, view_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SHOP, DOCS, OLD = "https://shop.example", "https://docs.example", "http://old.example:8080"
+ALONE: Mapping[str, Any] = {"seeds": (f"{SHOP}/",), "hosts_counted": ()}
+PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done": 60}
+
+
+@pytest.mark.parametrize(
+    ("tally", "changes", "left_s", "basis", "said"),
+    [
+        ({}, {}, None, "none", "not known yet: the seeds are on the queue"),
+        ({"claimed": 9, "fetched": 9}, {}, None, "none", "all known URLs are done: it ends, or"),
+        ({"claimed": 99, "fetched": 9}, {}, None, "none", "too early to tell; 90 known URLs left"),
+        (
+            {"claimed": 1_500, "fetched": 300},
+            {},
+            240,
+            "rate",
+            "about 4 min: 1,200 known URLs left at 5.0 a second; new links make it longer",
+        ),
+        (
+            {"claimed": 1_500, "fetched": 300},
+            {"pages_max": 1_500},
+            240,
+            "rate",
+            "about 4 min: 1,200 known URLs left at 5.0 a second; no more fit its pages",
+        ),
+        ({"claimed": 301, "fetched": 300}, {}, 0.2, "rate", "about 1 s: 1 known URL left at"),
+        (
+            PACED,
+            {},
+            882,  # 840 slots, each 5 % longer than the delay
+            "host",
+            "at least 15 min: 840 URLs left on shop.example, one every 1 s; new links make it",
+        ),
+        ({"claimed": 3, "host.0.claimed": 2}, {}, 2.1, "host", "at least 2 s: 2 URLs left on shop"),
+        ({**PACED, "fetched": 50}, {}, 950 / 50 * 60, "rate", "about 19 min: 950 known URLs"),
+        (PACED, {"delay_ms": 0}, 540, "rate", "about 9 min"),
+        (PACED, {"state": State.STOPPING}, 540, "rate", "left at 1.7 a second"),
+        (PACED, {"state": State.PAUSED}, None, "none", "not before it is resumed: 900 known URLs"),
+        (PACED, {"state": State.FINISHED}, None, "none", ""),
+        (
+            PACED,
+            {"duration_max_s": 100},
+            40,
+            "duration",
+            "at most 40 s: its duration ends then, and 900 known URLs would take 15 min",
+        ),
+        (PACED, {"duration_max_s": 10}, 0, "duration", "at most 1 s"),
+        (PACED, {"duration_max_s": 10, "continuous": True}, 882, "host", "at least 15 min"),
+    ],
+)
+def test_how_long_it_takes(
+    tally: dict[str, int], changes: dict[str, Any], left_s: float | None, basis: str, said: str
+) -> None:
+    """A time with its basis in words, or why there is none."""
+    view = view_of(tally, **changes)
+    assert view.forecast.left_s == (None if left_s is None else pytest.approx(left_s))
+    assert view.forecast.basis == basis
+    assert view.forecast.words.startswith(said) or said in view.forecast.words
+    assert bool(view.forecast.words) == bool(said)
+
+
+def test_nothing_is_guessed_while_nothing_ends() -> None:
+    """A rate of zero gives no time, and after a while the silence is named."""
+    meter = Meter()
+    tallies = {
+        after_s: {"claimed": 90, "fetched": min(40, after_s)} for after_s in range(0, 200, 10)
+    }
+    *_, view = [meter.see(reading_of(tally, after_s=at_s)) for at_s, tally in tallies.items()]
+    assert view.forecast.words == "not known: nothing has ended lately; 50 known URLs left"
+    assert ("quiet", "no URL has ended for 2 min") in words.notices(view)
+
+
+@pytest.mark.parametrize(
+    ("host", "standing", "bound_s", "said"),
+    [
+        (Host(name=SHOP), Standing.OPEN, 10.5, "now"),
+        (Host(name=SHOP, tat_ms=NOW_MS + 61_000), Standing.OPEN, 10.5, "now"),
+        (Host(name=SHOP, line_ms=NOW_MS + 90_000), Standing.OPEN, 10.5, "slots are taken for 30 s"),
+        (
+            Host(name=SHOP, blocked_until_ms=NOW_MS + 160_000, strikes=2),
+            Standing.BLOCKED,
+            110.5,
+            "blocked 2 min: 429 or 503 x2",
+        ),
+        (
+            Host(name=SHOP, blocked_until_ms=NOW_MS + 100_000, failures=5),
+            Standing.BLOCKED,
+            50.5,
+            "blocked 40 s: no answer x5",
+        ),
+        (
+            Host(name=SHOP, blocked_until_ms=NOW_MS + 3_660_000, failures=9),
+            Standing.DOWN,  # its URLs end unasked
+            0,
+            "down 60 min: no answer x9",
+        ),
+        (
+            Host(
+                name=SHOP,
+                robots=RobotsEntry(fetched_at_ms=0, body=b"User-agent: *\nCrawl-delay: 4"),
+            ),
+            Standing.OPEN,
+            41,
+            "now",
+        ),
+    ],
+)
+def test_a_host(host: Host, standing: Standing, bound_s: float, said: str) -> None:
+    """When it is asked next and why not now, and how long its queue takes at least."""
+    tally = {"claimed": 40, "host.0.claimed": 30, "host.0.done": 20, "host.0.failed": 3}
+    row, other, _ = view_of(tally, hosts=(host,)).hosts
+    assert (row.claimed, row.done, row.failed, row.queued) == (30, 20, 3, 10)
+    assert (row.standing, row.words) == (standing, said)
+    assert row.bound_ms == bound_s * 1000
+    assert (other.claimed, other.failed, other.queued) == (0, 0, 0)
+
+
+def test_the_shortest_delay_of_rules_bounds_a_queue() -> None:
+    """Some URLs may be asked for faster than the crawl's others, so a bound is what they allow."""
+    rules = (Rule(match="/a", delay_ms=200), Rule(match="/b", delay_ms=9_000), Rule(match="/c"))
+    row = view_of({"host.0.claimed": 10, "claimed": 10}, rules=rules).hosts[0]
+    assert (row.delay_ms, row.bound_ms) == (200, 2_100)
+
+
+def test_hosts_that_nobody_counted() -> None:
+    """Unknown is unknown; a crawl of one host that keeps to it needs no counts."""
+    tally = {"claimed": 40, "fetched": 20, "failed": 1}
+    assert [row.queued for row in view_of(tally).hosts] == [None] * 3
+    (row,) = view_of(tally, **ALONE).hosts
+    assert (row.claimed, row.done, row.failed, row.queued) == (40, 21, 1, 19)
+    (row,) = view_of(tally, **ALONE, scope=Scope.ANY).hosts
+    assert (row.done, row.bound_ms) == (None, 0)
+    (row,) = view_of({}, **ALONE, scope=Scope.ANY).hosts
+    assert row.done == 0
+    ended = view_of(
+        tally,
+        state=State.FINISHED,
+        hosts=(Host(name=SHOP, blocked_until_ms=NOW_MS + 99_000),),
+    )
+    assert ended.waiting() == {}
+
+
+def test_budgets_are_listed_where_they_matter() -> None:
+    """Those that somebody set, and the usual ones once they are half used."""
+    tally = {"claimed": 300, "host.0.claimed": 200, "bytes": 5, "nanodollars": 12_300_000}
+    assert view_of(tally).budgets == ()
+    view = view_of(
+        tally,
+        pages_max=400,
+        host_pages_max=200,
+        bytes_max=10_000_000,
+        nanodollars_max=50_000_000,
+        duration_max_s=3_600,
+    )
+    assert words.budgets(view) == (
+        "pages 300 of 400 (75 %) · pages of a host 200 of 200 (100 %) · bytes 5 B of 10.0 MB (0 %)"
+        " · dollars $0.012 of $0.050 (24 %) · duration 1:00 of 1:00:00 (1 %)"
+    )
+    assert [budget.name for budget in view_of({"claimed": 700_000}).budgets] == ["pages"]
+    assert view_of({"claimed": 700_000}, continuous=True).budgets == ()
+    assert spending.Budget(name="none", used=0, limit=0, words="").share == 1
+
+
+def test_bytes_of_a_budget_are_those_received() -> None:
+    """What came over the wire counts, and not only the pages that were read."""
+    (budget,) = view_of({"bytes": 5, "received_bytes": 8}, bytes_max=10).budgets
+    assert (budget.used, budget.limit, budget.share) == (8, 10, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        (0, "$0"),
+        (1e-9, "$0.000000001"),
+        (0.0012, "$0.0012"),
+        (0.0999, "$0.100"),
+        (0.14, "$0.14"),
+        (1234.5, "$1,234.50"),
+    ],
+)
+def test_dollars_in_words(amount: float, said: str) -> None:
+    """Two digits that count."""
+    assert spending.price(amount) == said
+
+
+def test_cost_in_words() -> None:
+    """What was spent, and what a thousand pages come to; nothing where nobody counted."""
+    assert words.cost(view_of({})) == ""
+    tally = {"nanodollars": 1_200_000}
+    assert words.cost(view_of(tally)) == "$0.0012 so far (estimate)"
+    said = words.cost(view_of({**tally, "fetched": 10}, state=State.FINISHED))
+    assert said == "$0.0012 in all (estimate) · $0.12 per 1,000 pages"
+
+
+def test_a_crawl_that_stands_still() -> None:
+    """Empty queues are named after a moment and given up on after a minute, not while it is paused."""  # noqa: E501 - one sentence
+    meter, empty = Meter(), Depths(dead=1)
+    tally = {"claimed": 12, "fetched": 11}
+    view = meter.see(reading_of(tally, after_s=1, depths=empty))
+    assert not stalled(view)
+    view = meter.see(reading_of(tally, after_s=40, depths=empty))
+    assert words.notices(view) == [
+        ("idle", "nothing has been queued for 39 s: 1 URL without an outcome")
+    ]
+    assert stalled(meter.see(reading_of(tally, after_s=61, depths=empty)))
+    assert not stalled(meter.see(reading_of(tally, after_s=62)))
+    assert not stalled(meter.see(reading_of(tally, after_s=63, depths=empty)))
+    paused = meter.see(reading_of(tally, after_s=300, depths=empty, state=State.PAUSED))
+    assert not stalled(paused)
+    assert words.notices(paused) == [("paused", "`orbweaver resume shop-20261121-090000` goes on")]
+
+
+def test_for_machines() -> None:
+    """Names that stay, numbers without words; unknown is null."""
+    body = as_json(view_of({**PACED, "nanodollars": 1_500_000}, pages_max=2_000))
+    assert body["rate"] == {"now": 1.67, "mean": 1.67, "peak": 1.67}
+    assert (body["left_s"], body["left_basis"]) == (882.0, "host")
+    assert body["cost_dollars"] == 0.0015
+    assert body["budgets"] == [{"name": "pages", "used": 1_000, "limit": 2_000}]
+    assert body["hosts"][0] == {
+        "host": SHOP,
+        "claimed": 900,
+        "done": 60,
+        "queued": 840,
+        "failed": 0,
+        "delay_ms": 1_000,
+        "standing": "open",
+        "wait_ms": 0,
+        "why": None,
+    }
+    assert body["age_s"] == 0
+    assert as_json(view_of({}))["cost_dollars"] is None
+
+
+@pytest.mark.parametrize(
+    ("state", "stop", "said"),
+    [
+        (State.RUNNING, None, "running"),
+        (State.STOPPING, Stop.CANCELLED, "stopping: it was cancelled"),
+        (State.FINISHED, Stop.FINISHED, "finished"),
+        (State.FINISHED, Stop.MAX_PAGES, "finished: it reached --max-pages"),
+        (State.FINISHED, Stop.DOLLARS, "finished: its dollars are spent"),
+    ],
+)
+def test_states_in_words(state: State, stop: Stop | None, said: str) -> None:
+    """How it stands, and why it ended; every reason to stop has words."""
+    assert words.state(view_of({}, state=state, stop=stop)) == said
+    assert set(words.STOPS) == set(Stop)
+
+
+def test_a_crawl_without_news() -> None:
+    """One that ended with nothing claimed and nothing refused has seen it all before."""
+    assert progress.nothing_new(view_of({}, state=State.FINISHED))
+    assert not progress.nothing_new(view_of({"refused.scope": 1}, state=State.FINISHED))

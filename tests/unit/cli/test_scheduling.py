@@ -1,0 +1,176 @@
+"""`schedule put`, `list` and `remove`, from the command line to what is kept."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.schedule import Scheduled
+from orbweaver.ports import Transient
+from tests.unit.cli.fakes import OUTPUTS, SITE, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CRON = f"""
+seeds = ["{SITE}"]
+[identity]
+headers = {{ Authorization = "Bearer k" }}
+[schedule]
+cron = "0 3 * * ? *"
+timezone = "Europe/Berlin"
+"""
+RATE = f'name = "often"\nseeds = ["{SITE}"]\n[schedule]\nevery = "6h"\n'
+SAID_CRON = """\
+name  example.com
+when  cron(0 3 * * ? *)
+next  2026-11-22 03:00 Europe/Berlin
+      2026-11-23 03:00 Europe/Berlin
+      2026-11-24 03:00 Europe/Berlin
+"""
+LISTED = """\
+NAME         WHEN               TIME ZONE      NEXT
+example.com  cron(0 3 * * ? *)  Europe/Berlin  2026-11-22 03:00 Europe/Berlin
+odd          at(2030-01-01)     UTC            -
+often        rate(6 hours)      UTC            2026-11-21 15:00 UTC
+"""
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a machine on which a stack runs."""
+    made = Stage(folder=tmp_path)
+    made.machine.up_already = True
+    return made
+
+
+def put(stage: Stage, text: str) -> int:
+    """Put a definition on the schedule."""
+    (stage.folder / "crawl.toml").write_text(text)
+    return stage.run("schedule put --config crawl.toml")
+
+
+def test_a_crawl_is_put_listed_and_removed(stage: Stage) -> None:
+    """The next times are on the clocks that count; nothing is started."""
+    assert put(stage, CRON) == 0
+    assert stage.said == SAID_CRON
+    assert "`orbweaver schedule remove example.com` ends it" in stage.noted
+    assert put(stage, RATE) == 0
+    odd = Scheduled(name="odd", expression="at(2030-01-01)", timezone=None, first_ms=None, told="")
+    stage.world.schedules["odd"] = odd
+    assert stage.run("schedule list") == 0
+    assert stage.said == LISTED
+    assert stage.run("schedule remove example.com") == 0
+    assert stage.said == "example.com recurs no more\n"
+    assert set(stage.world.schedules) == {"odd", "often"}
+    assert stage.world.crawls == {}
+
+
+def test_programs_are_told_the_same(stage: Stage) -> None:
+    """An object a line, in UTC, without what headers hold."""
+    (stage.folder / "crawl.toml").write_text(CRON)
+    assert stage.run("schedule put --config crawl.toml --json") == 0
+    (told,) = stage.objects()
+    assert told == {
+        "type": "schedule",
+        "name": "example.com",
+        "expression": "cron(0 3 * * ? *)",
+        "timezone": "Europe/Berlin",
+        "next": [f"2026-11-2{day}T02:00:00+00:00" for day in (2, 3, 4)],
+    }
+    assert stage.run("schedule list --json") == 0
+    assert stage.objects() == [told]
+    assert stage.run("schedule remove example.com --json") == 0
+    assert stage.objects() == [{"type": "removed", "name": "example.com"}]
+    assert stage.run("schedule list --json") == 0
+    assert stage.said == ""
+
+
+def test_seeds_of_a_file_go_into_the_schedule(stage: Stage) -> None:
+    """Nobody can read the file when the schedule fires."""
+    (stage.folder / "seeds.txt").write_text(f"{SITE}/1\n{SITE}/2\n")
+    assert put(stage, 'seeds_file = "seeds.txt"\n[schedule]\nevery = "1d"\n') == 0
+    definition = json.loads(stage.world.schedules["example.com"].told)["definition"]
+    assert definition["seeds"] == [f"{SITE}/1", f"{SITE}/2"]
+    assert definition["name"] == "example.com"
+    assert "seeds_file" not in definition
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f'seeds = ["{SITE}"]', "does not say when: give every or cron in its table [schedule]"),
+        (f'seeds = ["{SITE}"]\n[schedule]\nevery = "1m"', "schedule.every: '1m' does not fit"),
+        (RATE + '[notify]\nwebhook = "https://a.example/"', "-c webhook_secret=generate"),
+    ],
+)
+def test_what_cannot_recur_is_refused(stage: Stage, text: str, said: str) -> None:
+    """Exit code 2, and nothing is put."""
+    assert put(stage, text) == 2
+    assert said in stage.noted
+    assert stage.world.schedules == {}
+
+
+def test_a_stack_says_by_its_outputs_that_it_signs(stage: Stage) -> None:
+    """Whoever may not look at its functions may start crawls with webhooks all the same."""
+    stage.machine.deployed = {**OUTPUTS, "WebhookSecret": "arn:of:it"}
+    assert put(stage, RATE + '[notify]\nwebhook = "https://a.example/secret"') == 0
+    assert "secret" not in stage.said + stage.noted
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("schedule remove nobody", 2, "there is no schedule 'nobody'"),
+        ("schedule put", 2, "still missing: --config"),
+        ("schedule put --config no.toml", 2, "there is no no.toml"),
+        ("schedule", 2, "still missing: put|list|remove"),
+        ("schedule putt", 2, "did you mean `orbweaver schedule put`?"),
+        ("schedule list", 0, "nothing recurs: `orbweaver schedule put --config FILE`"),
+    ],
+)
+def test_mistakes_are_answered(stage: Stage, line: str, code: int, said: str) -> None:
+    """Each with what would have fitted."""
+    assert stage.run(line) == code
+    assert said in stage.noted
+
+
+def test_a_stack_that_does_not_answer_is_said(stage: Stage) -> None:
+    """As with every other command."""
+
+    def fault(effect: str) -> None:
+        if effect.startswith("schedules."):
+            raise Transient("throttled")
+
+    stage.fault = fault
+    assert stage.run("schedule list") == 3
+    assert "cannot reach the stack: throttled" in stage.noted
+
+
+def test_start_says_how_it_would_recur(stage: Stage) -> None:
+    """One run begins, and the hint names the file."""
+    (stage.folder / "crawl.toml").write_text(RATE)
+    assert stage.run("start --config crawl.toml") == 0
+    assert "to have it recur: orbweaver schedule put --config crawl.toml" in stage.noted
+    assert len(stage.world.crawls) == 1
+    assert stage.world.schedules == {}
+
+
+def test_check_says_when_and_who_is_told(stage: Stage) -> None:
+    """Of the webhook no more than its host."""
+    (stage.folder / "crawl.toml").write_text(
+        CRON + '[notify]\nwebhook = "https://a.example/secret?t=1"\n'
+    )
+    assert stage.run("check crawl.toml") == 0
+    for words in (
+        "recurs   by cron(0 3 * * ? *), once `orbweaver schedule put` has said so",
+        "on the clocks of Europe/Berlin",
+        "not while an earlier run of its name has not ended",
+        "tells    https://a.example when it has ended",
+    ):
+        assert words in stage.said
+    assert "secret" not in stage.said
+    assert stage.run("check crawl.toml --json") == 0
+    assert "secret" not in stage.said

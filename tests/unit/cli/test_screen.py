@@ -1,0 +1,219 @@
+"""The live screen: exact pictures, and what is true of every one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.text import Text
+
+from orbweaver.cli import screen, words
+from orbweaver.cli.progress import Meter, View, as_json
+from orbweaver.cli.screen import Block, draw, fit
+from orbweaver.cli.stacks import Depths
+from orbweaver.core.crawl import Scope, State, Stop
+from orbweaver.core.outcome import Outcome
+from orbweaver.core.politeness import Host
+from tests.unit.cli.views import CRAWL, NOW_MS, example, reading_of, view_of
+
+FOOTER = "Ctrl-C ends the watching; the crawl goes on"
+BUDGETS: dict[str, Any] = {"pages_max": 5_000, "nanodollars_max": 50_000_000}
+GUIDE = Path(__file__).parents[3] / "docs/operations.md"
+
+SMALL = """\
+shop-20261121-090000                                              running · 4:00
+━━━━━━━━━━━━━━━━━━━━━━━─────────────────────────  745 of 1,532 known URLs · 48 %
+pages     725 fetched · 5 redirected · 6 skipped · 9 failed
+left      at least 10 min: 590 URLs left on shop.example, one every 1 s; new li…
+rate      2.3 URLs a second now · 3.1 mean · 4.9 peak  ······█▅▅▄▄▄▄▇████▇▄▄▄▄▅▅
+cost      $0.012 so far (estimate) · $0.017 per 1,000 pages
+host          done  queued  failed  paced at  next request
+shop.example   610     590       2       1 s  now
+and 2 more hosts
+failed    http_client_error 7 · connect 2
+"""
+NEW = """\
+shop-20261121-090000                                              running · 1:00
+shop.example and 2 more · scope host · depth 20 · 1 s apart
+───────────────────────────────────────────────────────  0 of 0 known URLs · 0 %
+
+pages     0 fetched
+left      not known yet: the seeds are on the queue
+rate      0.0 URLs a second now · 0.0 mean · 0.0 peak
+
+host                     done  queued  failed  paced at  next request
+shop.example                0       0       0       1 s  -
+docs.example                0       0       0       1 s  -
+http://old.example:8080     0       0       0       1 s  -
+
+Ctrl-C ends the watching; the crawl goes on
+"""
+PAUSED = """\
+shop-20261121-090000                                               paused · 4:12
+━━━━━━━━━━━━━━━━━━━━━━━─────────────────────────  745 of 1,532 known URLs · 48 %
+pages     725 fetched · 5 redirected · 6 skipped · 9 failed
+stale     no answer from the stack; last seen 12 s ago
+paused    `orbweaver resume shop-20261121-090000` goes on
+dead      3 messages that could not be done: `orbweaver dlq list`
+rate      2.3 URLs a second now · 3.1 mean · 4.9 peak  ······█▅▅▄▄▄▄▇████▇▄▄▄▄▅▅
+"""
+
+
+def picture(view: View, columns: int, lines: int | None, footer: str = "") -> str:
+    """Draw a screen as text."""
+    return "".join(f"{line.plain.rstrip()}\n" for line in draw(view, columns, lines, footer))
+
+
+# --- exact pictures -----------------------------------------------------------------------------
+
+
+def test_the_guide_shows_the_screen() -> None:
+    """The example in the guide is what a terminal of 80 by 24 shows."""
+    drawn = picture(example(**BUDGETS), 80, 24, FOOTER)
+    assert len(drawn.splitlines()) <= 24
+    assert f"```text\n{drawn}```" in GUIDE.read_text()
+
+
+def test_the_guide_lists_what_machines_get() -> None:
+    """Every field, and every field of a host and of a budget."""
+    listed = GUIDE.read_text().partition("crawl, name, state, stop ")[2].partition("```")[0]
+    body = as_json(example(**BUDGETS))
+    names = {*body, *body["hosts"][0], *body["budgets"][0], *body["queue"], *body["rate"]}
+    known = set(re.findall(r"\w+", f"crawl, name, state, stop {listed}"))
+    assert names <= known
+
+
+def test_what_is_important_is_left_on_a_small_terminal() -> None:
+    """Ten lines hold what is done, what is left, how fast, and where it goes wrong."""
+    assert picture(example(**BUDGETS), 80, 10, FOOTER) == SMALL
+
+
+def test_a_crawl_that_has_just_begun() -> None:
+    """Nothing is known yet, and that is said."""
+    assert picture(view_of({}, depths=None), 80, 24, FOOTER) == NEW
+
+
+def test_a_paused_crawl_of_a_stack_out_of_reach() -> None:
+    """How old the numbers are and what helps come before anything else."""
+    view = replace(example(state=State.PAUSED, depths=Depths(dead=3)), age_ms=12_000)
+    assert picture(view, 80, 7, FOOTER) == PAUSED
+
+
+def test_a_wide_terminal_shows_all_of_it() -> None:
+    """High bars, whole names, no broken lines; and never wider than an eye can follow."""
+    drawn = picture(example(**BUDGETS), 300, 60, FOOTER)
+    assert "http://old.example:8080    12" in drawn
+    assert "one every 1 s; new links make it longer\n" in drawn
+    assert max(map(len, drawn.splitlines())) == screen.COLUMNS_MAX
+    bars = [line for line in drawn.splitlines() if "█" in line]
+    assert len(bars) == 3
+
+
+def test_an_ended_crawl() -> None:
+    """No bars and no guess: from start to end."""
+    ended = {"state": State.FINISHED, "stop": Stop.CANCELLED, "finished_at_ms": NOW_MS + 240_000}
+    drawn = picture(example(**ended), 80, None)
+    assert "finished: it was cancelled · 4:00\n" in drawn
+    assert "rate      3.1 URLs a second from start to end\n" in drawn
+    assert "cost      $0.012 in all (estimate)" in drawn
+    assert "left" not in drawn
+    assert "blocked" not in drawn
+
+
+def test_colours_only_repeat_what_is_said() -> None:
+    """Without styles the bar still tells done from not done, and outcomes have names."""
+    (bar,) = (line for line in draw(example(), 80, None) if "━" in line.plain)
+    assert {span.style for span in bar.spans} >= {"green", "dim"}
+    assert bar.plain.count("━") / bar.plain.count("─") == pytest.approx(745 / 787, abs=0.1)
+
+
+def test_what_shrinks_comes_back_where_it_fits() -> None:
+    """The least important goes first; what still fits after a large block has gone is restored."""
+
+    def block(*sizes: tuple[int, int]) -> Block:
+        return Block(sizes=tuple((rank, (Text(str(rank)),) * count) for rank, count in sizes))
+
+    blocks = [block((1, 2)), block((9, 1)), block((5, 4), (3, 3)), block()]
+    assert [line.plain for line in fit(blocks, None)] == ["1"] * 2 + ["9"] + ["5"] * 4
+    assert [line.plain for line in fit(blocks, 6)] == ["1"] * 2 + ["5"] * 4
+    assert [line.plain for line in fit(blocks, 5)] == ["1"] * 2 + ["3"] * 3
+    assert [line.plain for line in fit(blocks, 4)] == ["1"] * 2 + ["9"]
+    assert fit(blocks, 0) == []
+
+
+# --- all pictures -------------------------------------------------------------------------------
+
+COUNTS = st.integers(0, 10**12)
+REASONS = st.sampled_from(["failed.dns", "skipped.robots", "refused.scope", "failed.\x1b[2J"])
+OTHERS = st.sampled_from(
+    ["claimed", "seeds", "bytes", "retries", "deferrals", "nanodollars", "received_bytes"]
+    + [f"host.{place}.{what}" for place in range(3) for what in ("claimed", "done", "failed")]
+)
+TALLIES = st.dictionaries(st.sampled_from(Outcome) | REASONS | OTHERS, COUNTS, max_size=20)
+MOMENTS = st.integers(NOW_MS - 10**6, NOW_MS + 10**9)
+HOSTS = st.builds(
+    Host,
+    name=st.sampled_from(CRAWL.hosts_counted),
+    tat_ms=MOMENTS,
+    line_ms=MOMENTS,
+    blocked_until_ms=MOMENTS,
+    strikes=st.integers(0, 10**6),
+    failures=st.integers(0, 20),
+)
+CHANGES = st.fixed_dictionaries(
+    {
+        "state": st.sampled_from(State),
+        "stop": st.none() | st.sampled_from(Stop),
+        "scope": st.sampled_from(Scope),
+        "delay_ms": st.integers(0, 86_400_000),
+        "pages_max": st.integers(1, 10**8),
+        "duration_max_s": st.integers(60, 604_800),
+        "continuous": st.booleans(),
+        "bytes_max": st.none() | st.integers(1, 10**15),
+        "nanodollars_max": st.none() | st.integers(1, 10**15),
+        "host_pages_max": st.none() | st.integers(1, 10**6),
+        "hosts_counted": st.sampled_from([(), CRAWL.hosts_counted]),
+        "after_s": st.floats(-100, 10**6),
+        "depths": st.none() | st.builds(Depths, waiting=COUNTS, delayed=COUNTS, dead=COUNTS),
+        "hosts": st.lists(HOSTS, max_size=3).map(tuple),
+    }
+)
+
+
+@given(
+    readings=st.lists(st.tuples(TALLIES, CHANGES), min_size=1, max_size=4),
+    columns=st.integers(0, 220),
+    lines=st.integers(0, 60),
+    age_ms=st.integers(0, 10**7),
+    footer=st.sampled_from(["", FOOTER]),
+)
+def test_every_screen_fits(
+    readings: list[tuple[dict[str, int], dict[str, Any]]],
+    columns: int,
+    lines: int,
+    age_ms: int,
+    footer: str,
+) -> None:
+    """Whatever is read, in whatever order: nothing raises, nothing is too wide or too high, nothing steers the terminal, and no guess is negative."""  # noqa: E501 - one sentence
+    meter = Meter()
+    views = [meter.see(reading_of(tally, **changes)) for tally, changes in readings]
+    view = replace(views[-1], age_ms=age_ms)
+    drawn = draw(view, columns, lines, footer)
+    assert len(drawn) <= lines
+    assert all(line.cell_len <= max(1, columns) for line in drawn)
+    said = [line.plain for line in drawn] + [words.line(view)]
+    assert all(text.isprintable() for text in said)
+    assert view.forecast.left_s is None or view.forecast.left_s >= 0
+    rates = view.rates
+    assert 0 <= rates.now <= rates.peak
+    assert 0 <= rates.mean <= rates.peak
+    assert all(bar is None or 0 <= bar <= rates.peak + 1e-6 for bar in rates.bars)
+    assert all(0 <= budget.share <= 1 for budget in view.budgets)
+    assert all(row.bound_ms >= 0 and row.wait_ms >= 0 for row in view.hosts)
+    body = as_json(view)
+    assert body["left_s"] is None or body["left_s"] >= 0

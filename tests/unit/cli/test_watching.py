@@ -1,0 +1,192 @@
+"""Watching a crawl: on a terminal, by the line, for machines; and a stack that does not answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.cli import session
+from orbweaver.cli.display import Lines, Objects, Panel
+from orbweaver.core.crawl import State
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.ports import Transient
+from tests.unit.cli.fakes import SITE, Machine, Row, Stage, Terminal
+from tests.unit.cli.views import example
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = "example.com-20261121-090000"
+SECOND_SCREEN, FIRST_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
+COLOUR = re.compile("\x1b\\[[0-9;]*3[0-7][0-9;]*m")
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a terminal on which a crawl of some pages can be watched."""
+    stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
+    stage.site = [Row(f"/{number}") for number in range(40)]
+    stage.out = Terminal()
+    stage.environment = {"TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
+    stage.run(f"start {SITE} --max-pages 1000")  # counted in one place, so read at one stroke
+    return stage
+
+
+def pictures(said: str) -> list[str]:
+    """Take a recording apart into what was drawn, without what moves the cursor."""
+    drawn = said.partition(SECOND_SCREEN)[2].rpartition(FIRST_SCREEN)[0].split("\x1b[H")
+    return [re.sub("\x1b\\[[?0-9;]*[A-Za-z]", "", one).replace("\r", "") for one in drawn if one]
+
+
+def test_a_screen_is_drawn_over_the_one_before(stage: Stage) -> None:
+    """Each picture has the terminal's size and no line end behind it; then the summary stands."""
+    assert stage.run("status --watch") == 0
+    assert stage.said.count(SECOND_SCREEN) == stage.said.count(FIRST_SCREEN) == 1
+    drawn = [one for one in pictures(stage.said) if one.strip()]
+    assert len(drawn) > 10
+    for one in drawn:
+        assert len(one.split("\n")) <= 24
+        assert max(map(len, one.split("\n"))) <= 80
+    assert "20 of 40 known URLs · 50 %" in stage.said
+    assert "Ctrl-C ends the watching; the crawl goes on" in drawn[0]
+    after = stage.said.rpartition(FIRST_SCREEN)[2]
+    assert f"{RUN} finished in 0:20: 40 pages" in after
+    assert COLOUR.search(stage.said)
+
+
+def test_without_colours(stage: Stage) -> None:
+    """NO_COLOR takes the colours, and nothing else."""
+    stage.environment["NO_COLOR"] = "1"
+    assert stage.run("status --watch") == 0
+    assert not COLOUR.search(stage.said)
+    assert "20 of 40 known URLs · 50 %" in stage.said
+
+
+@pytest.mark.parametrize("which", [RUN, ""])
+def test_an_interrupt_leaves_the_crawl_and_the_last_picture(stage: Stage, which: str) -> None:
+    """Ctrl-C ends the watching with 130, says that the crawl goes on, and how to come back."""
+    stage.interrupt_at = 5
+    assert stage.run(f"status {which} --watch") == 130
+    assert stage.world.crawls[RUN].state is State.RUNNING
+    after = stage.said.rpartition(FIRST_SCREEN)[2]
+    assert " of 40 known URLs · " in after
+    assert "Ctrl-C" not in after
+    again = f"orbweaver status {which} --watch".replace("  ", " ")
+    assert stage.noted == f"{which or 'the crawl'} goes on: {again}\n"
+
+
+def test_crawl_says_that_an_interrupt_pauses(stage: Stage) -> None:
+    """The same screen, with what Ctrl-C does there; steps are told on the first screen."""
+    stage.interrupt_at = 3
+    stage.machine.up_already = False
+    assert stage.run(f"crawl {SITE} --name other") == 130
+    before, _, rest = stage.said.partition(SECOND_SCREEN)
+    assert "starting the emulator" in before
+    assert "Ctrl-C pauses the crawl; the same command goes on with it" in rest
+    assert rest.count(FIRST_SCREEN) == 1
+
+
+def test_a_stack_that_does_not_answer_for_a_while(stage: Stage) -> None:
+    """The last picture stays, with its age, until the stack is back."""
+    answers = iter([True] * 5 + [False] * 20 + [True] * 100)
+
+    def fault(effect: str) -> None:
+        if effect == "crawls.shard" and not next(answers):
+            raise Transient("no route")
+
+    stage.fault = fault
+    assert stage.run("status --watch") == 0
+    assert "no answer from the stack; last seen 8 s ago" in stage.said
+    assert "finished in" in stage.said
+
+
+@pytest.mark.parametrize(
+    ("environment", "seconds"),
+    [({"AWS_ENDPOINT_URL": "http://x"}, 60), ({}, 300)],
+)
+def test_a_stack_that_is_gone(stage: Stage, environment: dict[str, str], seconds: int) -> None:
+    """After a minute, or five for AWS, it is given up; the last picture stands above the error."""
+    stage.machine.up_already = False
+    stage.environment |= environment
+    stage.machine.queue = None
+    reads = 0
+
+    def fault(effect: str) -> None:
+        nonlocal reads
+        reads += effect == "crawls.shard"
+        if reads > 2:
+            raise Transient("no route")
+
+    stage.fault = fault
+    before_ms = stage.clock.at_ms
+    assert stage.run("status --watch") == 3
+    assert "cannot reach the stack: no route" in stage.noted
+    assert seconds <= (stage.clock.at_ms - before_ms) / 1000 <= seconds + 5
+    assert "last seen" in stage.said.rpartition(FIRST_SCREEN)[2]
+
+
+def test_a_reading_that_takes_long(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a reading is on its way the age of the last one goes on."""
+    monkeypatch.setattr(session, "TICK_S", 0.001)
+    monkeypatch.setattr(session, "LOCAL_POLL_S", 0.001)
+    depths = stage.machine.depths
+    reads = 0
+
+    def slow(*given: object) -> object:
+        nonlocal reads
+        reads += 1
+        if reads == 2:
+            shown = stage.said.count("\x1b[H")
+            while stage.said.count("\x1b[H") < shown + 3:
+                stage.clock.at_ms += 1_000
+        return depths(*given)  # type: ignore[arg-type]
+
+    stage.machine.depths = slow  # type: ignore[method-assign, assignment]
+    stage.machine.queue, stage.interrupt_at = None, 5
+    assert stage.run("status --watch") == 130
+    assert "no answer from the stack; last seen" in stage.said
+
+
+def test_lines_and_objects_of_a_crawl() -> None:
+    """A line every three seconds, an object every two; old news only once they are very old."""
+    lines, objects = StringIO(), StringIO()
+    plain, machine = Lines(lines), Objects(objects)
+    view = example()
+    for age_ms in (0, 1_000, 4_000, 9_000, 10_000):
+        for display in (plain, machine):
+            display.show(replace(view, age_ms=age_ms))
+    assert len(lines.getvalue().splitlines()) == 2
+    assert len(objects.getvalue().splitlines()) == 2
+    assert "at least 10 min: 590 URLs left on shop.example" in lines.getvalue().splitlines()[0]
+    assert lines.getvalue().endswith("no answer from the stack; last seen 9 s ago\n")
+    assert '"age_s": 9.0' in objects.getvalue()
+
+
+def test_a_screen_that_was_never_drawn_is_closed() -> None:
+    """Closing twice, or before the first picture, does nothing."""
+    out = Terminal()
+    panel = Panel(out, {"TERM": "xterm"})
+    panel.close()
+    panel.show(example())
+    panel.close()
+    said = out.getvalue()
+    panel.close()
+    assert out.getvalue() == said
+
+
+def test_a_summary_has_hosts_and_cost(stage: Stage) -> None:
+    """What the screen showed of several hosts, and what was spent, is in the summary, too."""
+    stage.site = [Row("/"), Row("/a", Outcome.FAILED, Reason.DNS, bytes=None)]
+    stage.run(f"start {SITE} https://b.example --name two")
+    crawl = next(one for one in stage.world.crawls.values() if one.name == "two")
+    tally = stage._tally(crawl)
+    tally.update({"host.0.claimed": 2, "host.0.done": 2, "host.0.failed": 1})
+    tally.update({"nanodollars": 1_200_000, "claimed": 2, "seeds": 1})
+    assert stage.run("status two --watch") == 0
+    after = stage.said.rpartition(FIRST_SCREEN)[2]
+    assert "example.com     2       1\nb.example       0       0\n" in after
+    assert "cost  $0.0012 in all (estimate) · $1.20 per 1,000 pages\n" in after

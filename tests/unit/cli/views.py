@@ -1,0 +1,95 @@
+"""Crawls as they are read at a moment, for tests of what is said and drawn of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli.progress import Meter, Reading, View
+from orbweaver.cli.stacks import Depths
+from orbweaver.control import Status
+from orbweaver.core.crawl import Books, Crawl, Shard
+from orbweaver.core.politeness import Host
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
+CRAWL = Crawl(
+    id="shop-20261121-090000",
+    name="shop",
+    started_at_ms=NOW_MS,
+    seeds=("https://shop.example/", "https://docs.example/", "http://old.example:8080/"),
+    hosts_counted=("https://shop.example", "https://docs.example", "http://old.example:8080"),
+    seeds_planned=1,
+)
+DEPTHS = Depths(waiting=180, in_work=20, delayed=7)
+
+
+def reading_of(
+    tally: Mapping[str, int],
+    *,
+    after_s: float = 60.0,
+    depths: Depths | None = DEPTHS,
+    hosts: tuple[Host, ...] = (),
+    **changes: Any,
+) -> Reading:
+    """Read a crawl that has counted this, so long after its start."""
+    crawl = replace(CRAWL, **changes)
+    at_ms = NOW_MS + round(after_s * 1000)
+    books = Books.of((Shard(tally=dict(tally)),))
+    status = Status(crawl=crawl, books=books, at_ms=at_ms)
+    return Reading(status=status, depths=depths, hosts=hosts)
+
+
+def view_of(tally: Mapping[str, int], **given: Any) -> View:
+    """See it for the first time."""
+    return Meter().see(reading_of(tally, **given))
+
+
+def example(**changes: Any) -> View:
+    """Watch a crawl of three hosts for four minutes, 20 seconds of which nobody saw."""
+    meter = Meter()
+    at_ms = NOW_MS + 240_000
+    hosts = (
+        Host(name="https://shop.example", tat_ms=at_ms + 1_000),
+        Host(name="https://docs.example", blocked_until_ms=at_ms + 41_000, strikes=2),
+        Host(name="http://old.example:8080", failures=9, blocked_until_ms=at_ms + 3_480_000),
+    )
+    views = [
+        meter.see(reading_of(tally, after_s=after_s, hosts=hosts, **changes))
+        for after_s in (*range(30, 120, 3), *range(141, 241, 3))
+        for tally in ({**EXAMPLE, "fetched": _fetched(after_s)},)
+    ]
+    return views[-1]
+
+
+def _fetched(after_s: int) -> int:
+    """Three pages a second, less and more of them by turns."""
+    return 3 * after_s - abs(after_s % 60 - 30) - abs(after_s % 46 - 23) // 2 + 41
+
+
+EXAMPLE = {
+    "claimed": 1_532,
+    "redirected": 5,
+    "skipped": 6,
+    "skipped.robots": 6,
+    "failed": 9,
+    "failed.http_client_error": 7,
+    "failed.connect": 2,
+    "refused.scope": 4_310,
+    "refused.depth": 12,
+    "retries": 4,
+    "deferrals": 120,
+    "bytes": 25_400_000,
+    "received_bytes": 6_300_000,
+    "nanodollars": 12_300_000,
+    "host.0.claimed": 1_200,
+    "host.0.done": 610,
+    "host.0.failed": 2,
+    "host.1.claimed": 300,
+    "host.1.done": 98,
+    "host.2.claimed": 32,
+    "host.2.done": 12,
+    "host.2.failed": 7,
+}

@@ -1,0 +1,91 @@
+"""The rig for tests of sitemaps: sites that have some, and crawls of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.core.message import Seeds, seeds_of
+from orbweaver.settings import Settings
+from tests.unit.stage import CRAWL, SITE, Stage, answer, html, outcomes
+
+if TYPE_CHECKING:
+    from orbweaver.core.crawl import Crawl
+
+OTHER = "https://cdn.example.net"
+MAP = f"{SITE}/sitemap.xml"
+POLITE = replace(CRAWL, obey_robots=True)
+NAMED = replace(CRAWL, sitemap_urls=(MAP,), seeds_planned=1)
+DAY_MS = 86_400_000
+OK = "fetched.ok"
+READ = "fetched.sitemap"
+
+
+def urlset(*urls: str) -> bytes:
+    """Write a sitemap; a date follows a URL after a space."""
+    items = "".join(
+        f"<url><loc>{url}</loc><lastmod>{date}</lastmod></url>"
+        for url, _, date in (each.partition(" ") for each in urls)
+    )
+    return f"<urlset>{items}</urlset>".encode()
+
+
+def index(*urls: str) -> bytes:
+    """Write an index of sitemaps; a date follows a URL after a space."""
+    return urlset(*urls).replace(b"urlset", b"sitemapindex").replace(b"url>", b"sitemap>")
+
+
+def put(stage: Stage, site: dict[str, bytes | str]) -> None:
+    """Have paths and URLs of the web answer: bytes are XML, and a text is the links of a page."""
+    for name, what in site.items():
+        url = name if "://" in name else SITE + name
+        if isinstance(what, bytes):
+            stage.web.put(url, answer(200, what, content_type="application/xml"))
+        else:
+            stage.web.put(url, html(*what.split()))
+
+
+async def crawl(
+    site: dict[str, bytes | str],
+    plan: Crawl = POLITE,
+    *seeds: str,
+    settings: Settings | None = None,
+) -> Stage:
+    """Crawl a site to its end, from seeds and the sitemaps of the plan."""
+    stage = Stage(settings=settings or Settings())
+    put(stage, site)
+    await run(stage, plan, *seeds)
+    return stage
+
+
+async def run(stage: Stage, plan: Crawl, *seeds: str) -> None:
+    """Run a crawl to its end; its books balance then."""
+    begun = replace(plan, seeds=seeds, seeds_planned=1)
+    stage.begin(begun)
+    (message,) = messages(begun)
+    assert await stage.deliver(message) == []
+    await stage.drain()
+    ended = {key: number for key, number in stage.tally(begun).items() if "." not in key}
+    counted = ("fetched", "unchanged", "redirected", "skipped", "failed")
+    assert ended["claimed"] == sum(ended.get(key, 0) for key in counted)
+    assert stage.world.crawls[begun.id].finished_at_ms is not None
+
+
+def messages(plan: Crawl) -> tuple[Seeds, ...]:
+    """Send what a crawl begins with."""
+    return seeds_of(plan.id, plan.id, plan.references, at_ms=plan.started_at_ms, planned=True)
+
+
+def paths(stage: Stage) -> dict[str, str]:
+    """Say how each URL of the site ended, by its path."""
+    return {url.removeprefix(SITE): how for url, how in outcomes(stage.world).items()}
+
+
+ROBOTS = {"/robots.txt": b"Sitemap: /sitemap.xml\nUser-agent: *\nDisallow: /no"}
+LISTED: dict[str, bytes | str] = {
+    **ROBOTS,
+    "/": "",
+    "/sitemap.xml": urlset(f"{SITE}/a", f"{SITE}/no", f"{OTHER}/x", "nonsense"),
+    "/a": "/b",
+    "/b": "",
+}

@@ -1,0 +1,151 @@
+"""The exporter over memory: what it waits out, and what it fails of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.adapters.memory import ManualClock, Moment, World
+from orbweaver.ports import Permanent, Transient
+from tests.unit.exporting import (
+    DAY,
+    NOON_MS,
+    PLACE,
+    Continuations,
+    Scripted,
+    exported,
+    exporter_of,
+    failing,
+    page,
+    pages_of,
+    world_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from orbweaver.core.record import PageRecord
+    from orbweaver.ports import Pages
+
+
+@pytest.mark.parametrize("effect", ["files.put", "files.get", "files.list", "files.delete"])
+@pytest.mark.parametrize("times", [1, 2, 3])
+async def test_a_busy_bucket_is_waited_out(effect: str, times: int) -> None:
+    """503 on any call, before or after it took effect, costs seconds and changes no byte."""
+    single = world_of(pages_of(range(25)))
+    await exported(single)
+    world, clock = world_of(pages_of(range(25))), ManualClock(NOON_MS)
+    await exported(world, clock=clock, gate=failing(effect, times))
+    assert world.files == single.files
+    assert 1_000 * times <= clock.at_ms - NOON_MS <= 14_000
+
+
+async def test_a_bucket_that_stays_busy_fails_the_run() -> None:
+    """After a few tries the invocation fails, so that whoever invoked it tries again."""
+    world, clock = world_of(pages_of(range(25))), ManualClock(NOON_MS)
+    with pytest.raises(Transient):
+        await exported(world, clock=clock, gate=failing("files.put", 99))
+    assert PLACE.manifest not in world.files
+    assert clock.at_ms - NOON_MS <= 14_000
+
+
+async def test_a_permanent_fault_is_not_tried_again() -> None:
+    """Access denied fails the run at once."""
+    world, clock = world_of(pages_of(range(25))), ManualClock(NOON_MS)
+    with pytest.raises(Permanent):
+        await exported(world, clock=clock, gate=failing("files.put", 1, Permanent))
+    assert clock.at_ms == NOON_MS
+
+
+async def test_a_continuation_that_cannot_be_asked_for_is_tried_again() -> None:
+    """A throttled self-invocation is repeated, not lost."""
+
+    class Throttled(Continuations):
+        async def again(self, event: Mapping[str, Any]) -> None:
+            await super().again(event)
+            if len(self.events) < 3:
+                raise Transient("throttled")
+
+    again = Throttled()
+    exporter = exporter_of(world_of(pages_of(range(25))))
+    await exporter.run({"day": DAY}, deadline_ms=NOON_MS, continuation=again)
+    assert again.events == [{"day": DAY, "resume": True}] * 3
+
+
+def _three_shards() -> list[list[tuple[str, PageRecord]]]:
+    return [
+        [(f"docs#{number:03d}", page(number)) for number in range(start, start + 15)]
+        for start in (0, 15, 30)
+    ]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [(0, 0)],
+        [(0, 0), (0, 0), (0, 0)],
+        [(shard, place) for shard in range(3) for place in range(15)],
+        [(2, 14)] * 3,
+    ],
+)
+async def test_throttled_reads_go_on_where_they_stopped(faults: list[tuple[int, int]]) -> None:
+    """However often a read is throttled on its way, no row is lost, doubled or moved."""
+    single, world = World(), World()
+    await exported(single, pages=Scripted(_three_shards(), []))
+    pages = Scripted(_three_shards(), faults)
+    await exported(world, pages=pages)
+    assert world.files == single.files
+    assert len(pages.reads) == 3 + len(faults)
+
+
+@pytest.mark.parametrize("shard", range(3))
+async def test_a_shard_that_stays_throttled_fails_the_run(shard: int) -> None:
+    """A shard that cannot be read fails the run, whichever it is, and the old export stands."""
+    world = World()
+    await exported(world, pages=Scripted(_three_shards(), []))
+    before = dict(world.files)
+    with pytest.raises(Transient):
+        await exported(world, pages=Scripted(_three_shards(), [(shard, 7)] * 4))
+    assert world.files == before
+
+
+async def test_a_programming_error_in_a_reader_is_not_swallowed() -> None:
+    """What a reader dies of comes out of the run as it is."""
+
+    class Broken(Scripted):
+        async def read_shard(
+            self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
+        ) -> AsyncIterator[tuple[str, PageRecord]]:
+            async for item in super().read_shard(day, shard, after=after, crawl=crawl):
+                yield item
+            if shard == 1:
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await exported(World(), pages=Broken(_three_shards(), []))
+
+
+async def test_readers_stay_within_their_read_ahead() -> None:
+    """While a part is written, no shard is read further than its bound."""
+    read: dict[int, int] = {}
+    seen_max: dict[int, int] = {}
+
+    class Counting(Scripted):
+        async def read_shard(
+            self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
+        ) -> AsyncIterator[tuple[str, PageRecord]]:
+            async for item in super().read_shard(day, shard, after=after, crawl=crawl):
+                read[shard] = read.get(shard, 0) + 1
+                yield item
+
+    async def gate(name: str, _moment: Moment) -> None:
+        if name == "files.put" and not seen_max:
+            seen_max.update(read)
+
+    pages: Pages = Counting(_three_shards(), [])
+    await exported(World(), pages=pages, gate=gate, part_rows_max=5, read_ahead_rows=4)
+    # Five written, four waiting, one in the hand of a reader that has no room for it.
+    assert seen_max[0] <= 5 + 4 + 1
+    assert 1 <= seen_max[1] <= 4 + 1
+    assert 1 <= seen_max[2] <= 4 + 1
