@@ -30,10 +30,11 @@ format: venv ## reformat, and fix what can be fixed safely
 typecheck: venv ## strict types
 	@$(PY) -m mypy
 
-# The end-to-end tests share one deployed stack, and its workers want the second core.
+# The end-to-end tests of a process share a deployed stack. They mostly wait, so two go at once.
 pytest: setup ## all tests; ARGS="-k robots -x" runs the ones asked for
 	@if [ -n "$(ARGS)" ]; then $(PY) -m pytest $(ARGS); else \
-	    $(PY) -m pytest -n 2 -m "not e2e" && $(PY) -m pytest -m "e2e and not chaos"; fi
+	    $(PY) -m pytest -n 2 -m "not e2e" && \
+	    $(PY) -m pytest -n 2 --dist loadfile -m "e2e and not chaos"; fi
 
 unit: venv ## the tests that start nothing
 	@$(PY) -m pytest -m "not emulator and not e2e and not infra" $(ARGS)

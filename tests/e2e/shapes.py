@@ -30,7 +30,7 @@ XML = (("Content-Type", "application/xml"),)
 # A site that is still crawled when somebody steers: far more pages in a row than there is time for.
 LONG_PAGES, LONG_DELAY_MS = 300, 100
 # One that is steered, and then crawled to its end: longer than it takes until a pause is noticed.
-MIDDLING_PAGES = 120
+MIDDLING_PAGES = 90
 
 
 class Steering(StrEnum):
@@ -172,7 +172,7 @@ def shapes(random: Random) -> list[Shape]:
     made = [replace(shape, nodes=_slowed(random, shape)) for shape in made]
     random.shuffle(made)
     # Those that take longest begin first.
-    made.sort(key=lambda shape: shape.steering is not Steering.PAUSE)
+    made.sort(key=lambda shape: shape.steering is Steering.NONE)
     return [replace(shape, name=f"shape-{n}-{shape.name}") for n, shape in enumerate(made)]
 
 

@@ -177,9 +177,9 @@ class Stand:
                     sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
                 taken += found
 
-    def queued(self) -> int:
-        """Count the messages that are on both lanes, delayed or in work."""
-        return self._count("", "NotVisible", "Delayed")
+    def queued(self, *, delayed: bool = True) -> int:
+        """Count the messages that are on both lanes, in work too, and delayed unless told."""
+        return self._count("", "NotVisible", *(("Delayed",) if delayed else ()))
 
     def in_work(self) -> int:
         """Count the messages that somebody has taken."""
@@ -196,9 +196,9 @@ class Stand:
                 total += sum(int(found[attribute]) for attribute in attributes)
         return total
 
-    def wait_idle(self) -> None:
-        """Wait until nothing is queued and nothing in work."""
-        until(lambda: self.queued() == 0, "the queues are empty", log=self.log)
+    def wait_idle(self, *, delayed: bool = True) -> None:
+        """Wait until nothing is queued (see `queued`) and nothing in work."""
+        until(lambda: self.queued(delayed=delayed) == 0, "the queues are empty", log=self.log)
 
 
 def read_export(folder: Path) -> list[Row]:

@@ -125,7 +125,8 @@ def done(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Don
         )
         stand.orbweaver("cancel", said.result["crawl"])
         with stand.client("sqs") as sqs:  # what is left of it comes back in a quarter of an hour
-            sqs.purge_queue(QueueUrl=stand.outputs["CrawlQueueUrl"])
+            for queue in ("CrawlQueueUrl", "ExpressQueueUrl"):
+                sqs.purge_queue(QueueUrl=stand.outputs[queue])
         stand.wait_idle()
         yield crawled
 

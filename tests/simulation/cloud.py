@@ -19,7 +19,7 @@ from orbweaver.settings import Settings
 from tests.simulation.exporting import ExportFunction
 from tests.simulation.process import WorkerProcess
 from tests.simulation.sqs import Message, Sqs, decoded
-from tests.simulation.trace import STEPS_MAX, Endless
+from tests.simulation.trace import Endless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -127,7 +127,7 @@ class Cloud:
     async def run(self, until_s: float, *, stop_when_idle: bool) -> bool:
         """Deliver messages until a moment, or until there are none; whether it went idle."""
         while self.now_s < until_s:
-            if self.trace.steps > STEPS_MAX:
+            if self.trace.endless:
                 raise Endless
             if self.idle and stop_when_idle:
                 return True

@@ -33,7 +33,6 @@ from tests.simulation.budgets import BODY_BYTES_MAX
 from tests.simulation.clock import ERROR_MS_MAX, SimClock
 from tests.simulation.sqs import RECEIVE_MAX, SimQueue
 from tests.simulation.tables import SimFiles, SimPages, fault_of
-from tests.simulation.trace import STEPS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -128,7 +127,7 @@ class Process:
 
     async def _alive(self) -> None:
         # Whoever goes round and round is stopped as well, for the mapping to see that (I4).
-        if self.dead or self.cloud.trace.steps > STEPS_MAX:
+        if self.dead or self.cloud.trace.endless:
             await asyncio.get_running_loop().create_future()
 
     async def _die(self, how: str) -> None:

@@ -20,7 +20,7 @@ from tests.simulation.meaning import EDIT, edited
 from tests.simulation.retrying import retry
 from tests.simulation.ruling import edit
 from tests.simulation.scenario import DAY_S, HOUR_S, CrawlPlan, Scenario, scenario
-from tests.simulation.trace import Endless, Trace
+from tests.simulation.trace import STEPS_MAX, Endless, Trace
 from tests.simulation.web import SimWeb
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def simulate(seed: int, *, lines: list[str] | None = None) -> Result:
     return play(scenario(seed), lines=lines)
 
 
-def play(plan: Scenario, *, lines: list[str] | None = None) -> Result:
+def play(plan: Scenario, *, lines: list[str] | None = None, steps_max: int = STEPS_MAX) -> Result:
     """Run one scenario in virtual time."""
-    trace = Trace(lines=lines)
+    trace = Trace(lines=lines, steps_max=steps_max)
     try:
         result: Result = loop.run(_play(plan, World(), trace))
     except Endless:

@@ -23,6 +23,7 @@ class Trace:
     counts: Counter[str] = field(default_factory=Counter)
     lines: list[str] | None = None
     steps: int = 0
+    steps_max: int = STEPS_MAX
 
     def note(self, line: str) -> None:
         """Add a step."""
@@ -30,6 +31,11 @@ class Trace:
         self.digest.update(line.encode())  # type: ignore[attr-defined]
         if self.lines is not None:
             self.lines.append(line)
+
+    @property
+    def endless(self) -> bool:
+        """Whether no end is in sight."""
+        return self.steps > self.steps_max
 
     @property
     def hash(self) -> str:
