@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from orbweaver.adapters.memory import World
 from orbweaver.core.crawl import Crawl, State, run_id
 from orbweaver.core.message import Pack, Seeds, Target, decode, encode, seeds_of
+from orbweaver.settings import Settings
 from tests.fairness.neighbours import Neighbours
 from tests.simulation import loop
 from tests.simulation.cloud import Cloud
@@ -43,7 +44,7 @@ class Contest:
     seed: int = 1
     # How many workers there are, how long one waits for slots, and whether the queue is fair.
     workers: int = 50
-    wait_s_max: float = 5.0
+    wait_s_max: float = Settings().wait_s_max
     fair: bool = True
     small_hosts: int = 10
     small_pages: int = 20

@@ -13,6 +13,7 @@ from orbweaver.core.message import Pack, decode, seeds_of
 from orbweaver.core.politeness import spacing_ms
 from orbweaver.core.record import DAY_MS
 from orbweaver.core.rules import Rule
+from orbweaver.settings import Settings
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, kill_on, outcomes, survives
 
 HOME = f"{SITE}/"
@@ -179,7 +180,7 @@ async def test_rules_that_change_do_not_change_what_is_under_way() -> None:
 
 async def test_urls_of_a_host_are_asked_for_at_their_own_delays() -> None:
     """The quick ones first; each leaves its host alone for as long as its own rule says."""
-    stage = Stage()
+    stage = Stage(settings=Settings(wait_s_max=20.0))
     paths = ("/slow/1", "/x", "/quick/1", "/slow/2", "/quick/2")
     urls = [SITE + path for path in paths]
     rules = (Rule(match="/slow/", delay_ms=4_000), Rule(match="/quick/", delay_ms=500))
