@@ -62,7 +62,7 @@ class Settings:
     # What is left of an invocation when fetching must be over: claims, records, commit, send.
     apply_reserve_s: float = 8.0
     # How long an invocation waits for slots rather than sending URLs round again. Who waits is not
-    # there for other crawls: 20 s instead made a small one beside a big one take over twice as long.
+    # there for other crawls: 20 s made a small one beside a big one take over twice as long.
     wait_s_max: float = 5.0
     fetch_concurrency: int = 64
     # What the function has, to know what its time costs.
