@@ -12,9 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from orbweaver.core.crawl import first_hosts
 from orbweaver.core.export import days_between
-from orbweaver.core.host_view import host_view, named
+from orbweaver.core.host_view import host_view, hosts_of, named
 from orbweaver.core.record import shard_of
 from orbweaver.core.skips import Examples, report_of
 from orbweaver.core.url import canonicalize, redacted, url_hash
@@ -109,7 +108,7 @@ class Lookout:
             named_too = [named(other) for other in others]
         except ValueError as error:
             raise ControlError(str(error)) from error
-        names = dict.fromkeys((*(crawl.hosts_counted or first_hosts(crawl.references)), *named_too))
+        names = dict.fromkeys((*hosts_of(crawl), *named_too))
         found = await asyncio.gather(*(self._hosts.look(name) for name in names))
         agent = self._settings.user_agent
         total = status.books.total

@@ -110,10 +110,11 @@ class Settler:
             claimer = claimer_of(crawl, pack_id, journal.at_ms)
             urls = [target.url for target in surplus_of(journal, ledger)]
             await self._frontier.release(claimer, urls)
-        if journal.unasked and not ledger.sent:
+        if ledger.sent:
+            return
+        if journal.unasked:
             await self._frontier.abandon(crawl, journal.unasked)
-        if not ledger.sent:
-            await self._send(crawl, pack_id, journal, ledger)
+        await self._send(crawl, pack_id, journal, ledger)
 
     async def drop(self, crawl: Crawl, message: Pack | Seeds, journal: Journal | None) -> None:
         """Let a message go whose crawl has ended without it: others may have what it held."""

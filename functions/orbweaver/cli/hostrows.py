@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
-from orbweaver.core.crawl import HOSTS_COUNTED_MAX, Crawl, Scope, State, first_hosts
+from orbweaver.core.crawl import HOSTS_COUNTED_MAX, Crawl, Scope, State
+from orbweaver.core.host_view import counts_of, hosts_of
 from orbweaver.core.identity import identity_of
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.politeness import FAILURES_MAX, Host, delay_of, is_down, spacing_ms
@@ -86,23 +87,15 @@ class HostRow:
         return "now"
 
 
-def hosts_of(crawl: Crawl) -> tuple[str, ...]:
-    """Name the hosts that the books count, in the order of their numbers."""
-    return crawl.hosts_counted or first_hosts(crawl.references)
-
-
 def rows_of(status: Status, hosts: tuple[Host, ...]) -> tuple[HostRow, ...]:
     """Put together what is known of a crawl's hosts."""
     seen = {host.name: host for host in hosts}
-    return tuple(
-        _row(status, place, seen.get(name, Host(name=name)))
-        for place, name in enumerate(hosts_of(status.crawl))
-    )
+    return tuple(_row(status, seen.get(name, Host(name=name))) for name in hosts_of(status.crawl))
 
 
-def _row(status: Status, place: int, host: Host) -> HostRow:
+def _row(status: Status, host: Host) -> HostRow:
     crawl, now_ms = status.crawl, status.at_ms
-    claimed, done, failed = _counts(status, place)
+    claimed, done, failed = _counts(status, host.name)
     standing, until_ms, why = Standing.OPEN, max(host.tat_ms, host.line_ms), ""
     if host.blocked_until_ms > now_ms:
         standing = Standing.DOWN if is_down(host, now_ms) else Standing.BLOCKED
@@ -120,14 +113,10 @@ def _row(status: Status, place: int, host: Host) -> HostRow:
     )
 
 
-def _counts(status: Status, place: int) -> tuple[int | None, int | None, int | None]:
+def _counts(status: Status, host: str) -> tuple[int | None, int | None, int | None]:
     total, crawl = status.books.total, status.crawl
-    prefix = f"host.{place}."
     if any(key.startswith("host.") for key in total):
-        claimed, done, failed = (
-            total.get(prefix + key, 0) for key in ("claimed", "done", "failed")
-        )
-        return claimed, done, failed
+        return counts_of(crawl, total, host)
     alone = len(hosts_of(crawl)) == 1 and crawl.scope in (Scope.HOST, Scope.PREFIX)
     if alone:
         return status.books.claimed, status.books.done, total.get(Outcome.FAILED, 0)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TextIO
 
 from orbweaver.cli.display import Lines, Objects, Panel
-from orbweaver.cli.hostrows import hosts_of
 from orbweaver.cli.progress import Meter, Reading, stalled
 from orbweaver.cli.stacks import ENDPOINT, environment_of, settings_of
 from orbweaver.control import Control
+from orbweaver.core.host_view import hosts_of
 from orbweaver.ports import Transient
 
 if TYPE_CHECKING:

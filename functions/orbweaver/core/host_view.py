@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orbweaver.core.crawl import first_hosts
 from orbweaver.core.identity import identity_of
 from orbweaver.core.politeness import FAILURES_MAX, delay_of, is_down
 from orbweaver.core.robots import parse
@@ -67,6 +68,11 @@ def host_view(crawl: Crawl, total: Tally, host: Host, now_ms: int, agent: str) -
         failures=host.failures,
         robots=robots,
     )
+
+
+def hosts_of(crawl: Crawl) -> tuple[str, ...]:
+    """Name the hosts that the books count, in the order of their numbers."""
+    return crawl.hosts_counted or first_hosts(crawl.references)
 
 
 def counts_of(crawl: Crawl, total: Tally, host: str) -> tuple[int | None, int | None, int | None]:
