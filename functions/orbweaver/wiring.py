@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from orbweaver.api import Api
     from orbweaver.bootstrap import Ports
     from orbweaver.control import Control
+    from orbweaver.explain import Explainer
     from orbweaver.notify import Notifier
     from orbweaver.ports import Fetcher
     from orbweaver.recent import RecentCrawls
@@ -124,15 +125,11 @@ def control_of(ports: Ports) -> Control:
     )
 
 
-def api_of(ports: Ports) -> Api:
-    """Put together who answers over HTTP."""
-    from orbweaver.api import Api
-    from orbweaver.api.means import Means
-    from orbweaver.core.address import parse_allowed
+def explainer_of(ports: Ports, control: Control) -> Explainer:
+    """Put together who explains URLs."""
     from orbweaver.explain import Explainer
 
-    control = control_of(ports)
-    explainer = Explainer(
+    return Explainer(
         control=control,
         crawls=ports.crawls,
         frontier=ports.frontier,
@@ -142,9 +139,18 @@ def api_of(ports: Ports) -> Api:
         clock=ports.clock,
         settings=ports.settings,
     )
+
+
+def api_of(ports: Ports) -> Api:
+    """Put together who answers over HTTP."""
+    from orbweaver.api import Api
+    from orbweaver.api.means import Means
+    from orbweaver.core.address import parse_allowed
+
+    control = control_of(ports)
     means = Means(
         control=control,
-        explainer=explainer,
+        explainer=explainer_of(ports, control),
         queue=ports.queue,
         crawls=ports.crawls,
         pages=ports.pages,

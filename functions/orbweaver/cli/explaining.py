@@ -10,8 +10,8 @@ from orbweaver.cli import text
 from orbweaver.cli.crawling import OK
 from orbweaver.cli.session import chosen
 from orbweaver.core.record import to_fields
-from orbweaver.explain import Explainer
 from orbweaver.robots import RobotsKeeper
+from orbweaver.wiring import explainer_of
 
 if TYPE_CHECKING:
     import argparse
@@ -38,17 +38,7 @@ def options(command: argparse.ArgumentParser) -> None:
 async def explain(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Say what became of a URL, and why."""
     async with chosen(arguments, around) as session:
-        ports = session.ports
-        explainer = Explainer(
-            control=session.control,
-            crawls=ports.crawls,
-            frontier=ports.frontier,
-            packs=ports.packs,
-            history=ports.pages,
-            hosts=ports.hosts,
-            clock=ports.clock,
-            settings=session.settings,
-        )
+        explainer = explainer_of(session.ports, session.control)
 
         async def ask(host: str, crawl: Crawl) -> RobotsEntry | None:
             return await _robots(host, crawl, session, around)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TextIO
 from orbweaver.cli.display import Lines, Objects, Panel
 from orbweaver.cli.progress import Meter, Reading, stalled
 from orbweaver.cli.stacks import ENDPOINT, environment_of, settings_of
-from orbweaver.control import Control
 from orbweaver.core.host_view import hosts_of
 from orbweaver.ports import Transient
+from orbweaver.wiring import control_of
 
 if TYPE_CHECKING:
     import argparse
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from orbweaver.cli.display import Display
     from orbweaver.cli.progress import View
     from orbweaver.cli.stacks import Machine
+    from orbweaver.control import Control
     from orbweaver.ports import Clock, Fetcher
     from orbweaver.settings import Settings
 
@@ -155,17 +156,8 @@ async def opened(
 ) -> AsyncIterator[Session]:
     """Connect to a stack."""
     async with around.connect(settings, environment) as ports:
-        control = Control(
-            queue=ports.queue,
-            crawls=ports.crawls,
-            packs=ports.packs,
-            pages=ports.pages,
-            hosts=ports.hosts,
-            clock=ports.clock,
-            settings=settings,
-        )
         yield Session(
-            control=control,
+            control=control_of(ports),
             ports=ports,
             settings=settings,
             environment=environment,
