@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 # A single URL that was being processed when its worker died, this often, is to blame.
 STRIKES_MAX = 3
+# Every copy of a message is put off by itself, and may be copied again: a journal brings them down
+# to one.
+PUT_OFFS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +193,11 @@ class Advancer:
             with purses.attended():
                 await self._visitor.visit(visit, pack.targets)
         delay_s = draft.put_off(pack.targets)
-        if delay_s is not None and not purses.reserved:  # a commit gives back what is reserved
+        # A commit gives back what is reserved; a suspect's strikes are those of its id.
+        again = pack.put_offs < PUT_OFFS_MAX or pack.failures
+        if delay_s is not None and not purses.reserved and again:
             # Nothing was asked: the same pack again, later, costs no write.
+            pack = replace(pack, put_offs=pack.put_offs + 1)
             return PutOff(letter=Letter(pack=pack, delay_s=delay_s), express=crawl.express)
         return await self._sift(crawl, pack, draft, self._clock.now_ms(), purses)
 

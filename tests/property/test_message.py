@@ -48,6 +48,7 @@ PACKS = st.builds(
     at_ms=MOMENTS,
     targets=st.lists(TARGETS, min_size=1, max_size=PACK_TARGETS_MAX).map(tuple),
     failures=st.integers(0, 1_000),
+    put_offs=st.integers(0, 1_000),
 )
 REFERENCES = st.lists(ANY_TEXT, min_size=1, max_size=100).map(tuple)
 SEEDS = st.builds(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.advance import STRIKES_MAX
+from orbweaver.advance import PUT_OFFS_MAX, STRIKES_MAX
 from orbweaver.core.crawl import default_crawl
-from orbweaver.core.message import child_id
+from orbweaver.core.message import Pack, child_id
 from orbweaver.core.politeness import Host
 from tests.unit.stage import (
     CRAWL,
@@ -31,6 +31,7 @@ from tests.unit.test_advance import SEEDS, A, B
 if TYPE_CHECKING:
     from orbweaver.adapters.memory import Moment
     from orbweaver.core.exchange import Request
+    from orbweaver.core.message import Seeds
 
 
 # --- packs that fail --------------------------------------------------------------------------
@@ -122,7 +123,7 @@ async def test_a_suspect_that_is_put_off_keeps_its_strikes(strikes: int) -> None
     assert await stage.deliver(pack_of(A), receives=3) == []
     assert stage.world.strikes[ROOT] == strikes
     (pack,) = stage.sent()
-    assert pack == pack_of(A, failures=1)
+    assert pack == replace(pack_of(A, failures=1), put_offs=1)
 
 
 async def test_trouble_with_a_table_is_no_crash() -> None:
@@ -130,7 +131,7 @@ async def test_trouble_with_a_table_is_no_crash() -> None:
     stage = Stage(gate=fail_on("hosts.reserve"))
     stage.begin(CRAWL, A)
     assert await stage.deliver(pack_of(A), receives=2) == []
-    assert stage.sent() == [replace(pack_of(A), failures=1)]
+    assert stage.sent() == [replace(pack_of(A, failures=1), put_offs=1)]
     assert stage.world.strikes == {ROOT: 0}
 
 
@@ -146,12 +147,27 @@ async def test_a_pack_that_gets_no_slot_is_put_off_whole() -> None:
     stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 90_000)
     assert await stage.deliver(pack) == []
     assert [mail.delay_s for mail in stage.world.sent] == [90]
-    assert stage.sent() == [pack]
+    assert stage.sent() == [replace(pack, put_offs=1)]
     assert not {"packs.journal", "packs.commit"} & set(effects)
 
 
+async def test_copies_that_are_put_off_again_and_again_become_one() -> None:
+    """Each may be copied anew each time, so that they would be more and more."""
+    stage = Stage()
+    pack = stage.begin(replace(CRAWL, delay_ms=1_000), A)
+    stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 30 * 900_000)
+    copies: list[Pack | Seeds] = [pack]
+    for place in range(PUT_OFFS_MAX + 1):
+        assert [copy.id for copy in copies] == [ROOT] * 2**place
+        for copy in copies * 2:
+            await stage.deliver(copy)
+        copies = stage.sent()
+    assert [copy.id for copy in copies] == [child_id(ROOT, 0)]
+    assert stage.tally()["deferrals"] == 1
+
+
 async def test_a_pack_may_be_put_off_any_number_of_times() -> None:
-    """Thirty deferrals later it has its id, no failures and all its attempts (case 22)."""
+    """Thirty deferrals later it has no failures and all its attempts (case 22)."""
     stage = Stage()
     crawl = replace(CRAWL, delay_ms=1_000, duration_max_s=30 * 86_400)
     pack = stage.begin(crawl, A)
@@ -161,7 +177,8 @@ async def test_a_pack_may_be_put_off_any_number_of_times() -> None:
         await stage.deliver(pack)
         (mail,) = stage.world.sent
         assert mail.delay_s == 900
-        assert stage.sent() == [pack]
+        (pack,) = (sent for sent in stage.sent() if isinstance(sent, Pack))
+        assert (urls_of([pack]), pack.failures) == ({A}, 0)
         stage.clock.at_ms += 900_000
     await stage.deliver(pack)
     (record,) = stage.world.pages.values()

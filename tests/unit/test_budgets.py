@@ -99,7 +99,7 @@ async def test_what_others_have_reserved_may_come_back() -> None:
     assert stage.web.urls == []
     (mail,) = stage.world.sent
     assert mail.delay_s == 5
-    assert stage.sent() == [pack_of(*PAGES)]
+    assert stage.sent() == [replace(pack_of(*PAGES), put_offs=1)]
     stage.clock.at_ms += DEAD_MS
     await stage.deliver(pack_of(*PAGES))
     assert stage.web.urls == []

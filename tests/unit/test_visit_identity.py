@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.core.exchange import Failure
 from orbweaver.core.outcome import Reason
 from orbweaver.settings import Settings
-from tests.unit.stage import CRAWL, SITE, Stage, answer, html, outcomes
+from tests.unit.stage import CRAWL, SITE, Stage, answer, html, outcomes, urls_of
+
+if TYPE_CHECKING:
+    from orbweaver.core.message import Pack, Seeds
 
 OTHER = "https://other.example"
 NOBODY = Failure(reason=Reason.PROXY, detail="no proxy can be used at the moment", later_s=30)
@@ -79,14 +83,15 @@ async def test_crawl_says_whether_it_goes_through_proxies(proxied: bool) -> None
 async def test_without_a_proxy_urls_come_back(obey_robots: bool) -> None:
     """It is no attempt, nothing is recorded or kept of the host, and nothing is lost (case 83)."""
     stage = Stage()
-    pack = stage.begin(replace(CRAWL, obey_robots=obey_robots), f"{SITE}/x")
+    pack: Pack | Seeds = stage.begin(replace(CRAWL, obey_robots=obey_robots), f"{SITE}/x")
     for url in (f"{SITE}/robots.txt", f"{SITE}/x"):
         stage.web.put(url, NOBODY)
     for _ in range(9):
         assert await stage.deliver(pack) == []
         (mail,) = stage.world.sent
         assert 30 <= mail.delay_s <= 31
-        assert stage.sent() == [pack]
+        (pack,) = stage.sent()
+        assert urls_of([pack]) == {f"{SITE}/x"}
     assert outcomes(stage.world) == {}
     assert (await stage.hosts.look(SITE)).robots is None
     stage.web.put(f"{SITE}/robots.txt", answer(404))

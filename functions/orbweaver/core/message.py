@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, assert_never
 
-# Targets are part of what travels, so they are named from here, too.
 from orbweaver.core.target import Prior as Prior  # noqa: PLC0414
 from orbweaver.core.target import Target as Target  # noqa: PLC0414
 from orbweaver.core.target import extras_of, with_extras
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 PACK_TARGETS_MAX = 25
-# 100 seeds a message: a claim each, well inside one invocation even on a slow table.
+# A claim each, well inside one invocation even on a slow table.
 SEEDS_REFERENCES_MAX = 100
 REFERENCE_CHARS_MAX = 8_192
 CRAWL_ID_CHARS_MAX = 128
@@ -45,8 +44,8 @@ ID = re.compile(r"[!\"$-~]+")
 class Pack:
     """Claimed URLs of one crawl; `at_ms` is when it was made.
 
-    `failures` counts deliveries that came to nothing before the pack was last put off: the
-    queue's own count starts anew with every message.
+    `failures` counts deliveries that came to nothing before it was last put off, as the queue's
+    own count starts anew with every message; `put_offs`, how often that was.
     """
 
     id: str
@@ -54,6 +53,7 @@ class Pack:
     at_ms: int
     targets: tuple[Target, ...]
     failures: int = 0
+    put_offs: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,23 +176,21 @@ def _decode_reference(text: str) -> Loose | Malformed:
 def _decode_object(raw: dict[str, Any]) -> Message:
     if "v" not in raw:
         return _decode_loose(raw)
-    version = raw["v"]
-    if version != VERSION:
-        return Malformed(reason=f"version {str(version)[:20]} is not {VERSION}")
+    if raw["v"] != VERSION:
+        return Malformed(reason=f"version {str(raw['v'])[:20]} is not {VERSION}")
     if "pack" in raw:
         return _decode_pack(raw)
     if "seeds" in raw:
-        planned = raw.get("planned", False)
         return Seeds(
             id=_id(raw, "seeds", 64),
             crawl=_id(raw, "crawl", CRAWL_ID_CHARS_MAX),
             at_ms=_integer(raw.get("at"), "at"),
             references=_references(raw.get("urls"), SEEDS_REFERENCES_MAX),
-            planned=planned is True,
+            planned=raw.get("planned") is True,
         )
     if "close" in raw:
-        at_ms = _integer(raw.get("at"), "at")
-        return Close(crawl=_id(raw, "close", CRAWL_ID_CHARS_MAX), at_ms=at_ms)
+        crawl = _id(raw, "close", CRAWL_ID_CHARS_MAX)
+        return Close(crawl=crawl, at_ms=_integer(raw.get("at"), "at"))
     return Malformed(reason="versioned body holds neither pack, seeds nor close")
 
 
@@ -227,6 +225,7 @@ def _encode_pack(pack: Pack) -> dict[str, Any]:
         "urls": rows,
         "from": list(referrers),
         "failures": pack.failures,
+        "put_offs": pack.put_offs,
     }
 
 
@@ -243,6 +242,7 @@ def _decode_pack(raw: dict[str, Any]) -> Pack:
         at_ms=_integer(raw.get("at"), "at"),
         targets=tuple(_targets(rows, referrers)),
         failures=_integer(raw.get("failures", 0), "failures"),
+        put_offs=_integer(raw.get("put_offs", 0), "put_offs"),
     )
 
 
