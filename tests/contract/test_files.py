@@ -55,6 +55,17 @@ async def test_a_file_that_is_too_large_is_not_read(files: Files) -> None:
     assert await files.get("nothing", 4) is None
 
 
+async def test_a_part_of_a_file_is_read(files: Files) -> None:
+    """All of the part or an error: half a record is none."""
+    await files.put("file", b"0123456789")
+    assert await files.cut("file", 0, 4) == b"0123"
+    assert await files.cut("file", 7, 3) == b"789"
+    for offset, length in ((8, 3), (10, 1), (99, 1)):
+        with pytest.raises(Permanent):
+            await files.cut("file", offset, length)
+    assert await files.cut("nothing", 0, 1) is None
+
+
 async def test_an_absent_file_is_none(files: Files) -> None:
     """What was never written cannot be read, nor can a folder."""
     await files.put("pages/one", b"1")

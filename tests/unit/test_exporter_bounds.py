@@ -69,6 +69,9 @@ class Folder:
             )
         )
 
+    async def cut(self, key: str, offset: int, length: int) -> bytes | None:
+        raise NotImplementedError
+
     async def delete(self, keys: Sequence[str]) -> None:
         for key in keys:
             (self._root / key).unlink(missing_ok=True)

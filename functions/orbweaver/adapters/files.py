@@ -13,7 +13,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from orbweaver.ports import Permanent, Transient
-from orbweaver.ports.errors import check_size
+from orbweaver.ports.errors import check_cut, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,6 +49,10 @@ class FolderFiles:
         """See the port."""
         return await asyncio.to_thread(self._get, key, bytes_max)
 
+    async def cut(self, key: str, offset: int, length: int) -> bytes | None:
+        """See the port."""
+        return await asyncio.to_thread(self._cut, key, offset, length)
+
     async def list(self, prefix: str) -> tuple[str, ...]:
         """See the port."""
         return await asyncio.to_thread(self._list, prefix)
@@ -74,6 +78,15 @@ class FolderFiles:
                 path = self._path(key)
                 check_size(key, path.stat().st_size, bytes_max)
                 return path.read_bytes()
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return None
+
+    def _cut(self, key: str, offset: int, length: int) -> bytes | None:
+        with _translated(key):
+            try:
+                with self._path(key).open("rb") as file:
+                    file.seek(offset)
+                    return check_cut(key, file.read(length), length)
             except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                 return None
 

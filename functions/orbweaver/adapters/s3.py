@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from orbweaver.adapters import aws
-from orbweaver.ports.errors import check_size
+from orbweaver.ports.errors import check_cut, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +29,18 @@ class BucketFiles:
 
     async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
         """See the port."""
+        return await self._get(key, bytes_max)
+
+    async def cut(self, key: str, offset: int, length: int) -> bytes | None:
+        """See the port."""
+        # Bounds of a range are inclusive, and one that begins behind the end is an error.
+        part = await self._get(key, None, Range=f"bytes={offset}-{offset + length - 1}")
+        return None if part is None else check_cut(key, part, length)
+
+    async def _get(self, key: str, bytes_max: int | None, **more: str) -> bytes | None:
         with aws.translated("get_object"):
             try:
-                answer = await self._client.get_object(Bucket=self._bucket, Key=key)
+                answer = await self._client.get_object(Bucket=self._bucket, Key=key, **more)
             except ClientError as error:
                 if aws.code_of(error) in ABSENT:
                     return None

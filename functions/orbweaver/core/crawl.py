@@ -50,6 +50,14 @@ class Scope(StrEnum):
     ANY = "any"
 
 
+class Bodies(StrEnum):
+    """Whose bodies are stored: nobody's, those of HTML pages, or of whatever there is."""
+
+    OFF = "off"
+    HTML = "html"
+    ALL = "all"
+
+
 class Stop(StrEnum):
     """Why a crawl ended."""
 
@@ -109,6 +117,10 @@ class Crawl:
     canonical_only: bool = False
     # Pages that ask not to be indexed are left out instead of being marked.
     noindex_skipped: bool = False
+    # What of pages is stored, and whether the main text is; what is taken out of all that before.
+    bodies: Bodies = Bodies.HTML
+    texts: bool = False
+    redacted: tuple[str, ...] = ()
     # Who is told when it has ended; may hold a secret.
     webhook: str | None = field(default=None, repr=False)
     express: bool = False

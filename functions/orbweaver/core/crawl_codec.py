@@ -11,7 +11,7 @@ from dataclasses import MISSING, asdict, fields
 from hashlib import blake2b
 from typing import Any
 
-from orbweaver.core.crawl import Crawl, Scope, State, Stop
+from orbweaver.core.crawl import Bodies, Crawl, Scope, State, Stop
 from orbweaver.core.rules import THINGS, Rule
 
 COLUMNS = tuple(field.name for field in fields(Crawl))
@@ -36,7 +36,8 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
     known["exclude"] = tuple(known.get("exclude", ()))
     known["user_agents"] = tuple(known.get("user_agents", ()))
     known["headers"] = tuple((name, value) for name, value in known.get("headers", ()))
-    for name in ("quotas", "hosts_counted", "seed_depths", "anchors", "roots"):
+    known["bodies"] = Bodies(known.get("bodies", Bodies.HTML))
+    for name in ("quotas", "hosts_counted", "seed_depths", "anchors", "roots", "redacted"):
         known[name] = tuple(known.get(name, ()))
     known["rules"] = tuple(_rule(one) for one in known.get("rules", ()))
     tracking = known.get("tracking")

@@ -1,18 +1,21 @@
 """The page record: the durable result of one URL, and a row of every export.
 
-Its columns are public. `body_key body_offset body_length items` stay empty until a crawl stores
-bodies or extracts items; they are part of the row so that a reader's schema does not change.
+Its columns are public. Where body and text of a page lie is said by `body_key` (a file of WARC
+records, each a gzip member) and offset and length of each in it; either may be absent.
+`extracted` is no column: items are rows of tables of their own (core/tables.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+import json
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.item import Item, from_row, to_row
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.url import url_hash
 
@@ -57,9 +60,13 @@ class PageRecord:
     body_length: int | None = None
     items: int | None = None
     error: str | None = None
+    items_invalid: int | None = None
+    text_offset: int | None = None
+    text_length: int | None = None
+    extracted: tuple[Item, ...] = field(default=(), metadata={"column": False})
 
 
-COLUMNS = tuple(field.name for field in fields(PageRecord))
+COLUMNS = tuple(one.name for one in fields(PageRecord) if one.metadata.get("column", True))
 
 
 def page_record(
@@ -141,13 +148,18 @@ def prior_keys(prior: Prior, url: str, shards: int) -> tuple[tuple[str, str], ..
 
 
 def to_fields(record: PageRecord) -> dict[str, Any]:
-    """Render a record as plain fields, without those that are empty."""
-    return {key: value for key, value in asdict(record).items() if value is not None}
+    """Render a record as plain fields, without those that are empty; items as a text of JSON."""
+    known = {name: getattr(record, name) for name in COLUMNS}
+    if record.extracted:
+        rows = [to_row(item) for item in record.extracted]
+        known["extracted"] = json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
+    return {key: value for key, value in known.items() if value is not None}
 
 
 def from_fields(raw: dict[str, Any]) -> PageRecord:
     """Read plain fields back; fields of other versions are passed over."""
     known = {key: value for key, value in raw.items() if key in COLUMNS}
+    known["extracted"] = tuple(from_row(row) for row in json.loads(raw.get("extracted", "[]")))
     known["outcome"] = Outcome(known["outcome"])
     known["reason"] = Reason(known["reason"])
     return PageRecord(**known)

@@ -31,3 +31,10 @@ def check_size(what: str, size: int, bytes_max: int | None) -> None:
     """Raise TooLarge for what is larger than it may be."""
     if bytes_max is not None and size > bytes_max:
         raise TooLarge(f"{what} has {size:,} bytes, and at most {bytes_max:,} are read")
+
+
+def check_cut(what: str, part: bytes, length: int) -> bytes:
+    """Pass a part of a file through if it is as long as was asked; else raise Permanent."""
+    if len(part) != length:
+        raise Permanent(f"{what} has no such {length:,} bytes, but {len(part):,} of them")
+    return part

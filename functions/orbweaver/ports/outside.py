@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 
 
 class Files(Protocol):
-    """Where exports are written: a bucket, or a folder."""
+    """Where bodies and exports are written: a bucket, or a folder."""
 
     async def put(self, key: str, body: bytes) -> None:
         """Write a file whole; readers see all of it or nothing."""
 
     async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
         """Read a file, None if there is none; raises TooLarge for one of more than `bytes_max`."""
+
+    async def cut(self, key: str, offset: int, length: int) -> bytes | None:
+        """Read a part of a file, None if there is none; raises Permanent if it is no part of it."""
 
     async def list(self, prefix: str) -> tuple[str, ...]:
         """Names of the files below a prefix, sorted."""

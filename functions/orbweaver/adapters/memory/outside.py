@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from orbweaver.adapters.memory.world import Gated, Mail
 from orbweaver.core.message import encode
 from orbweaver.ports import Permanent
-from orbweaver.ports.errors import check_size
+from orbweaver.ports.errors import check_cut, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +69,11 @@ class MemoryFiles(Gated):
         body = await self._do("files.get", lambda: self._world.files.get(key))
         check_size(key, len(body or b""), bytes_max)
         return body
+
+    async def cut(self, key: str, offset: int, length: int) -> bytes | None:
+        """See the port."""
+        body = await self._do("files.cut", lambda: self._world.files.get(key))
+        return None if body is None else check_cut(key, body[offset : offset + length], length)
 
     async def list(self, prefix: str) -> tuple[str, ...]:
         """See the port."""
