@@ -30,6 +30,7 @@
     settle          claim, store, commit, send, finish    core/crawl       a crawl and its books
     core/seen       claims that need no second look       core/crawl_codec  a crawl as stored
     core/standing   where packs and URLs stand
+    core/warc       bodies and texts as records
     core/item       what rules find on pages              core/tables      of an export, and columns
     exporter        a day's records into files            core/export      rows and manifests
     dead_letters    look at them, send them back          core/dead_letters  why they lie there
