@@ -93,8 +93,7 @@ class Purses:
     async def room(self, draft: Draft, target: Target) -> int | None:
         """How long a URL's body may be; None if no bytes are left, and it waits or has ended."""
         settings = self._treasury.settings
-        sitemap = target.kind is Kind.SITEMAP
-        most = settings.sitemap_bytes_max if sitemap else settings.body_bytes_max
+        most = self._most(target)
         if self.bytes is None:
             return most
         least = max(1, min(settings.body_bytes_max, self.bytes.limit) // SCRAP)
@@ -103,6 +102,16 @@ class Purses:
             return taken
         _refuse(draft, [target], taken, Reason.BYTES)
         return None
+
+    def _most(self, target: Target) -> int:
+        settings = self._treasury.settings
+        sitemap = target.kind is Kind.SITEMAP
+        return settings.sitemap_bytes_max if sitemap else settings.body_bytes_max
+
+    def cut(self, draft: Draft, target: Target, room: int) -> None:
+        """Note that a body was longer than its room: by the limit's fault, if that was less."""
+        if room < self._most(target):
+            draft.count(f"cut.{Reason.BYTES}")
 
     def received(self, draft: Draft, room: int, received: int) -> None:
         """Note what a request took of its room; the rest is for the next one."""

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from orbweaver.conclude import Concluder
 from orbweaver.core import answer as answers
 from orbweaver.core.crawl import State
-from orbweaver.core.exchange import Failure, Request, received_of
+from orbweaver.core.exchange import Failure, Request, Response, received_of
 from orbweaver.core.identity import identity_of
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import delay_of, is_down
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from random import Random
 
     from orbweaver.conclude import Visit
-    from orbweaver.core.exchange import Response
     from orbweaver.core.identity import Identity
     from orbweaver.core.message import Target
     from orbweaver.core.robots import Robots
@@ -211,6 +210,8 @@ class Visitor:
         try:
             answer = await self._fetcher.fetch(self._request(visit, target, room_bytes))
             received = received_of(answer)
+            if isinstance(answer, Response) and answer.truncated:
+                visit.purses.cut(visit.draft, target, room_bytes)
         finally:
             visit.purses.received(visit.draft, room_bytes, received)
         return answer

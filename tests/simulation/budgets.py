@@ -37,7 +37,12 @@ LIMITS = {
     "host_pages_max": (1, 4, 4, 15, 1_000),
     "nanodollars_max": (600_000, 1_500_000, 4_000_000, 4_000_000, 20_000_000, 1_000_000_000),
 }
-CUT = (f"skipped.{Reason.BYTES}", f"skipped.{Reason.DOLLARS}", f"refused.{Refusal.DOLLARS}")
+CUT = (
+    f"skipped.{Reason.BYTES}",
+    f"cut.{Reason.BYTES}",
+    f"skipped.{Reason.DOLLARS}",
+    f"refused.{Refusal.DOLLARS}",
+)
 CUT_HOST = f"skipped.{Reason.HOST_PAGES}"
 VISIT_S = Settings().wait_s_max + Settings().fetch_total_s
 

@@ -88,6 +88,26 @@ async def test_a_crawl_below_its_bytes_is_not_cut() -> None:
     assert allowance(stage, Part.BYTES) == Allowance(used=500, taken_at_ms=NOW_MS)
 
 
+async def test_a_page_that_was_cut_by_the_limit_is_a_reason_to_say_so() -> None:
+    """What it linked to behind that may be missing, though nothing else was left out."""
+    crawl = replace(CRAWL, bytes_max=150)
+    stage = stage_of(crawl, *PAGES[:2])
+    cut = replace(answer(200), body=b"x" * 50, truncated=True)
+    stage.web.put(PAGES[1], cut)
+    assert await stage.deliver(pack_of(*PAGES[:2])) == []
+    assert [request.body_bytes_max for request in stage.web.requests] == [150, 50]
+    assert ends(stage, crawl)["cut.bytes"] == 1
+    assert stage.world.crawls[crawl.id].stop is Stop.BYTES
+
+
+async def test_a_page_that_is_too_long_by_itself_is_no_such_reason() -> None:
+    """It is cut in every crawl."""
+    stage = stage_of(CRAWL, PAGES[0])
+    stage.web.put(PAGES[0], replace(answer(200), body=b"x" * 50, truncated=True))
+    assert await stage.deliver(pack_of(PAGES[0])) == []
+    assert stage.world.crawls[CRAWL.id].stop is Stop.FINISHED
+
+
 async def test_what_others_have_reserved_may_come_back() -> None:
     """A pack waits for it, unopened, and not for ever."""
     crawl = replace(CRAWL, bytes_max=1_500)

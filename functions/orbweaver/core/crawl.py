@@ -264,7 +264,7 @@ def stop_reason(crawl: Crawl, books: Books) -> Stop:
     if books.total.get(f"skipped.{Stop.DURATION}", 0):
         return Stop.DURATION
     for spent in (Stop.BYTES, Stop.DOLLARS):
-        if books.total.get(f"skipped.{spent}", 0) or books.total.get(f"refused.{spent}", 0):
+        if any(books.total.get(f"{how}.{spent}", 0) for how in ("skipped", "refused", "cut")):
             return spent
     if books.total.get(f"refused.{Refusal.BUDGET}", 0):
         return Stop.MAX_PAGES
