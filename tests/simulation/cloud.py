@@ -14,7 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from orbweaver.advance import Delivery
-from orbweaver.core.message import Loose, Pack, encode
+from orbweaver.core.message import Loose, Pack, Seeds, encode
 from orbweaver.settings import Settings
 from tests.simulation.exporting import ExportFunction
 from tests.simulation.process import WorkerProcess
@@ -53,7 +53,7 @@ class Cloud:
         self.late_seeds = 0
         # How often a URL of a crawl was handed to a worker, which may have asked for it each time.
         self.handed: Counter[tuple[str, str]] = Counter()
-        # Packs that somebody died over, or gave back: what they held may be left as it was.
+        # Packs and seeds that somebody died over, or gave back: what they held may be left as it was.
         self.scarred: set[str] = set()
         # What people did to which crawl, and when it was done.
         self.steered: list[tuple[str, str, float]] = []
@@ -198,8 +198,9 @@ class Cloud:
         packs = []
         for message in batch:
             body = decoded(message.body)
-            if isinstance(body, Pack):
+            if isinstance(body, Pack | Seeds):
                 packs.append((body.id, message))
+            if isinstance(body, Pack):
                 self.handed.update((body.crawl, target.url) for target in body.targets)
         return packs
 
