@@ -3,6 +3,7 @@
     recall   a committed pack sends its outbox again and ends; a journaled one goes on from there
     admit    a paused crawl's pack is parked; a stopped crawl's URLs end unasked
     visit    robots, slots, requests, answers          (visit.py)
+    keep     bodies and texts, in one file a batch     (segments.py)
     journal  what it came to, written once
     settle   claim, store, commit, send                (settle.py)
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from orbweaver.core.target import Prior
     from orbweaver.ports import Clock, Frontier, Metrics, Packs
     from orbweaver.recent import RecentCrawls
+    from orbweaver.segments import Segments
     from orbweaver.settings import Settings
     from orbweaver.settle import Settler
     from orbweaver.treasury import Purses, Treasury
@@ -93,6 +95,7 @@ class Advancer:
         frontier: Frontier,
         visitor: Visitor,
         settler: Settler,
+        segments: Segments,
         treasury: Treasury,
         clock: Clock,
         metrics: Metrics,
@@ -104,6 +107,7 @@ class Advancer:
         self._frontier = frontier
         self._visitor = visitor
         self._settler = settler
+        self._segments = segments
         self._treasury = treasury
         self._clock = clock
         self._metrics = metrics
@@ -190,8 +194,10 @@ class Advancer:
         else:
             until_ms = self._until_ms(deadline_ms)
             visit = Visit(crawl=crawl, draft=draft, until_ms=until_ms, purses=purses)
-            with purses.attended():
-                await self._visitor.visit(visit, pack.targets)
+            with self._segments.taking_part() as part:
+                with purses.attended():
+                    await self._visitor.visit(visit, pack.targets)
+                draft.locate(await part.put(crawl.id, draft.kept))
         delay_s = draft.put_off(pack.targets)
         # A commit gives back what is reserved; a suspect's strikes are those of its id.
         again = pack.put_offs < PUT_OFFS_MAX or pack.failures

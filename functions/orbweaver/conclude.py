@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core import answer as answers
 from orbweaver.core.admission import admit_link, admit_redirect, widens
+from orbweaver.core.crawl import Bodies
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.identity import identity_of
 from orbweaver.core.missing import is_missing
@@ -21,6 +22,7 @@ from orbweaver.core.recrawl import condition_of, still
 from orbweaver.core.repeats import Repeats
 from orbweaver.core.retry import backoff_s
 from orbweaver.core.rules import depth_limits, said_of, said_of_target
+from orbweaver.core.segment import kept_of
 from orbweaver.core.target import Kind, Target, next_attempt
 from orbweaver.core.url import canonicalize, host_of
 from orbweaver.health import SILENCE
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from orbweaver.core.draft import Draft
     from orbweaver.core.page import Page
     from orbweaver.core.record import PageRecord
+    from orbweaver.core.segment import Kept
     from orbweaver.health import Health
     from orbweaver.pace import Turn
     from orbweaver.ports import Clock
@@ -55,10 +58,12 @@ class Visit:
     purses: Purses
     before: Mapping[str, PageRecord] = field(default_factory=dict)
 
-    def end(self, target: Target, record: PageRecord) -> None:
+    def end(self, target: Target, record: PageRecord, kept: Kept | None = None) -> None:
         """Note how a target ended; a rule may say that no record of it is kept."""
         recorded = said_of_target(self.crawl, target).record is not False
         self.draft.end(record, recorded=recorded)
+        if kept is not None:
+            self.draft.keep(kept)
 
 
 class Concluder:
@@ -126,11 +131,28 @@ class Concluder:
                 end = verdict
             case _:
                 assert_never(verdict)
+        self._end(visit, target, end, answer, page, at_ms)
+
+    def _end(
+        self,
+        visit: Visit,
+        target: Target,
+        end: answers.End,
+        answer: Response | Failure,
+        page: Page | None,
+        at_ms: int,
+    ) -> None:
+        """Note how a URL ended, and what is stored of its page."""
         if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
             # What was looked at may not be the whole, and is nothing of the site's.
             answer, page = answers.bare(answer), None
-        record = page_record(visit.crawl.id, target, end, at_ms, answer=answer, page=page)
-        visit.end(target, record if before is None else still(record, before))
+        crawl, before = visit.crawl, visit.before.get(target.url)
+        record = page_record(crawl.id, target, end, at_ms, answer=answer, page=page)
+        kept: Kept | None = None
+        if isinstance(answer, Response) and end.outcome is Outcome.FETCHED:
+            body = answer.body if crawl.bodies is not Bodies.OFF else None
+            kept = kept_of(target.url, at_ms, answer=answer, body=body, document=None)
+        visit.end(target, record if before is None else still(record, before), kept)
 
     def _read(self, visit: Visit, target: Target, page: Page, read: answers.Read) -> answers.End:
         """Take over what a page says; also of one that leads on, so that nothing is lost."""

@@ -11,6 +11,7 @@ from orbweaver.core.crawl import State, Stop
 from orbweaver.core.message import DEFAULT_CRAWL, Loose, Malformed, Pack
 from orbweaver.core.outcome import Outcome, Reason
 from tests.simulation.budgets import check_budgets, cut
+from tests.simulation.check_bodies import check_bodies
 from tests.simulation.check_hosts import check_hosts
 from tests.simulation.check_steering import check_steering
 from tests.simulation.check_web import Violation, check_web
@@ -67,6 +68,7 @@ def check(
     found += _taken_in(plan, world)
     found += _spared(plan, world)
     found += _dangling(world, cloud)
+    found += check_bodies(world)
     found += check_web(plan, world, web, cloud)
     found += check_steering(plan, world, web, cloud)
     found += check_retries(world)

@@ -53,7 +53,7 @@ class Cloud:
         self.late_seeds = 0
         # How often a URL of a crawl was handed to a worker, which may have asked for it each time.
         self.handed: Counter[tuple[str, str]] = Counter()
-        # Packs and seeds that somebody died over, or gave back: what they held may be left as it was.
+        # Packs and seeds that somebody died over, or gave back: what they held may stay as it was.
         self.scarred: set[str] = set()
         # What people did to which crawl, and when it was done.
         self.steered: list[tuple[str, str, float]] = []

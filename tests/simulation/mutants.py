@@ -7,6 +7,7 @@ since one break shows in several places.
 from __future__ import annotations
 
 from tests.simulation import (
+    mutants_bodies,
     mutants_budgets,
     mutants_export,
     mutants_retry,
@@ -24,4 +25,5 @@ MUTANTS = (
     *mutants_budgets.MUTANTS,
     *mutants_retry.MUTANTS,
     *mutants_rules.MUTANTS,
+    *mutants_bodies.MUTANTS,
 )

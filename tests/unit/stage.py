@@ -16,6 +16,7 @@ from orbweaver.adapters.memory import (
     MemoryAllowances,
     MemoryCrawls,
     MemoryEvents,
+    MemoryFiles,
     MemoryFrontier,
     MemoryHosts,
     MemoryMetrics,
@@ -34,6 +35,7 @@ from orbweaver.core.message import Pack, Seeds, Target, child_id, decode, encode
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Transient
 from orbweaver.recent import RecentCrawls
+from orbweaver.segments import Segments
 from orbweaver.settings import Settings
 from orbweaver.settle import Settler
 from orbweaver.treasury import Treasury
@@ -227,6 +229,12 @@ class Stage:
             frontier=self.frontier,
             visitor=self.visitor,
             settler=self.settler,
+            segments=Segments(
+                files=MemoryFiles(world, gate),
+                clock=self.clock,
+                random=Random(2),
+                settings=self.settings,
+            ),
             treasury=self.treasury,
             clock=self.clock,
             metrics=self.metrics,

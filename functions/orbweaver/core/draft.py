@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.core.journal import DELAY_S_MAX, NOTHING, Again, Journal, Unrecorded
 from orbweaver.core.outcome import Outcome, Refusal
+from orbweaver.core.segment import Kept, Place, located
 from orbweaver.core.target import Kind, Target
 from orbweaver.core.url import host_of, redacted
 
@@ -39,6 +40,7 @@ class Draft:
         self._samples: defaultdict[str, list[str]] = defaultdict(list)
         self._unasked: list[str] = []
         self._unrecorded: set[str] = set()
+        self._kept: list[Kept] = []
 
     def end(self, record: PageRecord, *, recorded: bool = True) -> None:
         """Note a URL's outcome, and whether a record of it is to be kept."""
@@ -49,6 +51,21 @@ class Draft:
         self._end_at_host(record.url, record.outcome)
         if record.bytes:
             self._tally["bytes"] += record.bytes
+
+    def keep(self, kept: Kept) -> None:
+        """Note what is to be stored of a page whose outcome is noted."""
+        if kept.url not in self._unrecorded:
+            self._kept.append(kept)
+
+    @property
+    def kept(self) -> Sequence[Kept]:
+        """What is to be stored of pages, in a segment."""
+        return self._kept
+
+    def locate(self, places: Mapping[str, Place]) -> None:
+        """Note where it lies."""
+        for url, place in places.items():
+            self._records[url] = located(self._records[url], place)
 
     def end_unrecorded(self, outcome: str, reason: str) -> None:
         """Count an outcome without a page record: a crawl that was stopped records nothing."""
@@ -173,6 +190,7 @@ class Draft:
                 for record in ended
                 if record.url in self._unrecorded
             ),
+            crawl=self._crawl,
         )
 
 

@@ -57,7 +57,11 @@ def still(record: PageRecord, before: PageRecord) -> PageRecord:
         body_key=before.body_key,
         body_offset=before.body_offset,
         body_length=before.body_length,
+        text_offset=before.text_offset,
+        text_length=before.text_length,
         items=before.items,
+        items_invalid=before.items_invalid,
+        extracted=before.extracted,
     )
 
 

@@ -170,8 +170,10 @@ def _phrase(status: int) -> str:
 
 def read(member: bytes) -> Record:
     """Read the one record of a member; raises WarcError."""
-    (found,) = members(member)
-    return found.record
+    text, length = _inflated(member, 0)
+    if length != len(member):
+        raise WarcError(f"{len(member) - length} bytes stand behind the record")
+    return _parsed(text)
 
 
 def members(body: bytes) -> Iterator[Member]:

@@ -1,0 +1,46 @@
+"""What is stored of pages: there before anything says so, and the page's own."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from orbweaver.core import warc
+from orbweaver.core.outcome import Outcome
+from tests.simulation.check_web import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.adapters.memory import World
+    from orbweaver.core.record import PageRecord
+
+
+def check_bodies(world: World) -> Iterator[Violation]:
+    """Every page that was fetched is stored, where its record and its journal say."""
+    told = [record for journal in world.journals.values() for record in journal.records]
+    for record in (*world.pages.values(), *told):
+        problem = _problem(world, record)
+        if problem is not None:
+            yield Violation("I1 body", f"{record.crawl}: {record.url}: {problem}")
+            return
+
+
+def _problem(world: World, record: PageRecord) -> str | None:
+    if record.body_key is None:
+        return "is not stored" if record.outcome is Outcome.FETCHED else None
+    if f"/{record.crawl}/" not in record.body_key and record.outcome is Outcome.FETCHED:
+        return f"is stored with another crawl, in {record.body_key}"
+    whole = world.files.get(record.body_key)
+    if whole is None:
+        return f"{record.body_key} is not there"
+    begin, length = record.body_offset or 0, record.body_length or 0
+    try:
+        found = warc.read(whole[begin : begin + length])
+    except warc.WarcError as error:
+        return str(error)
+    if found.url != record.url:
+        return f"it is the body of {found.url}"
+    if sha256(found.body()).hexdigest() != record.sha256:
+        return "it is another body"
+    return None

@@ -1,0 +1,47 @@
+"""Breaks of how bodies are stored."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from orbweaver import segments
+from orbweaver.core import segment
+from orbweaver.ports import Transient
+from tests.simulation.mutant import mutants
+
+_WHOLE_TRIED = segments.Segments.__dict__["_tried"]
+_WHOLE_PUT = segments.Segments.__dict__["put"]
+_WHOLE_ADD = segment.Segment.__dict__["_append"]
+
+
+async def _later(self: Any, whole: Any) -> None:
+    """Have the file written while journals name it already."""
+    writing = asyncio.get_running_loop().create_task(_WHOLE_TRIED(self, whole))
+    writing.add_done_callback(lambda done: done.cancelled() or done.exception())
+    await asyncio.sleep(0)
+
+
+async def _if_it_goes(self: Any, whole: Any) -> None:
+    """Try once, and pass over that it failed."""
+    with suppress(Transient):
+        await self._files.put(whole.key, whole.whole())
+
+
+async def _shared(self: Any, _crawl_id: str, kept: Any) -> Any:
+    return await _WHOLE_PUT(self, "all", kept)
+
+
+def _from_the_first(self: Any, member: bytes | None) -> Any:
+    """Count places from the first page on, as if nothing stood before it."""
+    span = _WHOLE_ADD(self, member)
+    return None if span is None else (span[0] - len(self._pieces[0]), span[1])
+
+
+MUTANTS = mutants(
+    ("bodies: named before they are there", segments.Segments, "_tried", _later),
+    ("bodies: a file that fails is passed over", segments.Segments, "_tried", _if_it_goes),
+    ("bodies: one file for all crawls", segments.Segments, "put", _shared),
+    ("bodies: places that are off", segment.Segment, "_append", _from_the_first),
+)
