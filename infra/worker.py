@@ -20,6 +20,7 @@ from constructs import Construct
 
 from infra.findings import accept
 from infra.program import Code, Needs, Program, allow, secret_arn, sending
+from infra.storage import BODIES
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
@@ -68,6 +69,7 @@ class Worker(Construct):
                     "ORBWEAVER_HOSTS_TABLE": storage.hosts.table_name,
                     "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
                     "ORBWEAVER_PACKS_TABLE": storage.packs.table_name,
+                    "ORBWEAVER_BUCKET": storage.bucket.bucket_name,
                     "ORBWEAVER_EVENT_BUS": EVENT_BUS,
                     **_of_config(config),
                 },
@@ -81,6 +83,11 @@ class Worker(Construct):
         )
         self.express_source = self._feed(
             "Express", frontier.express, config.express_concurrency_max, config
+        )
+        accept(
+            program.role,
+            f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{BODIES}*]",
+            "Names of files follow from crawls and days; the prefix is the narrowest fence.",
         )
         accept(
             self.function,
@@ -123,6 +130,8 @@ class Worker(Construct):
                 for table, operations in tables.items()
             ),
             allow(["events:PutEvents"], bus),
+            # Without reading or listing: a segment's name never repeats.
+            allow(["s3:PutObject"], f"{storage.bucket.bucket_arn}/{BODIES}*"),
             *(
                 allow(["secretsmanager:GetSecretValue"], secret_arn(self, secret))
                 for secret in filter(None, [config.proxy_secret])

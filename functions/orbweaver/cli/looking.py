@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.cli import files, report, text
+from orbweaver.cli import files, report, stored, text
 from orbweaver.cli.crawling import FAILED, OK, attended
 from orbweaver.cli.deciding import canonical
 from orbweaver.cli.display import Objects
@@ -110,6 +110,10 @@ async def page(arguments: argparse.Namespace, around: Surroundings) -> int:
         crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
         # Each crawl has parameters of its own that its URLs do without.
         records = await session.control.page(arguments.url, crawl)
+        if records and (arguments.body or arguments.text):
+            return await stored.show(
+                session.ports.files, records, around, texts=arguments.text
+            )
     if not records:
         where = f"in {crawl.id}" if crawl else "in any crawl"
         around.note(f"there is no record of {url} {where}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from orbweaver.cli.display import Lines, Objects, Panel
 from orbweaver.cli.progress import Meter, Reading, stalled
 from orbweaver.cli.stacks import ENDPOINT, environment_of, settings_of
+from orbweaver.cli.text import clean_lines
 from orbweaver.core.host_view import hosts_of
 from orbweaver.ports import Transient
 from orbweaver.wiring import control_of
@@ -81,6 +82,16 @@ class Surroundings:
         """Write to the standard output."""
         for line in lines:
             print(line, file=self.out, flush=True)
+
+    def pour(self, body: bytes) -> None:
+        """Write bytes to the standard output as they are; a terminal gets them as clean text."""
+        buffer = getattr(self.out, "buffer", None)
+        if buffer is None or self.out.isatty():
+            self.write(clean_lines(body.decode("utf-8", "replace")))
+            return
+        self.out.flush()
+        buffer.write(body)
+        buffer.flush()
 
     def note(self, *lines: str) -> None:
         """Write to the standard error, where it is in no pipe's way."""

@@ -29,6 +29,11 @@ def clean(text: str) -> str:
     return UNSAFE.sub("", BREAKS.sub(" ", SEQUENCES.sub("", text)))
 
 
+def clean_lines(text: str) -> str:
+    """Do the same for every line, so that lines stay."""
+    return "\n".join(map(clean, text.splitlines()))
+
+
 def cut(text: str, chars_max: int) -> str:
     """Clean a text and shorten it to so many characters."""
     text = clean(text)

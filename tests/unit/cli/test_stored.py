@@ -1,0 +1,80 @@
+"""`page URL --body` and `--text`."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core import segment, warc
+from orbweaver.core.exchange import Response
+from tests.unit.cli.fakes import NOW_MS, SITE, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BODY = "<p>läuft \x1b[31m\nzwei".encode()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Crawl the site, and store the body and text of its first page."""
+    stage = Stage(tmp_path)
+    stage.run(f"crawl {SITE}")
+    (key, record), *_ = (
+        (key, record) for key, record in stage.world.pages.items() if record.url == f"{SITE}/"
+    )
+    answer = Response(status=200, headers={}, body=BODY)
+    document = {"text": "läuft", "markdown": "# läuft \x1b[31m\n\nzwei"}
+    kept = segment.kept_of(record.url, NOW_MS, answer=answer, body=BODY, document=document)
+    assert kept is not None
+    opened = segment.Segment(record.crawl, NOW_MS, Random(1))
+    stage.world.pages[key] = segment.located(record, opened.add(kept))
+    stage.world.files[opened.key] = opened.whole()
+    stage.out.seek(0)
+    stage.out.truncate()
+    return stage
+
+
+def test_a_body_is_written_as_it_came(stage: Stage) -> None:
+    """Into a pipe or a file it goes byte by byte."""
+    raw = io.BytesIO()
+    stage.out = io.TextIOWrapper(raw, encoding="ascii")  # type: ignore[assignment]
+    assert stage.run(f"page {SITE}/ --body") == 0
+    assert raw.getvalue() == BODY
+
+
+def test_a_body_cannot_steer_a_terminal(stage: Stage) -> None:
+    """Where a person reads it, what could do more than be read is taken out."""
+    assert stage.run(f"page {SITE}/ --body") == 0
+    assert stage.said == "<p>läuft \nzwei\n"
+
+
+def test_a_main_text_is_written_as_markdown(stage: Stage) -> None:
+    """With its lines, and without what could steer a terminal."""
+    assert stage.run(f"page {SITE}/ --text") == 0
+    assert stage.said == "# läuft \n\nzwei\n"
+
+
+def test_what_is_not_there_any_more_is_said(stage: Stage) -> None:
+    """Past its retention, forgotten, or never stored: each is told apart."""
+    (key,) = (key for key in stage.world.files if key.startswith("bodies/"))
+    (place,) = (k for k, record in stage.world.pages.items() if record.body_key)
+    record = stage.world.pages[place]
+    whole = stage.world.files[key]
+    length = record.body_length or 0
+    end = (record.body_offset or 0) + length
+    blotted = whole[: record.body_offset] + warc.tombstone(length) + whole[end:]
+    stage.world.files[key] = blotted
+    assert stage.run(f"page {SITE}/ --body") == 1
+    assert "was forgotten" in stage.noted
+    del stage.world.files[key]
+    assert stage.run(f"page {SITE}/ --text") == 1
+    assert "the text of" in stage.noted
+    assert "is past its retention" in stage.noted
+    stage.world.pages[place] = replace(record, body_key=None)
+    assert stage.run(f"page {SITE}/ --body") == 1
+    assert "no body of it is stored" in stage.noted
