@@ -198,6 +198,7 @@ class Advancer:
                 with purses.attended():
                     await self._visitor.visit(visit, pack.targets)
                 draft.locate(await part.put(crawl.id, draft.kept))
+            purses.files = part.files
         delay_s = draft.put_off(pack.targets)
         # A commit gives back what is reserved; a suspect's strikes are those of its id.
         again = pack.put_offs < PUT_OFFS_MAX or pack.failures

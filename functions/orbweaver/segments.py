@@ -44,11 +44,17 @@ class Part:
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
         self.visiting = True
+        # How many files it has written, for itself and others.
+        self.files = 0
 
     async def put(self, crawl_id: str, kept: Sequence[Kept]) -> Mapping[str, Place]:
         """Store what is kept of pages; where it lies, by URL."""
         self.leave()
-        return await self._segments.put(crawl_id, kept) if kept else {}
+        if not kept:
+            return {}
+        places, wrote = await self._segments.put(crawl_id, kept)
+        self.files += wrote
+        return places
 
     def leave(self) -> None:
         """Have nothing to put in any more."""
@@ -86,8 +92,11 @@ class Segments:
         self._visiting -= 1
         self._turn.set()
 
-    async def put(self, crawl_id: str, kept: Sequence[Kept]) -> Mapping[str, Place]:
-        """Put pages into the open segment of a crawl, and wait until it is written."""
+    async def put(self, crawl_id: str, kept: Sequence[Kept]) -> tuple[Mapping[str, Place], bool]:
+        """Put pages into the open segment of a crawl, and wait until it is written.
+
+        Where they lie, and whether it was us who wrote it.
+        """
         running = asyncio.get_running_loop()
         opened = self._open.get(crawl_id)
         if opened is None:
@@ -98,10 +107,10 @@ class Segments:
             full = opened.segment.size >= self._bytes_max
             if full or self._visiting <= 0 or running.time() >= opened.due_s:
                 await self._write(crawl_id, opened)
-                return places
+                return places, True
             await self._wait(opened.due_s - running.time())
         await asyncio.shield(opened.written)
-        return places
+        return places, False
 
     async def _wait(self, seconds: float) -> None:
         """Wait until somebody has left, or for so long."""

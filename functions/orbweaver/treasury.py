@@ -81,6 +81,8 @@ class Purses:
         self._counted: set[str] = set()
         self._visited = False
         self._seconds = 0.0
+        # How many files were written for what was fetched.
+        self.files = 0
         self.bytes = _purse(treasury, crawl, Part.BYTES)
         self.dollars = _purse(treasury, crawl, Part.NANODOLLARS)
 
@@ -174,6 +176,7 @@ class Purses:
             spent += cost.visit(
                 urls=urls,
                 again=draft.returning,
+                files=self.files,
                 seconds=self._seconds,
                 memory_mb=self._treasury.settings.memory_mb,
             )

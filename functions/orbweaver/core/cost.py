@@ -9,7 +9,8 @@ dynamodb, lambda, cloudwatch and s3 pricing). What is charged, and when:
   every URL that it has claimed.
 - a *visit* pays for what asking takes: the memory for as long as it lasted, shared with the packs
   that were visited meanwhile by the same function; slots and looks at hosts; and for each URL
-  that comes back, the next pack's share. Links that are looked up, it pays for one by one.
+  that comes back, the next pack's share; and for the file that it wrote, for itself and others.
+  Links that are looked up, it pays for one by one.
 
 Not in it: deliveries that died, packs that were put off unopened, transfer (what comes in is
 free), storage, whatever else an account pays for being there.
@@ -31,8 +32,9 @@ SQS_REQUEST = 500
 WRITE, WRITE_TRANSACTED, READ, READ_STALE = 625, 1_250, 125, 63
 # $0.0000133334 a GB-second, $0.20 a million invocations.
 GB_SECOND, INVOCATION = 13_333, 200
-# $0.50 a GB of logs and $0.005 a thousand PUTs: what a record's rows and lines come to.
-LOG_KB, EXPORTED_ROW = 500, 20
+# $0.50 a GB of logs and $0.005 a thousand PUTs: what a record's rows and lines come to, and a file
+# that bodies are stored in.
+LOG_KB, EXPORTED_ROW, FILE = 500, 20, 5_000
 
 # A message is sent, received and deleted; these come in batches, which is not counted on.
 _MESSAGE = 3 * SQS_REQUEST + INVOCATION
@@ -52,14 +54,15 @@ VISIT = LOG_KB + 4 * READ_STALE
 LINKS_EXPECTED = 20
 
 
-def visit(*, urls: int, again: int, seconds: float, memory_mb: int) -> int:
-    """Cost of a visit to a pack of so many URLs, of which some come back."""
-    return VISIT + ASKED * urls + AGAIN * again + ceil(GB_SECOND * seconds * memory_mb / 1024)
+def visit(*, urls: int, again: int, files: int, seconds: float, memory_mb: int) -> int:
+    """Cost of a visit to a pack of so many URLs, of which some come back, with files written."""
+    memory = ceil(GB_SECOND * seconds * memory_mb / 1024)
+    return VISIT + ASKED * urls + AGAIN * again + FILE * files + memory
 
 
 def visit_most(*, urls: int, seconds: float, memory_mb: int) -> int:
     """Cost of a visit at most, but for the links that it finds."""
-    return visit(urls=urls, again=urls, seconds=seconds, memory_mb=memory_mb)
+    return visit(urls=urls, again=urls, files=1, seconds=seconds, memory_mb=memory_mb)
 
 
 def dollars(total: Mapping[str, int]) -> float:

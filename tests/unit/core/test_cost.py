@@ -10,7 +10,7 @@ from orbweaver.core import cost
 def test_a_million_pages_cost_some_dollars() -> None:
     """A polite crawl of a documentation site costs a few dollars per million pages."""
     # A full pack at a page a second, beside nine others in the same function.
-    visit = cost.visit(urls=25, again=1, seconds=2.5, memory_mb=1024)
+    visit = cost.visit(urls=25, again=1, files=1, seconds=2.5, memory_mb=1024)
     page = cost.CLAIM + visit / 25
     assert 2 < page * 1_000_000 / cost.NANO < 8
 
@@ -21,13 +21,14 @@ def test_a_million_pages_cost_some_dollars() -> None:
         ({}, 0),
         ({"urls": 3}, 2 * cost.ASKED),
         ({"again": 2}, 2 * cost.AGAIN),
+        ({"files": 1}, cost.FILE),
         ({"seconds": 3.0}, 2 * cost.GB_SECOND),
         ({"memory_mb": 2_048}, cost.GB_SECOND),
     ],
 )
 def test_a_visit_costs_what_it_takes(more: dict[str, int], price: int) -> None:
     """URLs, those that come back, and memory for as long as it lasts."""
-    usual = {"urls": 1, "again": 0, "seconds": 1.0, "memory_mb": 1_024}
+    usual = {"urls": 1, "again": 0, "files": 0, "seconds": 1.0, "memory_mb": 1_024}
     assert cost.visit(**(usual | more)) - cost.visit(**usual) == price  # type: ignore[arg-type]
 
 
@@ -36,7 +37,8 @@ def test_no_visit_costs_more_than_its_most() -> None:
     most = cost.visit_most(urls=25, seconds=40, memory_mb=1_024)
     for again in (0, 13, 25):
         for seconds in (0, 39.999, 40):
-            assert cost.visit(urls=25, again=again, seconds=seconds, memory_mb=1_024) <= most
+            it = cost.visit(urls=25, again=again, files=1, seconds=seconds, memory_mb=1_024)
+            assert it <= most
 
 
 def test_dollars_are_told_by_the_counts() -> None:

@@ -1,0 +1,89 @@
+"""Bodies: stored in few files, read back by one range each, and by readers that are not ours."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from tests.e2e.stand import PROGRAM
+from tests.sites import child
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.stand import Row, Stand
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(200)]
+CHECK = PROGRAM.with_name("warcio")
+
+
+def segments_of(stand: Stand, crawl: str, folder: Path) -> dict[str, Path]:
+    """Copy the files of a crawl's bodies; where each lies, by its key."""
+    found: dict[str, Path] = {}
+    bucket = stand.outputs["Bucket"]
+    with stand.client("s3") as s3:
+        for page in s3.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=f"bodies/{crawl}/"
+        ):
+            for entry in page.get("Contents", ()):
+                path = found[entry["Key"]] = folder / entry["Key"].rpartition("/")[2]
+                path.write_bytes(s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read())
+    return found
+
+
+def body_by_range(stand: Stand, row: Row) -> bytes:
+    """Read a page's record as anybody would who has its row."""
+    first, last = row["body_offset"], row["body_offset"] + row["body_length"] - 1
+    with stand.client("s3") as s3:
+        answer = s3.get_object(
+            Bucket=stand.outputs["Bucket"], Key=row["body_key"], Range=f"bytes={first}-{last}"
+        )
+        member = answer["Body"].read()
+    (record,) = ArchiveIterator(io.BytesIO(member), check_digests="raise")
+    assert record.rec_headers.get_header("WARC-Target-URI") == row["url"]
+    content: bytes = record.content_stream().read()
+    return content
+
+
+def test_bodies_of_a_crawl(stand: Stand, tmp_path: Path) -> None:
+    """Each fetched page's body is there, and is the one whose digest its record has."""
+    with child.start("bookshop", "--books", "60") as shop:
+        crawled = stand.start(shop.url + "/", "--delay", "0", "--no-sitemaps")
+    crawl = crawled.result["crawl"]
+    files = segments_of(stand, crawl, tmp_path)
+    for path in files.values():
+        checked = subprocess.run(
+            [CHECK, "check", path], capture_output=True, text=True, check=False
+        )
+        assert checked.returncode == 0, checked.stdout
+    fetched = [row for row in crawled.rows if row["outcome"] == "fetched"]
+    assert {row["body_key"] for row in fetched} == set(files)
+    assert all(row["body_key"] is None for row in crawled.rows if row["outcome"] != "fetched")
+    # A file a batch, whatever the pages: few of them wait for each other in vain.
+    assert len(files) <= max(3, len(fetched) // 5)
+    for row in fetched[::7]:
+        assert hashlib.sha256(body_by_range(stand, row)).hexdigest() == row["sha256"]
+    row = fetched[0]
+    done = subprocess.run(
+        [PROGRAM, "page", row["url"], "--crawl", crawl, "--body"],
+        env=stand.environment,
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert hashlib.sha256(done.stdout).hexdigest() == row["sha256"]
+
+
+def test_bodies_may_be_left_out(stand: Stand, tmp_path: Path) -> None:
+    """A crawl that is told so stores none."""
+    with child.start("bookshop", "--books", "20") as shop:
+        crawled = stand.start(
+            shop.url + "/", "--delay", "0", "--no-sitemaps", "--bodies", "off", "--max-pages", "30"
+        )
+    assert not segments_of(stand, crawled.result["crawl"], tmp_path)
+    assert {row["body_key"] for row in crawled.rows} == {None}
