@@ -7,8 +7,8 @@ ARGS   ?=
 
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format typecheck pytest unit simulate chaos fairness hostile-site \
-        setup venv up down status lock clean python
+.PHONY: help demo test check lint format typecheck pytest unit simulate chaos fairness bench \
+        export-scale hostile-site setup venv up down status lock clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,13 @@ chaos: setup ## a deployed stack under faults, kills and copies; SEED=7, ARGS="-
 
 fairness: setup ## a small crawl beside a big one, on deployed stacks; ARGS="--urls 10000 --limit 60"
 	@$(PY) -m tests.fairness $(ARGS)
+
+bench: setup ## ours beside other crawlers; ARGS="--quick --sites python,generated --peers floor,worker"
+	@$(PYTHON) tools/bootstrap.py bench
+	@$(PY) -m tests.bench $(ARGS)
+
+export-scale: venv ## export a day of a million pages under a limit of 256 MB; ARGS="--rows 20000"
+	@$(PY) -m tests.exports_scale $(ARGS)
 
 up: setup ## start the emulator and deploy the stack to it
 	@$(PY) -m localstack up $(ARGS)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import get_args
 
-from infra.asset import AssetError, build
+from infra.asset import ROOT, Libraries, build
 from infra.config import Config
+from infra.custom import source_of
 from infra.keys import ConfigError
 from infra.node import use_wheel_node
+from infra.wheels import AssetError
 
 
 def main() -> int:
@@ -21,14 +24,21 @@ def main() -> int:
     app = App()
     try:
         config = Config.from_context(app.node.get_all_context())
-        asset = build(config.functions_run_on)
+        custom = source_of(config.extractor, ROOT)
+        asset, files = (
+            build(config.functions_run_on, name, extractor=custom if name == "runtime" else None)
+            for name in get_args(Libraries)
+        )
     except (AssetError, ConfigError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stderr.write(f"{asset}\n")
-    OrbweaverStack(
-        app, config.stack_name, config=config, code=Code(folder=str(asset.folder), hash=asset.hash)
+    sys.stderr.write(f"{asset}\n{files}\n")
+    code = Code(
+        path=str(asset.archive),
+        hash=asset.hash,
+        files=Code(path=str(files.archive), hash=files.hash),
     )
+    OrbweaverStack(app, config.stack_name, config=config, code=code)
     app.synth()
     return 0
 

@@ -17,8 +17,12 @@ import sys
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from infra.delivery_keys import ARN
+from infra.item_keys import ItemKeys
 from infra.keys import choice, convert, number, text, unfit, unknown
 from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
+from orbweaver.core.export import FORMATS
+from orbweaver.core.export_job import SPANS
 from orbweaver.core.traps import Bounds
 from orbweaver.settings import PREFIX, USER_AGENT, Settings, SettingsError
 
@@ -27,8 +31,7 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400
 CDK_KEYS = frozenset({"cli-telemetry"})
-# Whole: with the six characters that AWS puts behind the name.
-ARN = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}"
+KEY_ARN = r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/(mrk-)?[0-9a-f-]{32,36}"
 # Those of the functions' settings that a deployment may change; the rest are names of parts, or
 # follow from other keys here.
 LIMITS = (
@@ -42,13 +45,14 @@ LIMITS = (
     *(bound.name for bound in fields(Bounds)),
     "retry_base_s",
     "part_rows_max",
+    "part_bytes_max",
 )
 # What CloudWatch Logs takes.
 LOG_RETENTIONS_D = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(ItemKeys):
     """One deployment: each field but `limits` is a context key."""
 
     target: str = choice("aws", ("aws", "local"), "an AWS account, or an emulator on this machine")
@@ -106,16 +110,53 @@ class Config:
     queue_retention_d: int = number(4, 1, 13, "days a message waits")
     dead_letter_retention_d: int = number(14, 2, 14, "days a dead letter waits")
     page_retention_d: int = number(30, 1, 3_650, "days page records stay in their table")
-    body_retention_d: int = number(30, 1, 3_650, "days bodies stay in the bucket")
+    crawl_retention_d: int = number(
+        90, 1, 3_650, "days a crawl's definition and books stay after its last possible moment"
+    )
+    body_retention_d: int = number(30, 1, 3_650, "days bodies and texts stay in the bucket")
+    export_retention_d: str = text(
+        "forever",
+        "days exported files stay in the bucket; forever: until somebody deletes them",
+        pattern="forever|[1-9][0-9]{0,3}",
+        takes="forever, or a whole number of days from 1 to 9999",
+    )
+    work_retention_d: int = number(7, 2, 3_650, "days what an export left unfinished stays")
+    snapshot_retention_d: int = number(
+        365, 1, 3_650, "days a crawl's last state stays, with which its change feed compares"
+    )
+    # More digits than a number takes; below 10 MB Athena takes no limit.
+    athena_bytes_max: str = text(
+        "10000000000",
+        "how much one query of Athena may read; it is cancelled, and billed until then",
+        pattern="[1-9][0-9]{7,15}",
+        takes="a whole number of bytes from 10000000",
+    )
+    athena_retention_d: int = number(7, 1, 3_650, "days results of queries stay in the bucket")
+    kms_key: str = text(
+        "",
+        "what is stored is encrypted with it: `generate`, or the ARN of a key: docs/privacy.md",
+        pattern=rf"(generate|{KEY_ARN})?",
+        takes="generate, or the whole ARN of a KMS key (no alias)",
+    )
     log_retention_d: int = number(14, 1, 1_827, "days logs stay")
     exporter_cron: str = text(
         "cron(0 2 * * ? *)",
-        "when the day before is exported, in UTC",
+        "when exports are made, in UTC; with export_span=hour once an hour: cron(5 * * * ? *)",
         pattern=r"(cron|rate)\([0-9A-Za-z ,\-*/?#]+\)",
         takes="cron(…) or rate(…) as EventBridge Scheduler reads them",
     )
+    export_span: str = choice(
+        "day", SPANS, "what is exported then: the day before, or hour by hour the day until then"
+    )
+    export_formats: str = text(
+        "jsonl,parquet",
+        f"formats of exports: some of {','.join(FORMATS)}",
+        pattern=rf"({'|'.join(FORMATS)})(,({'|'.join(FORMATS)}))*",
+        takes="formats, separated by commas",
+    )
     exporter_memory_mb: int = number(1024, 256, 10_240, "memory of the exporter")
-    exporter_timeout_s: int = number(900, 60, 900, "longest run of the exporter")
+    exporter_timeout_s: int = number(300, 120, 900, "longest run of the exporter")
+    exporter_concurrency_max: int = number(20, 2, 1_000, "exporters at once", local=2)
     api_rate_max: int = number(20, 1, 10_000, "API requests a second, all callers together")
     api_burst_max: int = number(40, 1, 5_000, "API requests at once, all callers together")
     api_account_role: str = choice(
@@ -157,6 +198,7 @@ class Config:
 
     def check(self) -> None:
         """Refuse values that do not fit together."""
+        self.check_delivery()
         if not self.local and self.allow_addresses:
             raise unfit(
                 "allow_addresses", self.allow_addresses, "leave it out, or add -c target=local"
@@ -208,11 +250,13 @@ class Config:
             **dict(self.limits),
             "receive_max": str(self.receive_max),
             "page_retention_s": str(self.page_retention_d * DAY_S),
+            "crawl_retention_s": str(self.crawl_retention_d * DAY_S),
             # A ledger outlives every copy of its message.
             "ledger_retention_s": str(kept_d * DAY_S),
         }
         if self.user_agent or self.contact:
             values["user_agent"] = self.user_agent or f"{USER_AGENT} (+{self.contact})"
+        values |= self.of_items()
         if self.webhook_secret:
             # Whoever starts a crawl is to know whether its webhook can be signed.
             values["webhook_secret"] = self.webhook_secret

@@ -1,34 +1,46 @@
-"""The exporter: writes a day of page records to the bucket, every night and when asked.
+"""The exporter: writes days of page records to the bucket, every night and when asked.
 
 Rules
+- An event begins a run and cuts it into units; a queue brings these to the same function, one at a
+  time, so that what one of them does to an invocation befalls no other.
 - The schedule's event carries its time, so a repeated one means the same day.
-- It goes on by invoking itself when its time is nearly over, so loops are allowed to it as well.
-- An event that keeps failing ends in a queue of its own: a day that is missing is a thing of its
-  own for whoever is called.
+- Who does not end a unit in time orders the rest of it, so loops are allowed to it as well.
+- An order is seen again a minute after its invocation could not be alive any more: at once AWS's
+  six timeouts, an hour and a half, would be lost by each that dies. Its concurrency is bounded by
+  the queue, and throttled messages are taken less often.
+- An event that keeps failing ends in a queue of its own, and an order in another one, from where it
+  may be moved back: a day that is missing is a thing of its own for whoever is called.
 
-Source: docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html.
+Source: docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html,
+docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Aws
+from aws_cdk import ArnFormat, Aws, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.catalogue import accept_registering, registering
 from infra.failures import EVENT_S_MAX, RETRIES, failures_queue, retry
 from infra.findings import accept
-from infra.program import Code, Needs, Program, allow, function_arn
-from infra.storage import EXPORTS
+from infra.program import Code, Needs, Program, allow, sending
+from infra.storage import BODIES, EXPORTS
+from infra.worker import EVENT_BUS
+from orbweaver.core.catalogue import database_name
 
 if TYPE_CHECKING:
     from infra.config import Config
     from infra.storage import Storage
 
 HANDLER = "exporter"
+HIDDEN_S = 60
+ORDERS_KEPT_D = 4
 
 
 class Exporter(Construct):
@@ -40,6 +52,8 @@ class Exporter(Construct):
         super().__init__(scope, construct_id)
         name = f"{config.stack_name}-{HANDLER}"
         self.failures = failures_queue(self, "Failures", f"{name}-failures", config)
+        self.dead_letters = failures_queue(self, "DeadLetters", f"{name}-dead-letters", config)
+        self.queue = self._orders(f"{config.stack_name}-exports", config)
         program = Program(
             self,
             "Program",
@@ -52,31 +66,81 @@ class Exporter(Construct):
                 environment={
                     "ORBWEAVER_PAGES_TABLE": storage.pages.table_name,
                     "ORBWEAVER_BUCKET": storage.bucket.bucket_name,
-                    "ORBWEAVER_EXPORTER_FUNCTION": name,
+                    "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
+                    "ORBWEAVER_EXPORT_QUEUE_URL": self.queue.queue_url,
+                    "ORBWEAVER_EXPORT_FORMATS": config.export_formats,
+                    "ORBWEAVER_EXPORT_SPAN": config.export_span,
+                    "ORBWEAVER_DATABASE": database_name(config.stack_name),
                 },
-                permissions=self._permissions(name, storage),
+                permissions=self._permissions(config, storage),
                 recursive_loop=lambda_.RecursiveLoop.ALLOW,
+                libraries="files",
             ),
         )
         self.function, self.logs = program.function, program.logs
         retry(self, self.function, self.failures)
+        self.source = self._feed(config)
         self._schedule(config)
         accept(
             program.role,
             f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{EXPORTS}*]",
             "Names of files follow from days and crawls; the prefix is the narrowest fence.",
         )
+        accept(
+            program.role,
+            f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{BODIES}*]",
+            "Whose bodies and texts are exported follows from the records of the day.",
+        )
+        accept_registering(program.role, config)
 
-    def _permissions(self, name: str, storage: Storage) -> list[iam.PolicyStatement]:
+    def _orders(self, name: str, config: Config) -> sqs.Queue:
+        return sqs.Queue(
+            self,
+            "Orders",
+            queue_name=name,
+            visibility_timeout=Duration.seconds(config.exporter_timeout_s + HIDDEN_S),
+            retention_period=Duration.days(ORDERS_KEPT_D),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=config.tls_only,
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.dead_letters, max_receive_count=config.receive_max
+            ),
+        )
+
+    def _feed(self, config: Config) -> lambda_.EventSourceMapping:
+        source = lambda_.EventSourceMapping(
+            self,
+            "FromOrders",
+            target=self.function,
+            event_source_arn=self.queue.queue_arn,
+            batch_size=1,
+            max_concurrency=config.exporter_concurrency_max,
+        )
+        accept(
+            source,
+            "Serverless-LambdaEventSourceMappingDestination",
+            "Lambda takes destinations for streams only; the queue's dead-letter queue is the way.",
+        )
+        return source
+
+    def _permissions(self, config: Config, storage: Storage) -> list[iam.PolicyStatement]:
         bucket = storage.bucket.bucket_arn
         return [
             allow(["dynamodb:Query"], storage.pages.table_arn),
+            allow(["dynamodb:GetItem", "dynamodb:Scan"], storage.crawls.table_arn),
             allow(["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], f"{bucket}/{EXPORTS}*"),
+            allow(["s3:GetObject"], f"{bucket}/{BODIES}*"),
             # Without a condition on the prefix: GetObject answers "no such key" instead of
             # "access denied" only to who may list, and it sends no prefix to compare.
             allow(["s3:ListBucket"], bucket),
-            allow(["lambda:InvokeFunction"], function_arn(self, name)),
+            allow(
+                ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
+                self.queue.queue_arn,
+            ),
+            allow(sending(config), self.queue.queue_arn),
             allow(["sqs:SendMessage"], self.failures.queue_arn),
+            allow(["events:PutEvents"], event_bus_arn(self)),
+            registering(config),
         ]
 
     def _schedule(self, config: Config) -> None:
@@ -114,3 +178,13 @@ class Exporter(Construct):
                 ),
             ),
         )
+
+
+def event_bus_arn(scope: Construct) -> str:
+    """Return the ARN of the bus on which exports are announced."""
+    return Stack.of(scope).format_arn(
+        service="events",
+        resource="event-bus",
+        resource_name=EVENT_BUS,
+        arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+    )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dataclasses import Field
 
 # Whoever takes it for what the secret holds has typed that.
-SECRETS = ("proxy_secret", "webhook_secret")
+SECRETS = ("proxy_secret", "webhook_secret", "sftp_secret")
 
 
 class ConfigError(Exception):

@@ -6,15 +6,14 @@ Rules
 - Messages grow old in a healthy crawl that is bigger than its concurrency. They are late when a
   quarter of their retention is over, which leaves three to act; express ones after minutes.
 - The topic holds names and numbers of this stack, no crawled data. A key of its own costs $1 a
-  month, which an idle stack must not; `alarm_key` adds one. AWS's own key for topics is none of
-  the choices: alarms cannot publish with it.
+  month, which an idle stack must not; `alarm_key` adds one, where there is no `kms_key`. AWS's own
+  key for topics is none of the choices: alarms cannot publish with it.
 
 Source: docs.aws.amazon.com/sns/latest/dg/sns-key-management.html.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aws_cdk import Aws, Duration
@@ -28,6 +27,7 @@ from constructs import Construct
 
 from infra.config import DAY_S
 from infra.findings import accept
+from infra.watch import NAMESPACE, PERIOD, Watch, watch_of_items
 
 if TYPE_CHECKING:
     from aws_cdk import aws_sqs as sqs
@@ -39,22 +39,9 @@ if TYPE_CHECKING:
     from infra.frontier import Frontier
     from infra.worker import Worker
 
-NAMESPACE = "Orbweaver"
-PERIOD = Duration.minutes(5)
 EXPRESS_AGE_S_MAX = 15 * 60
 # Of the timeout: what takes longer is about to be cut off and delivered again.
 DURATION_SHARE_MAX = 0.95
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
-    """One alarm: raised while the metric is above the limit, this many periods long."""
-
-    name: str
-    metric: cloudwatch.IMetric
-    above: float
-    periods: int
-    meaning: str
 
 
 class Monitoring(Construct):
@@ -78,9 +65,17 @@ class Monitoring(Construct):
         self.alarms = [self._alarm(watch) for watch in watched]
         self._dashboard(config, frontier, worker, exporter)
 
+    def watch_deliveries(self, dead_letters: sqs.Queue) -> None:
+        """Raise an alarm for what could not be delivered: one more than are free of charge."""
+        self.alarms += [self._alarm(watch) for watch in watches_of_deliveries(dead_letters)]
+
+    def watch_items(self, percent: int) -> None:
+        """Raise an alarm for what does not fit: two metrics more than are free of charge."""
+        self.alarms.append(self._alarm(watch_of_items(percent)))
+
     def _topic(self, config: Config) -> sns.Topic:
         key = None
-        if config.alarm_key == "yes":
+        if config.alarm_key == "yes" and not config.kms_key:
             key = kms.Key(self, "Key", enable_key_rotation=True)
             key.add_to_resource_policy(_alarms_may(["kms:Decrypt", "kms:GenerateDataKey*"], "*"))
         topic = sns.Topic(self, "Alarms", enforce_ssl=config.tls_only, master_key=key)
@@ -123,6 +118,7 @@ class Monitoring(Construct):
                 ("crawl", frontier.crawl),
                 ("express", frontier.express),
                 ("dead letters", frontier.dead_letters),
+                ("exports", exporter.queue),
             )
         ]
         later = frontier.crawl.metric_approximate_number_of_messages_delayed(label="delayed")
@@ -183,6 +179,13 @@ def watches(
             meaning="A day could not be exported: the message names it",
         ),
         Watch(
+            name="ExportDeadLetters",
+            metric=_visible(exporter.dead_letters),
+            above=0,
+            periods=1,
+            meaning="A part of a day could not be exported: see the log, then move messages back",
+        ),
+        Watch(
             name="FailedCalls",
             metric=_visible(failed_calls.queue),
             above=0,
@@ -225,19 +228,25 @@ def watches(
             meaning="Workers are about to be cut off: raise worker_timeout_s or lower batch_size",
         ),
         Watch(
-            name="ExporterErrors",
-            metric=exporter.function.metric_errors(period=PERIOD),
-            above=0,
-            periods=1,
-            meaning="The exporter failed, and is tried again: see its log",
-        ),
-        Watch(
             name="ApiErrors",
             metric=api.rest.metric_server_error(period=PERIOD, statistic="Sum"),
             above=0,
             periods=3,
             meaning="The API fails for reasons of its own: see its log",
         ),
+    ]
+
+
+def watches_of_deliveries(dead_letters: sqs.Queue) -> list[Watch]:
+    """List the alarm of a stack that delivers."""
+    return [
+        Watch(
+            name="Deliveries",
+            metric=_visible(dead_letters),
+            above=0,
+            periods=1,
+            meaning="An export could not be delivered: the message's attribute `reason` says why",
+        )
     ]
 
 

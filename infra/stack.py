@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from aws_cdk import Annotations, CfnOutput, Stack
 
 from infra.api import Api
+from infra.catalogue import Catalogue
+from infra.delivery import Delivery
+from infra.encryption import Encryption
 from infra.exporter import Exporter
 from infra.failures import FailedCalls
 from infra.frontier import Frontier
@@ -57,16 +60,7 @@ class OrbweaverStack(Stack):
             storage=self.storage,
             failed_calls=self.failed_calls,
         )
-        self.notifier: Notifier | None = None
-        if config.webhook_secret:
-            self.notifier = Notifier(
-                self,
-                "Notifier",
-                config=config,
-                code=code,
-                storage=self.storage,
-                failed_calls=self.failed_calls,
-            )
+        self.notifier = self._notifier(config, code) if config.webhook_secret else None
         self.monitoring = Monitoring(
             self,
             "Monitoring",
@@ -77,7 +71,28 @@ class OrbweaverStack(Stack):
             api=self.api,
             failed_calls=self.failed_calls,
         )
+        if config.invalid_items_percent and not config.local:  # emulators have no metric math
+            self.monitoring.watch_items(config.invalid_items_percent)
+        self.delivery = self._delivery(config, code) if config.delivers else None
+        self.catalogue = Catalogue(self, "Catalogue", config=config, storage=self.storage)
+        # Last, so that nothing is left out.
+        Encryption(self, "Encryption", config=config).apply()
         self._tell(config)
+
+    def _notifier(self, config: Config, code: Code) -> Notifier:
+        return Notifier(
+            self,
+            "Notifier",
+            config=config,
+            code=code,
+            storage=self.storage,
+            failed_calls=self.failed_calls,
+        )
+
+    def _delivery(self, config: Config, code: Code) -> Delivery:
+        delivery = Delivery(self, "Delivery", config=config, code=code, storage=self.storage)
+        self.monitoring.watch_deliveries(delivery.dead_letters)
+        return delivery
 
     def _tell(self, config: Config) -> None:
         """Name what clients need, and warn of what those who are crawled would miss."""
@@ -107,6 +122,9 @@ class OrbweaverStack(Stack):
             "ExpressEventSource": self.worker.express_source.event_source_mapping_id,
             "ExporterFunction": self.exporter.function.function_name,
             "ExporterFailuresQueueUrl": self.exporter.failures.queue_url,
+            "ExportEventSource": self.exporter.source.event_source_mapping_id,
+            "ExportQueueUrl": self.exporter.queue.queue_url,
+            "ExportDeadLetterQueueUrl": self.exporter.dead_letters.queue_url,
             "StarterFunctionArn": self.starter.function.function_arn,
             "ScheduleGroup": self.starter.group.ref,
             "ScheduleRoleArn": self.starter.role.role_arn,
@@ -114,10 +132,16 @@ class OrbweaverStack(Stack):
             "FailedCallsQueueArn": self.failed_calls.queue.queue_arn,
             "ApiUrl": self.api.rest.url,
             "AlarmTopicArn": self.monitoring.topic.topic_arn,
+            "Database": self.catalogue.name,
+            "Workgroup": self.catalogue.workgroup.name,
         }
-        if self.notifier is None:
-            return names
-        return {
-            **names,
-            "WebhookSecret": self.notifier.secret,
-        }
+        if self.notifier is not None:
+            names |= {
+                "WebhookSecret": self.notifier.secret,
+            }
+        if self.delivery is not None:
+            names |= {
+                "DeliveryQueueUrl": self.delivery.queue.queue_url,
+                "DeliveryDeadLetterQueueUrl": self.delivery.dead_letters.queue_url,
+            }
+        return names

@@ -2,10 +2,14 @@
 
 Rules
 - On-demand, so that nothing is paid while nothing is crawled; TTL by `expires_at` on every table.
-- Encrypted at rest by keys that AWS owns: no key to pay for, no call to a key service per request.
+- Encrypted at rest by keys that AWS owns: no key to pay for, no call to a key service per request;
+  by the user's own where `kms_key` says so (encryption.py).
 - Kept when the stack is destroyed, guarded against deletion and restorable to any second of the
   last 35 days, unless `removal` says destroy.
-- The bucket is not versioned: every object is written once, under a name that follows from it.
+- The bucket is not versioned: every object is written once, under a name that follows from it, and
+  what is removed is gone.
+- Each prefix is kept for as long as its key says (docs/privacy.md). S3 deletes what has expired
+  once a day, which may take it another day.
 """
 
 from __future__ import annotations
@@ -25,6 +29,10 @@ if TYPE_CHECKING:
 TTL = "expires_at"
 BODIES = "bodies/"
 EXPORTS = "exports/"
+WORK = f"{EXPORTS}_work/"  # where running exports stand
+SNAPSHOTS = f"{EXPORTS}_snapshots/"  # what change feeds compare with
+ATHENA_RESULTS = "athena-results/"
+FOREVER = "forever"
 TLS_MIN = 1.2
 UPLOAD_D = 1  # an upload in parts that is not done after a day is left over from a crash
 
@@ -49,15 +57,7 @@ class Storage(Construct):
             minimum_tls_version=TLS_MIN if config.tls_only else None,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             removal_policy=self._removal,
-            lifecycle_rules=[
-                s3.LifecycleRule(
-                    id="unfinished-uploads",
-                    abort_incomplete_multipart_upload_after=Duration.days(UPLOAD_D),
-                ),
-                s3.LifecycleRule(
-                    id="bodies", prefix=BODIES, expiration=Duration.days(config.body_retention_d)
-                ),
-            ],
+            lifecycle_rules=lifecycle(config),
         )
         accept(
             self.bucket,
@@ -93,3 +93,29 @@ class Storage(Construct):
             deletion_protection=self._kept,
             removal_policy=self._removal,
         )
+
+
+def lifecycle(config: Config) -> list[s3.LifecycleRule]:
+    """Return the rules by which the bucket forgets."""
+    kept_d = {
+        BODIES: config.body_retention_d,
+        WORK: config.work_retention_d,
+        SNAPSHOTS: config.snapshot_retention_d,
+        ATHENA_RESULTS: config.athena_retention_d,
+    }
+    if config.export_retention_d != FOREVER:
+        kept_d[EXPORTS] = int(config.export_retention_d)
+    return [
+        s3.LifecycleRule(
+            id="unfinished-uploads",
+            abort_incomplete_multipart_upload_after=Duration.days(UPLOAD_D),
+        ),
+        *(
+            s3.LifecycleRule(
+                id=prefix.strip("/").rpartition("/")[2].strip("_"),
+                prefix=prefix,
+                expiration=Duration.days(days),
+            )
+            for prefix, days in kept_d.items()
+        ),
+    ]

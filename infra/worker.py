@@ -84,16 +84,7 @@ class Worker(Construct):
         self.express_source = self._feed(
             "Express", frontier.express, config.express_concurrency_max, config
         )
-        accept(
-            program.role,
-            f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{BODIES}*]",
-            "Names of files follow from crawls and days; the prefix is the narrowest fence.",
-        )
-        accept(
-            self.function,
-            "Serverless-LambdaDLQ",
-            "Invoked by queues only; their dead-letter queue takes what fails.",
-        )
+        _accept(program, storage)
 
     def _permissions(
         self, config: Config, frontier: Frontier, storage: Storage
@@ -166,3 +157,17 @@ def _of_config(config: Config) -> dict[str, str]:
     secret = config.proxy_secret
     proxying = {"ORBWEAVER_PROXY_SECRET": secret} if secret else {}
     return {"ORBWEAVER_MEMORY_MB": str(config.worker_memory_mb), **proxying}
+
+
+def _accept(program: Program, storage: Storage) -> None:
+    """Say why what remains of findings is as it should be."""
+    accept(
+        program.role,
+        f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{BODIES}*]",
+        "Names of files follow from crawls and days; the prefix is the narrowest fence.",
+    )
+    accept(
+        program.function,
+        "Serverless-LambdaDLQ",
+        "Invoked by queues only; their dead-letter queue takes what fails.",
+    )

@@ -29,6 +29,7 @@ INPUTS = (
     "infra",
     "functions",
     "requirements/runtime.txt",
+    "requirements/files.txt",
     "requirements/dev.txt",
     "package-lock.json",
 )
@@ -41,9 +42,9 @@ def fingerprint(root: Path, context: Mapping[str, str], inputs: tuple[str, ...] 
     digest = hashlib.sha256()
     settings = {"context": dict(context), "python": list(sys.version_info[:2])}
     digest.update(json.dumps(settings, sort_keys=True).encode())
-    for name in inputs:
+    for name in (*inputs, *_extractor(root, context)):
         for file in _files(root / name):
-            path = file.relative_to(root).as_posix().encode()
+            path = os.path.relpath(file, root).encode()
             content = hashlib.sha256(file.read_bytes()).digest()
             digest.update(len(path).to_bytes(4, "big") + path + content)
     return digest.hexdigest()[:32]
@@ -77,6 +78,13 @@ def stack_names(assembly: Path) -> list[str]:
         for name, artifact in artifacts.items()
         if artifact["type"] == "aws:cloudformation:stack"
     ]
+
+
+def _extractor(root: Path, context: Mapping[str, str]) -> list[str]:
+    """Name the user's own file that goes into the asset, where context or cdk.json name one."""
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+        context = {**json.loads((root / "cdk.json").read_text()).get("context", {}), **context}
+    return [context["extractor"]] if context.get("extractor") else []
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -17,8 +17,10 @@ import shutil
 import signal
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from decimal import Decimal
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from localstack import cdk, layout, stack
@@ -28,13 +30,13 @@ from orbweaver.cli import text
 from orbweaver.cli.machine import ThisMachine, connect
 from orbweaver.cli.stacks import LOCAL_CONTEXT, settings_from
 from orbweaver.control import Control
-from orbweaver.core.export import Place, days_between, decode_manifest, intact
+from orbweaver.core.export import PREFIX, days_between, decode_manifest, manifest_path
 from orbweaver.core.outcome import Outcome, Reason
 from tests.sites import child
 from tests.sites.bookshop import BOOKS, Expected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
     from types import FrameType
 
@@ -44,7 +46,10 @@ if TYPE_CHECKING:
 
 FOLDER = layout.LOCAL / "demo"
 NAME = "demo"
-PREFIX = "exports/"
+# What is taken from the shop's pages, and the table of its books.
+DEFINITION = layout.ROOT / "tests/sites/bookshop/crawl.toml"
+BOOKS_TABLE = f"items/{NAME}/books"
+EXPORT_S = 120
 SHOWN_MAX = 10
 LOG_LINES_SHOWN = 20
 SAMPLES = 3
@@ -60,11 +65,12 @@ class DemoError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A day's files, downloaded and verified."""
+    """A day's files, downloaded and verified; the rows of its pages, and of all its tables."""
 
     folder: Path
     manifest: Manifest
     rows: tuple[Row, ...]
+    tables: Mapping[str, list[Row]]
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -104,7 +110,10 @@ def demonstrate(shop: child.Child, stood: Stack) -> None:
     exports = [export(day, stood) for day in days]
     rows = [row for one in exports for row in one.rows if row["crawl"] == status.crawl.id]
     compare([row["url"] for row in rows if is_page(row)], expected)
+    books = [row for one in exports for row in one.tables.get(BOOKS_TABLE, ())]
+    compare_books(books, shop.control("totals.json"))
     show(status, exports, rows)
+    show_books(books)
 
 
 # --- crawl --------------------------------------------------------------------------------------
@@ -115,6 +124,7 @@ def crawl(url: str, stood: Stack) -> None:
     port = stood.emulator.port
     # Deep enough for all of the shop: its longest way is far beyond the usual 20 links.
     options = f"--name {NAME} --delay 0 --window 0s --max-depth 200 --port {port}"
+    options += f" --config {os.path.relpath(DEFINITION)}"
     words = ["crawl", url, *options.split(), "--out", os.path.relpath(FOLDER / "crawl")]
     say(f"orbweaver {' '.join(words)}")
     code = cli.main(words)
@@ -150,18 +160,18 @@ async def read_status(stood: Stack) -> Status:
 
 
 def export(day: str, stood: Stack) -> Export:
-    """Have the exporter function write a day, then fetch and verify what the manifest names."""
+    """Have the exporter write a day, then fetch and verify what the manifest names."""
     with cdk.client("lambda", stood.environment()) as functions:
         answer = functions.invoke(
             FunctionName=stood.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
         )
         said = answer["Payload"].read().decode()
-    if "FunctionError" in answer or "rows" not in json.loads(said):
+    if "FunctionError" in answer or json.loads(said) != {"days": [day]}:
         raise DemoError(f"the exporter said {said}{log_of(stood)}")
-    place = Place(prefix=PREFIX, day=day)
     with cdk.client("s3", stood.environment()) as buckets:
 
-        def download(key: str) -> bytes:
+        def download(path: str) -> bytes:
+            key = PREFIX + path
             found = buckets.get_object(Bucket=stood.outputs["Bucket"], Key=key)
             body: bytes = found["Body"].read()
             file = FOLDER / key
@@ -169,18 +179,30 @@ def export(day: str, stood: Stack) -> Export:
             file.write_bytes(body)
             return body
 
-        manifest = decode_manifest(download(place.manifest))
+        _await(manifest_path(day), stood, buckets)
+        manifest = decode_manifest(download(manifest_path(day)))
         if manifest is None:
-            raise DemoError(f"{place.manifest} is no manifest")
-        bodies = [download(place.folder + part.name) for part in manifest.parts]
-    lines: list[bytes] = []
-    for part, body in zip(manifest.parts, bodies, strict=True):
-        unpacked = gzip.decompress(body).splitlines()
-        if not intact(part, body) or len(unpacked) != part.rows:
-            raise DemoError(f"{place.folder}{part.name} is not the file that the manifest means")
-        lines += unpacked
-    rows = tuple(json.loads(line) for line in lines)
-    return Export(folder=FOLDER / place.folder, manifest=manifest, rows=rows)
+            raise DemoError(f"{manifest_path(day)} is no manifest")
+        bodies = [download(file.path) for file in manifest.files]
+    tables: defaultdict[str, list[Row]] = defaultdict(list)
+    for file, body in zip(manifest.files, bodies, strict=True):
+        if (len(body), sha256(body).hexdigest()) != (file.bytes, file.sha256):
+            raise DemoError(f"{file.path} is not the file that the manifest means")
+        if file.format == "jsonl":
+            tables[file.table] += [json.loads(line) for line in gzip.decompress(body).splitlines()]
+    rows = tuple(tables["pages"])
+    return Export(folder=FOLDER / PREFIX, manifest=manifest, rows=rows, tables=tables)
+
+
+def _await(path: str, stood: Stack, buckets: Any) -> None:
+    """Wait until an export stands; raises DemoError if it takes too long."""
+    until_s = time.monotonic() + EXPORT_S
+    while time.monotonic() < until_s:
+        listed = buckets.list_objects_v2(Bucket=stood.outputs["Bucket"], Prefix=PREFIX + path)
+        if listed.get("Contents"):
+            return
+        time.sleep(1)
+    raise DemoError(f"there is no export after {EXPORT_S} s{log_of(stood)}")
 
 
 def is_page(row: Row) -> bool:
@@ -205,6 +227,28 @@ def compare(fetched: Sequence[str], expected: Expected) -> None:
     say(f"checked: the export holds each of the shop's {len(expected.pages):,} pages, once")
 
 
+def totals_of(books: Iterable[Row]) -> dict[str, Any]:
+    """Add rows of books up, as the shop does its own."""
+    found: dict[str, Any] = {"books": 0, "prices": {}, "stock": 0, "ratings": 0}
+    prices: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for row in books:
+        prices[row["price_currency"]] += Decimal(str(row["price"]))
+        found["books"] += 1
+        found["stock"] += row["stock"]
+        found["ratings"] += row["rating"]
+    found["prices"] = {currency: f"{total:.2f}" for currency, total in sorted(prices.items())}
+    return found
+
+
+def compare_books(books: Sequence[Row], truth: Mapping[str, Any]) -> None:
+    """Compare the totals of what was extracted with the shop's own; raises DemoError."""
+    found = totals_of(books)
+    if found != truth:
+        raise DemoError(f"the books are not what the shop has\n  {found}\n  {truth}")
+    prices = ", ".join(f"{total} {currency}" for currency, total in found["prices"].items())
+    say(f"checked: the {found['books']:,} books add up as in the shop's own data: {prices}")
+
+
 def listed(urls: Iterable[str]) -> str:
     """Write the first of some URLs."""
     ordered = sorted(urls)
@@ -223,14 +267,23 @@ def show(status: Status, exports: Sequence[Export], rows: Sequence[Row]) -> None
     numbers = [(f"  {outcome}", f"{number:,}") for outcome, number in outcomes.most_common()]
     print("\n".join(text.table(numbers, right=(1,))) + "\n")
     for one in exports:
-        for name in ("manifest.json", *(part.name for part in one.manifest.parts)):
-            file = one.folder / name
+        for path in (one.manifest.path, *(file.path for file in one.manifest.files)):
+            file = one.folder / path
             print(f"  {file.relative_to(layout.ROOT)}  {text.size(file.stat().st_size)}")
     print()
     pages = [row for row in rows if is_page(row) and row["title"]]
     step = max(1, len(pages) // SAMPLES)
     for row in sorted(pages, key=lambda row: str(row["url"]))[::step][:SAMPLES]:
         shown = {key: row[key] for key in ("url", "status", "title", "links")}
+        print(text.cut(f"  {json.dumps(shown, ensure_ascii=False)}", COLUMNS_MAX))
+    print()
+
+
+def show_books(books: Sequence[Row]) -> None:
+    """Print what was extracted of a few books."""
+    for row in sorted(books, key=lambda row: str(row["url"]))[:SAMPLES]:
+        names = ("title", "price", "price_currency", "stock", "rating", "author")
+        shown = {name: row[name] for name in names}
         print(text.cut(f"  {json.dumps(shown, ensure_ascii=False)}", COLUMNS_MAX))
     print()
 

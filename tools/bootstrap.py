@@ -2,10 +2,11 @@
 
 Rules
 - Standard library only: it runs before anything is installed.
-- Three parts, each with a stamp made of the contents it was installed from (not of file times),
+- Four parts, each with a stamp made of the contents it was installed from (not of file times),
   of its own path and of the Python version; a part whose stamp still fits costs milliseconds:
   `venv` (.venv: libraries, tools, Node), `emulator` (.local/emulator: MiniStack, which pins its own
-  botocore) and `node` (node_modules: the CDK command line).
+  botocore), `node` (node_modules: the CDK command line) and `bench` (.local/bench/peers: other
+  crawlers to measure ours beside, for `make bench` alone).
 - The emulator runs Lambda functions with its own interpreter, so both environments have the same.
 - Installs only what the hashes in requirements/ and package-lock.json name: by uv, or by pip where
   uv finds no index (pip reads its own configuration, uv does not).
@@ -38,6 +39,8 @@ VENV_PYTHON = VENV / "bin" / "python"
 LOCAL = ROOT / ".local"
 EMULATOR = LOCAL / "emulator"
 EMULATOR_PYTHON = EMULATOR / "bin" / "python"
+PEERS = LOCAL / "bench" / "peers"
+PEERS_PYTHON = PEERS / "bin" / "python"
 NODE_MODULES = ROOT / "node_modules"
 STAMP = ".orbweaver-stamp"
 OUTPUT_LINES_SHOWN = 30
@@ -158,6 +161,18 @@ def ensure_emulator() -> None:
     (EMULATOR / STAMP).write_text(stamp)
 
 
+def ensure_bench() -> None:
+    """Have .local/bench/peers hold the crawlers that ours is measured beside."""
+    requirements = REQUIREMENTS / "bench.txt"
+    stamp = fingerprint(sys.version, sys.base_prefix, str(PEERS), requirements)
+    if is_current(PEERS, stamp):
+        return
+    say("installing other crawlers into .local/bench/peers")
+    make_venv(VENV_PYTHON, PEERS, "--without-pip")
+    install(PEERS_PYTHON, requirements)
+    (PEERS / STAMP).write_text(stamp)
+
+
 def ensure_node() -> None:
     """Have node_modules hold the CDK command line, installed by the npm of Node's wheel."""
     inputs = [ROOT / name for name in ("package.json", "package-lock.json", ".npmrc")]
@@ -177,11 +192,14 @@ def ensure_node() -> None:
 
 def lock(options: Sequence[str]) -> None:
     """Compile requirements/*.txt from pyproject.toml: one lock for all platforms, no host names."""
-    runtime = "requirements/runtime.txt"
+    runtime, files = "requirements/runtime.txt", "requirements/files.txt"
+    # Each after those that it agrees with: what several hold, they hold in one version.
     parts: dict[str, Words] = {
         "runtime": ["pyproject.toml"],
-        "dev": ["pyproject.toml", "--all-extras", "--group", "dev", "--constraints", runtime],
+        "files": ["pyproject.toml", "--extra", "files", "--constraints", runtime],
+        "dev": ["pyproject.toml", "--all-extras", "--group", "dev", "--constraints", files],
         "emulator": ["--group", "pyproject.toml:emulator"],
+        "bench": ["--group", "pyproject.toml:bench"],
     }
     common = ["--quiet", "--universal", "--python-version=3.11", "--generate-hashes"]
     common += ["--no-emit-index-url", *options]
@@ -206,7 +224,12 @@ def alone() -> Iterator[None]:
 
 def main() -> int:
     """Install the parts named on the command line, where they are not current."""
-    parts = {"venv": ensure_venv, "emulator": ensure_emulator, "node": ensure_node}
+    parts = {
+        "venv": ensure_venv,
+        "emulator": ensure_emulator,
+        "node": ensure_node,
+        "bench": ensure_bench,
+    }
     parser = argparse.ArgumentParser(description="Set up this checkout of Orbweaver.")
     parser.add_argument("parts", nargs="*", choices=[*parts, []], metavar="PART")
     parser.add_argument("--lock", action="store_true", help="compile the requirement files anew")

@@ -1,4 +1,4 @@
-"""A schedule, or a person, to the exporter."""
+"""A schedule, a person, or the export queue to the exporter."""
 
 from __future__ import annotations
 
@@ -8,5 +8,7 @@ from orbweaver.bootstrap import container
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Export a day; a day too big for one invocation goes on in another."""
-    return container().export(event, context.get_remaining_time_in_millis())
+    """Begin to export days, or do what was ordered; what fails is tried again."""
+    # The request's id is the same when Lambda repeats an invocation.
+    remaining_ms = context.get_remaining_time_in_millis()
+    return container().export(event, context.aws_request_id, remaining_ms)

@@ -30,16 +30,52 @@
     settle          claim, store, commit, send, finish    core/crawl       a crawl and its books
     core/seen       claims that need no second look       core/crawl_codec  a crawl as stored
     core/standing   where packs and URLs stand
-    core/warc       bodies and texts as records
+    segments        bodies and texts, on their way        core/segment     in one file a batch
+    core/warc       its records
+    core/harvest    what is kept of a page                core/maintext  its main text
+    core/redaction  what is taken out of all that
     core/item       what rules find on pages              core/tables      of an export, and columns
-    exporter        a day's records into files            core/export      rows and manifests
+    core/extraction  finding it                           core/tame       pages that may be parsed
+    core/extraction/rules  what is to be taken            core/extraction/codec  as stored
+    core/extraction/definition  as a document             core/extraction/document  a page to them
+    core/extraction/locating  where values are            core/extraction/values  what they are
+    core/extraction/selectors  CSS, in linear time        core/extraction/regex  within a text
+    core/extraction/structured  JSON-LD                   core/extraction/stated  and attributes
+    core/extraction/numbers  numbers, prices              core/extraction/currencies  of those
+    core/extraction/dates  dates and moments
+    exporting       a day's records into files            core/export      where, and manifests
+    exporting/planning  which units a day has             core/export_job  which days are asked for
+    exporting/units  one worked through                   core/export_work  what workers leave
+    exporting/runs  who is at it                          core/export_order  and tell each other
+    exporting/reading  its rows                           exporting/chunk  a stretch of them
+    exporting/desk  where files are made                  exporting/feed   what has changed
+    exporting/sealing  all done: the manifest             exporting/mending  what must be true of it
+    exporting/store  files, with patience                 exporting/alone  without a queue
+    exporting/assembly  put together
+    changes         what a run has changed                core/changes     created, deleted, …
+    snapshots       what it is compared with              core/snapshot    as it lies there
+    registering     tables of items, for queries          core/orphans     pages nothing leads to
+    core/catalogue  what tables and columns are called
+    delivery        brings exports elsewhere              core/delivery    what must go before
+    shipment        one of them, to one receiver          core/hostkey     whom to believe
+    formats         as which files                        core/cell        what stands in a cell
+    formats/rows    rows of a record                      formats/sink     files, hashed as written
+    formats/jsonl   lines of JSON                         formats/csv      for spreadsheets
+    formats/parquet  typed columns                        formats/warc     answers as they came
+    formats/surt    keys of an archive's index
     dead_letters    look at them, send them back          core/dead_letters  why they lie there
+    forget          have something forgotten              core/meant       what is meant
+    survey          where there is any of it              core/forgetting  what is left of things
+    sweeping        out of messages and journals          ports/traces     all that is stored
+    blotting        out of stored pages and files         formats/blot     and out of their rows
+    restating       exports without it, said anew
     control         start and steer crawls                core/plan        what a person asks for
     looking         ask about them                        core/amendment   what may change meanwhile
     samples         examples of what is refused           core/skips       what is left out, and why
     retrying        ask again for what failed             core/rerun       which runs that takes
     core/host_view  how a crawl does at a host
     core/definition  the same as a document           core/definition_keys  what it may say
+    core/definition_values  and how that is read
     core/references  where it begins                  core/duration    spans of time in words
     core/amount     bytes and dollars in words
     recurring       crawls that recur                     core/schedule    when, and what is told
@@ -60,9 +96,10 @@
     ports           what the actors need of the world     adapters/        AWS, the web, memory
     ports/queues    what is to be crawled                 ports/outside   files, the web, time
     ports/tables    packs, crawls, claims, hosts, records  ports/allowances  what is used of limits
-    ports/errors    what goes wrong
+    ports/errors    what goes wrong                       ports/couriers   to whom exports go
     settings        limits and names                      core/address     what may be dialled
     bootstrap       opens the ports, for containers       wiring           actors over them
+    wiring_delivery  and over those of receivers          wiring_exporting  exporters
 
 Things are in `core/` and do no I/O; actors stand beside it; technologies are in `adapters/`.
 """

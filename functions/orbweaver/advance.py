@@ -31,7 +31,7 @@ from orbweaver.ingest import draft_of
 from orbweaver.settle import claimer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
     from orbweaver.core.standing import Recalled
     from orbweaver.core.target import Prior
@@ -276,9 +276,18 @@ class Advancer:
             self._seen.add(crawl.id, urls, self._clock.now_ms())
 
     def _count(self, journal: Journal) -> None:
-        for key, number in journal.tally.items():
-            if "." not in key:
-                self._metrics.add(key, number)
+        for key, number in counted(journal.tally):
+            self._metrics.add(key, number)
+
+
+def counted(tally: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Name the metrics of a tally: of reasons and hosts there are none, of items those two."""
+    found, invalid = tally.get("items", 0), tally.get("items_invalid", 0)
+    for key, number in tally.items():
+        if "." not in key and not key.startswith("items"):
+            yield key, number
+    if found:
+        yield from (("ItemsValid", found - invalid), ("ItemsInvalid", invalid))
 
 
 def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:

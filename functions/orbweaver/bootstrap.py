@@ -23,12 +23,14 @@ from orbweaver.adapters.dynamodb_frontier import DynamoFrontier
 from orbweaver.adapters.dynamodb_hosts import DynamoHosts
 from orbweaver.adapters.dynamodb_packs import DynamoPacks
 from orbweaver.adapters.dynamodb_pages import DynamoPages
+from orbweaver.adapters.dynamodb_traces import DynamoTraces, Tables
 from orbweaver.adapters.events import BusEvents
 from orbweaver.adapters.s3 import BucketFiles
 from orbweaver.adapters.schedules import GroupSchedules, Target
 from orbweaver.adapters.secrets import ManagedSecrets
 from orbweaver.adapters.sqs import SqsQueue
 from orbweaver.adapters.sqs_dead_letters import SqsDeadLetters
+from orbweaver.adapters.sqs_deliveries import SqsDeliveries
 from orbweaver.settings import Settings
 from orbweaver.wiring import api_of, notifying, starting, worker_of
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
     from orbweaver.advance import Delivery
     from orbweaver.api import Api
+    from orbweaver.delivery import Taken
+    from orbweaver.exporting import Exporter
     from orbweaver.worker import Worker
 
 T = TypeVar("T")
@@ -56,8 +60,12 @@ class Ports:
     pages: DynamoPages
     files: BucketFiles
     events: BusEvents
+    deliveries: SqsDeliveries
     schedules: GroupSchedules
     secrets: ManagedSecrets
+    # Everything that is stored of URLs, and the queues as somebody looks through them.
+    traces: DynamoTraces
+    lanes: tuple[SqsDeadLetters, ...]
     clock: SystemClock
     random: Random
     settings: Settings
@@ -86,7 +94,7 @@ async def connect(settings: Settings) -> AsyncIterator[Ports]:
             ),
             packs=DynamoPacks(dynamo, clock=clock, **_ledgers_of(settings)),
             allowances=DynamoAllowances(dynamo, clock=clock, **_ledgers_of(settings)),
-            crawls=DynamoCrawls(dynamo, random=random, crawls_table=settings.crawls_table),
+            crawls=DynamoCrawls(dynamo, clock=clock, random=random, **_crawls_of(settings)),
             frontier=DynamoFrontier(dynamo, urls_table=settings.urls_table),
             hosts=DynamoHosts(dynamo, clock=clock, hosts_table=settings.hosts_table),
             pages=DynamoPages(
@@ -97,9 +105,18 @@ async def connect(settings: Settings) -> AsyncIterator[Ports]:
                 shards=settings.pages_shards,
             ),
             files=BucketFiles(await aws.client("s3"), bucket=settings.bucket),
-            events=BusEvents(await aws.client("events"), bus=settings.event_bus),
+            events=BusEvents(
+                await aws.client("events"), bus=settings.event_bus, bucket=settings.bucket
+            ),
+            deliveries=SqsDeliveries(
+                aws,
+                queue_url=settings.delivery_queue_url,
+                dead_letter_url=settings.delivery_dead_letter_url,
+            ),
             schedules=GroupSchedules(aws, target=_target_of(settings)),
             secrets=ManagedSecrets(aws),
+            traces=_traces_of(dynamo, clock, settings),
+            lanes=await _lanes_of(aws, settings),
             clock=clock,
             random=random,
             settings=settings,
@@ -107,11 +124,37 @@ async def connect(settings: Settings) -> AsyncIterator[Ports]:
         )
 
 
+async def _lanes_of(aws: Aws, settings: Settings) -> tuple[SqsDeadLetters, ...]:
+    client = await aws.client("sqs")
+    crawl_url = settings.crawl_queue_url
+    return tuple(
+        SqsDeadLetters(client, dead_letter_url=url, crawl_url=crawl_url)
+        for url in (crawl_url, settings.express_queue_url)
+    )
+
+
+def _traces_of(dynamo: Dynamo, clock: SystemClock, settings: Settings) -> DynamoTraces:
+    tables = Tables(
+        urls=settings.urls_table,
+        pages=settings.pages_table,
+        hosts=settings.hosts_table,
+        crawls=settings.crawls_table,
+        packs=settings.packs_table,
+    )
+    kept_s = settings.ledger_retention_s
+    return DynamoTraces(dynamo, clock=clock, tables=tables, ledger_retention_s=kept_s)
+
+
+def _crawls_of(settings: Settings) -> dict[str, Any]:
+    kept_s = settings.crawl_retention_s
+    return {"crawls_table": settings.crawls_table, "crawl_retention_s": kept_s}
+
+
 def _ledgers_of(settings: Settings) -> dict[str, Any]:
     return {
         "packs_table": settings.packs_table,
-        "crawls_table": settings.crawls_table,
         "ledger_retention_s": settings.ledger_retention_s,
+        **_crawls_of(settings),
     }
 
 
@@ -135,6 +178,7 @@ class Container:
         self._ports: Ports | None = None
         self._worker: Worker | None = None
         self._api: Api | None = None
+        self._exporter: Exporter | None = None
         _log_as_json()
 
     def work(self, deliveries: Sequence[Delivery], remaining_ms: int) -> tuple[str, ...]:
@@ -150,31 +194,26 @@ class Container:
 
         return self._run(run)
 
-    def export(self, event: dict[str, Any], remaining_ms: int) -> dict[str, Any]:
-        """Export a day, or as much of it as there is time for."""
-        from orbweaver.adapters.functions import FunctionContinuation
-        from orbweaver.exporter import Continue, Exporter
+    def export(self, event: dict[str, Any], identity: str, remaining_ms: int) -> dict[str, Any]:
+        """Begin to export what an event asks for, or do what exporters have ordered."""
 
         async def run(ports: Ports) -> dict[str, Any]:
-            exporter = Exporter(
-                pages=ports.pages,
-                files=ports.files,
-                clock=ports.clock,
-                random=ports.random,
-                part_rows_max=self._settings.part_rows_max,
-            )
-            result = await exporter.run(
-                event,
-                deadline_ms=ports.clock.now_ms() + remaining_ms,
-                continuation=FunctionContinuation(
-                    await ports.aws.client("lambda"), function=self._settings.exporter_function
-                ),
-            )
-            if isinstance(result, Continue):
-                return {"continued": result.day}
-            return {"day": result.manifest.day, "rows": result.manifest.rows}
+            exporter = await self._exporting(ports)
+            if "Records" not in event:
+                return {"days": list(await exporter.begin(event, identity))}
+            deadline_ms = ports.clock.now_ms() + remaining_ms
+            for record in event["Records"]:
+                await exporter.handle(record["body"], deadline_ms)
+            return {}
 
         return self._run(run)
+
+    async def _exporting(self, ports: Ports) -> Exporter:
+        from orbweaver.wiring_exporting import exporter_of
+
+        if self._exporter is None:
+            self._exporter = await exporter_of(ports)
+        return self._exporter
 
     def fire(self, event: dict[str, Any]) -> dict[str, str]:
         """Start the crawl that a schedule's firing asks for."""
@@ -191,6 +230,16 @@ class Container:
         async def run(ports: Ports) -> dict[str, str]:
             async with notifying(ports) as notifier:
                 return await notifier.notify(event)
+
+        return self._run(run)
+
+    def deliver(self, taken: Taken, remaining_ms: int) -> tuple[str, ...]:
+        """Bring an export to a receiver; the message's id if it is to come back."""
+        from orbweaver.wiring_delivery import delivering
+
+        async def run(ports: Ports) -> tuple[str, ...]:
+            with delivering(ports) as deliverer:
+                return await deliverer.run(taken, ports.clock.now_ms() + remaining_ms)
 
         return self._run(run)
 

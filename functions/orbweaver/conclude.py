@@ -13,11 +13,13 @@ from orbweaver.core import answer as answers
 from orbweaver.core.admission import admit_link, admit_redirect, widens
 from orbweaver.core.crawl import Bodies
 from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.extraction import NO_EXTRACTORS, extract, rules_for
+from orbweaver.core.harvest import harvest
 from orbweaver.core.identity import identity_of
 from orbweaver.core.missing import is_missing
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.page import parse
-from orbweaver.core.record import page_record
+from orbweaver.core.record import page_record, with_items
 from orbweaver.core.recrawl import condition_of, still
 from orbweaver.core.repeats import Repeats
 from orbweaver.core.retry import backoff_s
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from orbweaver.core.answer import Retry, Verdict
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.draft import Draft
+    from orbweaver.core.extraction import Extractor
+    from orbweaver.core.item import Item
     from orbweaver.core.page import Page
     from orbweaver.core.record import PageRecord
     from orbweaver.core.segment import Kept
@@ -77,8 +81,10 @@ class Concluder:
         clock: Clock,
         random: Random,
         settings: Settings,
+        extractors: Mapping[str, Extractor] = NO_EXTRACTORS,
     ) -> None:
-        """Take the ports and limits, and who reads sitemaps."""
+        """Take the ports and limits, who reads sitemaps, and extractors of the user's own."""
+        self._extractors = extractors
         self._sitemaps = sitemaps
         self._clock = clock
         self._random = random
@@ -105,6 +111,7 @@ class Concluder:
             now_ms=now_ms,
             conditional=condition_of(visit.crawl, target, before) is not None,
             any_type=target.kind is Kind.SITEMAP,
+            others_kept=visit.crawl.bodies is Bodies.ALL,
         )
         page: Page | None = None
         if isinstance(verdict, answers.Read) and target.kind is Kind.PAGE:
@@ -148,11 +155,21 @@ class Concluder:
             answer, page = answers.bare(answer), None
         crawl, before = visit.crawl, visit.before.get(target.url)
         record = page_record(crawl.id, target, end, at_ms, answer=answer, page=page)
+        if page is not None and crawl.items and end.outcome is Outcome.FETCHED:
+            record = with_items(record, self._extracted(crawl, page, target.url))
+        found = harvest(crawl, record, answer=answer, page=page)
         kept: Kept | None = None
-        if isinstance(answer, Response) and end.outcome is Outcome.FETCHED:
-            body = answer.body if crawl.bodies is not Bodies.OFF else None
-            kept = kept_of(target.url, at_ms, answer=answer, body=body, document=None)
+        if isinstance(answer, Response):
+            kept = kept_of(
+                target.url, at_ms, answer=answer, body=found.body, document=found.document
+            )
+        record = found.record
         visit.end(target, record if before is None else still(record, before), kept)
+
+    def _extracted(self, crawl: Crawl, page: Page, url: str) -> tuple[Item, ...] | None:
+        if not rules_for(crawl.items, url):
+            return None
+        return extract(page, url, crawl.items, tracking=crawl.stripped, custom=self._extractors)
 
     def _read(self, visit: Visit, target: Target, page: Page, read: answers.Read) -> answers.End:
         """Take over what a page says; also of one that leads on, so that nothing is lost."""

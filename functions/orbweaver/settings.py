@@ -11,6 +11,8 @@ import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, get_type_hints
 
+from orbweaver.core.export import formats_in
+from orbweaver.core.export_job import SPANS
 from orbweaver.core.retry import BASE_S
 from orbweaver.core.traps import DEFAULT_BOUNDS, Bounds
 
@@ -41,7 +43,9 @@ class Settings:
     packs_table: str = ""
     bucket: str = ""
     event_bus: str = "default"
-    exporter_function: str = ""
+    export_queue_url: str = ""
+    # Of the catalogue that tables of items are made known in; empty: there is none.
+    database: str = ""
     schedule_group: str = ""
     # ARNs: who starts a crawl that recurs, who may ask that of it, and where what failed goes.
     starter_function: str = ""
@@ -49,12 +53,16 @@ class Settings:
     failed_calls_queue: str = ""
     # Lifetimes
     page_retention_s: int = 30 * 86_400
+    # After a crawl's last possible moment.
+    crawl_retention_s: int = 90 * 86_400
     # A ledger outlives every copy of its message: 4 days on the queue + 14 on the DLQ.
     ledger_retention_s: int = 19 * 86_400
     pages_shards: int = 16
     # Worker
     receive_max: int = 5
     user_agent: str = USER_AGENT
+    # The module that has functions of the user's own for `[[items]]`; empty: there is none.
+    extractor: str = ""
     body_bytes_max: int = 5 * 1024 * 1024
     # As much as one may have (sitemaps.org); two are read at once.
     sitemap_bytes_max: int = 50 * 1024 * 1024
@@ -65,6 +73,10 @@ class Settings:
     # there for other crawls: 20 s made a small one beside a big one take over twice as long.
     wait_s_max: float = 5.0
     fetch_concurrency: int = 64
+    # How long a pack waits for others to store what is kept of pages in one file, and how large
+    # that gets.
+    segment_wait_s: float = 5.0
+    segment_bytes_max: int = 16 * 1024 * 1024
     # What the function has, to know what its time costs.
     memory_mb: int = 1024
     links_per_page_max: int = 5_000
@@ -82,7 +94,27 @@ class Settings:
     # That of the key that webhooks are signed with; empty: there are none.
     webhook_secret: str = ""
     # Exporter
-    part_rows_max: int = 10_000
+    export_formats: str = "jsonl,parquet"
+    # By the day the day before; by the hour a day as far as it is, too (core/export_job.py).
+    export_span: str = "day"
+    # What a file of pages holds at most, and how large the largest of the files gets that are made
+    # at once. Four times that has to fit into the function's temporary folder of 512 MB.
+    part_rows_max: int = 100_000
+    part_bytes_max: int = 64 * 1024 * 1024
+    # Deliveries: where exports are brought to; nowhere, where there is no host and no bucket.
+    delivery_queue_url: str = ""
+    delivery_dead_letter_url: str = ""
+    sftp_host: str = ""
+    sftp_port: int = 22
+    sftp_user: str = ""
+    # Below the folder of the login, or below / if it begins with one.
+    sftp_folder: str = ""
+    sftp_host_key: str = ""
+    # The name or ARN of the secret with the private key.
+    sftp_secret: str = ""
+    # Comma separated; empty: all that are exported.
+    sftp_formats: str = ""
+    copy_bucket: str = ""
     # Hosts and networks that are not global unicast but may be asked all the same, comma
     # separated (127.0.0.1/32). Only a stack on an emulator may have any.
     allow_addresses: str = ""
@@ -114,6 +146,12 @@ class Settings:
             if isinstance(value, int | float) and not 0 < value < math.inf:
                 message = f"{PREFIX}{field.name.upper()} must be greater than 0, not {value}"
                 raise SettingsError(message)
+        try:
+            formats_in(self.export_formats)
+        except ValueError as error:
+            raise SettingsError(f"{PREFIX}EXPORT_FORMATS: {error}") from error
+        if self.export_span not in SPANS:
+            raise SettingsError(f"{PREFIX}EXPORT_SPAN must be one of {', '.join(SPANS)}")
 
 
 def _convert(variable: str, text: str, kind: type) -> str | int | float:

@@ -17,8 +17,9 @@ from weakref import WeakValueDictionary
 
 from orbweaver.conclude import Concluder
 from orbweaver.core import answer as answers
-from orbweaver.core.crawl import State
+from orbweaver.core.crawl import Bodies, State
 from orbweaver.core.exchange import Failure, Request, Response, received_of
+from orbweaver.core.extraction import NO_EXTRACTORS
 from orbweaver.core.identity import identity_of
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import delay_of, is_down
@@ -26,7 +27,7 @@ from orbweaver.core.record import page_record
 from orbweaver.core.recrawl import condition_of
 from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
 from orbweaver.core.rules import by_delay
-from orbweaver.core.sniff import HTML_TYPES
+from orbweaver.core.sniff import ANY_TYPE, HTML_TYPES
 from orbweaver.core.target import Kind, next_attempt
 from orbweaver.core.url import host_of
 from orbweaver.health import Health
@@ -36,10 +37,11 @@ from orbweaver.robots import Deferred, RobotsKeeper, Unreachable
 from orbweaver.sitemaps import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from random import Random
 
     from orbweaver.conclude import Visit
+    from orbweaver.core.extraction import Extractor
     from orbweaver.core.identity import Identity
     from orbweaver.core.message import Target
     from orbweaver.core.robots import Robots
@@ -67,6 +69,7 @@ class Visitor:
         clock: Clock,
         random: Random,
         settings: Settings,
+        extractors: Mapping[str, Extractor] = NO_EXTRACTORS,
     ) -> None:
         """Take the ports and limits; queues for a host are made when it is first asked."""
         self._history = history
@@ -84,6 +87,7 @@ class Visitor:
             clock=clock,
             random=random,
             settings=settings,
+            extractors=extractors,
         )
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         # As long as a host is being asked, and no longer.
@@ -269,13 +273,13 @@ class Visitor:
 
     def _request(self, visit: Visit, target: Target, room_bytes: int) -> Request:
         identity = self._identity(visit, host_of(target.url))
-        sitemap = target.kind is Kind.SITEMAP
+        accept = HTML_TYPES | {ANY_TYPE} if visit.crawl.bodies is Bodies.ALL else HTML_TYPES
         return Request(
             url=target.url,
             user_agent=identity.agent,
             headers=identity.headers,
             direct=not visit.crawl.proxied,
-            accept=SITEMAP_TYPES if sitemap else HTML_TYPES,
+            accept=SITEMAP_TYPES if target.kind is Kind.SITEMAP else accept,
             body_bytes_max=room_bytes,
             total_s=self._settings.fetch_total_s,
             condition=condition_of(visit.crawl, target, visit.before.get(target.url)),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from orbweaver.ports import Fetcher
     from orbweaver.recent import RecentCrawls
     from orbweaver.recurring import Starter
+    from orbweaver.settle import Settler
+    from orbweaver.survey import Stores
     from orbweaver.visit import Visitor
     from orbweaver.worker import Worker
 
@@ -29,19 +31,11 @@ def worker_of(ports: Ports) -> Worker:
     from orbweaver.advance import Advancer
     from orbweaver.ingest import Ingester
     from orbweaver.recent import RecentCrawls
-    from orbweaver.settle import Settler
+    from orbweaver.segments import Segments
     from orbweaver.treasury import Treasury
     from orbweaver.worker import Worker
 
-    settler = Settler(
-        queue=ports.queue,
-        packs=ports.packs,
-        crawls=ports.crawls,
-        events=ports.events,
-        frontier=ports.frontier,
-        pages=ports.pages,
-        clock=ports.clock,
-    )
+    settler = settler_of(ports)
     metrics = EmfMetrics(service="worker")
     recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
     advancer = Advancer(
@@ -50,6 +44,9 @@ def worker_of(ports: Ports) -> Worker:
         frontier=ports.frontier,
         visitor=visitor_of(ports, recent),
         settler=settler,
+        segments=Segments(
+            files=ports.files, clock=ports.clock, random=ports.random, settings=ports.settings
+        ),
         treasury=Treasury(
             allowances=ports.allowances,
             crawls=ports.crawls,
@@ -74,6 +71,7 @@ def worker_of(ports: Ports) -> Worker:
 
 def visitor_of(ports: Ports, recent: RecentCrawls) -> Visitor:
     """Put together who asks the web."""
+    from orbweaver.adapters.extractors import deployed
     from orbweaver.visit import Visitor
 
     return Visitor(
@@ -84,6 +82,7 @@ def visitor_of(ports: Ports, recent: RecentCrawls) -> Visitor:
         clock=ports.clock,
         random=ports.random,
         settings=ports.settings,
+        extractors=deployed(ports.settings.extractor),
     )
 
 
@@ -138,6 +137,39 @@ def explainer_of(ports: Ports, control: Control) -> Explainer:
         hosts=ports.hosts,
         clock=ports.clock,
         settings=ports.settings,
+    )
+
+
+def stores_of(ports: Ports) -> Stores:
+    """Put together all places that something is stored in."""
+    from orbweaver.survey import Stores
+
+    return Stores(
+        traces=ports.traces,
+        lanes=ports.lanes,
+        dead_letters=ports.dead_letters,
+        queue=ports.queue,
+        packs=ports.packs,
+        crawls=ports.crawls,
+        pages=ports.pages,
+        files=ports.files,
+        settler=settler_of(ports),
+        clock=ports.clock,
+    )
+
+
+def settler_of(ports: Ports) -> Settler:
+    """Put together who carries journals out."""
+    from orbweaver.settle import Settler
+
+    return Settler(
+        queue=ports.queue,
+        packs=ports.packs,
+        crawls=ports.crawls,
+        events=ports.events,
+        frontier=ports.frontier,
+        pages=ports.pages,
+        clock=ports.clock,
     )
 
 

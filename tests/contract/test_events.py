@@ -1,11 +1,13 @@
-"""Events: that a crawl is finished is told."""
+"""Events: that a crawl is finished is told, and that an export stands."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.core.crawl import State, Stop
+from orbweaver.core.export import PREFIX, File, Manifest, Sums, encode_manifest
 from tests.contract import samples
 from tests.contract.worlds import AwsWorld
 
@@ -14,6 +16,23 @@ if TYPE_CHECKING:
 
 DONE = replace(
     samples.crawl(), state=State.FINISHED, stop=Stop.MAX_PAGES, finished_at_ms=samples.NOW_MS + 1
+)
+
+PART = "pages/jsonl/dt=2026-11-21/crawl=shop-1/part-00-00000.jsonl.gz"
+EXPORT = Manifest(
+    day="2026-11-21",
+    crawls={"shop-1": Sums(name="shop", rows={"pages": 2}, outcomes={"fetched": 2})},
+    files=(
+        File(
+            path=PART,
+            table="pages",
+            format="jsonl",
+            crawl="shop-1",
+            rows=2,
+            bytes=300,
+            sha256="0" * 64,
+        ),
+    ),
 )
 
 
@@ -41,3 +60,38 @@ async def test_the_event_says_how_the_crawl_ended(aws_world: AwsWorld) -> None:
         "started_at_ms": samples.NOW_MS,
         "finished_at_ms": samples.NOW_MS + 1,
     }
+
+
+async def test_an_export_is_announced(world: World) -> None:
+    """Who listens hears which manifest stands, and hears of it again if it is told again."""
+    if isinstance(world, AwsWorld):
+        await world.watch_events()
+    key = PREFIX + EXPORT.path
+    for _ in range(2):
+        await world.container().events.exported(EXPORT, key)
+    assert await world.exported() == [key, key]
+
+
+async def test_the_event_says_what_was_exported(aws_world: AwsWorld) -> None:
+    """Equal manifests have the same id; another day, crawl or content has another."""
+    await aws_world.watch_events()
+    events = aws_world.container().events
+    sha256 = hashlib.sha256(encode_manifest(EXPORT)).hexdigest()
+    for export in (EXPORT, replace(EXPORT, crawl="shop-1"), replace(EXPORT, files=())):
+        await events.exported(export, PREFIX + export.path)
+    first, second, third = await aws_world.event_details()
+    assert first == {
+        "id": f"2026-11-21-{sha256[:16]}",
+        "day": "2026-11-21",
+        "crawl": None,
+        "bucket": aws_world.name,
+        "manifest": "exports/manifests/dt=2026-11-21.json",
+        "sha256": sha256,
+        "rows": {"pages": 2},
+        "files": 1,
+        "bytes": 300,
+    }
+    assert second["id"].startswith("2026-11-21-shop-1-")
+    assert second["manifest"] == "exports/manifests/dt=2026-11-21/crawl=shop-1.json"
+    assert third["id"] not in {first["id"], second["id"]}
+    assert (third["files"], third["bytes"]) == (0, 0)

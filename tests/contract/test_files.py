@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.adapters.files import FolderFiles
-from orbweaver.ports import Permanent, TooLarge
+from orbweaver.ports import Permanent, Print, TooLarge
 from tests.contract.worlds import AWS_WORLDS
 
 if TYPE_CHECKING:
@@ -53,6 +54,39 @@ async def test_a_file_that_is_too_large_is_not_read(files: Files) -> None:
     with pytest.raises(TooLarge, match="5 bytes, and at most 4 are read"):
         await files.get("large", 4)
     assert await files.get("nothing", 4) is None
+
+
+async def test_a_local_file_is_put_whole(files: Files, tmp_path: Path) -> None:
+    """A file from disk is read as it was, and is told by its size and SHA-256."""
+    for number, body in enumerate((b"", b"\x00\xff\r\n", b"x" * 3_000_000)):
+        local = tmp_path / "local"
+        local.write_bytes(body)
+        digest = sha256(body).hexdigest()
+        await files.put_file(f"some/file-{number}", local, digest)
+        assert await files.get(f"some/file-{number}") == body
+        assert await files.print_of(f"some/file-{number}") == Print(bytes=len(body), sha256=digest)
+
+
+async def test_what_a_file_is_can_be_told_however_it_was_put(files: Files) -> None:
+    """A file put by other means is told by the same; an absent one, or a folder, is none."""
+    await files.put("some/file", b"123")
+    digest = sha256(b"123").hexdigest()
+    assert await files.print_of("some/file") == Print(bytes=3, sha256=digest)
+    for key in ("nothing", "some"):
+        assert await files.print_of(key) is None
+
+
+async def test_folders_right_below_are_listed(files: Files) -> None:
+    """Folders are what names have before a further slash; files and deeper folders are not."""
+    assert await files.folders("") == ()
+    for name in ("pages/jsonl/a", "pages/csv/b/c", "items/x/y/z", "file"):
+        await files.put(name, b"x")
+    assert await files.folders("") == ("items/", "pages/")
+    assert await files.folders("pages/") == ("pages/csv/", "pages/jsonl/")
+    assert await files.folders("pages/jsonl/") == ()
+    assert await files.folders("nothing/") == ()
+    await files.delete(["items/x/y/z", "pages/csv/b/c"])
+    assert await files.folders("") == ("pages/",)
 
 
 async def test_a_part_of_a_file_is_read(files: Files) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.core.item import Item
 from orbweaver.core.message import Prior
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord, page_key
@@ -40,6 +41,12 @@ FULL = samples.record(
     body_length=2,
     items=3,
     error="quiet\nfailure",
+    items_invalid=1,
+    extracted=(
+        Item(table="books", place=0, fields={"title": "ü \U0001f578", "price": "1.50", "n": 2}),
+        Item(table="books", place=1, fields={"tags": ["a", None], "x": 1.5, "ok": True}),
+        Item(table="others", place=0, fields={}, problems=("title: missing (css 'h1')",)),
+    ),
 )
 
 
@@ -189,3 +196,37 @@ async def test_text_that_is_not_unicode_can_be_stored(world: World) -> None:
     pages = world.container().pages
     await pages.store([samples.record(1, etag="\udcff", title="kept")])
     assert [record.title for record in (await read(pages)).values()] == ["kept"]
+
+
+async def test_the_crawls_of_a_day_are_named(world: World) -> None:
+    """Each crawl with records of the day once, sorted, in whichever shards they lie."""
+    pages = world.container().pages
+    assert await pages.crawls_of(DAY) == ()
+    names = ("shop", "shop-1", "shop-1-20260115-120000", "a", "zz_9.x", "default")
+    records = [samples.record(number, crawl=name) for name in names for number in range(7)]
+    records += [samples.record(1, crawl="tomorrow", fetched_at=samples.NOW_MS + 86_400_000)]
+    await pages.store(records)
+    assert await pages.crawls_of(DAY) == tuple(sorted(names))
+
+
+async def test_records_of_a_shard_are_counted(world: World) -> None:
+    """A crawl's records of a shard, not more than are asked for."""
+    pages = world.container().pages
+    await pages.store([samples.record(number) for number in range(40)])
+    await pages.store([samples.record(number, crawl="shop-11") for number in range(5)])
+    counts = [await pages.count(DAY, shard, "shop-1", 100) for shard in range(pages.shards)]
+    assert sum(counts) == 40
+    assert max(counts) > 3
+    assert await pages.count(DAY, counts.index(max(counts)), "shop-1", 3) == 3
+    assert await pages.count(DAY, 0, "nothing", 3) == 0
+
+
+async def test_many_items_of_a_page_fit_in_one_record(world: World) -> None:
+    """As many bytes of them as a page may have, packed or not, come back as they were."""
+    items = tuple(
+        Item(table="books", place=place, fields={"title": f"{place} " + "ü" * 80, "price": "1.50"})
+        for place in range(900)
+    )
+    stored = samples.record(8, items=len(items), items_invalid=0, extracted=items)
+    await world.container().pages.store([stored])
+    assert [*(await read(world.container().pages)).values()] == [stored]

@@ -22,6 +22,7 @@ from orbweaver.adapters.dynamodb_frontier import DynamoFrontier
 from orbweaver.adapters.dynamodb_hosts import DynamoHosts
 from orbweaver.adapters.dynamodb_packs import DynamoPacks
 from orbweaver.adapters.dynamodb_pages import DynamoPages
+from orbweaver.adapters.dynamodb_traces import DynamoTraces, Tables
 from orbweaver.adapters.events import BusEvents
 from orbweaver.adapters.s3 import BucketFiles
 from orbweaver.adapters.sqs import SqsQueue
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         Packs,
         Queue,
     )
+    from orbweaver.ports.traces import Lane, Traces
 
 PAGE_RETENTION_S = 30 * 86_400
 LEDGER_RETENTION_S = 19 * 86_400
@@ -79,6 +81,9 @@ class Container:
     pages: Records
     files: Files
     events: Events
+    traces: Traces
+    # The crawl queue, as somebody looks through it.
+    lane: Lane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +112,9 @@ class World(Protocol):
     async def announced(self) -> list[str]:
         """Take the crawl ids of the completion events that were sent."""
 
+    async def exported(self) -> list[str]:
+        """Take the keys of the manifests whose exports were announced."""
+
 
 Opener: TypeAlias = "Callable[[str], AbstractAsyncContextManager[World]]"
 
@@ -130,6 +138,8 @@ class MemoryWorld:
             pages=memory.MemoryPages(self.state, shards=PAGES_SHARDS),
             files=memory.MemoryFiles(self.state),
             events=memory.MemoryEvents(self.state),
+            traces=memory.MemoryTraces(self.state),
+            lane=memory.MemoryLane(self.state, clock=self.clock),
         )
 
     async def receive(self, lane: str) -> list[Received]:
@@ -147,6 +157,10 @@ class MemoryWorld:
     async def announced(self) -> list[str]:
         taken, self.state.announced = self.state.announced, []
         return [crawl.id for crawl, _ in taken]
+
+    async def exported(self) -> list[str]:
+        taken, self.state.exported = self.state.exported, []
+        return [key for _, key in taken]
 
     def _sent(self, express: bool) -> list[memory.Mail]:
         return [mail for mail in self.state.sent if mail.express is express]
@@ -219,7 +233,9 @@ class AwsWorld:
                 crawls_table=self.table("crawls"),
                 ledger_retention_s=LEDGER_RETENTION_S,
             ),
-            crawls=DynamoCrawls(dynamo, random=Random(), crawls_table=self.table("crawls")),
+            crawls=DynamoCrawls(
+                dynamo, clock=clock, random=Random(), crawls_table=self.table("crawls")
+            ),
             frontier=DynamoFrontier(dynamo, urls_table=self.table("urls")),
             hosts=DynamoHosts(dynamo, clock=clock, hosts_table=self.table("hosts")),
             pages=DynamoPages(
@@ -230,7 +246,19 @@ class AwsWorld:
                 shards=PAGES_SHARDS,
             ),
             files=BucketFiles(clients["s3"], bucket=self.name),
-            events=BusEvents(clients["events"], bus="default"),
+            events=BusEvents(clients["events"], bus="default", bucket=self.name),
+            traces=DynamoTraces(
+                dynamo,
+                clock=clock,
+                tables=Tables(**{name: self.table(name) for name in KEYS}),
+                ledger_retention_s=LEDGER_RETENTION_S,
+            ),
+            lane=SqsDeadLetters(
+                clients["sqs"],
+                dead_letter_url=self.urls["crawl"],
+                crawl_url=self.urls["crawl"],
+                wait_s=0,
+            ),
         )
 
     async def receive(self, lane: str) -> list[Received]:
@@ -266,9 +294,9 @@ class AwsWorld:
         return int(answer["Attributes"][counter])
 
     async def watch_events(self) -> None:
-        """Lead the bus's completion events to a queue."""
+        """Lead the bus's events of ours to a queue."""
         events = self.clients["events"]
-        pattern = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
+        pattern = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted", "ExportCompleted"]}
         await events.put_rule(Name=self.name, EventPattern=json.dumps(pattern))
         answer = await self.clients["sqs"].get_queue_attributes(
             QueueUrl=self.urls["events"], AttributeNames=["QueueArn"]
@@ -277,8 +305,11 @@ class AwsWorld:
         await events.put_targets(Rule=self.name, Targets=[target])
 
     async def event_details(self) -> list[dict[str, Any]]:
-        """Take the details of the completion events that were led to the queue."""
+        """Take the details of the events that were led to the queue."""
         return [json.loads(message.body)["detail"] for message in await self.receive("events")]
 
     async def announced(self) -> list[str]:
         return [detail["id"] for detail in await self.event_details()]
+
+    async def exported(self) -> list[str]:
+        return [detail["manifest"] for detail in await self.event_details()]

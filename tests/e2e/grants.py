@@ -25,6 +25,7 @@ WORDS = {
     "ExpressQueueUrl": "express",
     "DeadLetterQueueUrl": "dead-letters",
     "ExporterFailuresQueueUrl": "failures",
+    "ExportQueueUrl": "exports",
     "FailedCallsQueueUrl": "failed-calls",
     "WebhookSecret": "webhook-key",
     "UrlsTable": "urls",

@@ -204,13 +204,14 @@ class Stand:
 def read_export(folder: Path) -> list[Row]:
     """Read rows as any reader would: by the manifests, whose sums must be right."""
     rows: list[Row] = []
-    for file in sorted(folder.glob("dt=*/manifest.json")):
-        for part in json.loads(file.read_text())["parts"]:
-            body = (file.parent / part["name"]).read_bytes()
-            assert hashlib.sha256(body).hexdigest() == part["sha256"]
-            lines = gzip.decompress(body).splitlines()
-            assert len(lines) == part["rows"]
-            rows += map(json.loads, lines)
+    for manifest in sorted(folder.glob("manifests/dt=*/*.json")):
+        for file in json.loads(manifest.read_text())["files"]:
+            body = (folder / file["path"]).read_bytes()
+            assert hashlib.sha256(body).hexdigest() == file["sha256"]
+            if (file["table"], file["format"]) == ("pages", "jsonl"):
+                lines = gzip.decompress(body).splitlines()
+                assert len(lines) == file["rows"]
+                rows += map(json.loads, lines)
     return rows
 
 

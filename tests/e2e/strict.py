@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import shutil
 import zipfile
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -33,7 +31,7 @@ TOOLKIT = "30"
 CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"]
 WAIT = {"Delay": 1, "MaxAttempts": 60}
 TEMPLATE = "template.json"
-SOURCES = ("CrawlEventSource", "ExpressEventSource")
+SOURCES = ("CrawlEventSource", "ExpressEventSource", "ExportEventSource")
 
 
 class Patient(Stand):
@@ -83,22 +81,27 @@ def _deploy(running: emulator.Emulator) -> dict[str, str]:
 def _publish(assembly: Path, code: Path, environment: Mapping[str, str]) -> str:
     """Upload an assembly's template, and an archive of nothing where it says that its code is.
 
-    The code itself is put to `code`; the URL of the template.
+    The code itself is put below `code`; the URL of the template.
     """
     files = json.loads((assembly / f"{NAME}.assets.json").read_text())["files"].values()
-    (asset,) = (file for file in files if file["source"]["packaging"] == "zip")
-    (place,) = asset["destinations"].values()
-    # The assembly may be dropped from its store meanwhile; links cost nothing.
-    shutil.copytree(assembly / asset["source"]["path"], code, copy_function=os.link)
+    places = []
+    for file in files:
+        if file["source"]["path"].endswith(".zip"):
+            (place,) = file["destinations"].values()
+            places.append(place["objectKey"])
+            with zipfile.ZipFile(assembly / file["source"]["path"]) as archive:
+                archive.extractall(code / places[-1])
     template = json.loads((assembly / f"{NAME}.template.json").read_text())
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Lambda::Function":
-            resource["Properties"]["Environment"]["Variables"]["PYTHONPATH"] = str(code)
+            own = code / resource["Properties"]["Code"]["S3Key"]
+            resource["Properties"]["Environment"]["Variables"]["PYTHONPATH"] = str(own)
     with cdk.client("ssm", environment) as ssm:
         ssm.put_parameter(Name=TOOLKIT_VERSION, Value=TOOLKIT, Type="String")
     with cdk.client("s3", environment) as s3:
         s3.create_bucket(Bucket=BUCKET)
-        s3.put_object(Bucket=BUCKET, Key=place["objectKey"], Body=_nothing())
+        for place in places:
+            s3.put_object(Bucket=BUCKET, Key=place, Body=_nothing())
         s3.put_object(Bucket=BUCKET, Key=TEMPLATE, Body=json.dumps(template))
     return f"{environment[layout.ENDPOINT]}/{BUCKET}/{TEMPLATE}"
 

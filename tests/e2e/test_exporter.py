@@ -1,30 +1,38 @@
-"""The exporter function on its deployed stack: the same files however it is run."""
+"""The exporter on its deployed stack: the same files however it is run."""
 
 from __future__ import annotations
 
+import csv
 import gzip
-import hashlib
+import io
 import json
+from contextlib import contextmanager
+from hashlib import sha256
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from localstack.processes import identify
+from tests.chaos import processes
 from tests.e2e.stand import until
 from tests.sites import graph
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from tests.e2e.stand import Crawled, Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 PAGES = 60
 # Lambda halts a function that invokes itself after 16 rounds, unless its loops are allowed.
-PARTS_MIN = 18
-# A part is begun only with 30 s left: with no more in all, every invocation writes just one.
-SHORT_S = 30
+CHUNKS_MIN = 18
+# A chunk is begun only with 60 s left: with less in all, every invocation makes just one.
+SHORT_S = 50
 QUIET = "2001-02-03"
-STATES = "exports/_work/"
+WORK = "exports/_work/"
+KILLS = 3
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +68,22 @@ def quiet_day(stand: Stand, crawled: Crawled) -> str:
     return QUIET
 
 
-def invoke(stand: Stand, day: str) -> dict[str, Any]:
-    """Have a day exported; what the function returned."""
+def begin(stand: Stand, day: str) -> None:
+    """Ask for a day to be exported."""
     with stand.client("lambda") as functions:
         answer = functions.invoke(
             FunctionName=stand.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
         )
         said = answer["Payload"].read()
     assert "FunctionError" not in answer, f"{said!r}\n{stand.log()}"
-    body: dict[str, Any] = json.loads(said)
-    return body
+    assert json.loads(said) == {"days": [day]}
+
+
+def invoke(stand: Stand, day: str) -> dict[str, bytes]:
+    """Have a day exported; its files, by their paths."""
+    begin(stand, day)
+    until(lambda: not files(stand, f"{WORK}dt={day}/"), "the export is complete", log=stand.log)
+    return exported(stand, day)
 
 
 def files(stand: Stand, prefix: str) -> dict[str, bytes]:
@@ -78,26 +92,38 @@ def files(stand: Stand, prefix: str) -> dict[str, bytes]:
         bucket = stand.outputs["Bucket"]
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
-        return {
-            key.removeprefix(prefix): s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-            for key in keys
-        }
+        found = {}
+        for key in keys:
+            try:
+                found[key] = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+            except s3.exceptions.NoSuchKey:
+                continue  # gone meanwhile
+        return found
 
 
 def exported(stand: Stand, day: str) -> dict[str, bytes]:
-    """Download the files of a day."""
-    return files(stand, f"exports/dt={day}/")
+    """Download the files of a day, wherever they are."""
+    return {
+        key.removeprefix("exports/"): body
+        for key, body in files(stand, "exports/").items()
+        if f"dt={day}" in key and not key.startswith(WORK)
+    }
 
 
-def lines(found: dict[str, bytes]) -> list[bytes]:
-    """Read a day's rows in the order of its manifest, which must fit the files."""
-    parts = json.loads(found["manifest.json"])["parts"]
-    assert set(found) == {"manifest.json", *(part["name"] for part in parts)}
-    read: list[bytes] = []
-    for part in parts:
-        body = found[part["name"]]
-        assert hashlib.sha256(body).hexdigest() == part["sha256"]
-        read += gzip.decompress(body).splitlines()
+def rows(found: Mapping[str, bytes], day: str) -> list[dict[str, Any]]:
+    """Read a day's pages in the order of its manifest, which must name all files and no others."""
+    manifest = json.loads(found[f"manifests/dt={day}.json"])
+    assert set(found) == {f"manifests/dt={day}.json", *map(itemgetter("path"), manifest["files"])}
+    read: list[dict[str, Any]] = []
+    counts: dict[str, int] = {}
+    for file in manifest["files"]:
+        body = found[file["path"]]
+        assert (len(body), sha256(body).hexdigest()) == (file["bytes"], file["sha256"])
+        if file["table"] == "pages":
+            counts[file["format"]] = counts.get(file["format"], 0) + file["rows"]
+            if file["format"] == "jsonl":
+                read += map(json.loads, gzip.decompress(body).splitlines())
+    assert set(counts.values()) == {manifest["rows"]["pages"]} == {len(read)}
     return read
 
 
@@ -105,39 +131,81 @@ def test_a_day_exported_twice_is_the_same_to_the_byte(
     stand: Stand, crawled: Crawled, today: str
 ) -> None:
     """Files and manifest follow from the records alone; they hold what the crawl has recorded."""
-    said = invoke(stand, today)
-    once = exported(stand, today)
-    invoke(stand, today)
+    once = invoke(stand, today)
 
-    rows = [json.loads(line) for line in lines(once)]
-    assert said == {"day": today, "rows": len(rows)}
-    mine = [row for row in rows if row["crawl"] == crawled.result["crawl"]]
+    found = rows(once, today)
+    mine = [row for row in found if row["crawl"] == crawled.result["crawl"]]
     recorded = [row for row in crawled.rows if row["fetched_at"].startswith(today)]
     assert sorted(mine, key=itemgetter("url")) == sorted(recorded, key=itemgetter("url"))
-    assert exported(stand, today) == once
+    assert invoke(stand, today) == once
+    assert any("/parquet/" in path for path in once)
 
 
-def test_a_day_too_long_for_one_run_goes_on_by_itself(stand: Stand, quiet_day: str) -> None:
-    """Cut short after every part, the function invokes itself until the day is done.
+def test_a_day_too_long_for_one_invocation_goes_on_by_itself(stand: Stand, quiet_day: str) -> None:
+    """Cut short after every chunk, units are ordered anew until the day is done.
 
-    It takes more rounds than Lambda's recursive loop detection lets pass, which the emulator
-    enforces for functions that invoke themselves.
+    It takes more rounds than Lambda's recursive loop detection lets pass.
     """
-    invoke(stand, quiet_day)
-    whole = exported(stand, quiet_day)
-    expected = lines(whole)
-    step = len(expected) // PARTS_MIN
-    cut = {"ORBWEAVER_PART_ROWS_MAX": step}
+    whole = invoke(stand, quiet_day)
+    expected = rows(whole, quiet_day)
+    step = len(expected) // CHUNKS_MIN
+    cut = {"ORBWEAVER_PART_ROWS_MAX": step, "ORBWEAVER_EXPORT_FORMATS": "csv,jsonl"}
     with stand.reconfigured(stand.outputs["ExporterFunction"], cut, timeout_s=SHORT_S):
-        assert invoke(stand, quiet_day) == {"continued": quiet_day}
+        found = invoke(stand, quiet_day)
+
+    names = [path for path in found if path.startswith("pages/jsonl/")]
+    assert len(names) >= CHUNKS_MIN
+    by_url = itemgetter("url")
+    assert sorted(rows(found, quiet_day), key=by_url) == sorted(expected, key=by_url)
+    assert len({path.rpartition("part-")[2][:2] for path in names}) > 1, "it is several units"
+    assert sorted(_csv(found)) == sorted(map(by_url, expected))
+    assert invoke(stand, quiet_day) == whole
+
+
+def _csv(found: Mapping[str, bytes]) -> list[str]:
+    """Read the URLs of the CSV files."""
+    read: list[str] = []
+    for path, body in found.items():
+        if path.startswith("pages/csv/"):
+            text = (gzip.decompress(body) if path.endswith(".gz") else body).decode("utf-8-sig")
+            read += [row["url"] for row in csv.DictReader(io.StringIO(text))]
+    return read
+
+
+def test_killed_in_the_middle_it_goes_on(stand: Stand, quiet_day: str) -> None:
+    """Exporters that are killed leave no manifest of half a day, and the orders come back."""
+    whole = invoke(stand, quiet_day)
+    function = stand.outputs["ExporterFunction"]
+    killed = 0
+    with (
+        stand.reconfigured(function, {"ORBWEAVER_PART_ROWS_MAX": 1}, timeout_s=SHORT_S),
+        seen_again_after(stand, 5),
+    ):
+        begin(stand, quiet_day)
+        while killed < KILLS and files(stand, f"{WORK}dt={quiet_day}/"):
+            table = processes.table()
+            for pid in processes.workers(table, stand.emulator.process.pid, function):
+                killed += processes.kill(identify(pid))
+            found = exported(stand, quiet_day)
+            if f"manifests/dt={quiet_day}.json" in found:
+                assert found == whole or rows(found, quiet_day)
         until(
-            lambda: "manifest.json" in exported(stand, quiet_day) and not files(stand, STATES),
+            lambda: not files(stand, f"{WORK}dt={quiet_day}/"),
             "the export is complete",
             log=stand.log,
+            timeout_s=200,
         )
-        found = exported(stand, quiet_day)
+        assert len(rows(exported(stand, quiet_day), quiet_day)) == len(rows(whole, quiet_day))
+    assert killed
+    assert invoke(stand, quiet_day) == whole
 
-    assert len(found) - 1 == -(-len(expected) // step) >= PARTS_MIN
-    assert lines(found) == expected
-    invoke(stand, quiet_day)
-    assert exported(stand, quiet_day) == whole
+
+@contextmanager
+def seen_again_after(stand: Stand, seconds: int) -> Iterator[None]:
+    """Have orders seen again soon after whoever took them has died, for a block."""
+    url, name = stand.outputs["ExportQueueUrl"], "VisibilityTimeout"
+    with stand.client("sqs") as sqs:
+        found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"]
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={name: str(seconds)})
+        yield
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={name: found[name]})

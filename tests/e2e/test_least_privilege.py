@@ -39,6 +39,8 @@ DENIED = "AccessDenied"
 PAGES = 20
 LOGS = ("logs:CreateLogStream", "logs:PutLogEvents")
 
+GLUE = ("GetTable", "CreateTable", "UpdateTable")
+
 # What is denied without which grant.
 NEEDED: dict[Deed, tuple[str, ...]] = {
     deeds.seeds_taken_in: (
@@ -70,12 +72,17 @@ NEEDED: dict[Deed, tuple[str, ...]] = {
     deeds.paused_pack_parked: ("worker dynamodb:ConditionCheckItem table/crawls",),
     deeds.day_exported: (
         "exporter dynamodb:Query table/pages",
+        "exporter dynamodb:GetItem table/crawls",
+        "exporter dynamodb:Scan table/crawls",
         "exporter s3:GetObject bucket/exports/*",
         "exporter s3:PutObject bucket/exports/*",
         "exporter s3:DeleteObject bucket/exports/*",
         "exporter s3:ListBucket bucket",
+        "exporter sqs:SendMessage exports",
+        "exporter events:PutEvents event-bus/default",
     ),
-    deeds.long_day_continued: ("exporter lambda:InvokeFunction function:Orbweaver-exporter",),
+    deeds.texts_exported: ("exporter s3:GetObject bucket/bodies/*",),
+    deeds.items_exported: tuple(f"exporter glue:{action} database/orbweaver" for action in GLUE),
     deeds.seeds_posted: (
         "api sqs:SendMessage crawl",
         "api dynamodb:GetItem table/crawls",
@@ -123,6 +130,17 @@ NOT_ENFORCED = {
         f"worker sqs:{action} {queue}"
         for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
         for queue in ("crawl", "express")
+    )
+    + tuple(
+        f"exporter sqs:{action} exports"
+        for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+    ),
+    # Glue asks for the catalogue and the table beside the database.
+    # docs.aws.amazon.com/glue/latest/dg/glue-specifying-resource-arns.html
+    "tables of items": tuple(
+        f"exporter glue:{action} {part}"
+        for action in GLUE
+        for part in ("catalog", "table/orbweaver/items_*")
     ),
     # Lambda writes what a function prints with the role of the function.
     # docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html
@@ -215,12 +233,20 @@ def test_a_whole_run_is_permitted(stand: Stand) -> None:
         letters = stand.take(stand.outputs["DeadLetterQueueUrl"])
         day = str(crawled.rows[0]["fetched_at"])[: len(deeds.QUIET)]
         exported = Bench(stand, site, ExitStack()).export(day)
+        manifest = f"exports/manifests/dt={day}.json"
+        until(lambda: _stands(stand, manifest), "the day is exported", log=stand.log)
 
     assert names(crawled.urls("fetched"), site.url) == sorted(["/", "/busy", *links])
     assert crawled.result["retries"] == 1
     assert reply.status == 202
     assert [letter["Body"] for letter in letters] == ["{"]
     deeds.expect_done(exported)
+
+
+def _stands(stand: Stand, key: str) -> bool:
+    with stand.client("s3") as s3:
+        found = s3.list_objects_v2(Bucket=stand.outputs["Bucket"], Prefix=key)
+    return bool(found["KeyCount"])
 
 
 def test_strangers_are_refused(stand: Stand) -> None:

@@ -38,7 +38,7 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Synthe
     def made(**context: str) -> Synthesized:
         app = App(context=flags, outdir=str(tmp_path_factory.mktemp("assembly")))
         stack = OrbweaverStack(
-            app, "Stack", config=Config.from_context(context), code=Code(folder=str(code))
+            app, "Stack", config=Config.from_context(context), code=Code(path=str(code))
         )
         folder = Path(app.synth().directory)
         manifest = json.loads((folder / "manifest.json").read_text())

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,11 +38,21 @@ def test_synthesis(tmp_path: Path) -> None:
     done = run({"target": "local", "stack_name": "Mine"}, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "code asset: " in done.stderr
+    assert "code asset for files: " in done.stderr
     template = json.loads((tmp_path / "Mine.template.json").read_text())
     assert "CrawlQueueUrl" in template["Outputs"]
-    (code,) = tmp_path.glob("asset.*")
-    assert (code / "handlers" / "worker.py").is_file()
-    assert (code / "aiohttp").is_dir()
+    names = [zipfile.ZipFile(path).namelist() for path in sorted(tmp_path.glob("asset.*.zip"))]
+    assert all({"handlers/worker.py", "aiohttp/client.py"} <= set(each) for each in names)
+    assert len(names) == len(code_of(template))
+
+
+def code_of(template: dict[str, Any]) -> set[str]:
+    """Name the archives that functions of a template run."""
+    return {
+        resource["Properties"]["Code"]["S3Key"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::Lambda::Function"
+    }
 
 
 def test_a_wrong_key_is_said_in_one_line(tmp_path: Path) -> None:

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.infra
 
 REASON_CHARS_MIN = 30
+SFTP = {
+    "sftp_host": "files.example.org",
+    "sftp_user": "crawler",
+    "sftp_host_key": f"SHA256:{'A' * 43}",
+    "sftp_secret": "crawl/sftp",
+}
 
 
 def found_in(stack: IConstruct) -> set[tuple[str, str]]:
@@ -45,6 +51,7 @@ def found_in(stack: IConstruct) -> set[tuple[str, str]]:
         {"proxy_secret": "crawl/proxies"},
         {"webhook_secret": "generate"},
         {"webhook_secret": "crawl/key"},
+        {"copy_bucket": "their-exports", **SFTP},
     ],
 )
 def test_nothing_is_found(synthesize: Callable[..., Synthesized], context: dict[str, str]) -> None:
@@ -83,7 +90,7 @@ def test_everything_accepted_is_found(
     (tmp_path / "empty.py").touch()
     flags = json.loads((Path(__file__).resolve().parents[2] / "cdk.json").read_text())["context"]
     stack = OrbweaverStack(
-        App(context=flags), "Stack", config=Config(), code=Code(folder=str(tmp_path))
+        App(context=flags), "Stack", config=Config(), code=Code(path=str(tmp_path))
     )
     found = found_in(stack)
     covered = {

@@ -17,7 +17,14 @@ pytestmark = pytest.mark.infra
 
 SOURCES = ("FrontierCrawl", "FrontierExpress")
 DEAD_LETTERS = "FrontierDeadLetters"
-ALL = (*SOURCES, DEAD_LETTERS, "ExporterFailures", "FailedCallsQueue")
+ALL = (
+    *SOURCES,
+    DEAD_LETTERS,
+    "ExporterOrders",
+    "ExporterDeadLetters",
+    "ExporterFailures",
+    "FailedCallsQueue",
+)
 
 
 def test_queues(aws: Synthesized) -> None:
@@ -38,7 +45,8 @@ def test_visibility(synthesize: Callable[..., Synthesized], context: dict[str, s
     """A message stays hidden for six timeouts of the worker and the window in which it waits."""
     made = synthesize(**context)
     timeout_s = made.properties("AWS::Lambda::Function")["WorkerProgramFunction"]["Timeout"]
-    for source in made.properties("AWS::Lambda::EventSourceMapping").values():
+    for part in ("WorkerCrawl", "WorkerExpress"):
+        source = made.properties("AWS::Lambda::EventSourceMapping")[part]
         window_s = source["MaximumBatchingWindowInSeconds"]
         for name in SOURCES:
             hidden_s = made.properties("AWS::SQS::Queue")[name]["VisibilityTimeout"]

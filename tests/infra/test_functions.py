@@ -71,10 +71,24 @@ ALLOWED = {
     },
     "ExporterProgramRole": {
         "<StoragePages.Arn>": {"dynamodb:Query"},
+        "<StorageCrawls.Arn>": {"dynamodb:GetItem", "dynamodb:Scan"},
         "<StorageBucket.Arn>/exports/*": {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"},
+        "<StorageBucket.Arn>/bodies/*": {"s3:GetObject"},
         "<StorageBucket.Arn>": {"s3:ListBucket"},
-        f"{HERE}:lambda:<AWS::Region>:<AWS::AccountId>:function:Orbweaver-exporter": {
-            "lambda:InvokeFunction"
+        "<ExporterOrders.Arn>": {
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:SendMessage",
+        },
+        f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
+        **{
+            f"{HERE}:glue:<AWS::Region>:<AWS::AccountId>:{part}": {
+                "glue:GetTable",
+                "glue:CreateTable",
+                "glue:UpdateTable",
+            }
+            for part in ("catalog", "database/orbweaver", "table/orbweaver/items_*")
         },
         "<ExporterFailures.Arn>": {"sqs:SendMessage"},
         "<ExporterProgramLogs.Arn>": LOGS,
@@ -259,7 +273,8 @@ def test_event_sources(
     request: pytest.FixtureRequest, target: str, crawl_max: int, express_max: int
 ) -> None:
     """Both queues feed the worker, with bounded concurrency and partial batch responses."""
-    sources = request.getfixturevalue(target).properties("AWS::Lambda::EventSourceMapping")
+    found = request.getfixturevalue(target).properties("AWS::Lambda::EventSourceMapping")
+    sources = {name: source for name, source in found.items() if name.startswith("Worker")}
     concurrency = {
         text(source["EventSourceArn"]): source["ScalingConfig"]["MaximumConcurrency"]
         for source in sources.values()
@@ -278,7 +293,8 @@ def test_event_sources(
 def test_kill_switch(synthesize: Callable[..., Synthesized]) -> None:
     """One context key stops all crawling, and messages wait."""
     stopped = synthesize(worker_enabled="no").properties("AWS::Lambda::EventSourceMapping")
-    assert [source["Enabled"] for source in stopped.values()] == [False, False]
+    enabled = {name: source.get("Enabled", True) for name, source in stopped.items()}
+    assert enabled == {"WorkerCrawl": False, "WorkerExpress": False, "ExporterFromOrders": True}
 
 
 def test_schedule(aws: Synthesized) -> None:
@@ -294,10 +310,24 @@ def test_schedule(aws: Synthesized) -> None:
 
 
 def test_exporter_limits(aws: Synthesized) -> None:
-    """The exporter has 15 minutes, may go on by itself, and says where it failed for good."""
+    """The exporter has five minutes a unit, and may go on by ordering the rest."""
     exporter = aws.properties(KIND)[EXPORTER]
-    assert (exporter["MemorySize"], exporter["Timeout"]) == (1024, 900)
+    assert (exporter["MemorySize"], exporter["Timeout"]) == (1024, 300)
     assert exporter["RecursiveLoop"] == "Allow"
+
+
+def test_orders_of_exporters(synthesize: Callable[..., Synthesized]) -> None:
+    """Orders come one at a time, to so many exporters at most, and back soon after a death."""
+    made = synthesize(exporter_concurrency_max="7", exporter_timeout_s="200")
+    sources = made.properties("AWS::Lambda::EventSourceMapping")
+    (source,) = (source for name, source in sources.items() if name.startswith("Exporter"))
+    assert text(source["EventSourceArn"]) == "<ExporterOrders.Arn>"
+    assert text(source["FunctionName"]) == "<ExporterProgramFunction>"
+    assert source["BatchSize"] == 1
+    assert source["ScalingConfig"] == {"MaximumConcurrency": 7}
+    queue = made.properties("AWS::SQS::Queue")["ExporterOrders"]
+    assert queue["VisibilityTimeout"] == 260
+    assert text(queue["RedrivePolicy"]["deadLetterTargetArn"]) == "<ExporterDeadLetters.Arn>"
 
 
 @pytest.mark.parametrize(

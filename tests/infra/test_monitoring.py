@@ -21,13 +21,17 @@ pytestmark = pytest.mark.infra
 ALARMS = {
     "DeadLetters": ("ApproximateNumberOfMessagesVisible", "<FrontierDeadLetters.QueueName>", 0),
     "ExportFailures": ("ApproximateNumberOfMessagesVisible", "<ExporterFailures.QueueName>", 0),
+    "ExportDeadLetters": (
+        "ApproximateNumberOfMessagesVisible",
+        "<ExporterDeadLetters.QueueName>",
+        0,
+    ),
     "FailedCalls": ("ApproximateNumberOfMessagesVisible", "<FailedCallsQueue.QueueName>", 0),
     "CrawlAge": ("ApproximateAgeOfOldestMessage", "<FrontierCrawl.QueueName>", 86_400),
     "ExpressAge": ("ApproximateAgeOfOldestMessage", "<FrontierExpress.QueueName>", 900),
     "WorkerErrors": ("Errors", "<WorkerProgramFunction>", 0),
     "WorkerThrottles": ("Throttles", "<WorkerProgramFunction>", 0),
     "WorkerDuration": ("Duration", "<WorkerProgramFunction>", 57_000),
-    "ExporterErrors": ("Errors", "<ExporterProgramFunction>", 0),
     "ApiErrors": ("5XXError", "Orbweaver", 0),
 }
 ALARMS_FREE_MAX = 10
@@ -107,3 +111,25 @@ def test_dashboard(aws: Synthesized) -> None:
     assert f'Namespace=\\"{NAMESPACE}\\"' in shown
     assert "<FrontierDeadLetters.QueueName>" in shown
     assert "<WorkerProgramFunction>" in shown
+
+
+def test_invalid_items(synthesize: Callable[..., Synthesized]) -> None:
+    """Where a share is given, more invalid items of 20 or more raise one alarm more."""
+    made = synthesize(invalid_items_percent="5")
+    alarms = made.properties("AWS::CloudWatch::Alarm")
+    assert len(alarms) == len(ALARMS) + 1
+    alarm = alarms["MonitoringInvalidItems"]
+    assert (alarm["Threshold"], alarm["TreatMissingData"]) == (5, "notBreaching")
+    *metrics, share = sorted(alarm["Metrics"], key=lambda one: "Expression" in one)
+    found = "(FILL(valid, 0) + FILL(invalid, 0))"
+    assert share["Expression"] == f"IF({found} >= 20, 100 * FILL(invalid, 0) / {found}, 0)"
+    assert {
+        (one["Id"], stat["Metric"]["Namespace"], stat["Metric"]["MetricName"], stat["Stat"])
+        for one in metrics
+        for stat in (one["MetricStat"],)
+    } == {("valid", NAMESPACE, "ItemsValid", "Sum"), ("invalid", NAMESPACE, "ItemsInvalid", "Sum")}
+    assert {
+        (dimension["Name"], dimension["Value"])
+        for one in metrics
+        for dimension in one["MetricStat"]["Metric"]["Dimensions"]
+    } == {("service", "worker")}

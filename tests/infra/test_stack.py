@@ -32,6 +32,9 @@ OUTPUTS = {
     "ExpressEventSource": "<WorkerExpress>",
     "ExporterFunction": "<ExporterProgramFunction>",
     "ExporterFailuresQueueUrl": "<ExporterFailures>",
+    "ExportEventSource": "<ExporterFromOrders>",
+    "ExportQueueUrl": "<ExporterOrders>",
+    "ExportDeadLetterQueueUrl": "<ExporterDeadLetters>",
     "StarterFunctionArn": "<StarterProgramFunction.Arn>",
     "ScheduleGroup": "<StarterGroup>",
     "ScheduleRoleArn": "<StarterFiringRole.Arn>",
@@ -39,6 +42,8 @@ OUTPUTS = {
     "FailedCallsQueueArn": "<FailedCallsQueue.Arn>",
     "ApiUrl": "https://<ApiRest>.execute-api.<AWS::Region>.<AWS::URLSuffix>/<ApiRestDeploymentStagev1>/",
     "AlarmTopicArn": "<MonitoringAlarms>",
+    "Database": "orbweaver",
+    "Workgroup": "Orbweaver",
 }
 
 

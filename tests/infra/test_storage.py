@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.infra.template import denies_plain_http
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.infra.template import Synthesized
 
 pytestmark = pytest.mark.infra
@@ -67,19 +69,55 @@ def test_bucket_is_closed(aws: Synthesized) -> None:
     assert denies_plain_http(statements, "s3:*")
 
 
+def expiring(stack: Synthesized) -> dict[str, tuple[str, int]]:
+    """Say what the bucket forgets: rule to prefix and days."""
+    rules = stack.only("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
+    assert {rule["Status"] for rule in rules} == {"Enabled"}
+    return {
+        rule["Id"]: (rule["Prefix"], rule["ExpirationInDays"])
+        for rule in rules
+        if "ExpirationInDays" in rule
+    }
+
+
 def test_bucket_forgets(aws: Synthesized) -> None:
-    """Bodies expire after their days and unfinished uploads after one; exports stay."""
-    rules: dict[str, dict[str, Any]] = {
-        rule.pop("Id"): rule
-        for rule in map(dict, aws.only("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"])
+    """Each prefix expires after its days and unfinished uploads after one; exports stay."""
+    assert expiring(aws) == {
+        "bodies": ("bodies/", 30),
+        "work": ("exports/_work/", 7),
+        "snapshots": ("exports/_snapshots/", 365),
+        "athena-results": ("athena-results/", 7),
     }
-    assert rules == {
-        "bodies": {"ExpirationInDays": 30, "Prefix": "bodies/", "Status": "Enabled"},
-        "unfinished-uploads": {
-            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
-            "Status": "Enabled",
-        },
+    (uploads,) = (
+        rule
+        for rule in aws.only("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
+        if "ExpirationInDays" not in rule
+    )
+    assert uploads["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+
+
+def test_retention_is_a_setting(synthesize: Callable[..., Synthesized]) -> None:
+    """Days are context keys; with `export_retention_d` exports expire, too."""
+    stack = synthesize(
+        body_retention_d="3",
+        export_retention_d="400",
+        work_retention_d="2",
+        snapshot_retention_d="50",
+        athena_retention_d="1",
+        crawl_retention_d="10",
+        page_retention_d="5",
+    )
+    assert expiring(stack) == {
+        "bodies": ("bodies/", 3),
+        "exports": ("exports/", 400),
+        "work": ("exports/_work/", 2),
+        "snapshots": ("exports/_snapshots/", 50),
+        "athena-results": ("athena-results/", 1),
     }
+    worker = stack.properties("AWS::Lambda::Function")["WorkerProgramFunction"]
+    variables = worker["Environment"]["Variables"]
+    assert variables["ORBWEAVER_CRAWL_RETENTION_S"] == str(10 * 86_400)
+    assert variables["ORBWEAVER_PAGE_RETENTION_S"] == str(5 * 86_400)
 
 
 def test_bucket_is_kept(aws: Synthesized, local: Synthesized) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.core.crawl import WEEK_S, Scope
+from orbweaver.core.crawl import WEEK_S, Bodies, Scope
 from orbweaver.core.definition import DefinitionError, Problem, document_of, parse
 from orbweaver.core.definition_keys import KEYS, RULE_KEYS, TABLES
 from orbweaver.core.plan import Plan, crawl_of
@@ -77,6 +77,9 @@ plans = st.builds(
     sitemap_urls=st.sampled_from([(), ("https://example.com/s.xml",)]),
     canonical_only=st.booleans(),
     noindex_skipped=st.booleans(),
+    bodies=st.sampled_from(Bodies),
+    texts=st.booleans(),
+    redacted=st.sampled_from([(), ("email",), ("email", "phone")]),
     cron=st.none() | st.sampled_from(["0 3 * * ? *", "0/10 8-18 ? * MON-FRI *"]),
     overlap=st.sampled_from(Overlap),
     webhook=st.none() | st.sampled_from(["https://a.example/hook", "http://127.0.0.1:9/"]),

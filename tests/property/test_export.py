@@ -1,47 +1,49 @@
-"""The exporter under any records, any timing, any number of runs: properties of the files."""
+"""The exporter under any records, any timing, any number of orders: properties of the files."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orbweaver.adapters.memory import ManualClock, Moment, World
 from orbweaver.core.export import (
+    ExportEventError,
+    File,
     Manifest,
-    Part,
-    Progress,
+    Place,
+    Sums,
     decode_manifest,
     encode_manifest,
-    encode_progress,
-    resumed,
-    row,
+    page_as_json,
+    place_of,
 )
+from orbweaver.core.export_order import Kind, Order, decode_order, encode_order
+from orbweaver.core.export_work import Progress, Scope, Unit, decode_progress, encode_progress
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import COLUMNS, PageRecord
-from orbweaver.exporter import Continue
+from orbweaver.core.tables import Column, Type
 from orbweaver.ports import Transient
+from tests.simulation.tables import SimDesk
 from tests.unit.exporting import (
     DAY,
     NOON_MS,
-    PLACE,
+    drained,
     exported,
     exporter_of,
-    page,
+    numbers_of,
     pages_of,
-    rows_of,
+    store,
     world_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.adapters.memory import Gate
+    from orbweaver.adapters.memory import Moment, World
+    from orbweaver.adapters.memory.world import Gate
 
 SEEDS = st.integers(0, 2**32)
 TEXT = st.none() | st.text(st.characters(exclude_categories=[]))
@@ -65,215 +67,234 @@ JSON = st.recursive(
     st.none() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.just("v"), inner),
 )
-PARTS = st.lists(
-    st.builds(Part, name=st.text(), rows=st.integers(0), bytes=st.integers(0), sha256=st.text())
+COUNTS = st.dictionaries(st.text(), st.integers(1))
+FILES = st.lists(
+    st.builds(
+        File,
+        path=st.text(),
+        table=st.text(),
+        format=st.text(),
+        crawl=st.text(),
+        rows=st.integers(0),
+        bytes=st.integers(0),
+        sha256=st.text(),
+    )
 ).map(tuple)
+COLUMN = st.builds(Column, name=st.text(), type=st.sampled_from(Type), many=st.booleans())
+TABLES = st.dictionaries(st.text(), st.lists(COLUMN).map(tuple))
+TICKETS = st.tuples(st.integers(-1, 99), st.text())
+NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789._-", min_size=1)
 
 
 # --- pure --------------------------------------------------------------------------------------
 
 
 @given(RECORDS)
-def test_a_row_is_one_line_that_says_what_the_record_says(record: PageRecord) -> None:
-    """Any record is one line of UTF-8 for any reader, and reads back as it was."""
-    line = row(record)
-    assert line.decode().splitlines(keepends=True) == [line.decode()]
-    cells = json.loads(line)
+def test_a_page_as_json_says_what_the_record_says(record: PageRecord) -> None:
+    """Any record has all columns, can be encoded, and reads back as it was."""
+    cells = page_as_json(record)
     assert tuple(cells) == COLUMNS
+    text = json.dumps(cells, ensure_ascii=False).encode().decode()
+    assert json.loads(text) == cells
     expected = asdict(record) | {"fetched_at": cells["fetched_at"]}
     assert cells == {name: _encodable(expected[name]) for name in COLUMNS}
 
 
-def _encodable(value: Any) -> Any:
+def _encodable(value: object) -> object:
     if not isinstance(value, str):
         return value
     return "".join("\ufffd" if "\ud800" <= sign <= "\udfff" else sign for sign in value)
 
 
-@given(st.text(), st.none() | st.text(), PARTS)
-def test_a_manifest_reads_back(day: str, crawl: str | None, parts: tuple[Part, ...]) -> None:
+@given(
+    st.text(),
+    st.none() | st.text(),
+    st.dictionaries(st.text(), st.builds(Sums, name=st.text(), rows=COUNTS, outcomes=COUNTS)),
+    FILES,
+    TABLES,
+)
+def test_a_manifest_reads_back(
+    day: str,
+    crawl: str | None,
+    crawls: dict[str, Sums],
+    files: tuple[File, ...],
+    columns: dict[str, tuple[Column, ...]],
+) -> None:
     """The codec of the manifest round-trips, in ASCII."""
-    manifest = Manifest(day=day, crawl=crawl, parts=parts)
+    manifest = Manifest(day=day, crawl=crawl, crawls=crawls, files=files, columns=columns)
     assert decode_manifest(encode_manifest(manifest)) == manifest
     assert encode_manifest(manifest).isascii()
 
 
-@given(st.none() | st.text(), st.integers(0, 99), st.integers(1), st.none() | st.text(), PARTS)
-def test_a_state_reads_back(
-    crawl: str | None, shards: int, limit: int, after: str | None, parts: tuple[Part, ...]
-) -> None:
-    """The codec of a paused run's state round-trips, and goes on only with the same cut."""
-    start = Progress(crawl=crawl, shards=shards, part_rows_max=limit)
-    saved = Progress(
-        crawl=crawl, shards=shards, part_rows_max=limit, shard=3, after=after, parts=parts
+@given(
+    st.builds(
+        Progress,
+        ticket=TICKETS,
+        done=st.booleans(),
+        name=st.text(),
+        shard=st.integers(0, 99),
+        after=st.none() | st.text(),
+        chunk=st.integers(0),
+        rows=COUNTS,
+        outcomes=COUNTS,
+        files=FILES,
+        columns=TABLES,
     )
-    assert resumed(start, encode_progress(saved)) == saved
-    other = Progress(crawl=crawl, shards=shards, part_rows_max=limit + 1)
-    assert resumed(other, encode_progress(saved)) == other
+)
+def test_progress_reads_back(progress: Progress) -> None:
+    """The codec of a unit's state round-trips."""
+    assert decode_progress(encode_progress(progress)) == progress
+
+
+@given(
+    st.sampled_from(Kind),
+    st.none() | st.text(),
+    st.text(),
+    st.builds(Unit, crawl=st.text(), group=st.integers(0, 99), groups=st.integers(0, 99)),
+    TICKETS,
+)
+def test_an_order_reads_back(
+    kind: Kind, crawl: str | None, run: str, unit: Unit, ticket: tuple[int, str]
+) -> None:
+    """The codec of messages round-trips, in ASCII."""
+    scope = Scope(day=DAY, crawl=crawl)
+    order = Order(kind=kind, scope=scope, run=run)
+    if kind is Kind.UNIT:
+        order = Order(kind=kind, scope=scope, run=run, unit=unit, ticket=ticket)
+    assert decode_order(encode_order(order)) == order
+    assert encode_order(order).isascii()
 
 
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
-def test_garbage_is_neither_manifest_nor_state(body: bytes) -> None:
-    """Reading anything at all raises nothing."""
-    start = Progress(crawl=None, shards=4, part_rows_max=10)
+def test_garbage_is_nothing_of_ours(body: bytes) -> None:
+    """Reading anything at all raises nothing but what it says."""
     assert decode_manifest(body) is None
-    assert resumed(start, body) == start
+    assert decode_progress(body) == Progress()
+    try:
+        decode_order(body.decode(errors="replace"))
+    except ExportEventError:
+        return
+    raise AssertionError(body)
+
+
+@given(NAMES, NAMES, st.integers(0, 200), st.integers(0, 10**6))
+def test_paths_read_back(table: str, crawl: str, group: int, chunk: int) -> None:
+    """Whatever the names are."""
+    place = Place(
+        table=table, format="csv", day=DAY, crawl=crawl, group=group, chunk=chunk, suffix=".csv"
+    )
+    assert place_of(place.path) == place
 
 
 # --- timing ------------------------------------------------------------------------------------
 
+OPTIONS = {"desk": SimDesk(), "part_rows_max": 3, "cuts_crawls": True}
 
-def jitter(seed: int) -> Gate:
-    """Make a gate that lets others go first, some number of turns."""
+
+def jitter(seed: int, faults: float = 0.0) -> Gate:
+    """Make a gate that lets others go first, some number of turns, and fails now and then."""
     random = Random(seed)
 
-    async def gate(_name: str, _moment: Moment) -> None:
+    async def gate(name: str, _moment: Moment) -> None:
         for _ in range(random.randrange(8)):
             await asyncio.sleep(0)
+        if random.random() < faults:
+            raise Transient(name)
 
     return gate
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    SEEDS,
-    st.sets(st.integers(0, 10_000), max_size=60),
-    st.integers(1, 12),
-    st.integers(1, 5),
-)
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.sets(st.integers(0, 10_000), max_size=60), st.integers(1, 12), st.integers(1, 5))
 def test_no_byte_depends_on_timing(
     seed: int, numbers: set[int], limit: int, read_ahead: int
 ) -> None:
     """Whatever shard answers when, and however far ahead is read, the files are the same."""
 
     async def run() -> None:
-        calm = world_of(pages_of(numbers))
-        await exported(calm, part_rows_max=limit)
-        world = world_of(pages_of(numbers))
-        await exported(world, gate=jitter(seed), part_rows_max=limit, read_ahead_rows=read_ahead)
+        options = OPTIONS | {"part_rows_max": limit}
+        calm, world = world_of(pages_of(numbers)), world_of(pages_of(numbers))
+        await exported(calm, **options)
+        await exported(world, gate=jitter(seed), read_ahead_rows=read_ahead, **options)
         assert world.files == calm.files
-        assert len(rows_of(world.files, PLACE)) == len(numbers)
+        assert sorted(numbers_of(world.files)) == sorted(numbers)
 
     asyncio.run(run())
 
 
-@settings(max_examples=60, deadline=None)
-@given(SEEDS, st.sets(st.integers(0, 10_000), max_size=60), st.integers(1, 12))
-def test_no_byte_depends_on_where_runs_stop(seed: int, numbers: set[int], limit: int) -> None:
-    """A day that is put off after any of its parts ends with the files of a single run."""
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.sets(st.integers(0, 10_000), max_size=60))
+def test_no_byte_depends_on_where_turns_end(seed: int, numbers: set[int]) -> None:
+    """Units that are put off after any of their chunks end with the files of a single run."""
 
     async def run() -> None:
-        single = world_of(pages_of(numbers))
-        await exported(single, part_rows_max=limit)
-        world, random, resume = world_of(pages_of(numbers)), Random(seed), False
-        while True:
+        single, world = world_of(pages_of(numbers)), world_of(pages_of(numbers))
+        await exported(single, **OPTIONS)
+        random, exporter = Random(seed), exporter_of(world, **OPTIONS)
+        await exporter.begin({"day": DAY}, "one")
+        while world.ordered:
             late = random.random() < 0.5
-            exporter = exporter_of(world, part_rows_max=limit, reserve_ms=late * 10_000)
-            result = await exporter.export(DAY, deadline_ms=NOON_MS + 5_000, resume=resume)
-            if not isinstance(result, Continue):
-                break
-            resume = True
+            await exporter.handle(world.ordered.pop(0).body, NOON_MS if late else None)
         assert world.files == single.files
 
     asyncio.run(run())
 
 
-# --- several runs at once ----------------------------------------------------------------------
+# --- several at once ---------------------------------------------------------------------------
 
 
-class CrashError(Exception):
-    """The process is gone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One delivery of a schedule: what it sees of the day, and what befalls it."""
-
-    numbers: frozenset[int]
-    late: bool
-    crash_at: int | None
-
-
-RUNS = st.builds(
-    Run,
-    numbers=st.frozensets(st.integers(0, 30), min_size=1),
-    late=st.booleans(),
-    crash_at=st.none() | st.integers(0, 80),
-)
-
-
-async def deliver(run: Run, files: dict[str, bytes], seed: int) -> None:
-    """Invoke until a run is done, as the platform does: again after a failure or a crash."""
-    event: Mapping[str, Any] = {}
-    left = run.crash_at
-    shuffle = jitter(seed)
-
-    async def gate(name: str, moment: Moment) -> None:
-        nonlocal left
-        await shuffle(name, moment)
-        if left is not None:
-            left -= 1
-            if left < 0:
-                raise CrashError
-
-    for _ in range(200):
-        world = world_of((page(number) for number in run.numbers), files)
-        deadline_ms = NOON_MS if run.late else None
-        exporter = exporter_of(world, gate=gate, part_rows_max=3, clock=ManualClock(NOON_MS))
+async def _serve(world: World, seed: int, done: asyncio.Event) -> None:
+    """Take orders, some of them twice, in any order, until there are none."""
+    random = Random(seed)
+    while not done.is_set():
+        if not world.ordered:
+            await asyncio.sleep(0)
+            continue
+        mail = world.ordered.pop(random.randrange(len(world.ordered)))
+        if random.random() < 0.2:
+            world.ordered.append(mail)
+        late = random.random() < 0.3
+        exporter = exporter_of(
+            world, gate=jitter(random.getrandbits(32), 0.01), seed=random.getrandbits(32), **OPTIONS
+        )
         try:
-            result = await exporter.export(
-                DAY, deadline_ms=deadline_ms, resume=event.get("resume", False)
-            )
-        except CrashError:
-            left = None
+            await exporter.handle(mail.body, NOON_MS if late else None)
         except Transient:
-            pass
-        else:
-            if not isinstance(result, Continue):
-                return
-            event = result.event
-    raise AssertionError("runs keep each other from ending")
+            world.ordered.append(mail)
 
 
-@settings(max_examples=100, deadline=None)
-@given(SEEDS, st.lists(RUNS, min_size=2, max_size=3))
-def test_overlapping_runs_end_in_a_whole_export(seed: int, runs: list[Run]) -> None:
-    """Runs at once that see different records, crash and are put off end with a whole export.
-
-    Each row is there at most once, those that all of them saw exactly once; and whatever they
-    left beside it, the next run leaves what a single one leaves.
-    """
-    files: dict[str, bytes] = {}
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.integers(1, 4), st.lists(st.sets(st.integers(0, 40), max_size=9), max_size=3))
+def test_workers_at_once_end_in_one_whole_export(
+    seed: int, workers: int, later: list[set[int]]
+) -> None:
+    """However orders and requests overlap, the last request's records are all there, once."""
 
     async def run() -> None:
-        await exported(world_of(pages_of(range(0, 30, 2)), files), part_rows_max=3)
-        await asyncio.gather(*(deliver(run, files, seed + place) for place, run in enumerate(runs)))
+        world, done = world_of(pages_of(range(0, 40, 3))), asyncio.Event()
+        tasks = [asyncio.create_task(_serve(world, seed + n, done)) for n in range(workers)]
+        await exporter_of(world, **OPTIONS).begin({"day": DAY}, "first")
+        for place, numbers in enumerate(later):
+            for _ in range(Random(seed + place).randrange(300)):
+                await asyncio.sleep(0)
+            store(world, pages_of(numbers))
+            await exporter_of(world, seed=place, **OPTIONS).begin({"day": DAY}, f"later {place}")
+        quiet = 0
+        while quiet < 2_000:
+            quiet = 0 if world.ordered or _at_work(world) else quiet + 1
+            await asyncio.sleep(0)
+        done.set()
+        await asyncio.gather(*tasks)
+        await drained(world, exporter_of(world, **OPTIONS))
+        expected = {int(one.url.rpartition("/")[2]) for one in world.pages.values()}
+        assert sorted(numbers_of(world.files)) == sorted(expected)
+        assert not [key for key in world.files if "_work" in key]
+        clean = world_of(world.pages.values())
+        await exported(clean, **OPTIONS)
+        assert world.files == clean.files
 
     asyncio.run(run())
-    rows = [int(cells["url"].rpartition("/")[2]) for cells in rows_of(files, PLACE)]
-    assert len(rows) == len(set(rows))
-    assert set(rows) >= frozenset.intersection(*(run.numbers for run in runs))
-    assert set(rows) <= frozenset.union(*(run.numbers for run in runs))
-    single, again = world_of(pages_of(range(25))), world_of(pages_of(range(25)), files)
-    for world in (single, again):
-        asyncio.run(_exported(world))
-    assert again.files == single.files
 
 
-async def _exported(world: World) -> None:
-    await exported(world, part_rows_max=3)
-
-
-@settings(max_examples=60, deadline=None)
-@given(SEEDS, st.integers(2, 3))
-def test_a_schedule_that_fires_several_times_is_one_export(seed: int, times: int) -> None:
-    """Deliveries at once over the same records leave byte for byte what one leaves."""
-    single, world = world_of(pages_of(range(25))), World()
-
-    async def run() -> None:
-        await exported(single, part_rows_max=3)
-        same = Run(numbers=frozenset(range(25)), late=False, crash_at=None)
-        await asyncio.gather(*(deliver(same, world.files, seed + n) for n in range(times)))
-
-    asyncio.run(run())
-    assert world.files == single.files
+def _at_work(world: World) -> bool:
+    return any("/_work/" in key for key in world.files)

@@ -1,139 +1,194 @@
-"""The exporter as a function that is invoked by events: more than once, at once, and again.
+"""The exporter as a function that is invoked by events and by a queue: more than once, and at once.
 
-Lambda keeps an event until a run of it comes to its end, and gives up after the third. An event
-may be delivered twice, at once or after the first has long been dealt with (case 27).
+Lambda keeps an event until a run of it comes to its end, and gives up after the third; SQS hands
+an order out again and again, and gives up after the fifth time. Either may be delivered twice, at
+once or after the first has long been dealt with (case 27).
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporter import Exported
+from orbweaver.core.export_order import decode_order
 from orbweaver.ports import Transient
-from tests.simulation.exports import Run, Watch, day_meant
+from tests.simulation.exports import Run, Watch, days_meant
 from tests.simulation.process import ExporterProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from tests.simulation.cloud import Cloud
     from tests.simulation.scenario import ExporterPlan
 
-# infra/exporter.py: two more after the first.
-TRIES = 3
+# infra/exporter.py: two more after the first; and how often an order is handed out.
+TRIES, RECEIVES = 3, 5
 RETRY_S = 60.0
-TROUBLED_RUNS_MAX = 100
+# An order that was not deleted is seen again when its invocation could not be alive any more.
+HIDDEN_S = 60.0
+TROUBLED_RUNS_MAX = 150
 
 
 class ExportFunction:
-    """The exporter's function."""
+    """The exporter's function, and the queue that it orders by."""
 
     def __init__(self, cloud: Cloud, plan: ExporterPlan) -> None:
         self._cloud = cloud
         self._plan = plan
+        self._waiting = 0
         self._events = 0
+        # What befalls exporters: nothing that they do changes what befalls workers.
+        self.chances = Random(f"{cloud.seed}/exports")
+        self._room = asyncio.Semaphore(self.chances.randint(1, 4))
         # Past their time limit, and not dead yet.
         self._zombies: list[ExporterProcess] = []
         self.watch = Watch(cloud.world, cloud.trace)
 
     @property
     def busy(self) -> bool:
-        """Whether an event is not yet dealt with."""
-        return self._events > 0
+        """Whether something is not yet dealt with."""
+        return self._waiting > 0
 
-    def accept(self, event: Mapping[str, Any], *, hops: int = 0) -> None:
+    def accept(self, event: Mapping[str, Any]) -> None:
         """Take an event; it is delivered at least once."""
-        day = day_meant(event)
-        if hops > self.watch.rounds_max(day):
-            self.watch.found.append(f"{day}: continued {hops} times, and no end in sight")
-            return
-        self._keep(event, hops)
-        cloud = self._cloud
-        if cloud.random.random() < cloud.faults.doubled:
-            cloud.trace.counts["event doubled"] += 1
-            self._keep(event, hops)
-
-    def _keep(self, event: Mapping[str, Any], hops: int) -> None:
         self._events += 1
-        day = day_meant(event)
-        self.watch.expect(day)
-        task = asyncio.get_running_loop().create_task(self._deliver(event, day, hops))
+        identity = f"request-{self._events}"
+        days = days_meant(event, self._plan.span)
+
+        async def begin(process: ExporterProcess, _deadline_ms: int) -> None:
+            await process.exporter.begin(event, identity)
+
+        for _ in range(self._copies("event doubled")):
+            self._keep(self._deliver(begin, days, 0, tries=TRIES, hidden_s=RETRY_S), days)
+
+    def collect(self, hops: int) -> None:
+        """Take over what exporters ordered."""
+        orders, self._cloud.world.ordered = self._cloud.world.ordered, []
+        for mail in orders:
+            day = decode_order(mail.body).scope.day
+            if hops > self.watch.rounds_max(day):
+                self.watch.found.append(f"{day}: continued {hops} times, and no end in sight")
+                return
+            self.watch.ordered(day, mail.body)
+            for _ in range(self._copies("order doubled")):
+                self._order(mail.body, day, hops)
+
+    def _order(self, body: str, day: str, hops: int) -> None:
+        plan = self._plan
+
+        async def work(process: ExporterProcess, deadline_ms: int) -> None:
+            if await process.exporter.handle(body, deadline_ms) is not None:
+                self._cloud.trace.counts["export completed"] += 1
+
+        hidden_s = plan.timeout_s + HIDDEN_S
+        delivery = self._deliver(work, (day,), hops, tries=RECEIVES, hidden_s=hidden_s)
+        self._keep(delivery, (day,))
+
+    def _copies(self, kind: str) -> int:
+        doubled = self.chances.random() < self._cloud.faults.doubled
+        self._cloud.trace.counts[kind] += doubled
+        return 1 + doubled
+
+    def _keep(self, delivery: Awaitable[None], days: tuple[str, ...]) -> None:
+        self._waiting += 1
+        for day in days:
+            self.watch.expect(day)
+
+        async def deliver() -> None:
+            try:
+                await delivery
+            finally:
+                self._waiting -= 1
+                for day in days:
+                    self.watch.expect(day, -1)
+                self._cloud.wake()
+
+        task = asyncio.get_running_loop().create_task(deliver())
         task.add_done_callback(lambda done: done.result())
 
-    async def _deliver(self, event: Mapping[str, Any], day: str, hops: int) -> None:
-        cloud = self._cloud
-        try:
-            await asyncio.sleep(cloud.random.random() * cloud.random.choice((0.1, 0.1, 90)))
-            for attempt in range(1, TRIES + 1):
-                if await self._run(event, day, hops):
-                    return
-                cloud.trace.counts["export repeated"] += 1
-                await asyncio.sleep(attempt * RETRY_S)
-            cloud.trace.counts["export given up"] += 1
-            self.watch.give_up(day)
-        finally:
-            self._events -= 1
-            self.watch.expect(day, -1)
-            cloud.wake()
+    async def _deliver(
+        self,
+        work: Callable[[ExporterProcess, int], Awaitable[None]],
+        days: tuple[str, ...],
+        hops: int,
+        *,
+        tries: int,
+        hidden_s: float,
+    ) -> None:
+        counts = self._cloud.trace.counts
+        await asyncio.sleep(self.chances.random() * self.chances.choice((0.1, 0.1, 90)))
+        for attempt in range(1, tries + 1):
+            async with self._room:
+                done = await self._run(work, days, hops)
+            if done and self.chances.random() >= self._cloud.faults.ack_lost:
+                return
+            if not done:
+                counts["export repeated"] += 1
+            await asyncio.sleep(attempt * hidden_s)
+        if not done:
+            counts["export given up"] += 1
+            for day in days:
+                self.watch.give_up(day)
 
-    async def _run(self, event: Mapping[str, Any], day: str, hops: int) -> bool:
+    async def _run(
+        self,
+        work: Callable[[ExporterProcess, int], Awaitable[None]],
+        days: tuple[str, ...],
+        hops: int,
+    ) -> bool:
         cloud, plan = self._cloud, self._plan
-        # Each run that dies after it had the day continued doubles the runs there are: the
-        # adversary tires after so many, or there would be no end of them.
+        # The adversary tires after so many, or a day could take for ever.
         calm = cloud.trace.counts["export run"] >= TROUBLED_RUNS_MAX
         process = ExporterProcess(cloud, cloud.name("e"), plan, calm=calm)
-        if not calm and cloud.random.random() < cloud.faults.killed:
-            process.kill_in = cloud.random.randint(1, cloud.random.choice((20, 60, 200)))
+        if not calm and self.chances.random() < cloud.faults.killed:
+            process.kill_in = self.chances.randint(1, self.chances.choice((20, 60, 200)))
         process.hops = hops
-        cloud.trace.note(f"{cloud.now_s:.6f} {process.name} exports {day}")
+        cloud.trace.note(f"{cloud.now_s:.6f} {process.name} exports {days}")
         cloud.trace.counts["export run"] += 1
-        run = self.watch.begin(day)
+        runs = [self.watch.begin(day) for day in days]
         deadline_ms = process.clock.now_ms() + round(plan.timeout_s * 1000)
-        work = self._work(process, event, deadline_ms, run)
-        ended, completed = await process.invoke(work, plan.timeout_s)
+        ended, done = await process.invoke(
+            self._work(process, work, deadline_ms, runs), plan.timeout_s
+        )
         if not ended and not process.dead:
             self._zombies.append(process)
-            # It may find others' parts when it wakes, and withdraw the manifest; nobody hears that
-            # it failed. Safe, but the day has to be exported again. Lambda itself ends its like.
-            self.watch.give_up(day)
-        return bool(ended and completed)
+            # It may put a file when it wakes, and die of it; nobody hears that. Lambda itself ends
+            # its like.
+            for day in days:
+                self.watch.give_up(day)
+        return bool(ended and done)
 
     async def _work(
-        self, process: ExporterProcess, event: Mapping[str, Any], deadline_ms: int, run: Run
+        self,
+        process: ExporterProcess,
+        work: Callable[[ExporterProcess, int], Awaitable[None]],
+        deadline_ms: int,
+        runs: list[Run],
     ) -> bool:
-        """Run to the end, whoever still waits for it: a zombie that wakes is watched, too."""
-        counts = self._cloud.trace.counts
+        """Work to the end, whoever still waits for it: a zombie that wakes is watched, too."""
         try:
-            result = await process.exporter.run(
-                event, deadline_ms=deadline_ms, continuation=process
-            )
+            await work(process, deadline_ms)
         except Transient:
             return False
-        except asyncio.CancelledError:
-            self.watch.died(day=run.day)
-            raise
         else:
-            if isinstance(result, Exported):
-                counts["export completed"] += 1
-                self.watch.completed(run, result.manifest.day)
-            else:
-                counts["export continued"] += 1
             return True
         finally:
-            self.watch.end(run)
+            for run in runs:
+                self.watch.end(run)
 
     async def settle(self) -> None:
         """Have a person export every day twice, when nothing goes wrong any more."""
         cloud = self._cloud
         for process in self._zombies:
             process.kill()
+        self._plan = replace(self._plan, reserve_ms=1_000)  # at one go
         for day in self.watch.days():
             files: list[dict[str, bytes]] = []
             for _ in range(2):
-                process = ExporterProcess(cloud, cloud.name("e"), self._plan, calm=True)
-                run = self.watch.begin(day)
-                await process.exporter.export(day)
-                self.watch.end(run)
+                self.accept({"day": day})
+                while self.busy:
+                    await asyncio.sleep(1.0)  # noqa: ASYNC110 - of virtual time
                 files.append(dict(cloud.world.files))
             self.watch.settled(day, *files)

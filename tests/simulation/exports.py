@@ -2,26 +2,27 @@
 
 - A visible manifest lists files that are there, with the hashes, sizes and rows it says: no half
   export, whoever died (case 28).
-- They hold every record of that day once, and nothing else. Records stored after a run began may
-  be missing: the day is then to be exported again.
+- They hold every record of that day once, and nothing else. Records stored after it was asked for
+  may be missing: the day is then to be exported again.
 - The same records give the same bytes.
+- Once nobody is at it, nothing is left that no manifest names: no file, and no state.
 
 One excuse, as the exporter's own docstring has it: runs that overlap and saw different records
-may mix their parts, until the last of them has audited what stands. Should that one die three
+may mix their files, until the last of them has looked at what stands. Should that one die five
 times over, the mixture stays until the next run; its hashes give it away.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import Counter
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.export import row
+from orbweaver.formats.rows import page_row
+from tests.simulation.tables import line_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,19 +32,32 @@ if TYPE_CHECKING:
     from tests.simulation.trace import Trace
 
 Records = dict[tuple[str, str], "PageRecord"]
+# By the hour: until when in the morning the day before is exported, too.
+LATE_HOURS = 2
+# Orders of a unit that are under way, in terms of the most that its run can have at once.
+COPIES_MAX = 40
 
 
-def day_meant(event: Mapping[str, Any]) -> str:
-    """Say which day an event is about: its own, or the one before the schedule's time."""
+def days_meant(event: Mapping[str, Any], span: str) -> tuple[str, ...]:
+    """Say which days an event is about: its own, or what follows from the schedule's time."""
     if "day" in event:
-        return str(event["day"])
-    moment = datetime.fromisoformat(event["time"])
-    return (moment.date() - timedelta(days=1)).isoformat()
+        return (str(event["day"]),)
+    moment = datetime.fromisoformat(event["time"]).astimezone(UTC)
+    before = (moment.date() - timedelta(days=1)).isoformat()
+    if span == "day":
+        return (before,)
+    today = moment.date().isoformat()
+    return (before, today) if moment.hour < LATE_HOURS else (today,)
 
 
 def day_asked(at_ms: int) -> str:
     """Name the UTC day of a moment."""
     return date.fromordinal(date(1970, 1, 1).toordinal() + at_ms // 86_400_000).isoformat()
+
+
+def manifest_of(day: str) -> str:
+    """Say where a day's manifest lies."""
+    return f"exports/manifests/dt={day}.json"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -60,11 +74,11 @@ class Span:
 
     records: Records
     runs: int = 0
-    events: int = 0
+    waiting: int = 0
+    orders: int = 0
     overlapped: bool = False
     mixed: bool = False
-    died: bool = False
-    # An event failed for the last time: it may have left anything but a broken promise.
+    # An event or order failed for the last time: it may have left anything but a broken promise.
     given_up: bool = False
 
 
@@ -76,21 +90,31 @@ class Watch:
         self._world = world
         self._trace = trace
         self._spans: dict[str, Span] = {}
-        # Days whose parts a dead run may have left mixed.
+        # Days whose files a dead run may have left mixed.
         self._left_mixed: set[str] = set()
         self._bytes_of: dict[tuple[str, frozenset[bytes]], str] = {}
-        self._lines: dict[str, list[bytes]] = {}
+        self._digests: dict[bytes, str] = {}
+        self._lines: dict[PageRecord, bytes] = {}
         self._seen: dict[str, bytes] = {}
 
     # --- who is at it -----------------------------------------------------------------------
 
     def expect(self, day: str, more: int = 1) -> None:
-        """Note that an event about a day is waiting, or is no longer."""
-        self._span(day).events += more
+        """Note that an event or order about a day is waiting, or is no longer."""
+        self._span(day).waiting += more
         self._close(day)
 
+    def ordered(self, day: str, body: str) -> None:
+        """Note an order: there are not to be more and more of them."""
+        span = self._span(day)
+        span.orders += 1
+        if json.loads(body)["kind"] == "unit" and json.loads(body)["ticket"][0] > 0:
+            self._trace.counts["export continued"] += 1
+        if span.waiting > COPIES_MAX + 10 * len(self._records(day)):
+            self.found.append(f"{day}: {span.waiting} orders wait at once")
+
     def begin(self, day: str) -> Run:
-        """Note that a run begins."""
+        """Note that an invocation begins."""
         span = self._span(day)
         span.runs += 1
         if span.runs > 1:
@@ -99,33 +123,21 @@ class Watch:
         return Run(day=day)
 
     def end(self, run: Run) -> None:
-        """Note that a run is over, dead or alive; once is enough."""
+        """Note that an invocation is over, dead or alive; once is enough."""
         if run.running:
             run.running = False
             self._span(run.day).runs -= 1
             self._close(run.day)
 
-    def completed(self, run: Run, day: str) -> None:
-        """Note what a run says that it has exported."""
-        if day != run.day:
-            self.found.append(f"{run.day} was meant, and {day} exported")
-        span = self._span(run.day)
-        if span.runs == 1 and not span.died and self._broken(run.day):
-            self.found.append(f"{run.day}: the last run left the parts of two mixed")
-
-    def died(self, day: str) -> None:
-        """Note that a run was killed, perhaps after it changed what another one had audited."""
-        self._span(day).died = True
-
     def rounds_max(self, day: str) -> int:
         """Say after how many rounds a day should have ended: each writes a row or more.
 
-        Runs that overlap go on from each other's state, so that each may do the others' work again.
+        Units whose files another run has changed do it again.
         """
-        return 10 + 4 * len(self._records(day))
+        return 30 + 4 * len(self._records(day))
 
     def give_up(self, day: str) -> None:
-        """Note that an event about a day has failed for the last time."""
+        """Note that an event or order about a day has failed for the last time."""
         self._span(day).given_up = True
 
     def _span(self, day: str) -> Span:
@@ -135,7 +147,7 @@ class Watch:
 
     def _close(self, day: str) -> None:
         span = self._spans[day]
-        if span.runs or span.events:
+        if span.runs or span.waiting:
             return
         del self._spans[day]
         self._left_mixed.discard(day)
@@ -143,16 +155,19 @@ class Watch:
             self._left_mixed.add(day)
             self._trace.counts["export left mixed"] += 1
             if not span.given_up:
-                self.found.append(f"{day}: the parts of two runs were left mixed")
-        elif not span.given_up and f"exports/dt={day}/manifest.json" not in self._world.files:
-            self.found.append(f"{day}: asked for, and not exported")
+                self.found.append(f"{day}: the files of two runs were left mixed")
+        elif not span.given_up:
+            if manifest_of(day) not in self._world.files:
+                self.found.append(f"{day}: asked for, and not exported")
+            elif surplus := self._surplus(day):
+                self.found.append(f"{day}: left behind: {surplus[:3]}")
 
     # --- what is there ----------------------------------------------------------------------
 
     def look(self) -> None:
         """Check the manifests that are visible, as something has just changed."""
         for day in sorted({*self._spans, *self._left_mixed}):
-            manifest = self._world.files.get(f"exports/dt={day}/manifest.json")
+            manifest = self._world.files.get(manifest_of(day))
             if manifest is None:
                 self._seen.pop(day, None)
                 continue
@@ -172,62 +187,66 @@ class Watch:
 
     def _broken(self, day: str) -> str | None:
         """Say what a visible manifest promises and does not keep."""
-        folder = f"exports/dt={day}/"
-        body = self._world.files.get(f"{folder}manifest.json")
+        body = self._world.files.get(manifest_of(day))
         if body is None:
             return None
         manifest = json.loads(body)
-        total = 0
-        for part in manifest["parts"]:
-            part_body = self._world.files.get(folder + part["name"])
-            if part_body is None:
-                return f"{part['name']} is not there"
-            digest = sha256(part_body).hexdigest()
-            if (digest, len(part_body)) != (part["sha256"], part["bytes"]):
-                return f"{part['name']} is not the one that the manifest means"
-            lines = self._part(digest, part_body)
-            if len(lines) != part["rows"]:
-                return f"{part['name']} has {len(lines)} rows, not {part['rows']}"
-            total += len(lines)
-        if total != manifest["rows"] or manifest["day"] != day:
-            return f"{total} rows of {day} are not {manifest['rows']} of {manifest['day']}"
-        return None
+        total: Counter[str] = Counter()
+        for file in manifest["files"]:
+            found = self._world.files.get(f"exports/{file['path']}")
+            if found is None:
+                return f"{file['path']} is not there"
+            if (self._digest(found), len(found)) != (file["sha256"], file["bytes"]):
+                return f"{file['path']} is not the one that the manifest means"
+            rows = found.count(b"\n")
+            if rows != file["rows"]:
+                return f"{file['path']} has {rows} rows, not {file['rows']}"
+            total[file["format"]] += rows
+        if any(rows != manifest["rows"]["pages"] for rows in total.values()):
+            return f"{dict(total)} rows are not {manifest['rows']}"
+        return None if manifest["day"] == day else f"{day} is said to be {manifest['day']}"
 
     def _read(self, day: str, manifest: bytes, span: Span) -> None:
         """Check the rows of an export that has just become visible."""
         self._trace.counts["export seen"] += 1
-        rows = self._rows(day, manifest)
-        counted = Counter(rows)
-        if counted.total() != len(counted):
-            self.found.append(f"{day}: {counted.total() - len(counted)} rows are there twice")
-        now = {row(record) for record in self._records(day).values()}
-        then = {row(record) for record in span.records.values()}
-        if strange := set(rows) - now - then:
-            self.found.append(f"{day}: rows that are no records of it: {sorted(strange)[:2]!r}")
-        if lost := (then & now) - set(rows):
-            self.found.append(f"{day}: {len(lost)} records lost, such as {min(lost)!r}")
-        if self._records(day) != span.records:
-            return  # where parts end depends on when the rows came; unchanged records are promised
-        same = self._bytes_of.setdefault((day, frozenset(rows)), sha256(manifest).hexdigest())
-        if same != sha256(manifest).hexdigest():
+        records = self._records(day)
+        now, then = self._lines_of(records), self._lines_of(span.records)
+        for name, rows in self._rows(manifest).items():
+            counted = Counter(rows)
+            if counted.total() != len(counted):
+                self.found.append(f"{day}: {counted.total() - len(counted)} rows twice in {name}")
+            if strange := counted.keys() - now - then:
+                self.found.append(f"{day}: rows that are no records: {sorted(strange)[:2]!r}")
+            if lost := (then & now) - counted.keys():
+                self.found.append(f"{day}: {len(lost)} records lost, such as {min(lost)!r}")
+        if records != span.records:
+            return  # where files end depends on when the rows came; unchanged records are promised
+        same = self._bytes_of.setdefault((day, frozenset(now)), self._digest(manifest))
+        if same != self._digest(manifest):
             self.found.append(f"{day}: the same rows in other bytes")
 
     def settled(self, day: str, first: dict[str, bytes], second: dict[str, bytes]) -> None:
         """Check the export of a day about which nobody does anything any more."""
-        folder = f"exports/dt={day}/"
-        manifest = second.get(f"{folder}manifest.json")
+        manifest = second.get(manifest_of(day))
         if manifest is None or self._broken(day) is not None:
             self.found.append(f"{day}: not exported in the end: {self._broken(day)}")
             return
         if first != second:
             self.found.append(f"{day}: a second run changed the files")
-        records = sorted(row(record) for record in self._records(day).values())
-        if sorted(self._rows(day, manifest)) != records:
+        records = sorted(self._lines_of(self._records(day)))
+        found = self._rows(manifest)
+        if any(sorted(rows) != records for rows in found.values()) or (records and not found):
             self.found.append(f"{day}: the export is not the day's records")
-        names = {f"{folder}{part['name']}" for part in json.loads(manifest)["parts"]}
-        names.add(f"{folder}manifest.json")
-        if surplus := {name for name in second if f"dt={day}/" in name} - names:
-            self.found.append(f"{day}: left behind: {sorted(surplus)[:3]}")
+        if surplus := self._surplus(day):
+            self.found.append(f"{day}: left behind: {surplus[:3]}")
+
+    def _surplus(self, day: str) -> list[str]:
+        """List files of a day that its manifest does not name, and what runs have left of it."""
+        named = {manifest_of(day)}
+        for file in json.loads(self._world.files[manifest_of(day)])["files"]:
+            named.add(f"exports/{file['path']}")
+        ours = (key for key in self._world.files if key.startswith("exports/"))
+        return sorted(key for key in ours if f"dt={day}" in key and key not in named)
 
     # --- records and rows -------------------------------------------------------------------
 
@@ -243,15 +262,26 @@ class Watch:
             if day_asked(record.fetched_at) == day
         }
 
-    def _rows(self, day: str, manifest: bytes) -> list[bytes]:
-        return [line for part in self._parts(day, manifest) for line in part]
+    def _lines_of(self, records: Records) -> set[bytes]:
+        lines = set()
+        for record in records.values():
+            if record not in self._lines:
+                self._lines[record] = line_of(page_row(record))
+            lines.add(self._lines[record])
+        return lines
 
-    def _parts(self, day: str, manifest: bytes) -> Iterable[list[bytes]]:
-        for part in json.loads(manifest)["parts"]:
-            body = self._world.files[f"exports/dt={day}/{part['name']}"]
-            yield self._part(part["sha256"], body)
+    def _rows(self, manifest: bytes) -> dict[str, list[bytes]]:
+        """Read the rows that a manifest names, by format."""
+        found: dict[str, list[bytes]] = {}
+        for name, body in self._bodies(manifest):
+            found.setdefault(name, []).extend(body.splitlines(keepends=True))
+        return found
 
-    def _part(self, digest: str, body: bytes) -> list[bytes]:
-        if digest not in self._lines:
-            self._lines[digest] = gzip.decompress(body).splitlines(keepends=True)
-        return self._lines[digest]
+    def _bodies(self, manifest: bytes) -> Iterable[tuple[str, bytes]]:
+        for file in json.loads(manifest)["files"]:
+            yield file["format"], self._world.files[f"exports/{file['path']}"]
+
+    def _digest(self, body: bytes) -> str:
+        if body not in self._digests:
+            self._digests[body] = sha256(body).hexdigest()
+        return self._digests[body]

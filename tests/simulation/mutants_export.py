@@ -1,49 +1,55 @@
 """Breaks of the exporter.
 
-That runs audit what stands takes a race of three to show: tests/unit/test_exporter_crash.py has it.
+What only shows where one stands still between two certain effects has tests of its own:
+tests/unit/test_exporter_crash.py.
 """
 
 from __future__ import annotations
 
-import gzip
 import itertools
+import json
 from dataclasses import replace
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
-from orbweaver import exporter
-from orbweaver.core import export, record
+from orbweaver.core import export_job, export_work, record
+from orbweaver.core.export import encode_manifest
+from orbweaver.exporting import mending, reading, runs, sealing, units
+from tests.simulation import tables
 from tests.simulation.mutant import mutants
 
-EXPORTER = exporter.Exporter
+WORKER, SEALER, MENDER = units.UnitWorker, sealing.Sealer, mending.Mender
 
 
-async def _manifest_first(self: Any, place: Any, buffer: Any, number: int) -> Any:
-    """Say that a part is there, then put it."""
-    part, body = buffer.close(export.part_name(number))
-    manifest = export.Manifest(day=place.day, parts=(part,))
-    await self._put(place.manifest, export.encode_manifest(manifest))
-    await self._put(place.folder + part.name, body)
-    return part
+async def _manifest_early(self: Any, order: Any, unit: Any, plan: Any) -> None:
+    """Put a manifest of what is done, unit after unit."""
+    scope, run = order.scope, order.run
+    states = await self.runs.all_progress(scope, run, plan.units)
+    manifest = export_work.manifest_of(scope, [item for item in states if item[1].done])
+    await self.store.put(scope.manifest, encode_manifest(manifest))
+    await _WHOLE_FINISH(self, order, unit, plan)
 
 
-async def _not_withdrawn(self: Any, place: Any, buffer: Any, number: int) -> Any:
-    """Replace a part while the manifest that means another one stands."""
-    part, body = buffer.close(export.part_name(number))
-    await self._put(place.folder + part.name, body)
-    return part
+_WHOLE_FINISH = WORKER.__dict__["_finish"]
 
 
-def _with_a_stamp(self: Any, name: str) -> Any:
-    """Close a part with something of the run in it, as gzip's own header has the time."""
-    part, body = _WHOLE_CLOSE(self, name)
-    body += gzip.compress(b"", mtime=next(_STAMPS))
-    digest = sha256(body).hexdigest()
-    return replace(part, bytes=len(body), sha256=digest), body
+async def _not_withdrawn(_self: Any, _scope: Any, _files: Any) -> None:
+    """Leave a manifest that means other files."""
 
 
-_WHOLE_CLOSE = export.PartBuffer.__dict__["close"]
+async def _not_cleared(_self: Any, _scope: Any, _crawl: Any, _named: Any) -> None:
+    """Leave files of earlier runs."""
+
+
+def _with_a_stamp(self: Any) -> Any:
+    """End a file with something of the run in it, as gzip's own header has the time."""
+    made = _WHOLE_CLOSE(self)
+    stamp = json.dumps({"run": next(_STAMPS)}).encode()
+    body = made.read_bytes().replace(b"\n", stamp + b"\n", 1)
+    return tables.SimMade(made.suffix, made.rows, body)
+
+
+_WHOLE_CLOSE = tables.SimWriter.__dict__["close"]
 _STAMPS = itertools.count(1)
 
 
@@ -54,29 +60,60 @@ def _an_hour_late(at_ms: int) -> str:
 _WHOLE_DAY_OF = record.day_of
 
 
-def _same_day(time: object, _now_ms: int) -> str:
-    return datetime.fromisoformat(str(time)).date().isoformat()
+def _same_day(time: object, _now_ms: int, _span: str) -> Any:
+    return (export_job.Job(day=datetime.fromisoformat(str(time)).date().isoformat()),)
 
 
-def _from_the_shards_beginning(start: Any, state: bytes | None) -> Any:
-    return replace(_WHOLE_RESUMED(start, state), after=None)
+async def _from_the_shards_beginning(
+    self: Any, scope: Any, unit: Any, progress: Any, cut: Any
+) -> Any:
+    async for item in _WHOLE_RECORDS(self, scope, unit, replace(progress, after=None), cut):
+        yield item
 
 
-_WHOLE_RESUMED = export.resumed
+_WHOLE_RECORDS = reading.Reader.__dict__["_records"]
 
 
-async def _not_continued(self: Any, event: Any, *, deadline_ms: int, continuation: Any) -> Any:
-    """Leave a day where it is when time is short."""
-    job = export.job_of(event, self.clock.now_ms())
-    return await self.export(job.day, deadline_ms=deadline_ms, resume=job.resume)
+async def _not_continued(self: Any, order: Any, unit: Any, progress: Any) -> None:
+    """Leave a unit where it is when time is short."""
+    await self.runs.keep(order.scope, order.run, unit, progress)
+
+
+async def _joined(self: Any, scope: Any, token: str, at_ms: int) -> Any:
+    """Go on with whatever run there is, however long ago it read what it has read."""
+    names = await self.names(scope)
+    return names[-1] if names else await _WHOLE_BEGIN(self, scope, token, at_ms)
+
+
+_WHOLE_BEGIN = runs.Runs.__dict__["begin"]
+
+
+async def _left_behind(_self: Any, _order: Any) -> None:
+    """Leave the state of a run."""
+
+
+def _one_shard_less(self: Any, shards: int) -> Any:
+    return _WHOLE_SHARDS(self, shards)[:3]
+
+
+_WHOLE_SHARDS = export_work.Unit.__dict__["shards"]
 
 
 MUTANTS = mutants(
-    ("manifest first", EXPORTER, "_write", _manifest_first),
-    ("manifest not withdrawn", EXPORTER, "_write", _not_withdrawn),
-    ("part not idempotent", export.PartBuffer, "close", _with_a_stamp),
+    ("manifest before all is done", WORKER, "_finish", _manifest_early),
+    ("manifest not withdrawn", MENDER, "withdraw", _not_withdrawn),
+    ("files of earlier runs left", MENDER, "clear", _not_cleared),
+    ("state of a run left", SEALER, "_remove", _left_behind),
+    ("file not idempotent", tables.SimWriter, "close", _with_a_stamp),
     ("day boundary off by an hour", record, "day_of", _an_hour_late),
-    ("the schedule's own day exported", export, "_day_before", _same_day),
-    ("continued from the shard's beginning", exporter, "resumed", _from_the_shards_beginning),
-    ("a long day is not continued", EXPORTER, "run", _not_continued),
+    ("the schedule's own day exported", export_job, "_scheduled", _same_day),
+    (
+        "continued from the shard's beginning",
+        reading.Reader,
+        "_records",
+        _from_the_shards_beginning,
+    ),
+    ("a long unit is not continued", WORKER, "_go_on", _not_continued),
+    ("a later request joins an old run", runs.Runs, "begin", _joined),
+    ("a shard left out", export_work.Unit, "shards", _one_shard_less),
 )

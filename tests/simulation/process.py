@@ -13,6 +13,7 @@ from orbweaver.adapters.memory import (
     MemoryAllowances,
     MemoryCrawls,
     MemoryEvents,
+    MemoryFiles,
     MemoryFrontier,
     MemoryHosts,
     MemoryMetrics,
@@ -20,10 +21,11 @@ from orbweaver.adapters.memory import (
     Moment,
 )
 from orbweaver.advance import Advancer
-from orbweaver.exporter import Exporter
+from orbweaver.exporting.assembly import Assembly
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Transient
 from orbweaver.recent import RecentCrawls
+from orbweaver.segments import Segments
 from orbweaver.settings import Settings
 from orbweaver.settle import Settler
 from orbweaver.treasury import Treasury
@@ -32,10 +34,10 @@ from orbweaver.worker import Worker
 from tests.simulation.budgets import BODY_BYTES_MAX
 from tests.simulation.clock import ERROR_MS_MAX, SimClock
 from tests.simulation.sqs import RECEIVE_MAX, SimQueue
-from tests.simulation.tables import SimFiles, SimPages, fault_of
+from tests.simulation.tables import SimDesk, SimFiles, SimOrders, SimPages, fault_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Coroutine
 
     from orbweaver.core.exchange import Failure, Request, Response
     from tests.simulation.cloud import Cloud
@@ -61,6 +63,8 @@ class Process:
         skew_ms = cloud.faults.skew_ms
         ahead_ms = self.random.randint(-skew_ms, skew_ms) if skew_ms else 0
         self.clock = SimClock(cloud.start_ms, ahead_ms)
+        # What befalls it; others' chances are theirs.
+        self.chances = cloud.random
         self._calm = calm
         self._task: asyncio.Task[Any] | None = None
 
@@ -73,7 +77,7 @@ class Process:
         if not done:
             trace.counts["time-out"] += 1
             # Half of them are killed, half go on as zombies that nobody listens to.
-            if self.cloud.random.random() < 0.5:
+            if self.chances.random() < 0.5:
                 self.kill()
             return False, None
         if self.dead or self._task.cancelled():
@@ -85,7 +89,7 @@ class Process:
         if self._calm:
             return
         cloud, faults = self.cloud, self.cloud.faults
-        random = cloud.random
+        random = self.chances
         await self._alive()
         if moment is Moment.BEFORE:
             slow_s = faults.books_s if effect == "crawls.shard" else self.slow_s
@@ -119,11 +123,11 @@ class Process:
         if chance > 1 - faults.frozen:
             cloud.trace.counts["freeze"] += 1
             self.stops_s.append(cloud.now_s)
-            await asyncio.sleep(cloud.random.choice((30, 400, 4_000, 90_000)))
+            await asyncio.sleep(self.chances.choice((30, 400, 4_000, 90_000)))
             await self._alive()
         elif chance > 1 - faults.frozen - faults.jumps:
             cloud.trace.counts["clock jump"] += 1
-            self.clock.jump(cloud.random.randint(-ERROR_MS_MAX, ERROR_MS_MAX))
+            self.clock.jump(self.chances.randint(-ERROR_MS_MAX, ERROR_MS_MAX))
 
     async def _alive(self) -> None:
         # Whoever goes round and round is stopped as well, for the mapping to see that (I4).
@@ -187,6 +191,12 @@ class WorkerProcess(Process):
             frontier=frontier,
             visitor=visitor,
             settler=settler,
+            segments=Segments(
+                files=MemoryFiles(world, self.gate),
+                clock=self.clock,
+                random=self.random,
+                settings=settings,
+            ),
             treasury=Treasury(
                 allowances=MemoryAllowances(world, self.gate),
                 crawls=crawls,
@@ -225,19 +235,25 @@ class ExporterProcess(Process):
 
     def __init__(self, cloud: Cloud, name: str, plan: ExporterPlan, *, calm: bool = False) -> None:
         super().__init__(cloud, name, calm=calm)
+        world = cloud.world
+        self.chances = cloud.exports.chances
         self.slow_s = plan.slow_s
-        self.exporter = Exporter(
-            pages=SimPages(cloud.world, self.gate),
-            files=SimFiles(cloud.world, self.gate, cloud.exports.watch.look),
+        self.exporter = Assembly(
+            pages=SimPages(world, self.gate),
+            crawls=MemoryCrawls(world, self.gate),
+            files=SimFiles(world, self.gate, cloud.exports.watch.look),
+            orders=SimOrders(world, self.gate, self._arrive),
+            events=MemoryEvents(world, self.gate),
             clock=self.clock,
             random=self.random,
+            formats=plan.formats,
             part_rows_max=plan.part_rows,
+            part_bytes_max=plan.part_bytes,
+            desk=SimDesk(),
+            span=plan.span,
             read_ahead_rows=plan.read_ahead_rows,
             reserve_ms=plan.reserve_ms,
-        )
+        ).exporter()
 
-    async def again(self, event: Mapping[str, Any]) -> None:
-        """The `Continuation` port: another invocation, accepted once this returns."""
-        await self.gate("lambda.invoke", Moment.BEFORE)
-        self.cloud.exports.accept(event, hops=self.hops + 1)
-        await self.gate("lambda.invoke", Moment.AFTER)
+    def _arrive(self) -> None:
+        self.cloud.exports.collect(self.hops + 1)

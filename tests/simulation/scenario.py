@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -64,11 +65,14 @@ class ExporterPlan:
     """How the exporter is set up, and which events reach it when."""
 
     part_rows: int = 5
+    part_bytes: int = 1_000_000
+    formats: tuple[str, ...] = ("jsonl",)
+    span: str = "day"
     read_ahead_rows: int = 3
     timeout_s: float = 900.0
     # How slow its storage is, at most, with every step.
     slow_s: float = 0.0
-    # As long as the time-out: every invocation writes one part, and leaves the rest to the next.
+    # As long as the time-out: every invocation writes one chunk, and leaves the rest to the next.
     reserve_ms: int = 30_000
     events: tuple[tuple[float, dict[str, Any]], ...] = ()
 
@@ -110,7 +114,7 @@ def scenario(seed: int) -> Scenario:
         crawls=tuple(crawls),
         faults=_faults(random),
         faults_until_s=random.choice((60, 1_200, 2 * HOUR_S, 6 * HOUR_S)),
-        exporter=_exporter(random, before_midnight_s),
+        exporter=varied(seed, _exporter(random, before_midnight_s), before_midnight_s),
         loose=() if endless else _loose(random, sites),
         malformed=MALFORMED if random.random() < 0.2 else (),
         poison=poison,
@@ -156,6 +160,34 @@ def _exporter(random: Random, before_midnight_s: float) -> ExporterPlan:
         for _ in range(random.choice((1, 1, 5))):
             events.append((at_s + random.uniform(0, 20), {"day": day_asked(at_ms)}))
     return replace(plan, events=tuple(events))
+
+
+def varied(seed: int, plan: ExporterPlan, before_midnight_s: float) -> ExporterPlan:
+    """Vary what is exported, and have it exported by the hour; chances of its own."""
+    random = Random(f"exporter/{seed}")
+    plan = replace(
+        plan,
+        part_bytes=random.choice((1_000_000, 1_000_000, 2_000)),
+        formats=random.choice((("jsonl",), ("jsonl",), ("csv", "jsonl"))),
+    )
+    if plan.events and random.random() < 0.5:
+        # Somebody asks again while it is going on.
+        at_s, event = random.choice(plan.events)
+        again = (at_s + random.uniform(0, 60), event)
+        plan = replace(plan, events=(*plan.events, again))
+    if not plan.events or random.random() < 0.8:
+        return plan
+    first = random.choice((-2, -1, 0))
+    hourly = []
+    for hour in range(first, first + 4):
+        at_s = before_midnight_s + hour * HOUR_S + random.choice((1.0, 300.0))
+        if at_s > 0:
+            time = datetime.fromtimestamp(MIDNIGHT_MS / 1000 + hour * HOUR_S, tz=UTC)
+            event = {"detail-type": "Scheduled Event", "time": time.isoformat()}
+            hourly.append((at_s, event))
+    # By the hour, a night's event means another day.
+    asked = tuple(item for item in plan.events if "day" in item[1])
+    return replace(plan, span="hour", events=(*asked, *hourly))
 
 
 def _plan(random: Random, sites: list[Site], place: int) -> CrawlPlan:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import json
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from orbweaver.adapters.memory import MemoryFiles, MemoryPages
+from orbweaver.adapters.memory import MemoryFiles, MemoryOrders, MemoryPages
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from orbweaver.adapters.memory import World
     from orbweaver.adapters.memory.world import Gate
     from orbweaver.core.record import PageRecord
+    from orbweaver.core.tables import Table
+    from orbweaver.exporting.desk import Bench
 
 T = TypeVar("T")
 # Few, so that a run of the exporter takes steps that can be counted.
@@ -47,35 +53,141 @@ class SimPages(MemoryPages):
         """See the port."""
         partition = f"{day}#{shard}"
         while True:
-            rows = await self._do("pages.query", lambda: self._rows(partition, after))  # noqa: B023
-            for key, record in rows:
-                if crawl is None or record.crawl == crawl:
-                    yield key, record
+            rows = await self._do("pages.query", lambda: self._rows(partition, after, crawl))  # noqa: B023
+            for item in rows:
+                yield item
             if len(rows) < QUERY_ROWS:
                 return
             after = rows[-1][0]
 
-    def _rows(self, partition: str, after: str | None) -> list[tuple[str, PageRecord]]:
+    def _rows(
+        self, partition: str, after: str | None, crawl: str | None
+    ) -> list[tuple[str, PageRecord]]:
         rows = sorted(
             (key, record)
             for (owner, key), record in self._world.pages.items()
-            if owner == partition and (after is None or key > after)
+            if owner == partition
+            and (after is None or key > after)
+            and (crawl is None or record.crawl == crawl)
         )
         return rows[:QUERY_ROWS]
 
 
 class SimFiles(MemoryFiles):
-    """A bucket that somebody looks at after every change."""
+    """A bucket that somebody looks at after every change that readers may see."""
 
     def __init__(self, world: World, gate: Gate, look: Callable[[], None]) -> None:
         super().__init__(world, gate)
         self._look = look
 
+    async def put(self, key: str, body: bytes) -> None:
+        """See the port."""
+        await self._do("files.put", lambda: self._put(key, body))
+
+    async def put_file(self, key: str, path: Path, sha256: str) -> None:
+        """See the port."""
+        del sha256
+        body = path.read_bytes()  # noqa: ASYNC240 - it is in memory
+        await self._do("files.put", lambda: self._put(key, body))
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See the port."""
+        for key in keys:
+            await self._do("files.delete", lambda key=key: self._pop(key))  # type: ignore[misc]
+
+    def _put(self, key: str, body: bytes) -> None:
+        self._world.files[key] = body
+        self._seen(key)
+
+    def _pop(self, key: str) -> None:
+        if self._world.files.pop(key, None) is not None:
+            self._seen(key)
+
+    def _seen(self, key: str) -> None:
+        if not key.startswith("exports/_"):
+            self._look()
+
+
+class SimOrders(MemoryOrders):
+    """The export queue as one process sees it: each order is on it as soon as it was sent."""
+
+    def __init__(self, world: World, gate: Gate, arrive: Callable[[], None]) -> None:
+        super().__init__(world, gate)
+        self._arrive = arrive
+
     async def _do(self, effect: str, act: Callable[[], T]) -> T:
-        def seen() -> T:
+        def sent() -> T:
             result = act()
-            if effect in ("files.put", "files.delete"):
-                self._look()
+            self._arrive()
             return result
 
-        return await super()._do(effect, seen)
+        return await super()._do(effect, sent)
+
+
+# --- files that are made ------------------------------------------------------------------------
+
+
+def line_of(row: Mapping[str, Any]) -> bytes:
+    """Render a row; what it looks like is nobody's business here."""
+    return json.dumps(row, separators=(",", ":")).encode() + b"\n"
+
+
+class SimDesk:
+    """Room for the files of a chunk, in memory."""
+
+    @contextmanager
+    def opened(self) -> Iterator[Bench]:
+        """See `Desk`."""
+        yield SimBench()
+
+
+class SimBench:
+    """Makes files in memory."""
+
+    def writer(self, name: str, table: Table) -> SimWriter:
+        """See `Bench`."""
+        del table
+        return SimWriter(name)
+
+    def archive(self, name: str) -> NoReturn:
+        """See `Bench`."""
+        raise AssertionError(f"{name}: nobody asked for bodies")
+
+
+class SimWriter:
+    """A file of lines."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lines: list[bytes] = []
+        self.size = 0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """See `Writer`."""
+        self._lines.append(line_of(row))
+        self.size += len(self._lines[-1])
+
+    def close(self) -> SimMade:
+        """See `Writer`."""
+        return SimMade(f".{self._name}", len(self._lines), b"".join(self._lines))
+
+    def discard(self) -> None:
+        """See `Writer`."""
+
+
+class SimMade:
+    """A file that is made, and the path by which it is read."""
+
+    def __init__(self, suffix: str, rows: int, body: bytes) -> None:
+        self.suffix, self.rows, self.bytes = suffix, rows, len(body)
+        self.sha256 = sha256(body).hexdigest()
+        self._body = body
+
+    @property
+    def path(self) -> Path:
+        """See `Made`."""
+        return cast("Path", self)
+
+    def read_bytes(self) -> bytes:
+        """Give what is in it, as a path does."""
+        return self._body

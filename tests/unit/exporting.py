@@ -1,33 +1,47 @@
-"""The rig for tests of the exporter: records of a day, an exporter over memory, careful readers."""
+"""The rig for tests of the exporter: records of a day, exporters over memory, careful readers."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
+from hashlib import sha256
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import ManualClock, MemoryFiles, MemoryPages, Moment, World
+from orbweaver.adapters.memory import (
+    ManualClock,
+    MemoryCrawls,
+    MemoryEvents,
+    MemoryFiles,
+    MemoryOrders,
+    MemoryPages,
+    Moment,
+    World,
+)
 from orbweaver.adapters.memory.world import Gate, open_gate
-from orbweaver.core.export import Manifest, Place, decode_manifest
+from orbweaver.core.export import Manifest, decode_manifest
+from orbweaver.core.export_work import Scope
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord, page_key
-from orbweaver.exporter import Exported, Exporter
+from orbweaver.exporting.assembly import Assembly
 from orbweaver.ports import Transient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
 
+    from orbweaver.exporting import Exporter
 
 DAY = "2026-11-21"
 DAY_MS = 1_795_219_200_000
 NOON_MS = DAY_MS + 12 * 3_600_000
 HOUR_MS = 3_600_000
 SHARDS = 4
+SCOPE = Scope(day=DAY)
+CRAWL = "docs-20261121-120000"
+MANIFEST = f"exports/manifests/dt={DAY}.json"
 
 
-def page(number: int, *, crawl: str = "docs", at_ms: int = NOON_MS, **more: Any) -> PageRecord:
+def page(number: int, *, crawl: str = CRAWL, at_ms: int = NOON_MS, **more: Any) -> PageRecord:
     """Make a record of the day."""
     return PageRecord(
         crawl=crawl,
@@ -48,28 +62,58 @@ def pages_of(numbers: Iterable[int], **more: Any) -> list[PageRecord]:
 def world_of(records: Iterable[PageRecord], files: dict[str, bytes] | None = None) -> World:
     """Make a world that holds these records, over files that may be another's."""
     world = World(files={} if files is None else files)
-    world.pages.update({page_key(record, SHARDS): record for record in records})
+    store(world, records)
     return world
 
 
-def exporter_of(world: World, *, gate: Gate = open_gate, **options: Any) -> Exporter:
-    """Make an exporter over a world; parts of 10 rows unless told."""
-    options.setdefault("clock", ManualClock(NOON_MS))
-    options.setdefault("part_rows_max", 10)
-    options.setdefault("pages", MemoryPages(world, gate, shards=SHARDS))
-    return Exporter(files=MemoryFiles(world, gate), random=Random(1), **options)
+def store(world: World, records: Iterable[PageRecord]) -> None:
+    """Store records, as workers do."""
+    world.pages.update({page_key(record, SHARDS): record for record in records})
 
 
-async def exported(world: World, **options: Any) -> Manifest:
-    """Export the day at one go."""
-    result = await exporter_of(world, **options).export(DAY)
-    assert isinstance(result, Exported)
-    return result.manifest
+def exporter_of(world: World, *, gate: Gate = open_gate, seed: int = 1, **options: Any) -> Exporter:
+    """Make an exporter over a world; chunks of 10 pages as JSONL, and no cuts, unless told."""
+    given = {
+        "pages": MemoryPages(world, gate, shards=SHARDS),
+        "crawls": MemoryCrawls(world, gate),
+        "files": MemoryFiles(world, gate),
+        "orders": MemoryOrders(world, gate),
+        "events": MemoryEvents(world, gate),
+        "clock": ManualClock(NOON_MS),
+        "random": Random(seed),
+        "formats": ("jsonl",),
+        "part_rows_max": 10,
+        "part_bytes_max": 1_000_000,
+        "cuts_crawls": False,
+    }
+    return Assembly(**{**given, **options}).exporter()
 
 
-def manifest_of(files: Mapping[str, bytes], place: Place) -> Manifest | None:
+async def drained(
+    world: World, exporter: Exporter, deadline_ms: int | None = None, orders_max: int = 500
+) -> int:
+    """Do what is ordered, one after the other, until nothing is; how many orders there were."""
+    count = 0
+    while world.ordered:
+        count += 1
+        assert count <= orders_max, "orders beget orders"
+        await exporter.handle(world.ordered.pop(0).body, deadline_ms)
+    return count
+
+
+async def exported(world: World, identity: str = "one", **options: Any) -> Manifest:
+    """Export the day at one go; another identity is another request."""
+    exporter = exporter_of(world, **options)
+    await exporter.begin({"day": DAY}, identity)
+    await drained(world, exporter)
+    manifest = manifest_of(world.files)
+    assert manifest is not None
+    return manifest
+
+
+def manifest_of(files: Mapping[str, bytes], path: str = MANIFEST) -> Manifest | None:
     """Read the manifest as a reader does, if one stands."""
-    body = files.get(place.manifest)
+    body = files.get(path)
     if body is None:
         return None
     manifest = decode_manifest(body)
@@ -77,31 +121,28 @@ def manifest_of(files: Mapping[str, bytes], place: Place) -> Manifest | None:
     return manifest
 
 
-def rows_of(files: Mapping[str, bytes], place: Place) -> list[dict[str, Any]]:
-    """Read a day as a careful reader does: by the manifest, each part checked against it."""
-    manifest = manifest_of(files, place)
+def rows_of(
+    files: Mapping[str, bytes], table: str = "pages", path: str = MANIFEST
+) -> list[dict[str, Any]]:
+    """Read a table as a careful reader does: by the manifest, each file checked against it."""
+    manifest = manifest_of(files, path)
     assert manifest is not None
+    prefix = path.partition("manifests/")[0]
     rows: list[dict[str, Any]] = []
-    for part in manifest.parts:
-        body = files[place.folder + part.name]
-        assert (len(body), hashlib.sha256(body).hexdigest()) == (part.bytes, part.sha256)
-        lines = gzip.decompress(body).decode().splitlines()
-        assert len(lines) == part.rows
-        rows += [json.loads(line) for line in lines]
+    for file in manifest.files:
+        body = files[prefix + file.path]
+        assert (len(body), sha256(body).hexdigest()) == (file.bytes, file.sha256)
+        if (file.table, file.format) == (table, "jsonl"):
+            text = gzip.decompress(body) if file.path.endswith(".gz") else body
+            lines = text.decode().splitlines()
+            assert len(lines) == file.rows
+            rows += [json.loads(line) for line in lines]
     return rows
 
 
-PLACE = Place(prefix="exports/", day=DAY)
-
-
-class Continuations:
-    """Collects the events that ask for another invocation."""
-
-    def __init__(self) -> None:
-        self.events: list[Mapping[str, Any]] = []
-
-    async def again(self, event: Mapping[str, Any]) -> None:
-        self.events.append(event)
+def numbers_of(files: Mapping[str, bytes]) -> list[int]:
+    """Tell which pages an export holds."""
+    return [int(row["url"].rpartition("/")[2]) for row in rows_of(files)]
 
 
 class Scripted:
@@ -121,6 +162,12 @@ class Scripted:
     async def store(self, records: object) -> None:
         raise AssertionError("an exporter stores nothing")
 
+    async def crawls_of(self, day: str) -> tuple[str, ...]:
+        return (CRAWL,)
+
+    async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
+        return min(len(self._shards[shard]), rows_max)
+
     async def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
     ) -> AsyncIterator[tuple[str, PageRecord]]:
@@ -134,6 +181,14 @@ class Scripted:
             yield key, record
 
 
+def three_shards() -> list[list[tuple[str, PageRecord]]]:
+    """Make 15 records for each of three shards."""
+    return [
+        [(f"{CRAWL}#{number:03d}", page(number)) for number in range(start, start + 15)]
+        for start in (0, 15, 30)
+    ]
+
+
 def failing(effect: str, times: int, error: type[Exception] = Transient) -> Gate:
     """Make a gate that fails an effect's first calls, in turn before it and after it."""
     left = times
@@ -143,19 +198,5 @@ def failing(effect: str, times: int, error: type[Exception] = Transient) -> Gate
         if name == effect and left and (moment is Moment.BEFORE) == (left % 2 == 0):
             left -= 1
             raise error("S3 answers 503")
-
-    return gate
-
-
-def late_after(puts: int, clock: ManualClock) -> Gate:
-    """Make a gate that lets an hour pass with the nth file written."""
-    count = 0
-
-    async def gate(name: str, moment: Moment) -> None:
-        nonlocal count
-        if (name, moment) == ("files.put", Moment.AFTER):
-            count += 1
-            if count == puts:
-                clock.at_ms += HOUR_MS
 
     return gate

@@ -11,6 +11,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import asyncssh
 import pytest
 
 from orbweaver import bootstrap, wiring
@@ -19,6 +20,8 @@ from orbweaver.adapters.http_proxy import ProxyingFetcher
 from orbweaver.adapters.memory import (
     ManualClock,
     MemoryCrawls,
+    MemoryDeliveries,
+    MemoryEvents,
     MemoryFiles,
     MemoryFrontier,
     MemoryHosts,
@@ -30,12 +33,14 @@ from orbweaver.adapters.memory import (
 )
 from orbweaver.advance import Delivery
 from orbweaver.core.crawl import Crawl
+from orbweaver.core.delivery import order_of
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord, page_key
 from orbweaver.core.schedule import ScheduleError
 from orbweaver.ports import Permanent
 from orbweaver.settings import Settings, SettingsError
 from orbweaver.worker import Worker
+from tests.unit.delivering import exported, taken
 from tests.unit.stage import NOW_MS, SITE
 
 if TYPE_CHECKING:
@@ -102,14 +107,14 @@ class FakeWorker:
         self.flushed += 1
 
 
-class FakeFunctions:
-    """A Lambda client that notes whom it invokes."""
+class FakeMessages:
+    """An SQS client that notes what is sent."""
 
     def __init__(self) -> None:
-        self.invoked: list[dict[str, Any]] = []
+        self.sent: list[str] = []
 
-    async def invoke(self, **parameters: Any) -> dict[str, Any]:
-        self.invoked.append(parameters)
+    async def send_message_batch(self, **parameters: Any) -> dict[str, Any]:
+        self.sent += [entry["MessageBody"] for entry in parameters["Entries"]]
         return {}
 
 
@@ -118,7 +123,7 @@ class Warm:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.world = World()
-        self.functions = FakeFunctions()
+        self.messages = FakeMessages()
         self.worker = FakeWorker()
         self.connected = 0
         self.closed = 0
@@ -130,18 +135,20 @@ class Warm:
     async def _connect(self, settings: Settings) -> AsyncIterator[Any]:
         self.connected += 1
 
-        async def client(_service: str) -> FakeFunctions:
-            return self.functions
+        async def client(_service: str) -> FakeMessages:
+            return self.messages
 
         yield SimpleNamespace(
             queue=MemoryQueue(self.world),
             crawls=MemoryCrawls(self.world),
+            events=MemoryEvents(self.world),
             frontier=MemoryFrontier(self.world),
             pages=MemoryPages(self.world),
             files=MemoryFiles(self.world),
             packs=MemoryPacks(self.world),
             hosts=MemoryHosts(self.world),
             secrets=MemorySecrets(self.world),
+            deliveries=MemoryDeliveries(self.world),
             settings=settings,
             clock=ManualClock(NOW_MS),
             random=Random(1),
@@ -164,7 +171,6 @@ class Warm:
 def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Warm]:
     """Start a container, and close it."""
     monkeypatch.setenv("ORBWEAVER_PART_ROWS_MAX", "1")
-    monkeypatch.setenv("ORBWEAVER_EXPORTER_FUNCTION", "the-exporter")
     started = Warm(monkeypatch)
     yield started
     started.close()
@@ -205,17 +211,11 @@ def test_an_answer_is_what_the_gateway_takes(warm: Warm, body: str, status: int,
         assert isinstance(json.loads(answered["body"]), dict)
 
 
-@pytest.mark.parametrize(
-    ("remaining_ms", "result", "invoked"),
-    [
-        (600_000, {"day": "2026-11-21", "rows": 2}, []),
-        (1_000, {"continued": "2026-11-21"}, ["the-exporter"]),
-    ],
-)
+@pytest.mark.parametrize(("remaining_ms", "orders"), [(600_000, 2), (1_000, 4)])
 def test_a_day_is_exported_in_as_many_invocations_as_it_takes(
-    warm: Warm, remaining_ms: int, result: dict[str, Any], invoked: list[str]
+    warm: Warm, remaining_ms: int, orders: int
 ) -> None:
-    """A day is done, or goes on in another invocation of the same function."""
+    """An event begins it, orders do it: chunk by chunk as far as there is time, then the seal."""
     for path in "ab":
         record = PageRecord(
             crawl="c",
@@ -226,8 +226,16 @@ def test_a_day_is_exported_in_as_many_invocations_as_it_takes(
             depth=0,
         )
         warm.world.pages[page_key(record, 16)] = record
-    assert warm.container.export({"day": "2026-11-21"}, remaining_ms) == result
-    assert [call["FunctionName"] for call in warm.functions.invoked] == invoked
+    day = "2026-11-21"
+    assert warm.container.export({"day": day}, "request", 60_000) == {"days": [day]}
+    done = 0
+    while warm.messages.sent:
+        order = {"Records": [{"body": warm.messages.sent.pop(0)}]}
+        assert warm.container.export(order, "another", remaining_ms) == {}
+        done += 1
+    assert done == orders
+    manifest, key = warm.world.exported[0]
+    assert (key, manifest.rows) == (f"exports/manifests/dt={day}.json", {"pages": 2})
 
 
 def test_a_firing_starts_a_crawl_in_a_warm_container(
@@ -258,6 +266,32 @@ def test_a_webhook_is_told_in_a_warm_container(
     (mail,) = warm.world.buried
     assert mail.reason == "address: 127.0.0.1 is loopback"
     assert '"WebhooksRefused"' in capsys.readouterr().out
+
+
+def test_an_order_is_carried_out_in_a_warm_container(
+    warm: Warm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The way to a receiver is that of the settings; what cannot be is put aside and counted."""
+    settings = Settings(
+        sftp_host="127.0.0.1",
+        sftp_user="crawler",
+        sftp_host_key=f"SHA256:{'A' * 43}",
+        sftp_secret="the-key",
+        copy_bucket="theirs",
+    )
+    monkeypatch.setattr(warm.container, "_settings", settings)
+    exported(warm.world.files, {"c": [b"one"]})
+    assert warm.container.deliver(taken(), 60_000) == ()
+    first, second = (mail.body for mail in warm.world.sent)
+    assert (order_of(first).to, order_of(second).to) == ("bucket", "sftp")
+    key = asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode()
+    for secret in ("no key", key):
+        warm.world.secrets["the-key"] = secret
+        assert warm.container.deliver(taken(second), 60_000) == ()
+    reasons = [mail.reason or "" for mail in warm.world.buried]
+    assert "private key cannot be read" in reasons[0]
+    assert reasons[1] == "127.0.0.1 must not be dialled: 127.0.0.1 is loopback"
+    assert '"DeliveriesRefused"' in capsys.readouterr().out
 
 
 def test_a_setting_that_does_not_fit_stops_the_container(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.adapters.memory import ManualClock, Moment, World
 from orbweaver.ports import Permanent, Transient
 from tests.unit.exporting import (
-    DAY,
+    MANIFEST,
     NOON_MS,
-    PLACE,
-    Continuations,
     Scripted,
     exported,
-    exporter_of,
     failing,
-    page,
     pages_of,
+    three_shards,
     world_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator
 
     from orbweaver.core.record import PageRecord
-    from orbweaver.ports import Pages
+
+EFFECTS = (
+    *("files.put", "files.get", "files.list", "files.delete", "files.print"),
+    *("orders.send", "crawls.get", "pages.crawls", "events.exported"),
+)
 
 
-@pytest.mark.parametrize("effect", ["files.put", "files.get", "files.list", "files.delete"])
+@pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("times", [1, 2, 3])
-async def test_a_busy_bucket_is_waited_out(effect: str, times: int) -> None:
+async def test_a_busy_service_is_waited_out(effect: str, times: int) -> None:
     """503 on any call, before or after it took effect, costs seconds and changes no byte."""
     single = world_of(pages_of(range(25)))
     await exported(single)
@@ -41,43 +42,22 @@ async def test_a_busy_bucket_is_waited_out(effect: str, times: int) -> None:
     assert 1_000 * times <= clock.at_ms - NOON_MS <= 14_000
 
 
-async def test_a_bucket_that_stays_busy_fails_the_run() -> None:
+@pytest.mark.parametrize("effect", EFFECTS)
+async def test_a_service_that_stays_busy_fails_the_order(effect: str) -> None:
     """After a few tries the invocation fails, so that whoever invoked it tries again."""
     world, clock = world_of(pages_of(range(25))), ManualClock(NOON_MS)
     with pytest.raises(Transient):
-        await exported(world, clock=clock, gate=failing("files.put", 99))
-    assert PLACE.manifest not in world.files
-    assert clock.at_ms - NOON_MS <= 14_000
+        await exported(world, clock=clock, gate=failing(effect, 99))
+    assert clock.at_ms - NOON_MS <= 14_000 * (5 if effect == "files.print" else 1)
 
 
 async def test_a_permanent_fault_is_not_tried_again() -> None:
-    """Access denied fails the run at once."""
+    """Access denied fails the order at once."""
     world, clock = world_of(pages_of(range(25))), ManualClock(NOON_MS)
     with pytest.raises(Permanent):
         await exported(world, clock=clock, gate=failing("files.put", 1, Permanent))
     assert clock.at_ms == NOON_MS
-
-
-async def test_a_continuation_that_cannot_be_asked_for_is_tried_again() -> None:
-    """A throttled self-invocation is repeated, not lost."""
-
-    class Throttled(Continuations):
-        async def again(self, event: Mapping[str, Any]) -> None:
-            await super().again(event)
-            if len(self.events) < 3:
-                raise Transient("throttled")
-
-    again = Throttled()
-    exporter = exporter_of(world_of(pages_of(range(25))))
-    await exporter.run({"day": DAY}, deadline_ms=NOON_MS, continuation=again)
-    assert again.events == [{"day": DAY, "resume": True}] * 3
-
-
-def _three_shards() -> list[list[tuple[str, PageRecord]]]:
-    return [
-        [(f"docs#{number:03d}", page(number)) for number in range(start, start + 15)]
-        for start in (0, 15, 30)
-    ]
+    assert MANIFEST not in world.files
 
 
 @pytest.mark.parametrize(
@@ -92,26 +72,26 @@ def _three_shards() -> list[list[tuple[str, PageRecord]]]:
 async def test_throttled_reads_go_on_where_they_stopped(faults: list[tuple[int, int]]) -> None:
     """However often a read is throttled on its way, no row is lost, doubled or moved."""
     single, world = World(), World()
-    await exported(single, pages=Scripted(_three_shards(), []))
-    pages = Scripted(_three_shards(), faults)
+    await exported(single, pages=Scripted(three_shards(), []))
+    pages = Scripted(three_shards(), faults)
     await exported(world, pages=pages)
     assert world.files == single.files
     assert len(pages.reads) == 3 + len(faults)
 
 
 @pytest.mark.parametrize("shard", range(3))
-async def test_a_shard_that_stays_throttled_fails_the_run(shard: int) -> None:
-    """A shard that cannot be read fails the run, whichever it is, and the old export stands."""
+async def test_a_shard_that_stays_throttled_fails_the_order(shard: int) -> None:
+    """A shard that cannot be read fails it, whichever it is, and the old export stands."""
     world = World()
-    await exported(world, pages=Scripted(_three_shards(), []))
+    await exported(world, pages=Scripted(three_shards(), []))
     before = dict(world.files)
     with pytest.raises(Transient):
-        await exported(world, pages=Scripted(_three_shards(), [(shard, 7)] * 4))
-    assert world.files == before
+        await exported(world, "two", pages=Scripted(three_shards(), [(shard, 7)] * 4))
+    assert {key: body for key, body in world.files.items() if "_work" not in key} == before
 
 
 async def test_a_programming_error_in_a_reader_is_not_swallowed() -> None:
-    """What a reader dies of comes out of the run as it is."""
+    """What a reader dies of comes out of the order as it is."""
 
     class Broken(Scripted):
         async def read_shard(
@@ -123,11 +103,11 @@ async def test_a_programming_error_in_a_reader_is_not_swallowed() -> None:
                 raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await exported(World(), pages=Broken(_three_shards(), []))
+        await exported(World(), pages=Broken(three_shards(), []))
 
 
 async def test_readers_stay_within_their_read_ahead() -> None:
-    """While a part is written, no shard is read further than its bound."""
+    """While a chunk is written, no shard is read further than its bound."""
     read: dict[int, int] = {}
     seen_max: dict[int, int] = {}
 
@@ -140,10 +120,10 @@ async def test_readers_stay_within_their_read_ahead() -> None:
                 yield item
 
     async def gate(name: str, _moment: Moment) -> None:
-        if name == "files.put" and not seen_max:
+        if name == "files.print" and not seen_max:
             seen_max.update(read)
 
-    pages: Pages = Counting(_three_shards(), [])
+    pages = Counting(three_shards(), [])
     await exported(World(), pages=pages, gate=gate, part_rows_max=5, read_ahead_rows=4)
     # Five written, four waiting, one in the hand of a reader that has no room for it.
     assert seen_max[0] <= 5 + 4 + 1

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import handlers
-from handlers import api, exporter, notifier, starter, worker
+from handlers import api, delivery, exporter, notifier, starter, worker
 from orbweaver.advance import Delivery
+from orbweaver.delivery import Taken
 
 LINES_MAX = 25
 
@@ -27,9 +28,9 @@ class FakeContainer:
         self.calls.append((deliveries, remaining_ms))
         return self.failed
 
-    def export(self, event: dict[str, Any], remaining_ms: int) -> dict[str, Any]:
-        self.calls.append((event, remaining_ms))
-        return {"day": "2026-11-21"}
+    def export(self, event: dict[str, Any], identity: str, remaining_ms: int) -> dict[str, Any]:
+        self.calls.append((event, identity, remaining_ms))
+        return {"days": ["2026-11-21"]}
 
     def fire(self, event: dict[str, Any]) -> dict[str, str]:
         self.calls.append((event,))
@@ -39,6 +40,10 @@ class FakeContainer:
         self.calls.append((event,))
         return {"webhook": "delivered"}
 
+    def deliver(self, taken: Taken, remaining_ms: int) -> tuple[str, ...]:
+        self.calls.append((taken, remaining_ms))
+        return self.failed
+
     def answer(self, event: dict[str, Any]) -> dict[str, Any]:
         self.calls.append((event,))
         return {"statusCode": 202}
@@ -46,6 +51,8 @@ class FakeContainer:
 
 class Context:
     """What Lambda tells of an invocation."""
+
+    aws_request_id = "request"
 
     def get_remaining_time_in_millis(self) -> int:
         return 60_000
@@ -89,10 +96,10 @@ def test_the_worker_names_what_is_to_come_back(
 
 
 def test_the_exporter_is_given_its_event_and_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The event goes through as it is, with how long there is."""
+    """It goes through as it is, with what is the same when Lambda repeats it, and how long."""
     container = installed(monkeypatch, exporter, FakeContainer())
-    assert exporter.handler({"day": "2026-11-21"}, Context()) == {"day": "2026-11-21"}
-    assert container.calls == [({"day": "2026-11-21"}, 60_000)]
+    assert exporter.handler({"day": "2026-11-21"}, Context()) == {"days": ["2026-11-21"]}
+    assert container.calls == [({"day": "2026-11-21"}, "request", 60_000)]
 
 
 def test_the_api_answers_with_what_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,6 +121,18 @@ def test_the_notifier_is_given_what_was_announced(monkeypatch: pytest.MonkeyPatc
     container = installed(monkeypatch, notifier, FakeContainer())
     assert notifier.handler({"detail": {}}, Context()) == {"webhook": "delivered"}
     assert container.calls == [({"detail": {}},)]
+
+
+@pytest.mark.parametrize("failed", [(), ("m1",)])
+def test_the_delivery_queue_hands_over_one_message(
+    monkeypatch: pytest.MonkeyPatch, failed: tuple[str, ...]
+) -> None:
+    """The message goes through with how often it was taken; it comes back if it is named."""
+    container = installed(monkeypatch, delivery, FakeContainer(failed=failed))
+    response = delivery.handler({"Records": [record(1)]}, Context())
+    taken = Taken(id="m1", body="https://example.com/1", handle="h", receives=2)
+    assert container.calls == [(taken, 60_000)]
+    assert response == {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
 
 
 def test_a_failure_outside_a_message_fails_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:

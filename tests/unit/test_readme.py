@@ -54,7 +54,10 @@ def commands(first: str) -> list[tuple[str, list[str]]]:
         spans = re.findall(r"`([^`\n]+)`", FENCE.sub("", path.read_text()))
         lines += [span for span in spans if len(span.split()) > 2 and "…" not in span]
         found += [
-            (path.relative_to(ROOT).as_posix(), shlex.split(line, comments=True))
+            (
+                path.relative_to(ROOT).as_posix(),
+                shlex.split(re.sub("[<>].*", "", line), comments=True),
+            )
             for line in lines
             if line.startswith(f"{first} ") and "|" not in line and "--help" not in line
         ]
@@ -76,8 +79,7 @@ def test_commands_of_ours_parse(words: list[str]) -> None:
     """Every `orbweaver …` line is one that the parser takes, with context keys that exist."""
     arguments = parse(words[1:])
     assert arguments.command in COMMANDS
-    for key, value in getattr(arguments, "context", []):
-        Config.from_context({key: value})
+    Config.from_context(dict(getattr(arguments, "context", [])))
 
 
 @pytest.mark.parametrize("words", named("make"))
@@ -221,7 +223,8 @@ def test_every_alarm_has_a_remedy() -> None:
     """The table of alarms is that of the stack."""
     alarms = [
         keyword.value.value
-        for node in ast.walk(ast.parse((ROOT / "infra/monitoring.py").read_text()))
+        for module in ("monitoring", "watch")
+        for node in ast.walk(ast.parse((ROOT / f"infra/{module}.py").read_text()))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Watch"
         for keyword in node.keywords
         if keyword.arg == "name" and isinstance(keyword.value, ast.Constant)

@@ -20,7 +20,7 @@ from orbweaver.adapters.dynamodb import (
     from_item,
     to_item,
 )
-from orbweaver.adapters.dynamodb_books import expires_s
+from orbweaver.adapters.dynamodb_books import CRAWL_KEPT_S, expires_s
 from orbweaver.core.allowance import Allowance, Part, Settlement, Taking
 from orbweaver.core.url import url_hash
 from orbweaver.ports import Transient
@@ -46,12 +46,14 @@ class DynamoAllowances:
         packs_table: str,
         crawls_table: str,
         ledger_retention_s: int,
+        crawl_retention_s: int = CRAWL_KEPT_S,
     ) -> None:
         self._dynamo = dynamo
         self._clock = clock
         self._packs = packs_table
         self._crawls = crawls_table
         self._retention_s = ledger_retention_s
+        self._crawl_kept_s = crawl_retention_s
 
     async def take(self, taking: Taking) -> Allowance | None:
         """See the port."""
@@ -63,7 +65,8 @@ class DynamoAllowances:
 
     async def begin(self, crawl: Crawl, part: Part, used: int) -> None:
         """See the port."""
-        fields = {"used": used, "reserved": 0, "taken_at": 0, "expires_at": expires_s(crawl)}
+        expires_at = expires_s(crawl, self._crawl_kept_s)
+        fields = {"used": used, "reserved": 0, "taken_at": 0, "expires_at": expires_at}
         try:
             await self._dynamo.call(
                 "put_item",
@@ -92,7 +95,8 @@ class DynamoAllowances:
                     counted = await self._counted(grant)
                     continue
                 return frozenset(by_hash[digest] for digest in counted if digest in by_hash)
-            counting = _counting(self._crawls, crawl, host, len(new), limit)
+            expires_at = expires_s(crawl, self._crawl_kept_s)
+            counting = _counting(self._crawls, crawl, host, len(new), limit, expires_at)
             granting = self._granting(grant, counted or [], new)
             try:
                 await self._dynamo.transact([granting, counting])
@@ -190,16 +194,17 @@ def _reservation(taking: Taking) -> dict[str, Any]:
     }
 
 
-def _counting(table: str, crawl: Crawl, host: str, count: int, limit: int) -> Item:
+def _counting(
+    table: str, crawl: Crawl, host: str, count: int, limit: int, expires_at: int | None
+) -> Item:
     """Count pages of a host within its limit: a transaction's Update."""
     update = "ADD #pages :count"
     names = {"#pages": "pages"}
     values = {":count": count, ":room": limit - count}
-    kept_s = expires_s(crawl)
-    if kept_s is not None:
+    if expires_at is not None:
         update += " SET #expires_at = :expires_at"
         names["#expires_at"] = "expires_at"
-        values[":expires_at"] = kept_s
+        values[":expires_at"] = expires_at
     return {
         "Update": {
             "TableName": table,

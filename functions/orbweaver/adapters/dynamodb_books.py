@@ -23,11 +23,11 @@ CLAIMED = f"{TALLY_PREFIX}claimed"
 CRAWL_KEPT_S = 90 * 86_400
 
 
-def expires_s(crawl: Crawl) -> int | None:
-    """When a crawl and its counters may be deleted: 90 days after its last possible moment."""
+def expires_s(crawl: Crawl, kept_s: int = CRAWL_KEPT_S) -> int | None:
+    """When a crawl and its counters may be deleted: so long after its last possible moment."""
     if crawl.continuous:
         return None
-    return crawl.started_at_ms // 1000 + crawl.duration_max_s + CRAWL_KEPT_S
+    return crawl.started_at_ms // 1000 + crawl.duration_max_s + kept_s
 
 
 def shard_key(crawl_id: str, number: int) -> Item:
@@ -50,7 +50,9 @@ def shard(item: Item) -> Shard:
     )
 
 
-def add_counts(table: str, crawl: Crawl, number: int, tally: Tally) -> Item:
+def add_counts(
+    table: str, crawl: Crawl, number: int, tally: Tally, kept_s: int = CRAWL_KEPT_S
+) -> Item:
     """Add to a shard that is open and whose quota is not exceeded by it: a transaction's Update."""
     names = {"#commits": "commits", "#closed": "closed"}
     values: dict[str, Any] = {":one": 1}
@@ -68,10 +70,10 @@ def add_counts(table: str, crawl: Crawl, number: int, tally: Tally) -> Item:
         # Absent means 0, which a claim larger than the whole quota must not slip by.
         absent = "attribute_not_exists(#claimed) OR " if claimed <= quota else ""
         condition += f" AND ({absent}#claimed <= :room)"
-    kept_s = expires_s(crawl)
-    if kept_s is not None:
+    expires_at = expires_s(crawl, kept_s)
+    if expires_at is not None:
         names["#expires_at"] = "expires_at"
-        values[":expires_at"] = kept_s
+        values[":expires_at"] = expires_at
         update += " SET #expires_at = :expires_at"
     return {
         "Update": {
@@ -86,9 +88,16 @@ def add_counts(table: str, crawl: Crawl, number: int, tally: Tally) -> Item:
     }
 
 
-def close(table: str, crawl: Crawl, number: int, seen: Shard, rest: Tally) -> Item:
+def close(
+    table: str,
+    crawl: Crawl,
+    number: int,
+    seen: Shard,
+    rest: Tally,
+    kept_s: int = CRAWL_KEPT_S,
+) -> Item:
     """Close a shard if it still is as seen, with the last counts: a transaction's Update."""
-    update = assign({"closed": True, "expires_at": expires_s(crawl)})
+    update = assign({"closed": True, "expires_at": expires_s(crawl, kept_s)})
     update["ConditionExpression"] = "attribute_not_exists(#closed) AND "
     update["ExpressionAttributeNames"]["#commits"] = "commits"
     if seen.commits:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from orbweaver.core.crawl import Crawl, Tally
+    from orbweaver.ports import Clock
 
 
 # Beside a crawl lies an item of examples, `<id>#samples`: a list of URLs a reason.
@@ -39,10 +40,20 @@ SAMPLE_PREFIX = "s."
 class DynamoCrawls:
     """Definitions, states and books of crawls."""
 
-    def __init__(self, dynamo: Dynamo, *, random: Random, crawls_table: str) -> None:
+    def __init__(
+        self,
+        dynamo: Dynamo,
+        *,
+        clock: Clock,
+        random: Random,
+        crawls_table: str,
+        crawl_retention_s: int = dynamodb_books.CRAWL_KEPT_S,
+    ) -> None:
         self._dynamo = dynamo
+        self._clock = clock
         self._random = random
         self._table = crawls_table
+        self._kept_s = crawl_retention_s
 
     async def create(self, crawl: Crawl) -> bool:
         """See the port."""
@@ -50,7 +61,7 @@ class DynamoCrawls:
         fields = {
             "k": crawl.id,
             "nonce": nonce,
-            "expires_at": dynamodb_books.expires_s(crawl),
+            "expires_at": dynamodb_books.expires_s(crawl, self._kept_s),
             **crawl_codec.to_fields(crawl),
         }
         try:
@@ -71,9 +82,9 @@ class DynamoCrawls:
         answer = await self._dynamo.call(
             "get_item", TableName=self._table, Key=to_item({"k": crawl_id}), ConsistentRead=True
         )
-        item = answer.get("Item", {})
+        fields = from_item(answer.get("Item", {}))
         # What else lies in the table has no state.
-        return crawl_codec.from_fields(from_item(item)) if "state" in item else None
+        return crawl_codec.from_fields(fields) if "state" in fields and self._kept(fields) else None
 
     async def list(self) -> tuple[Crawl, ...]:
         """See the port."""
@@ -83,7 +94,8 @@ class DynamoCrawls:
             FilterExpression="attribute_exists(#state)",  # counter shards have none
             ExpressionAttributeNames={"#state": "state"},
         )
-        crawls = [crawl_codec.from_fields(from_item(item)) async for page in pages for item in page]
+        found = [from_item(item) async for page in pages for item in page]
+        crawls = [crawl_codec.from_fields(fields) for fields in found if self._shown(fields)]
         return tuple(sorted(crawls, key=lambda crawl: (-crawl.started_at_ms, crawl.id)))
 
     async def books(self, crawl: Crawl) -> Books:
@@ -112,7 +124,9 @@ class DynamoCrawls:
             {":was": crawl.state, ":seeds_planned": crawl.seeds_planned}
         )
         closings = [
-            dynamodb_books.close(self._table, crawl, number, seen, NOTHING if number else rest)
+            dynamodb_books.close(
+                self._table, crawl, number, seen, NOTHING if number else rest, self._kept_s
+            )
             for number, seen in enumerate(books.shards)
         ]
         try:
@@ -144,7 +158,7 @@ class DynamoCrawls:
         """See the port."""
         nonce = self._nonce()
         changed = crawl_codec.changes(crawl, was)
-        kept_s = dynamodb_books.expires_s(crawl)
+        kept_s = dynamodb_books.expires_s(crawl, self._kept_s)
         update = assign(changed | {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce})
         update["ExpressionAttributeNames"]["#state"] = "state"
         states = {":running": State.RUNNING, ":paused": State.PAUSED}
@@ -172,7 +186,7 @@ class DynamoCrawls:
             f":{place}": tuple(urls) for place, urls in enumerate(samples.values())
         }
         sets = [f"#{place} = if_not_exists(#{place}, :{place})" for place in range(len(samples))]
-        kept_s = dynamodb_books.expires_s(crawl)
+        kept_s = dynamodb_books.expires_s(crawl, self._kept_s)
         if kept_s is not None:
             names["#expires_at"] = "expires_at"
             values[":expires_at"] = kept_s
@@ -204,6 +218,15 @@ class DynamoCrawls:
             Key=to_item({"k": crawl_id}),
             **assign({"announced": True}),
         )
+
+    def _kept(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a crawl's retention is not over, though TTL may not have deleted it yet."""
+        expires_at: int | None = fields.get("expires_at")
+        return expires_at is None or expires_at > self._clock.now_ms() // 1000
+
+    def _shown(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a crawl is listed: of one that was forgotten only its end is left."""
+        return self._kept(fields) and not fields.get("forgotten")
 
     def _nonce(self) -> str:
         return f"{self._random.getrandbits(64):016x}"

@@ -30,7 +30,7 @@ from orbweaver.adapters.dynamodb import (
     to_item,
 )
 from orbweaver.adapters.dynamodb_allowances import settling
-from orbweaver.adapters.dynamodb_books import add_counts, shard
+from orbweaver.adapters.dynamodb_books import CRAWL_KEPT_S, add_counts, shard
 from orbweaver.adapters.dynamodb_journal import JOURNAL
 from orbweaver.core.crawl import State
 from orbweaver.core.journal import Ledger
@@ -64,12 +64,14 @@ class DynamoPacks:
         packs_table: str,
         crawls_table: str,
         ledger_retention_s: int,
+        crawl_retention_s: int = CRAWL_KEPT_S,
     ) -> None:
         self._dynamo = dynamo
         self._clock = clock
         self._packs = packs_table
         self._crawls = crawls_table
         self._retention_s = ledger_retention_s
+        self._crawl_kept_s = crawl_retention_s
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
         """See the port."""
@@ -121,7 +123,7 @@ class DynamoPacks:
                 "expires_at": self._expires_s(),
             }
         )
-        counts = add_counts(self._crawls, crawl, number, tally)
+        counts = add_counts(self._crawls, crawl, number, tally, self._crawl_kept_s)
         try:
             settlings = (settling(self._crawls, crawl, each) for each in settled)
             await self._dynamo.transact([{"Put": put}, counts, *settlings])

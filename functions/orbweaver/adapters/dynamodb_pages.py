@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.adapters import aws
 from orbweaver.adapters.dynamodb import Dynamo, from_item, to_item
 from orbweaver.core.record import from_fields, page_key, prior_keys, to_fields
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FIRST = " "  # no sort key starts before it, and none ends behind
 LAST = "\U0010ffff"
+SHARDS_AT_ONCE = 16
 
 
 class DynamoPages:
@@ -49,7 +51,7 @@ class DynamoPages:
             (
                 to_item(
                     {
-                        **to_fields(record),
+                        **to_fields(record, packed=True),
                         "day": day,
                         "k": key,
                         "expires_at": record.fetched_at // 1000 + self._retention_s,
@@ -102,3 +104,55 @@ class DynamoPages:
                 fields: dict[str, Any] = from_item(item)
                 if fields["k"] != after:
                     yield fields["k"], from_fields(fields)
+
+    async def crawls_of(self, day: str) -> tuple[str, ...]:
+        """See the port."""
+        found = await aws.all_of(
+            (self._crawls_in(day, shard) for shard in range(self._shards)), SHARDS_AT_ONCE
+        )
+        return tuple(sorted({crawl for crawls in found for crawl in crawls}))
+
+    async def _crawls_in(self, day: str, shard: int) -> list[str]:
+        """Hop from each crawl's first key to behind its last one."""
+        crawls: list[str] = []
+        after = FIRST
+        while True:
+            answer = await self._dynamo.call(
+                "query",
+                TableName=self._table,
+                KeyConditionExpression="#day = :day AND #k > :after",
+                ProjectionExpression="#k",
+                ExpressionAttributeNames={"#day": "day", "#k": "k"},
+                ExpressionAttributeValues=to_item({":day": f"{day}#{shard}", ":after": after}),
+                Limit=1,
+            )
+            if not answer["Items"]:
+                return crawls
+            crawls.append(answer["Items"][0]["k"]["S"].rpartition("#")[0])
+            after = f"{crawls[-1]}$"
+
+    async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
+        """See the port."""
+        found = 0
+        parameters: dict[str, Any] = {
+            "TableName": self._table,
+            "KeyConditionExpression": "#day = :day AND #k BETWEEN :first AND :last",
+            "FilterExpression": "#expires_at > :now_s",
+            "ExpressionAttributeNames": {"#day": "day", "#k": "k", "#expires_at": "expires_at"},
+            "ExpressionAttributeValues": to_item(
+                {
+                    ":day": f"{day}#{shard}",
+                    ":first": f"{crawl}#",
+                    ":last": f"{crawl}$",
+                    ":now_s": self._clock.now_ms() // 1000,
+                }
+            ),
+            "Select": "COUNT",
+        }
+        while found < rows_max:
+            answer = await self._dynamo.call("query", **parameters)
+            found += answer["Count"]
+            if "LastEvaluatedKey" not in answer:
+                break
+            parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return min(found, rows_max)

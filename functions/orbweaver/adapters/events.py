@@ -1,28 +1,38 @@
-"""The event bus: `CrawlCompleted`, with the crawl's id as the event's, so a repeat is told apart.
+"""The event bus: `CrawlCompleted` and `ExportCompleted`.
+
+The bus gives every event an id of its own, so what tells a repeat is `id` in the detail: a crawl's
+own, and of an export the beginning of its manifest's SHA-256, with the day and the crawl before it.
 
 PutEvents answers 200 even for an event it did not take; `FailedEntryCount` says so.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters import aws
+from orbweaver.core.export import encode_manifest
 
 if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl, Tally
+    from orbweaver.core.export import Manifest
 
 SOURCE = "orbweaver"
 COMPLETED = "CrawlCompleted"
+EXPORTED = "ExportCompleted"
+ID_DIGITS = 16
 
 
 class BusEvents:
     """The event bus."""
 
-    def __init__(self, client: Any, *, bus: str) -> None:
+    def __init__(self, client: Any, *, bus: str, bucket: str = "") -> None:
+        """Take the client, the bus, and the bucket that exports lie in."""
         self._client = client
         self._bus = bus
+        self._bucket = bucket
 
     async def completed(self, crawl: Crawl, total: Tally) -> None:
         """See the port."""
@@ -37,9 +47,29 @@ class BusEvents:
             "started_at_ms": crawl.started_at_ms,
             "finished_at_ms": crawl.finished_at_ms,
         }
+        await self._put(COMPLETED, detail)
+
+    async def exported(self, manifest: Manifest, key: str) -> None:
+        """See the port."""
+        sha256 = hashlib.sha256(encode_manifest(manifest)).hexdigest()
+        whose = (manifest.day, manifest.crawl, sha256[:ID_DIGITS])
+        detail = {
+            "id": "-".join(part for part in whose if part is not None),
+            "day": manifest.day,
+            "crawl": manifest.crawl,
+            "bucket": self._bucket,
+            "manifest": key,
+            "sha256": sha256,
+            "rows": dict(manifest.rows),
+            "files": len(manifest.files),
+            "bytes": manifest.bytes,
+        }
+        await self._put(EXPORTED, detail)
+
+    async def _put(self, kind: str, detail: dict[str, Any]) -> None:
         entry = {
             "Source": SOURCE,
-            "DetailType": COMPLETED,
+            "DetailType": kind,
             "Detail": json.dumps(detail),
             "EventBusName": self._bus,
         }

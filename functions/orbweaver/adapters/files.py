@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import errno
 from contextlib import contextmanager
+from hashlib import file_digest
 from secrets import token_hex
+from shutil import copyfile
 from typing import TYPE_CHECKING
 
-from orbweaver.ports import Permanent, Transient
+from orbweaver.ports import Permanent, Print, Transient
 from orbweaver.ports.errors import check_cut, check_size
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ TRANSIENT_ERRORS = frozenset(
         errno.EINTR,
         errno.EIO,
         errno.EMFILE,
+        errno.ENOENT,  # of what is written: somebody has just removed the folder as empty
         errno.ENFILE,
         errno.ENOSPC,
         errno.EDQUOT,
@@ -45,6 +48,15 @@ class FolderFiles:
         """See the port."""
         await asyncio.to_thread(self._put, key, body)
 
+    async def put_file(self, key: str, path: Path, sha256: str) -> None:
+        """See the port."""
+        del sha256  # of what lies there
+        await asyncio.to_thread(self._put_file, key, path)
+
+    async def print_of(self, key: str) -> Print | None:
+        """See the port."""
+        return await asyncio.to_thread(self._print_of, key)
+
     async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
         """See the port."""
         return await asyncio.to_thread(self._get, key, bytes_max)
@@ -57,20 +69,43 @@ class FolderFiles:
         """See the port."""
         return await asyncio.to_thread(self._list, prefix)
 
+    async def folders(self, prefix: str) -> tuple[str, ...]:
+        """See the port."""
+        return await asyncio.to_thread(self._folders, prefix)
+
     async def delete(self, keys: Sequence[str]) -> None:
         """See the port."""
         await asyncio.to_thread(self._delete, keys)
 
     def _put(self, key: str, body: bytes) -> None:
+        with self._partial(key) as partial:
+            partial.write_bytes(body)
+
+    def _put_file(self, key: str, source: Path) -> None:
+        with self._partial(key) as partial:
+            copyfile(source, partial)
+
+    @contextmanager
+    def _partial(self, key: str) -> Iterator[Path]:
+        """Give a path beside a file's own, which takes its place in the end."""
         with _translated(key):
             path = self._path(key)
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(f".{path.name}.{token_hex(4)}{PARTIAL}")
             try:
-                partial.write_bytes(body)
+                yield partial
                 partial.replace(path)
             finally:
                 partial.unlink(missing_ok=True)
+
+    def _print_of(self, key: str) -> Print | None:
+        with _translated(key):
+            try:
+                with self._path(key).open("rb") as file:
+                    digest = file_digest(file, "sha256").hexdigest()
+                    return Print(bytes=file.tell(), sha256=digest)
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return None
 
     def _get(self, key: str, bytes_max: int | None) -> bytes | None:
         with _translated(key):
@@ -99,10 +134,32 @@ class FolderFiles:
             )
             return tuple(sorted(name for name in names if name.startswith(prefix)))
 
+    def _folders(self, prefix: str) -> tuple[str, ...]:
+        with _translated(prefix):
+            try:
+                folders = [path for path in self._below(prefix).iterdir() if path.is_dir()]
+            except (FileNotFoundError, NotADirectoryError):
+                return ()
+            return tuple(sorted(f"{prefix}{path.name}/" for path in folders))
+
     def _delete(self, keys: Sequence[str]) -> None:
         for key in keys:
             with _translated(key):
-                self._path(key).unlink(missing_ok=True)
+                path = self._path(key)
+                path.unlink(missing_ok=True)
+                self._prune(path.parent)
+
+    def _prune(self, folder: Path) -> None:
+        """Remove folders that have become empty, as a bucket has none."""
+        while folder != self._folder and folder.is_relative_to(self._folder):
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+            folder = folder.parent
+
+    def _below(self, prefix: str) -> Path:
+        return self._path(prefix) if prefix else self._folder
 
     def _path(self, key: str) -> Path:
         path = self._folder / key

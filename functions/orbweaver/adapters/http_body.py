@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.http_coding import CodingError, Decoding, codings_of
 from orbweaver.adapters.http_failure import FAILURES, DroppedError
-from orbweaver.adapters.http_head import ANY_TYPE
-from orbweaver.core.sniff import HEAD_BYTES, HTML_TYPES, kind_of
+from orbweaver.core.sniff import ANY_TYPE, HEAD_BYTES, HTML_TYPES, kind_of
 
 if TYPE_CHECKING:
     import aiohttp

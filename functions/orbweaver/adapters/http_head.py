@@ -18,7 +18,7 @@ from orbweaver.adapters.http_coding import ACCEPT_ENCODING
 from orbweaver.adapters.http_failure import one_line
 from orbweaver.core.answer import REDIRECT_MIN, SUCCESS_MIN
 from orbweaver.core.blockpage import STATUSES
-from orbweaver.core.sniff import HTML_TYPES, VAGUE, declared_in
+from orbweaver.core.sniff import ANY_TYPE, HTML_TYPES, VAGUE, declared_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from orbweaver.core.proxies import Proxy
     from orbweaver.core.recrawl import Condition
 
-ANY_TYPE = "*/*"
 HEADERS_CHARS_MAX = 65_536
 # Lists, of which more than one line means the same as one line with commas (RFC 9110 section 5.3).
 LISTS = frozenset(

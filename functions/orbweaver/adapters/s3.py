@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from orbweaver.adapters import aws
+from orbweaver.ports import Print
 from orbweaver.ports.errors import check_cut, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 DELETE_KEYS_MAX = 1_000
+BLOCK_BYTES = 1024 * 1024
 ABSENT = frozenset({"NoSuchKey", "404"})
 
 
@@ -26,6 +31,51 @@ class BucketFiles:
     async def put(self, key: str, body: bytes) -> None:
         """See the port."""
         await aws.call(self._client, "put_object", Bucket=self._bucket, Key=key, Body=body)
+
+    async def put_file(self, key: str, path: Path, sha256: str) -> None:
+        """See the port."""
+        with path.open("rb") as body:  # read as it is sent, a block at a time
+            await aws.call(
+                self._client,
+                "put_object",
+                Bucket=self._bucket,
+                Key=key,
+                Body=body,
+                # S3 refuses what has another one, and tells it to whoever asks.
+                ChecksumSHA256=b64encode(bytes.fromhex(sha256)).decode(),
+            )
+
+    async def print_of(self, key: str) -> Print | None:
+        """See the port."""
+        with aws.translated("head_object"):
+            try:
+                answer = await self._client.head_object(
+                    Bucket=self._bucket, Key=key, ChecksumMode="ENABLED"
+                )
+            except ClientError as error:
+                if aws.code_of(error) in ABSENT:
+                    return None
+                raise
+        known = answer.get("ChecksumSHA256")
+        if known is not None and answer.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT":
+            return Print(bytes=answer["ContentLength"], sha256=b64decode(known).hex())
+        return await self._read(key)
+
+    async def _read(self, key: str) -> Print | None:
+        """Read a file that was put by other means, a block at a time."""
+        digest, size = hashlib.sha256(), 0
+        with aws.translated("get_object"):
+            try:
+                answer = await self._client.get_object(Bucket=self._bucket, Key=key)
+            except ClientError as error:
+                if aws.code_of(error) in ABSENT:
+                    return None
+                raise
+            async with answer["Body"] as stream:
+                async for block in stream.content.iter_chunked(BLOCK_BYTES):
+                    digest.update(block)
+                    size += len(block)
+        return Print(bytes=size, sha256=digest.hexdigest())
 
     async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
         """See the port."""
@@ -59,6 +109,17 @@ class BucketFiles:
             keys += (entry["Key"] for entry in answer.get("Contents", ()))
             if not answer.get("IsTruncated"):
                 return tuple(sorted(keys))
+            parameters["ContinuationToken"] = answer["NextContinuationToken"]
+
+    async def folders(self, prefix: str) -> tuple[str, ...]:
+        """See the port."""
+        found: list[str] = []
+        parameters = {"Bucket": self._bucket, "Prefix": prefix, "Delimiter": "/"}
+        while True:
+            answer = await aws.call(self._client, "list_objects_v2", **parameters)
+            found += (entry["Prefix"] for entry in answer.get("CommonPrefixes", ()))
+            if not answer.get("IsTruncated"):
+                return tuple(sorted(found))
             parameters["ContinuationToken"] = answer["NextContinuationToken"]
 
     async def delete(self, keys: Sequence[str]) -> None:

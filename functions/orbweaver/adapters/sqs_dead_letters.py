@@ -1,4 +1,4 @@
-"""The dead-letter queue as an SQS queue, for whoever looks after it.
+"""The dead-letter queue as an SQS queue, for whoever looks after it; any other queue likewise.
 
 Rules
 - A receive asks for 10 messages at most and gets fewer, or none, though there are more: only
@@ -26,6 +26,7 @@ BATCH_ENTRIES_MAX = 10
 CALLS_AT_ONCE = 4
 EMPTY_ROUNDS = 3
 WAIT_S = 1
+HIDDEN = ("ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible")
 
 
 class SqsDeadLetters:
@@ -67,6 +68,13 @@ class SqsDeadLetters:
             for body in bodies
         )
         await aws.all_of(sends, CALLS_AT_ONCE)
+
+    async def hidden(self) -> int:
+        """See the port `Lane`."""
+        answer = await aws.call(
+            self._client, "get_queue_attributes", QueueUrl=self._url, AttributeNames=list(HIDDEN)
+        )
+        return sum(int(answer["Attributes"].get(name, 0)) for name in HIDDEN)
 
     async def _receive(self, number: int, hold_s: int) -> list[DeadLetter]:
         answer = await aws.call(

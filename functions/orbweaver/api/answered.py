@@ -1,12 +1,12 @@
 """What is answered: the bodies of replies. Times are ISO 8601 in UTC, as in exports."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
+from orbweaver.core.cell import iso
 from orbweaver.core.crawl import State, Stop
-from orbweaver.core.export import iso, row
+from orbweaver.core.export import page_as_json
 from orbweaver.core.fate import Fate
 from orbweaver.core.host_view import HostView
 from orbweaver.core.outcome import Outcome
@@ -165,7 +165,7 @@ class Explained:
 
 def row_of(record: PageRecord) -> Mapping[str, Any]:
     """Spell a record as exports do."""
-    cells: Mapping[str, Any] = json.loads(row(record))
+    cells: Mapping[str, Any] = page_as_json(record)
     return cells
 
 

@@ -11,11 +11,16 @@
     changing    edit, retry                    asking      hosts, report
     dead_letters  dlq                          scheduling  schedule
     explaining  explain                        options     what a crawl may be told
+    forgetting  forget                         extracting  extract
+    itemwords   items in words
     defining    init, check, crawl.toml        starter     a definition to begin with
     rates       how fast it goes               forecast    how long it takes, and why
     hostrows    its hosts                      spending    its budgets, and what it costs
     words       all of that in words           screen      and as a picture of a terminal's size
-    sparkline   numbers as a row of bars
+    sparkline   numbers as a row of bars       stored      page --body, --text
+    delivering  deliver                        querying    query
+    exported    tables of exports              duck        asked with DuckDB
+    saved       queries that are there already
 
 Exit codes: 0 done, 1 the crawl failed above the asked threshold (or there is no such record),
 2 usage, 3 the stack cannot be reached, 130 interrupted.
@@ -38,9 +43,13 @@ from orbweaver.cli import (
     dead_letters,
     deciding,
     defining,
+    delivering,
     explaining,
+    extracting,
+    forgetting,
     looking,
     machine,
+    querying,
     scheduling,
     steering,
 )
@@ -115,10 +124,14 @@ COMMANDS = {
     "pages": looking.pages,
     "page": looking.page,
     "export": looking.export,
+    "deliver": delivering.deliver,
     "explain": explaining.explain,
+    "query": querying.query,
+    "extract": extracting.extract,
     "robots": deciding.robots,
     "url": deciding.url,
     "dlq": dead_letters.dlq,
+    "forget": forgetting.forget,
     "schedule": scheduling.schedule,
     "local": steering.local,
     "deploy": steering.deploy,

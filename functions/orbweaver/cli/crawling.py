@@ -113,9 +113,8 @@ async def _crawl(
     written: Written | None = None
     if not nothing_new(view):
         folder: Path = arguments.out or files.OUT / begun.id
-        written = await files.export_crawl(
-            session, view.reading.status.crawl, around.folder / folder
-        )
+        wanted = files.Wanted(folder=around.folder / folder, say=display.say)
+        written = await files.export_crawl(session, view.reading.status.crawl, wanted)
         written = replace(written, folder=folder)
     display.close()
     return conclude(view, written, arguments.fail_above, around, display)

@@ -12,7 +12,7 @@ import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli import text
+from orbweaver.cli import itemwords, text
 from orbweaver.cli.options import OPTIONS, given
 from orbweaver.cli.parser import UsageError
 from orbweaver.cli.starter import STARTER
@@ -21,7 +21,7 @@ from orbweaver.core.amount import dollars_text, size_text
 from orbweaver.core.crawl import Scope
 from orbweaver.core.definition_keys import PATHS, SEEDS_FILE
 from orbweaver.core.identity import OPEN_HEADERS
-from orbweaver.core.meanings import rule_words
+from orbweaver.core.meanings import kept_words, rule_words
 from orbweaver.core.plan import Plan, crawl_of, problems_of
 from orbweaver.core.politeness import spacing_ms
 from orbweaver.core.schedule import Overlap, recurrence_in
@@ -210,14 +210,15 @@ def explained(crawl: Crawl, plan: Plan) -> Iterator[tuple[str, str]]:
         yield "follows", f"of these only URLs in which one is found of {_some(crawl.include)}"
     if crawl.exclude:
         yield "follows", f"never a URL in which one is found of {_some(crawl.exclude)}"
-    yield from _rules(crawl)
+    yield from (*_rules(crawl), *itemwords.rules(crawl))
     yield from _manners(crawl)
     yield "skips", _window(crawl.window_s)
     yield "ends", f"when nothing is left, or after {text.span(crawl.duration_max_s)}"
     most = "exactly" if plan.pages_max else "by default"
     yield "ends", f"at {crawl.pages_max:,} URLs at most ({most})"
     yield from _budgets(crawl)
-    yield "never", "renders pages, or reads anything but HTML and sitemaps"
+    yield from (("keeps", words) for words in kept_words(crawl))
+    yield "never", "renders pages, or takes links of anything but HTML and sitemaps"
     yield "never", "asks addresses that are not public, unless the stack allows them"
     if crawl.noindex_skipped:
         yield "never", "records pages that ask not to be indexed"

@@ -1,7 +1,8 @@
 """Writing page records into a folder, and not over somebody else's.
 
-A day's folder holds one export. A later run of the same crawl replaces it; another crawl's is
-never touched, and that is found out before anything is crawled.
+A folder holds exports of days, or those of crawls of one name; a later run of that crawl lies
+beside the others. Another crawl's is never touched, and that is found out before anything is
+crawled.
 """
 
 from __future__ import annotations
@@ -10,18 +11,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.files import FolderFiles
 from orbweaver.cli.parser import UsageError
-from orbweaver.core.export import decode_manifest
-from orbweaver.exporter import Exported, Exporter
+from orbweaver.core.export import MANIFESTS, decode_manifest
+from orbweaver.core.tables import PAGES
+from orbweaver.wiring_exporting import alone_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from orbweaver.cli.session import Session
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.export import Manifest
+    from orbweaver.core.export_work import Progress
+    from orbweaver.exporting.alone import Alone
 
 OUT = Path("out")
+FORMATS = ("jsonl", "parquet")
 RUN_SUFFIX_CHARS = len("-20261121-235959")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be written where, and who is told how far it is."""
+
+    folder: Path
+    formats: tuple[str, ...] = FORMATS
+    say: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +48,16 @@ class Written:
 
     @property
     def rows(self) -> int:
-        """How many rows there are in all."""
-        return sum(manifest.rows for manifest in self.manifests)
+        """How many pages there are in all."""
+        return sum(manifest.rows.get(PAGES.name, 0) for manifest in self.manifests)
 
     @property
     def parts(self) -> list[tuple[Path, int, int]]:
-        """Path, rows and bytes of each part."""
+        """Path, rows and bytes of each file."""
         return [
-            (self.folder / f"dt={manifest.day}" / part.name, part.rows, part.bytes)
+            (self.folder / file.path, file.rows, file.bytes)
             for manifest in self.manifests
-            for part in manifest.parts
+            for file in manifest.files
         ]
 
 
@@ -53,7 +68,7 @@ def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) ->
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out: {folder} is a file: give a folder")
-    for file in sorted(folder.glob("dt=*/manifest.json")):
+    for file in sorted((folder / MANIFESTS).glob("**/*.json")):
         manifest = decode_manifest(file.read_bytes())
         if manifest is None:
             continue
@@ -63,27 +78,27 @@ def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) ->
             raise UsageError(f"--out: {folder} holds files of {who} already: give another folder")
 
 
-async def export_crawl(session: Session, crawl: Crawl, folder: Path) -> Written:
+async def export_crawl(session: Session, crawl: Crawl, wanted: Wanted) -> Written:
     """Write a crawl's records, day by day."""
     last_ms = crawl.finished_at_ms or session.ports.clock.now_ms()
-    exporter = _exporter(session, folder)
-    manifests = await exporter.export_between(crawl.started_at_ms, last_ms, crawl=crawl.id)
-    return Written(folder=folder, manifests=manifests)
+    alone = _alone(session, wanted)
+    manifests = await alone.export_between(crawl.started_at_ms, last_ms, crawl=crawl.id)
+    return Written(folder=wanted.folder, manifests=manifests)
 
 
-async def export_day(session: Session, day: str, crawl: Crawl | None, folder: Path) -> Written:
+async def export_day(session: Session, day: str, crawl: Crawl | None, wanted: Wanted) -> Written:
     """Write a day's records, of one crawl or of all."""
-    result = await _exporter(session, folder).export(day, crawl=crawl.id if crawl else None)
-    manifests = (result.manifest,) if isinstance(result, Exported) else ()  # without a deadline
-    return Written(folder=folder, manifests=manifests)
+    manifest = await _alone(session, wanted).export(day, crawl=crawl.id if crawl else None)
+    return Written(folder=wanted.folder, manifests=(manifest,))
 
 
-def _exporter(session: Session, folder: Path) -> Exporter:
-    return Exporter(
-        pages=session.ports.pages,
-        files=FolderFiles(folder),
-        clock=session.ports.clock,
-        random=session.ports.random,
-        part_rows_max=session.settings.part_rows_max,
-        prefix="",
-    )
+def _alone(session: Session, wanted: Wanted) -> Alone:
+    say = wanted.say
+
+    def tell(progress: Progress) -> None:
+        # What is done with one file is not worth a word.
+        if say is not None and progress.chunk > 1:
+            rows = progress.rows.get(PAGES.name, 0)
+            say(f"{progress.name}: {rows:,} pages in {len(progress.files)} files so far")
+
+    return alone_of(session.ports, wanted.folder, wanted.formats, tell)

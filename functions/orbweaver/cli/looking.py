@@ -13,7 +13,7 @@ from orbweaver.cli.display import Objects
 from orbweaver.cli.progress import Meter, as_json
 from orbweaver.cli.session import chosen
 from orbweaver.cli.words import heading, rows
-from orbweaver.core.export import row
+from orbweaver.core.export import page_as_json
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.record import day_of
 
@@ -130,7 +130,7 @@ async def page(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 def _json(record: PageRecord) -> str:
     """Spell a record as exports do, in ASCII."""
-    return json.dumps(json.loads(row(record)), ensure_ascii=True)
+    return json.dumps(page_as_json(record))
 
 
 def _line(record: PageRecord) -> str:
@@ -152,11 +152,12 @@ async def export(arguments: argparse.Namespace, around: Surroundings) -> int:
         folder = arguments.out or (files.OUT / crawl.id if crawl else files.OUT)
         place = around.folder / folder
         files.check_folder(place, crawl.name if crawl else None, crawl.id if crawl else None)
+        wanted = files.Wanted(folder=place, formats=arguments.format, say=around.note)
         if crawl is not None and arguments.day is None:
-            written = await files.export_crawl(session, crawl, place)
+            written = await files.export_crawl(session, crawl, wanted)
         else:
             day = arguments.day or day_of(around.clock.now_ms())
-            written = await files.export_day(session, day, crawl, place)
+            written = await files.export_day(session, day, crawl, wanted)
         written = replace(written, folder=folder)
         if crawl is not None and not written.rows:
             await _point_back(session, crawl, around)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import values
-from orbweaver.core.crawl import WEEK_S, Scope
+from orbweaver.core.crawl import WEEK_S, Bodies, Scope
+from orbweaver.core.redaction import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,7 @@ OPTIONS = {
     "headers": "--header",
     "strip_parameters": "--strip-parameter",
     "sitemap_urls": "--sitemap",
+    "redacted": "--redact",
 }
 _SCOPES = (
     "those on their page's host (default), on any host of its domain, below a seed's folder, or any"
@@ -73,6 +75,9 @@ def given(arguments: argparse.Namespace) -> dict[str, Any]:
         "sitemap_urls": tuple(arguments.sitemap),
         "canonical_only": arguments.canonical or None,
         "noindex_skipped": arguments.noindex and arguments.noindex == "skip",
+        "bodies": arguments.bodies and Bodies(arguments.bodies),
+        "texts": arguments.text or None,
+        "redacted": tuple(kind for kind in KINDS if kind in arguments.redact),
     }
     return {part: value for part, value in parts.items() if value is not None and value != ()}
 
@@ -121,6 +126,13 @@ def add_changeable(add: Callable[..., Any]) -> None:
     add("--include", action="append", default=[], metavar="RE", help=include)
     exclude = "no links that match this one; may be repeated"
     add("--exclude", action="append", default=[], metavar="RE", help=exclude)
+    bodies = "whose bodies are stored: those of HTML pages (default), of all there is, or of none"
+    kept = values.one_of([str(one) for one in Bodies])
+    add("--bodies", type=kept, metavar="|".join(Bodies), help=bodies)
+    add("--text", action="store_true", help="keep the main text of pages, also as Markdown")
+    redact = "take these out of pages before they are stored; may be repeated"
+    kinds = values.one_of(KINDS)
+    add("--redact", type=kinds, action="append", default=[], metavar="|".join(KINDS), help=redact)
 
 
 def _add_manners(add: Callable[..., Any]) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from orbweaver import __version__
 from orbweaver.cli import dead_letters, options, values
+from orbweaver.core.export import FORMATS
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.url import redacted
 
@@ -105,7 +106,15 @@ def _see(command: argparse.ArgumentParser) -> str:
 
 
 def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    from orbweaver.cli import explaining, scheduling  # which raise our UsageError
+    # Which raise our UsageError.
+    from orbweaver.cli import (
+        delivering,
+        explaining,
+        extracting,
+        forgetting,
+        querying,
+        scheduling,
+    )
 
     parser = _Parser(prog="orbweaver", description="A web crawler, on AWS or on this machine.")
     parser.add_argument("--version", action="version", version=f"orbweaver {__version__}")
@@ -134,8 +143,12 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
     options.add_asking(add, target, lines)
     _add_looking(add, target, lines, output)
     explaining.options(add("explain", explaining.HELP, target, lines))
+    extracting.options(add("extract", extracting.HELP, lines))
+    querying.options(add, target)
+    delivering.options(add("deliver", delivering.HELP, target, lines))
     _add_local(add("local", "the stack on this machine: up, down, status"), made)
     dead_letters.add_to(add("dlq", dead_letters.HELP), made, target, lines)
+    forgetting.options(add("forget", forgetting.HELP, target, lines))
     scheduling.add_to(add("schedule", scheduling.HELP), made, target, lines)
     deploy = add("deploy", "deploy the stack, or bring it up to date", target, _context())
     destroy = add("destroy", "remove the stack", target, _context())
@@ -174,7 +187,11 @@ def _add_looking(
     export = add("export", "write page records into files", target, lines, output)
     export.add_argument("--day", type=values.day, metavar="YYYY-MM-DD", help="default: today, UTC")
     export.add_argument("--crawl", metavar="ID", help="one crawl's records, of all its days")
-    export.add_argument("--format", type=values.one_of(["jsonl"]), default="jsonl", metavar="jsonl")
+    named = ",".join(FORMATS)
+    text = f"some of {named} (jsonl,parquet)"
+    export.add_argument(
+        "--format", type=values.formats, default=("jsonl", "parquet"), metavar="F,F", help=text
+    )
     robots = add("robots", "fetch a robots.txt and say what it allows", lines)
     robots.add_argument("url", metavar="URL")
     robots.add_argument("--user-agent", metavar="NAME", help="decide for another one")
@@ -226,7 +243,7 @@ def _lines() -> _Parser:
 
 def _output() -> _Parser:
     output = _Parser(add_help=False)
-    help_ = "where the files go, as dt=YYYY-MM-DD/part-….jsonl.gz (out/ID)"
+    help_ = "where the files go, as TABLE/FORMAT/dt=YYYY-MM-DD/crawl=ID/part-… (out/ID)"
     output.add_argument("--out", type=Path, metavar="DIR", help=help_)
     return output
 

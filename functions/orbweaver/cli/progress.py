@@ -199,6 +199,8 @@ def as_json(view: View) -> dict[str, Any]:
         "retries": view.of("retries"),
         "deferrals": view.of("deferrals"),
         "bytes": view.of("bytes"),
+        "items": view.of("items"),
+        "items_invalid": view.of("items_invalid"),
         "elapsed_s": round(view.elapsed_s, 3),
         "pages_per_s": round(mean_per_s(view) if view.ended else view.rates.now, 2),
         "rate": {name: round(getattr(view.rates, name), 2) for name in ("now", "mean", "peak")},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli import progress, text
+from orbweaver.cli import itemwords, progress, text
 from orbweaver.cli.words import STOPS, cost, counted
 from orbweaver.core.outcome import Outcome
 
@@ -27,6 +27,8 @@ def lines(view: View, written: Written | None = None) -> list[str]:
     found = [ended + fetched, "", *outcomes(view)]
     if len(view.hosts) > 1:
         found += ["", *hosts(view)]
+    if items := itemwords.found(view.total):
+        found += ["", f"items  {items}"]
     if spent := cost(view):
         found += ["", f"cost  {spent}"]
     if written is not None:

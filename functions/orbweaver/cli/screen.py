@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rich.text import Text
 
-from orbweaver.cli import text, words
+from orbweaver.cli import itemwords, text, words
 from orbweaver.cli.hostrows import Standing
 from orbweaver.cli.rates import BAR_MS
 from orbweaver.cli.sparkline import sparkline
@@ -119,6 +119,7 @@ def _blocks(view: View, columns: int, footer: str) -> list[Block]:
         _rate(view, columns),
         _gap(93),
         _row(52, "read", Text(words.read(view)), columns),
+        _row(51, "items", Text(itemwords.found(view.total) or ""), columns),
         _row(40, "cost", Text(words.cost(view)), columns),
         _row(45, "budgets", _budgets(view), columns),
         _gap(88),

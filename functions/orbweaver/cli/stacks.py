@@ -33,14 +33,18 @@ NAMES = {
     "CrawlsTable": "crawls_table",
     "PacksTable": "packs_table",
     "Bucket": "bucket",
-    "ExporterFunction": "exporter_function",
+    "ExportQueueUrl": "export_queue_url",
     "ScheduleGroup": "schedule_group",
     "ScheduleRoleArn": "schedule_role",
     "StarterFunctionArn": "starter_function",
     "FailedCallsQueueArn": "failed_calls_queue",
 }
 # What not every stack has.
-EXTRA = {"WebhookSecret": "webhook_secret"}
+EXTRA = {
+    "WebhookSecret": "webhook_secret",
+    "DeliveryQueueUrl": "delivery_queue_url",
+    "DeliveryDeadLetterQueueUrl": "delivery_dead_letter_url",
+}
 WORKER = "WorkerFunction"
 
 

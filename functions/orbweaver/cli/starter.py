@@ -67,6 +67,12 @@ pages = 1000
 # canonical = false
 # Pages that ask not to be indexed: "record" marks them, "skip" leaves them out.
 # noindex = "record"
+# Whose bodies are stored: those of "html" pages, of "all" there is (which is fetched then), "off".
+# bodies = "html"
+# Whether the main text of pages is kept, as text and as Markdown.
+# text = false
+# What is taken out of pages before they are stored: "email" addresses, "phone" numbers.
+# redact = ["email", "phone"]  # e.g.
 
 # When it recurs, once `orbweaver schedule put` has said so: so often, or by cron on some clocks.
 [schedule]
@@ -93,4 +99,11 @@ pages = 1000
 # delay = "5s"  # e.g.
 # follow = false  # e.g.
 # record = false  # e.g.
+
+# What is taken from pages in whose URL a regular expression is found, as rows of a table of their
+# own: docs/extraction.md. `orbweaver extract URL --config crawl.toml` tries it on one page.
+# [[items]]  # e.g.
+# name = "articles"  # e.g.
+# match = '/articles/'  # e.g.
+# fields = { title = "h1", day = { css = "time", attribute = "datetime", type = "date" } }  # e.g.
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from orbweaver.cli import text
 from orbweaver.cli.crawling import FAILED, OK
 from orbweaver.core import warc
-from orbweaver.core.export import iso
+from orbweaver.core.cell import iso
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.core import amount, duration
-from orbweaver.core.export import ExportEventError, check_day
+from orbweaver.core.export import ExportEventError, check_day, formats_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,6 +86,14 @@ def day(text: str) -> str:
     try:
         return check_day(text)
     except ExportEventError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def formats(text: str) -> tuple[str, ...]:
+    """Read formats of exports, separated by commas."""
+    try:
+        return formats_in(text)
+    except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 

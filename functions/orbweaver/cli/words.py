@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.cli import progress, spending, text
+from orbweaver.cli import itemwords, progress, spending, text
 from orbweaver.core.crawl import State, Stop
 from orbweaver.core.outcome import Outcome
 
@@ -49,6 +49,7 @@ def rows(view: View) -> list[tuple[str, str]]:
     found.append(("ended", ended(view)))
     found += [(label, counted(view.reasons(label))) for label in ("failed", "skipped", "refused")]
     found += [
+        ("items", itemwords.found(view.total) or ""),
         ("again", again(view)),
         ("cost", cost(view)),
         ("budgets", budgets(view)),

@@ -1,7 +1,8 @@
 """Changes to a crawl while it runs: which are possible, and the crawl that they make of it.
 
-- Limits, delay, concurrency, patterns and rules may change; a change holds for what is asked, found
-  or claimed from then on. What was refused before is gone: nobody comes back to it.
+- Limits, delay, concurrency, patterns, rules, item rules and what is kept of pages may change; a
+  change holds for what is asked, found or claimed from then on. What was refused before is gone:
+  nobody comes back to it.
 - Everything else says what the crawl *is*: its seeds, name, scope, identity, window. A value that
   is given and is the one it has is no change, so a whole definition may be given.
 - Values are checked as those of a definition are, and all problems are found.
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
     from orbweaver.core.crawl import Books, Crawl
 
 _PATTERNS = ("scope.include", "scope.exclude", "politeness.delay", "politeness.concurrency")
+_KEPT = ("records.bodies", "records.text", "records.redact")
 EDITABLE = tuple(
-    path for path in BY_PATH if path in _PATTERNS or path.partition(".")[0] in ("limits", "rules")
+    path
+    for path in BY_PATH
+    if path in (*_PATTERNS, *_KEPT) or path.partition(".")[0] in ("limits", "rules", "items")
 )
 # What parts of a plan are called in a crawl, where that differs.
 _FIELDS = {"duration_s": "duration_max_s"}

@@ -72,17 +72,18 @@ def judge(
     now_ms: int,
     conditional: bool = False,
     any_type: bool = False,
+    others_kept: bool = False,
 ) -> Verdict:
     """Decide on an answer to attempt number `attempt`, asked for on condition or not.
 
-    Only pages are read, or bodies of `any_type`.
+    Only pages are read, or bodies of `any_type`; `others_kept`: what is no page is fetched as well.
     """
     if conditional and isinstance(answer, Response) and answer.status == NOT_MODIFIED:
         return End(outcome=Outcome.UNCHANGED, reason=Reason.NOT_MODIFIED)
     verdict = (
         _judge_failure(answer)
         if isinstance(answer, Failure)
-        else _judge_response(answer, now_ms, any_type=any_type)
+        else _judge_response(answer, now_ms, any_type=any_type, others_kept=others_kept)
     )
     if isinstance(verdict, Retry) and not verdict.block and attempt >= attempts_max(verdict.reason):
         return End(outcome=Outcome.FAILED, reason=verdict.reason, error=verdict.error)
@@ -135,11 +136,13 @@ def _judge_failure(failure: Failure) -> Verdict:
     return End(outcome=Outcome.FAILED, reason=failure.reason, error=failure.detail)
 
 
-def _judge_response(answer: Response, now_ms: int, *, any_type: bool) -> Verdict:
+def _judge_response(
+    answer: Response, now_ms: int, *, any_type: bool, others_kept: bool
+) -> Verdict:
     status = answer.status
     error = f"HTTP {status}"
     if SUCCESS_MIN <= status < REDIRECT_MIN:
-        return _judge_success(answer, any_type=any_type)
+        return _judge_success(answer, any_type=any_type, others_kept=others_kept)
     if status in REDIRECTS and answer.headers.get("location"):
         return Lead(location=answer.headers["location"])
     rule = rule_of(status, answer.headers, answer.body) if status in KEEPING_OUT else None
@@ -159,7 +162,7 @@ def _judge_response(answer: Response, now_ms: int, *, any_type: bool) -> Verdict
     return End(outcome=Outcome.FAILED, reason=Reason.HTTP_STATUS, error=error)
 
 
-def _judge_success(answer: Response, *, any_type: bool) -> Verdict:
+def _judge_success(answer: Response, *, any_type: bool, others_kept: bool) -> Verdict:
     rule = rule_of(answer.status, answer.headers, None)
     if rule is not None:
         return _kept_out(rule)
@@ -167,9 +170,12 @@ def _judge_success(answer: Response, *, any_type: bool) -> Verdict:
         return End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)
     if answer.body is None:
         return End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)
-    kind = kind_of(answer.headers, answer.body)
-    if kind not in HTML_TYPES and not any_type:
-        error = None if kind == declared_in(answer.headers) else f"looks like {kind}"
-        return End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE, error=error)
     cut = answer.truncated or answer.status == PARTIAL_CONTENT
-    return Read(body=answer.body, reason=Reason.TRUNCATED if cut else Reason.OK)
+    reason = Reason.TRUNCATED if cut else Reason.OK
+    kind = kind_of(answer.headers, answer.body)
+    if kind in HTML_TYPES or any_type:
+        return Read(body=answer.body, reason=reason)
+    if others_kept:
+        return End(outcome=Outcome.FETCHED, reason=reason)
+    error = None if kind == declared_in(answer.headers) else f"looks like {kind}"
+    return End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE, error=error)

@@ -21,6 +21,7 @@ from orbweaver.core.url import TRACKING_PARAMETERS, host_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from orbweaver.core.extraction.rules import ItemRule
     from orbweaver.core.identity import Headers
     from orbweaver.core.rules import Rule
 
@@ -100,6 +101,8 @@ class Crawl:
     exclude: tuple[str, ...] = ()
     # What holds for some of its URLs only.
     rules: tuple[Rule, ...] = ()
+    # What is taken from its pages.
+    items: tuple[ItemRule, ...] = ()
     obey_robots: bool = True
     # Whether sitemaps are read that the robots.txt of a seed's host names.
     sitemaps: bool = True

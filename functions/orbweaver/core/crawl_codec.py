@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from orbweaver.core.crawl import Bodies, Crawl, Scope, State, Stop
+from orbweaver.core.extraction.codec import rule_of
 from orbweaver.core.rules import THINGS, Rule
 
 COLUMNS = tuple(field.name for field in fields(Crawl))
@@ -40,6 +41,7 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
     for name in ("quotas", "hosts_counted", "seed_depths", "anchors", "roots", "redacted"):
         known[name] = tuple(known.get(name, ()))
     known["rules"] = tuple(_rule(one) for one in known.get("rules", ()))
+    known["items"] = tuple(rule_of(one) for one in known.get("items", ()))
     tracking = known.get("tracking")
     known["tracking"] = None if tracking is None else tuple(tracking)
     known["scope"] = Scope(known.get("scope", Scope.HOST))

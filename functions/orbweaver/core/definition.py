@@ -15,24 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.definition_keys import (
-    BY_PATH,
-    KEYS,
-    PATHS,
-    SEEDS_FILE,
-    SHOWN_CHARS_MAX,
-    TABLES,
-    Unfit,
-    UnfitWithin,
-    plain,
-    shown,
-)
+from orbweaver.core.definition_keys import BY_PATH, KEYS, PATHS, SEEDS_FILE, TABLES
+from orbweaver.core.definition_values import SHOWN_CHARS_MAX, Unfit, UnfitWithin, plain, shown
 from orbweaver.core.plan import Plan, problems_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.core.definition_keys import Key
+    from orbweaver.core.definition_values import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,163 +2,35 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from orbweaver.core.amount import NANO, AmountError, nanodollars, size_bytes, size_text
-from orbweaver.core.crawl import Scope
-from orbweaver.core.duration import DurationError, duration_ms
+from orbweaver.core.amount import NANO, size_text
+from orbweaver.core.crawl import Bodies, Scope
+from orbweaver.core.definition_values import (
+    Unfit,
+    UnfitWithin,
+    _bytes,
+    _dollars,
+    _headers,
+    _key,
+    _milliseconds,
+    _number,
+    _seconds,
+    _switch,
+    _text,
+    _texts,
+    _words,
+    no_such_key,
+    plain,
+    shown,
+)
+from orbweaver.core.extraction.definition import ITEM_KEYS, items, items_written
+from orbweaver.core.redaction import KINDS
 from orbweaver.core.rules import RULES_MAX, Rule
 from orbweaver.core.schedule import Overlap
-from orbweaver.core.url import redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SEEDS_FILE = "seeds_file"
-# TOML has no greater ones, and whoever gives one means something else.
-NUMBER_MAX = 2**63
-SHOWN_CHARS_MAX = 60
-
-
-class Unfit(Exception):
-    """A value does not fit; the text says the fix."""
-
-
-class UnfitWithin(Exception):
-    """Some of a value does not fit: paths within it, and words; `rest` is what could be read."""
-
-    def __init__(self, rest: Any, problems: list[tuple[str, str]]) -> None:
-        super().__init__(problems)
-        self.rest = rest
-        self.problems = problems
-
-
-def shown(value: object) -> str:
-    """Write a value so that it may be shown: what it is, where it is long."""
-    if isinstance(value, str):
-        return ascii(redacted(value, SHOWN_CHARS_MAX))
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, float) or (isinstance(value, int) and abs(value) <= NUMBER_MAX):
-        return str(value)
-    if isinstance(value, int):
-        return "a very large number"
-    return "a table" if isinstance(value, Mapping) else f"a {type(value).__name__}"
-
-
-def plain(name: str) -> str:
-    """Write the name of a key that somebody has made up so that it may be shown."""
-    known = re.fullmatch(r"[\w-]{1,60}", name, re.ASCII)
-    return name if known else ascii(name[:SHOWN_CHARS_MAX])
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise Unfit("give a text in quotes")
-    return value
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise Unfit('give a list of texts, like ["…", "…"]')
-    return tuple(value)
-
-
-def _number(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > NUMBER_MAX:
-        raise Unfit("give a whole number without quotes, like 1000")
-    return value
-
-
-def _bytes(value: object) -> int:
-    return _amount(value, size_bytes, 'give a size like "500MB" or "10GB", or a number of bytes')
-
-
-def _dollars(value: object) -> int:
-    return _amount(value, nanodollars, "give an amount of dollars, like 5 or 0.25")
-
-
-def _amount(value: object, read: Callable[[str], int], fix: str) -> int:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        # Neither negative, nor infinite, nor no number at all.
-        value = f"{value:.9f}".rstrip("0").rstrip(".") if 0 <= value < NUMBER_MAX else ""
-    if isinstance(value, str):
-        try:
-            return read(value)
-        except AmountError:
-            pass
-    raise Unfit(fix)
-
-
-def _switch(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise Unfit("give true or false, without quotes")
-    return value
-
-
-def _milliseconds(value: object) -> int:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        # Neither negative, nor infinite, nor no number at all.
-        value = f"{value:.9f}" if 0 <= value < NUMBER_MAX else ""
-        value = value.rstrip("0").rstrip(".")
-    if isinstance(value, str):
-        try:
-            return duration_ms(value)
-        except DurationError:
-            pass
-    raise Unfit('give a time like "250ms", "1.5s", "2h" or "7d", or a number of seconds')
-
-
-def _seconds(value: object) -> int:
-    return -(-_milliseconds(value) // 1_000)
-
-
-def _headers(value: object) -> tuple[tuple[str, str], ...]:
-    if not isinstance(value, Mapping) or not all(isinstance(one, str) for one in value.values()):
-        raise Unfit('give a table of names and texts, like { "Accept-Language" = "de" }')
-    return tuple(value.items())
-
-
-def _one_of(words: Mapping[str, Any]) -> Callable[[object], Any]:
-    def read(value: object) -> Any:
-        if isinstance(value, str) and value in words:
-            return words[value]
-        near = difflib.get_close_matches(str(value)[:SHOWN_CHARS_MAX].lower(), words, n=1)
-        hint = f"did you mean {near[0]}? It takes " if near else "give "
-        raise Unfit(f"{hint}{' or '.join(words)}")
-
-    return read
-
-
-def _same(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """A key of the document, and the part of a plan that it is."""
-
-    path: str
-    part: str
-    read: Callable[[object], Any]
-    write: Callable[[Any], Any] = _same
-    secret: bool = False
-    words: tuple[str, ...] = ()
-    # The keys of the tables that it lists.
-    inner: tuple[Key, ...] = ()
-
-
-def _key(path: str, part: str, read: Callable[[object], Any], **more: Any) -> Key:
-    return Key(path=path, part=part, read=read, **more)
-
-
-def _words(path: str, part: str, words: Mapping[str, Any]) -> Key:
-    names = {value: word for word, value in words.items()}
-    return _key(path, part, _one_of(words), write=names.__getitem__, words=tuple(words))
 
 
 # --- rules --------------------------------------------------------------------------------------
@@ -200,20 +72,13 @@ def _rule(value: object, path: str, problems: list[tuple[str, str]]) -> Rule:
     for name, one in value.items():
         key = next((key for key in RULE_KEYS if key.path == name), None)
         if key is None:
-            problems.append((f"{path}.{plain(name)}", _no_such_key(name)))
+            problems.append((f"{path}.{plain(name)}", no_such_key(name, RULE_KEYS, "a rule")))
             continue
         try:
             parts[key.part] = key.read(one)
         except Unfit as error:
             problems.append((f"{path}.{name}", f"{shown(one)} does not fit: {error}"))
     return Rule(**parts)
-
-
-def _no_such_key(name: str) -> str:
-    names = [key.path for key in RULE_KEYS]
-    near = difflib.get_close_matches(name[:SHOWN_CHARS_MAX].lower(), names, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"a rule has {', '.join(names)}"
-    return f"there is no such key: {hint}"
 
 
 def _rules_written(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
@@ -225,6 +90,17 @@ def _rules_written(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
         }
         for rule in rules
     ]
+
+
+# --- redaction ----------------------------------------------------------------------------------
+
+
+def _kinds(value: object) -> tuple[str, ...]:
+    """Read what is to be redacted, each once."""
+    kinds = _texts(value)
+    if not set(kinds) <= set(KINDS):
+        raise Unfit(f"give a list of {' and '.join(KINDS)}")
+    return tuple(kind for kind in KINDS if kind in kinds)
 
 
 # --- keys ---------------------------------------------------------------------------------------
@@ -256,12 +132,16 @@ KEYS = (
     _key("dedup.keep_parameters", "keep_parameters", _switch),
     _key("records.canonical", "canonical_only", _switch),
     _words("records.noindex", "noindex_skipped", {"record": False, "skip": True}),
+    _words("records.bodies", "bodies", {str(one): one for one in Bodies}),
+    _key("records.text", "texts", _switch),
+    _key("records.redact", "redacted", _kinds),
     _key("schedule.every", "every", _text),
     _key("schedule.cron", "cron", _text),
     _key("schedule.timezone", "timezone", _text),
     _words("schedule.overlap", "overlap", {str(one): one for one in Overlap}),
     _key("notify.webhook", "webhook", _text, secret=True),
     _key("rules", "rules", _rules, write=_rules_written, inner=RULE_KEYS),
+    _key("items", "items", items, write=items_written, inner=ITEM_KEYS),
 )
 BY_PATH = {key.path: key for key in KEYS}
 TABLES = tuple(dict.fromkeys(path.partition(".")[0] for path in BY_PATH if "." in path))

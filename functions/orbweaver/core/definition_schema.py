@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.definition_keys import (
-    KEYS,
-    SEEDS_FILE,
+from orbweaver.core.definition_keys import KEYS, SEEDS_FILE, _kinds
+from orbweaver.core.definition_values import (
     _bytes,
     _dollars,
     _headers,
@@ -21,21 +20,27 @@ from orbweaver.core.definition_keys import (
     _text,
     _texts,
 )
+from orbweaver.core.extraction.definition import FIELD_KEYS, ITEM_KEYS, _fields, _meanings, _value
+from orbweaver.core.extraction.rules import FIELD_NAME, FIELDS_MAX
+from orbweaver.core.extraction.rules import RULES_MAX as ITEM_RULES_MAX
 from orbweaver.core.plan import BOUNDS
+from orbweaver.core.redaction import KINDS
 from orbweaver.core.rules import RULES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from orbweaver.core.definition_keys import Key
+    from orbweaver.core.definition_values import Key
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
 TIME = {"type": ["string", "number"], "description": "like 250ms, 1.5s, 2h or 7d; or seconds"}
+SCALAR = {"type": ["string", "number", "boolean"]}
 # By what reads a value.
 SHAPES: Mapping[Callable[[object], Any], dict[str, Any]] = {
     _text: TEXT,
     _texts: TEXTS,
+    _kinds: {"type": "array", "items": {**TEXT, "enum": list(KINDS)}},
     _number: {"type": "integer"},
     _switch: {"type": "boolean"},
     _milliseconds: TIME,
@@ -43,6 +48,8 @@ SHAPES: Mapping[Callable[[object], Any], dict[str, Any]] = {
     _bytes: {"type": ["string", "integer"], "description": "like 500MB or 10GB; or bytes"},
     _dollars: {"type": ["string", "number"], "description": "like 5 or 0.25"},
     _headers: {"type": "object", "additionalProperties": TEXT},
+    _value: {"anyOf": [SCALAR, {"type": "array", "items": SCALAR}]},
+    _meanings: {"type": "object", "additionalProperties": SCALAR},
 }
 LIMITS = {part: (low, high) for part, low, high, _ in BOUNDS}
 # There is no file beside what comes over HTTP.
@@ -62,6 +69,8 @@ def schema_of_definition(keys: Iterable[Key] = DEFINABLE) -> dict[str, Any]:
 def _schema_of(key: Key) -> dict[str, Any]:
     if key.words:
         return {**TEXT, "enum": list(key.words)}
+    if key.path == "items":
+        return {"type": "array", "maxItems": ITEM_RULES_MAX, "items": _item_rule()}
     if key.inner:
         return {
             "type": "array",
@@ -69,10 +78,24 @@ def _schema_of(key: Key) -> dict[str, Any]:
             "items": {**schema_of_definition(key.inner), "required": ["match"], "minProperties": 2},
         }
     shape = SHAPES[key.read]
-    if shape["type"] != "integer" or key.part not in LIMITS:
+    if shape.get("type") != "integer" or key.part not in LIMITS:
         return shape
     low, high = LIMITS[key.part]
     return {**shape, "minimum": low, "maximum": high}
+
+
+def _item_rule() -> dict[str, Any]:
+    """Describe an item rule, whose fields have names of the user's own."""
+    schema = schema_of_definition(key for key in ITEM_KEYS if key.read is not _fields)
+    field = {"anyOf": [TEXT, schema_of_definition(FIELD_KEYS)]}
+    schema["properties"]["fields"] = {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": FIELDS_MAX,
+        "propertyNames": {"pattern": f"^{FIELD_NAME.pattern}$"},
+        "additionalProperties": field,
+    }
+    return {**schema, "required": ["name", "match", "fields"]}
 
 
 def _table() -> dict[str, Any]:

@@ -51,6 +51,9 @@ class Draft:
         self._end_at_host(record.url, record.outcome)
         if record.bytes:
             self._tally["bytes"] += record.bytes
+        if record.items and recorded:
+            self._tally["items"] += record.items
+            self._tally["items_invalid"] += record.items_invalid or 0
 
     def keep(self, kept: Kept) -> None:
         """Note what is to be stored of a page whose outcome is noted."""

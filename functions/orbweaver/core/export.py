@@ -1,167 +1,182 @@
-"""What an export is: the rows, parts and manifest of one UTC day, and the state of a paused run.
+"""What an export is: where its files lie, and the manifest that says which of them it means.
 
-- A row is a line of JSON in UTF-8: every column in order, null where empty. Characters that a
-  reader may take for a line's end or a terminal for a command are escaped.
-- A part is gzip (RFC 1952) without time or file name, so equal rows give equal bytes.
-- The manifest says which parts make up the day, and by their SHA-256 whether they are those it
+Layout, below the export's prefix (a bucket's) or folder (a person's), the same for both:
+
+    <table>/<format>/dt=<day>/crawl=<crawl>/part-<group>-<chunk><suffix>
+    manifests/dt=<day>.json                 of a day
+    manifests/dt=<day>/crawl=<crawl>.json   of one crawl's records of a day
+    _work/…, _snapshots/…                   what exporters keep for each other
+
+- A group is some of the shards of a day, a chunk a stretch of its rows; all formats of all tables
+  are cut at the same rows.
+- The manifest says which files make up the export, and by their SHA-256 whether they are those it
   means; it says nothing of the run that wrote it. Readers go by it, never by a listing.
-- A part number beyond five digits grows wider; the order of parts is the manifest's.
+- A group or chunk of more digits grows wider; the order of files is the manifest's.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import zlib
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.record import COLUMNS, DAY_MS, day_of
+from orbweaver.core.cell import Cells, iso
+from orbweaver.core.record import DAY_MS, day_of
+from orbweaver.core.tables import PAGES, SCHEMA, Column, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from orbweaver.core.record import PageRecord
 
-# Of the rows: a column that changes its meaning or goes away raises it, a new last one does not.
-SCHEMA = 1
-# Of the saved state; another version's is passed over and the day begun anew.
-STATE_VERSION = 1
-GZIP_LEVEL = 6
-# zlib's window of 32 KiB, in gzip's framing: it writes mtime 0 and no name.
-GZIP_WBITS = 31
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-PART_NAME = re.compile(r"part-(\d{5,})\.jsonl\.gz")
-# C1 controls and DEL steer terminals, U+2028 and U+2029 end lines for some readers (JSON leaves
-# all of them raw), and a lone surrogate has no UTF-8.
-UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-SURROGATE_MIN = 0xD800
-ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-EVENTS = 'an export event is {}, {"day": "YYYY-MM-DD"}, that with "resume": true, or a schedule\'s'
+PREFIX = "exports/"
+FORMATS = ("jsonl", "csv", "parquet", "warc")
+# What lies beside the tables, and is none.
+MANIFESTS, WORK, SNAPSHOTS = "manifests/", "_work/", "_snapshots/"
+PART = re.compile(
+    r"(?P<table>.+)/(?P<format>[a-z]+)/dt=(?P<day>[^/]+)/crawl=(?P<crawl>[^/]+)"
+    r"/part-(?P<group>\d{2,})-(?P<chunk>\d{5,})(?P<suffix>\.[^/]*)"
+)
 
 
 class ExportEventError(ValueError):
     """An event asks for nothing that can be exported; the text says what it may be."""
 
 
-# --- rows -------------------------------------------------------------------------------------
+def formats_in(text: str) -> tuple[str, ...]:
+    """Read a list of formats, separated by commas; raises ValueError for what is none."""
+    named = {name.strip() for name in text.split(",")}
+    if unknown := sorted(named.difference(FORMATS)):
+        raise ValueError(f"{unknown[0]!r} is no format: give some of {','.join(FORMATS)}")
+    return tuple(name for name in FORMATS if name in named)
 
 
-def row(record: PageRecord) -> bytes:
-    """Render a record as one line."""
-    cells = {name: getattr(record, name) for name in COLUMNS}
-    cells["fetched_at"] = iso(record.fetched_at)
-    return UNSAFE.sub(_mend, ENCODER.encode(cells)).encode() + b"\n"
-
-
-def iso(at_ms: int) -> str:
-    """Write a moment as ISO 8601, UTC, to the millisecond."""
-    moment = EPOCH + timedelta(milliseconds=at_ms)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _mend(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    lone = SURROGATE_MIN <= code < SURROGATE_MIN + 0x800
-    return "\ufffd" if lone else f"\\u{code:04x}"
-
-
-# --- files ------------------------------------------------------------------------------------
+# --- layout -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a day's files are, below a prefix that is empty or ends in a slash."""
+    """What a file's path says of it."""
 
-    prefix: str
+    table: str
+    format: str
     day: str
+    crawl: str
+    group: int
+    chunk: int
+    suffix: str
 
     @property
-    def folder(self) -> str:
-        """What the names of the day's files begin with."""
-        return f"{self.prefix}dt={self.day}/"
-
-    @property
-    def manifest(self) -> str:
-        """Key of the manifest."""
-        return f"{self.folder}manifest.json"
-
-    @property
-    def state(self) -> str:
-        """Key of a paused run's state: outside the folder that readers look into."""
-        return f"{self.prefix}_work/dt={self.day}/state.json"
-
-    def surplus(self, keys: Iterable[str], count: int) -> tuple[str, ...]:
-        """Of these keys, the parts numbered `count` and above; other files are not ours."""
-        found = []
-        for key in keys:
-            match = PART_NAME.fullmatch(key.removeprefix(self.folder))
-            if match and int(match[1]) >= count:
-                found.append(key)
-        return tuple(found)
+    def path(self) -> str:
+        """Where it lies, below the prefix."""
+        folder = folder_of(self.table, self.format, self.day, self.crawl)
+        return f"{folder}part-{self.group:02d}-{self.chunk:05d}{self.suffix}"
 
 
-def part_name(number: int) -> str:
-    """Name a part, counted from 0."""
-    return f"part-{number:05d}.jsonl.gz"
+def folder_of(table: str, file_format: str, day: str, crawl: str | None = None) -> str:
+    """Name the folder of a table's files of a day, or of one crawl's; it ends in a slash."""
+    folder = f"{table}/{file_format}/dt={day}/"
+    return folder if crawl is None else f"{folder}crawl={crawl}/"
+
+
+def path_of(
+    table: str, file_format: str, day: str, crawl: str, group: int, chunk: int, suffix: str
+) -> str:
+    """Say where a file lies, below the prefix."""
+    place = Place(
+        table=table,
+        format=file_format,
+        day=day,
+        crawl=crawl,
+        group=group,
+        chunk=chunk,
+        suffix=suffix,
+    )
+    return place.path
+
+
+def place_of(path: str) -> Place | None:
+    """Read a path back; None for what is no file of an export."""
+    match = PART.fullmatch(path)
+    if match is None:
+        return None
+    found: dict[str, Any] = match.groupdict()
+    return Place(**found | {"group": int(found["group"]), "chunk": int(found["chunk"])})
+
+
+def manifest_path(day: str, crawl: str | None = None) -> str:
+    """Say where the manifest of a day lies, or of one crawl's records of it."""
+    return (
+        f"{MANIFESTS}dt={day}.json" if crawl is None else f"{MANIFESTS}dt={day}/crawl={crawl}.json"
+    )
+
+
+# --- the manifest -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """What a manifest says of one part; `bytes` and `sha256` are of the file as it lies there."""
+class File:
+    """One file, as it lies there; `path` is below the prefix."""
 
-    name: str
+    path: str
+    table: str
+    format: str
+    crawl: str
     rows: int
     bytes: int
     sha256: str
 
 
-def intact(part: Part, body: bytes | None) -> bool:
-    """Whether the file under a part's name is there, and is that part."""
-    return body is not None and hashlib.sha256(body).hexdigest() == part.sha256
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """What an export holds of one crawl: rows by table, pages by outcome."""
 
-
-class PartBuffer:
-    """Compresses rows as they come: a part is never held uncompressed."""
-
-    def __init__(self) -> None:
-        """Begin an empty part."""
-        self._stream = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_WBITS)
-        self._pieces: list[bytes] = []
-        self.rows = 0
-
-    def add(self, line: bytes) -> None:
-        """Append a row."""
-        piece = self._stream.compress(line)
-        if piece:
-            self._pieces.append(piece)
-        self.rows += 1
-
-    def close(self, name: str) -> tuple[Part, bytes]:
-        """End the part: what it is, and the file."""
-        body = b"".join([*self._pieces, self._stream.flush()])
-        digest = hashlib.sha256(body).hexdigest()
-        return Part(name=name, rows=self.rows, bytes=len(body), sha256=digest), body
+    name: str
+    rows: Mapping[str, int] = field(default_factory=dict)
+    outcomes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """Which parts make up a day; `crawl` is set where only that crawl's rows were wanted."""
+    """Which files make up a day; `crawl` is set where only that crawl's rows were wanted.
+
+    `crawls` are those of which there are rows, by id; `columns` those of each table.
+    """
 
     day: str
     crawl: str | None = None
-    parts: tuple[Part, ...] = ()
+    crawls: Mapping[str, Sums] = field(default_factory=dict)
+    files: tuple[File, ...] = ()
+    columns: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
 
     @property
-    def rows(self) -> int:
-        """How many rows the day has."""
-        return sum(part.rows for part in self.parts)
+    def path(self) -> str:
+        """Where it lies, below the prefix."""
+        return manifest_path(self.day, self.crawl)
 
-    def contradicts(self, part: Part) -> bool:
-        """Whether this manifest means another file by that name; one it does not name is free."""
-        return any(mine.name == part.name and mine != part for mine in self.parts)
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """How many rows each table has, in whichever format."""
+        total: Counter[str] = Counter()
+        for sums in self.crawls.values():
+            total.update(sums.rows)
+        return dict(sorted(total.items()))
+
+    @property
+    def bytes(self) -> int:
+        """How large all files are together."""
+        return sum(file.bytes for file in self.files)
+
+    def named(self) -> Mapping[str, File]:
+        """List its files by their paths."""
+        return {file.path: file for file in self.files}
+
+    def contradicts(self, file: File) -> bool:
+        """Whether it means another file at that path; one it does not name is free."""
+        return any(mine.path == file.path and mine != file for mine in self.files)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
@@ -170,11 +185,14 @@ def encode_manifest(manifest: Manifest) -> bytes:
         "schema": SCHEMA,
         "day": manifest.day,
         "crawl": manifest.crawl,
-        "columns": list(COLUMNS),
         "rows": manifest.rows,
-        "parts": [asdict(part) for part in manifest.parts],
+        "crawls": {crawl: _sums(sums) for crawl, sums in sorted(manifest.crawls.items())},
+        "files": [file_as_json(file) for file in manifest.files],
+        "columns": {
+            table: columns_as_json(columns) for table, columns in sorted(manifest.columns.items())
+        },
     }
-    return json.dumps(body, indent=2).encode() + b"\n"
+    return json.dumps(body, indent=1).encode() + b"\n"
 
 
 def decode_manifest(body: bytes) -> Manifest | None:
@@ -183,95 +201,49 @@ def decode_manifest(body: bytes) -> Manifest | None:
         raw = json.loads(body)
         if raw["schema"] != SCHEMA:
             return None
-        return Manifest(day=raw["day"], crawl=raw["crawl"], parts=_parts(raw["parts"]))
-    except (ValueError, KeyError, TypeError):
+        return Manifest(
+            day=raw["day"],
+            crawl=raw["crawl"],
+            crawls={crawl: Sums(**sums) for crawl, sums in raw["crawls"].items()},
+            files=tuple(File(**file) for file in raw["files"]),
+            columns={table: columns_of_json(rows) for table, rows in raw["columns"].items()},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _parts(raw: list[dict[str, Any]]) -> tuple[Part, ...]:
-    return tuple(Part(**part) for part in raw)
+def file_as_json(file: File) -> dict[str, Any]:
+    """Render a file as JSON has it."""
+    return {
+        "path": file.path,
+        "table": file.table,
+        "format": file.format,
+        "crawl": file.crawl,
+        "rows": file.rows,
+        "bytes": file.bytes,
+        "sha256": file.sha256,
+    }
 
 
-# --- a run ------------------------------------------------------------------------------------
+def columns_as_json(columns: Iterable[Column]) -> list[list[Any]]:
+    """Render columns as JSON has them: name, type, whether each value is a list."""
+    return [[column.name, str(column.type), column.many] for column in columns]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a run has come: all rows up to sort key `after` of `shard` are in `parts`.
-
-    `crawl`, `shards` and `part_rows_max` are what it was begun with: the same cut only follows
-    from the same three.
-    """
-
-    crawl: str | None
-    shards: int
-    part_rows_max: int
-    shard: int = 0
-    after: str | None = None
-    parts: tuple[Part, ...] = ()
-
-    def past(self, shard: int, key: str, part: Part) -> Progress:
-        """Come further by one part, whose last row had this key."""
-        return replace(self, shard=shard, after=key, parts=(*self.parts, part))
+def columns_of_json(raw: Iterable[list[Any]]) -> tuple[Column, ...]:
+    """Read columns back; raises ValueError for what is none."""
+    return tuple(Column(name=name, type=Type(kind), many=many) for name, kind, many in raw)
 
 
-def encode_progress(progress: Progress) -> bytes:
-    """Render the state of a paused run."""
-    return json.dumps({"v": STATE_VERSION, **asdict(progress)}).encode()
+def _sums(sums: Sums) -> dict[str, Any]:
+    return {
+        "name": sums.name,
+        "rows": dict(sorted(sums.rows.items())),
+        "outcomes": dict(sorted(sums.outcomes.items())),
+    }
 
 
-def resumed(start: Progress, state: bytes | None) -> Progress:
-    """Go on from a saved state; from `start` if it is absent, or of a run begun otherwise."""
-    try:
-        raw = json.loads(state or b"")
-        version = raw.pop("v")
-        saved = Progress(**{**raw, "parts": _parts(raw["parts"])})
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return start
-    begun = replace(saved, shard=start.shard, after=start.after, parts=start.parts)
-    return saved if version == STATE_VERSION and begun == start else start
-
-
-# --- what is asked for ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """One day to export: from its beginning, or from where a paused run stopped."""
-
-    day: str
-    resume: bool = False
-
-
-def job_of(event: object, now_ms: int) -> Job:
-    """Read an event: `{}`, `{"day": …}`, `{"day": …, "resume": true}`, or a schedule's.
-
-    Without a day it is the day before: before the schedule's own time where it has one (a
-    delivery may come a day late), before now otherwise.
-    """
-    if not isinstance(event, dict):
-        raise ExportEventError(f"{EVENTS}; not {type(event).__name__}")
-    if "detail-type" in event:
-        return Job(day=_day_before(event.get("time"), now_ms))
-    resume = event.get("resume", False)
-    if not event.keys() <= {"day", "resume"} or not isinstance(resume, bool):
-        raise ExportEventError(f"{EVENTS}; not {event!r}"[:500])
-    if "day" in event:
-        return Job(day=check_day(event["day"]), resume=resume)
-    if resume:
-        raise ExportEventError(f"{EVENTS}; resume needs its day")
-    return Job(day=_day_before(None, now_ms))
-
-
-def _day_before(time: object, now_ms: int) -> str:
-    if time is None:
-        return day_of(now_ms - DAY_MS)
-    try:
-        moment = datetime.fromisoformat(str(time))
-        day = moment.astimezone(UTC) if moment.tzinfo else moment
-        return (day.date() - timedelta(days=1)).isoformat()
-    except (ValueError, OverflowError) as error:
-        raise ExportEventError(f"not a schedule's time: {time!r}"[:200]) from error
+# --- days ---------------------------------------------------------------------------------------
 
 
 def check_day(day: object) -> str:
@@ -290,3 +262,16 @@ def days_between(first_ms: int, last_ms: int) -> tuple[str, ...]:
     return tuple(
         day_of(number * DAY_MS) for number in range(first_ms // DAY_MS, last_ms // DAY_MS + 1)
     )
+
+
+# --- pages, one by one ---------------------------------------------------------------------------
+
+
+def page_as_json(record: PageRecord) -> dict[str, Any]:
+    """Render a record as JSON has it: as a line of an export."""
+    row = {column.name: getattr(record, column.name) for column in PAGES.columns}
+    found = dict(zip(row, _PAGE.of_row(row), strict=True))
+    return found | {"fetched_at": iso(record.fetched_at)}
+
+
+_PAGE = Cells.of(PAGES)

@@ -72,7 +72,8 @@ def host_view(crawl: Crawl, total: Tally, host: Host, now_ms: int, agent: str) -
 
 def hosts_of(crawl: Crawl) -> tuple[str, ...]:
     """Name the hosts that the books count, in the order of their numbers."""
-    return crawl.hosts_counted or first_hosts(crawl.references)
+    # Of one that was forgotten there is only the place.
+    return tuple(filter(None, crawl.hosts_counted)) or first_hosts(crawl.references)
 
 
 def counts_of(crawl: Crawl, total: Tally, host: str) -> tuple[int | None, int | None, int | None]:

@@ -71,6 +71,8 @@ class Journal:
     # URLs that ended without having been asked for, because the crawl did: other runs may.
     unasked: tuple[str, ...] = ()
     unrecorded: tuple[Unrecorded, ...] = ()
+    # Whose it is; those of earlier versions do not say.
+    crawl: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +127,7 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
 def apart(pack: Pack, at_ms: int) -> Journal:
     """Journal a pack that crashed us before: nothing done, every URL sent on by itself."""
     again = tuple(Again(target=target, delay_s=0) for target in pack.targets)
-    return Journal(at_ms=at_ms, again=again, alone=True)
+    return Journal(at_ms=at_ms, again=again, alone=True, crawl=pack.crawl)
 
 
 def surplus_of(journal: Journal, ledger: Ledger) -> tuple[Target, ...]:

@@ -32,6 +32,7 @@ def encode(journal: Journal) -> bytes:
         "unasked": journal.unasked,
         "unrecorded": [[one.url, one.outcome, one.reason] for one in journal.unrecorded],
         "reserved": dict(journal.reserved),
+        "crawl": journal.crawl,
     }
     return zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 6)
 
@@ -52,6 +53,7 @@ def decode(blob: bytes) -> Journal:
             for url, outcome, reason in body.get("unrecorded", ())
         ),
         reserved=MappingProxyType(body.get("reserved", {})),
+        crawl=body.get("crawl", ""),
     )
 
 

@@ -1,7 +1,7 @@
 """What outcomes, reasons and refusals mean, in words: what the tables of the guide say, too.
 
-And which rule decides on where a URL leads, in a sentence that fits both decisions; and what the
-rules of a crawl say.
+And which rule decides on where a URL leads, in a sentence that fits both decisions; what the rules
+of a crawl say, and what it keeps of pages.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.core.address import verdict
 from orbweaver.core.admission import prefixes
-from orbweaver.core.crawl import Crawl, Scope
+from orbweaver.core.crawl import Bodies, Crawl, Scope
 from orbweaver.core.outcome import Reason, Refusal
 from orbweaver.core.rules import THINGS, deciding
 from orbweaver.core.suffix import site_of
@@ -20,7 +20,7 @@ from orbweaver.core.traps import DEFAULT_BOUNDS
 from orbweaver.core.url import host_of, hostname_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from orbweaver.core.address import Network
     from orbweaver.core.rules import Rule
@@ -57,6 +57,7 @@ REASONS: Mapping[Reason, str] = MappingProxyType(
         Reason.BYTES: "the crawl had received as much as it may (--max-bytes)",
         Reason.DOLLARS: "the crawl had spent as much as it may (--max-dollars)",
         Reason.HOST_PAGES: "its host had been asked for as many URLs as it may (--max-host-pages)",
+        Reason.FORGOTTEN: "somebody had it forgotten (orbweaver forget) before it was asked for",
         Reason.REDIRECT_INVALID: "it leads to what is no http or https URL",
         Reason.REDIRECT_LIMIT: "the tenth redirect in a row led on",
         Reason.SITEMAP_INVALID: "what was to be a sitemap is none",
@@ -169,6 +170,18 @@ def rule_words(rule: Rule, things: Iterable[str] = THINGS) -> str:
         "record": "recorded" if rule.record else "not recorded",
     }
     return ", ".join(words[thing] for thing in things if getattr(rule, thing) is not None)
+
+
+def kept_words(crawl: Crawl) -> Iterator[str]:
+    """Say what a crawl keeps of pages, beside their records."""
+    if crawl.bodies is not Bodies.OFF:
+        whose = "HTML pages" if crawl.bodies is Bodies.HTML else "whatever is fetched, HTML or not"
+        yield f"the bodies of {whose}"
+    if crawl.texts:
+        yield "the main text of HTML pages, as text and as Markdown"
+    if crawl.redacted:
+        names = {"email": "e-mail addresses", "phone": "phone numbers"}
+        yield f"no {' and no '.join(names[kind] for kind in crawl.redacted)}, except in URLs"
 
 
 def never_asked(url: str, allowed: Iterable[Network] = ()) -> str | None:

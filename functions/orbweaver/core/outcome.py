@@ -45,6 +45,7 @@ class Reason(StrEnum):
     BYTES = "bytes"
     DOLLARS = "dollars"
     HOST_PAGES = "host_pages"
+    FORGOTTEN = "forgotten"
     # failed: the server, the network or the address policy
     REDIRECT_INVALID = "redirect_invalid"
     REDIRECT_LIMIT = "redirect_limit"

@@ -6,7 +6,8 @@ withdrawn by `rel=nofollow` are left out, and all of them where the page's `meta
 `X-Robots-Tag` says so. What is left out is counted. Nothing raises, whatever the bytes.
 
 lexbor builds the tree (of a large page: of its outline, see `markup`), and one query walks it once.
-The text is worked out only when it is asked for.
+Who needs the whole tree of a large page (`core/extraction`) has it built then. The text is worked
+out only when it is asked for.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 from orbweaver.core import charset as charsets
 from orbweaver.core.markup import is_small, outline, text_of
 from orbweaver.core.refresh import Refresh, refresh_of
+from orbweaver.core.tame import WildPageError, why_wild
 from orbweaver.core.url import SPACES, TRACKING_PARAMETERS, canonicalize
 
 if TYPE_CHECKING:
@@ -61,6 +63,16 @@ class Page:
     # Where the page leads by itself, if that is elsewhere (core/refresh.py).
     refresh: str | None = None
     html: bytes = field(repr=False)  # the page in UTF-8
+    whole: LexborHTMLParser | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def tree(self) -> LexborHTMLParser:
+        """The whole tree, built now where the outline was enough; raises WildPageError."""
+        if self.whole is not None:
+            return self.whole
+        if (why := why_wild(self.html)) is not None:
+            raise WildPageError(why)
+        return _tree(self.html)
 
     @property
     def text(self) -> str:
@@ -102,7 +114,8 @@ def parse(
     """
     charset, html = charsets.decode(body, content_type)
     addressees = frozenset({_EVERYBODY, _PRODUCT, agent.partition("/")[0].strip().lower()})
-    found = _look(html if is_small(html) else outline(html), addressees)
+    whole = _tree(html) if is_small(html) else None
+    found = _look(whole or _tree(outline(html)), addressees)
     wishes = found.wishes | wishes_of(robots_tag or "", addressees)
     here = _resolved(url, None)
     base = here if found.base is None else _resolved(found.base, here) or here
@@ -127,6 +140,7 @@ def parse(
         links_invalid=links.invalid,
         refresh=_elsewhere(onward, here, base, tracking) if onward else None,
         html=html,
+        whole=whole,
     )
 
 
@@ -145,9 +159,13 @@ def wishes_of(
     return wishes
 
 
-def _look(html: bytes, addressees: frozenset[str]) -> _Found:
+def _tree(html: bytes) -> LexborHTMLParser:
+    return LexborHTMLParser(html, options=LexborDocumentOptions.WO_EVENTS)
+
+
+def _look(tree: LexborHTMLParser, addressees: frozenset[str]) -> _Found:
     found = _Found(addressees=addressees)
-    for node in LexborHTMLParser(html, options=LexborDocumentOptions.WO_EVENTS).css(_QUERY):
+    for node in tree.css(_QUERY):
         attributes = node.attributes
         match node.tag:
             case "a" | "area":

@@ -14,8 +14,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.amount import NANO, dollars_text
-from orbweaver.core.crawl import WEEK_S, Crawl, Scope, first_hosts, run_id
+from orbweaver.core.crawl import WEEK_S, Bodies, Crawl, Scope, first_hosts, run_id
 from orbweaver.core.crawl_codec import digest_of
+from orbweaver.core.extraction.rules import problems_of as problems_of_items
 from orbweaver.core.identity import IdentityError, check_agents, check_headers
 from orbweaver.core.message import CRAWL_ID_CHARS_MAX, DEFAULT_CRAWL, SEEDS_REFERENCES_MAX
 from orbweaver.core.patterns import first_match, matches
@@ -32,6 +33,7 @@ from orbweaver.core.webhook import webhook_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from orbweaver.core.extraction.rules import ItemRule
     from orbweaver.core.identity import Headers
     from orbweaver.core.rules import Rule
 
@@ -88,6 +90,7 @@ class Plan:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
+    items: tuple[ItemRule, ...] = ()
     obey_robots: bool = True
     express: bool = False
     user_agents: tuple[str, ...] = ()
@@ -99,6 +102,9 @@ class Plan:
     sitemap_urls: tuple[str, ...] = ()
     canonical_only: bool = False
     noindex_skipped: bool = False
+    bodies: Bodies = Bodies.HTML
+    texts: bool = False
+    redacted: tuple[str, ...] = ()
     # When it recurs (core/schedule.py); starting it starts one run all the same.
     every: str | None = None
     cron: str | None = None
@@ -140,6 +146,7 @@ def crawl_of(plan: Plan, now_ms: int) -> Crawl:
         include=plan.include,
         exclude=plan.exclude,
         rules=plan.rules,
+        items=plan.items,
         obey_robots=plan.obey_robots,
         user_agents=plan.user_agents,
         headers=plan.headers,
@@ -147,6 +154,9 @@ def crawl_of(plan: Plan, now_ms: int) -> Crawl:
         tracking=tracking,
         canonical_only=plan.canonical_only,
         noindex_skipped=plan.noindex_skipped,
+        bodies=plan.bodies,
+        texts=plan.texts,
+        redacted=plan.redacted,
         webhook=None if plan.webhook is None else webhook_of(plan.webhook),
         express=plan.express,
         shards=1 if plan.pages_max else SHARDS_DEFAULT,
@@ -190,7 +200,8 @@ def _problems(plan: Plan) -> Iterator[PlanError]:
         for error in problems_of_patterns(getattr(plan, part))
     )
     yield from patterns
-    yield from (PlanError(part, text) for part, text in problems_of_rules(plan.rules))
+    for part, text in (*problems_of_rules(plan.rules), *problems_of_items(plan.items)):
+        yield PlanError(part, text)
     references = tuple(PlanError(part, text) for part, text in problems_of_references(plan))
     yield from references
     if not (patterns or references):

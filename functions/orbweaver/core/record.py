@@ -8,11 +8,11 @@ records, each a gzip member) and offset and length of each in it; either may be 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+import zlib
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.item import Item, from_row, to_row
@@ -116,6 +116,14 @@ def page_record(
     )
 
 
+def with_items(record: PageRecord, items: tuple[Item, ...] | None) -> PageRecord:
+    """Note what rules found on a page; None where none is about it."""
+    if items is None:
+        return record
+    invalid = sum(not item.valid for item in items)
+    return replace(record, items=len(items), items_invalid=invalid, extracted=items)
+
+
 def _cut(text: str | None, chars_max: int) -> str | None:
     return text[:chars_max] if text else None
 
@@ -127,7 +135,7 @@ def day_of(at_ms: int) -> str:
 
 def shard_of(digest: str, shards: int) -> int:
     """Spread ids over `shards` partitions, whoever made them up."""
-    return crc32(digest.encode()) % shards
+    return zlib.crc32(digest.encode()) % shards
 
 
 def page_key(record: PageRecord, shards: int) -> tuple[str, str]:
@@ -147,19 +155,28 @@ def prior_keys(prior: Prior, url: str, shards: int) -> tuple[tuple[str, str], ..
     )
 
 
-def to_fields(record: PageRecord) -> dict[str, Any]:
-    """Render a record as plain fields, without those that are empty; items as a text of JSON."""
+def to_fields(record: PageRecord, *, packed: bool = False) -> dict[str, Any]:
+    """Render a record as plain fields, without those that are empty.
+
+    Items are a text of JSON; `packed`: its compressed bytes, where those are fewer.
+    """
     known = {name: getattr(record, name) for name in COLUMNS}
     if record.extracted:
         rows = [to_row(item) for item in record.extracted]
-        known["extracted"] = json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
+        plain = text.encode("utf-8", "replace")
+        pressed = zlib.compress(plain) if packed else plain
+        known["extracted"] = pressed if len(pressed) < len(plain) else text
     return {key: value for key, value in known.items() if value is not None}
 
 
 def from_fields(raw: dict[str, Any]) -> PageRecord:
     """Read plain fields back; fields of other versions are passed over."""
     known = {key: value for key, value in raw.items() if key in COLUMNS}
-    known["extracted"] = tuple(from_row(row) for row in json.loads(raw.get("extracted", "[]")))
+    extracted = raw.get("extracted", "[]")
+    if isinstance(extracted, bytes):
+        extracted = zlib.decompress(extracted)
+    known["extracted"] = tuple(from_row(row) for row in json.loads(extracted))
     known["outcome"] = Outcome(known["outcome"])
     known["reason"] = Reason(known["reason"])
     return PageRecord(**known)

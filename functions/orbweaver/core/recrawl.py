@@ -2,7 +2,9 @@
 
 A page is asked for on condition that it changed, if its earlier record has a validator and its
 links are not needed: it had none, or lies as deep as the crawl goes. Of an unchanged page nothing
-but the status line comes, and a crawl that cannot see its links would end early, and silently.
+but the status line comes, and a crawl that cannot see its links would end early, and silently. What
+is redacted is always got again: what an earlier run has kept of it may not be. So is what has items
+of other columns than today's rules.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from orbweaver.core.extraction import are_of
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import HEADER_CHARS_MAX
 
@@ -29,9 +32,11 @@ class Condition:
 
 def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Condition | None:
     """Say on what condition a URL is asked for; None for none."""
-    if before is None or before.reason not in (Reason.OK, Reason.NOT_MODIFIED):
+    if before is None or before.reason not in (Reason.OK, Reason.NOT_MODIFIED) or crawl.redacted:
         return None
     if before.links != 0 and target.depth < crawl.depth_max:
+        return None
+    if not are_of(crawl.items, target.url, before.extracted):
         return None
     condition = Condition(etag=_whole(before.etag), last_modified=_whole(before.last_modified))
     return condition if condition.etag or condition.last_modified else None

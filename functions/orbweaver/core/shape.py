@@ -125,7 +125,8 @@ def _fields(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, Any]
 def hints_of(kind: Any) -> dict[str, Any]:
     """Name the fields of a class with their annotations."""
     hints = get_type_hints(kind, include_extras=True)
-    return {one.name: hints[one.name] for one in fields(kind)}
+    # What is no column of a record is no part of what is said of it either.
+    return {one.name: hints[one.name] for one in fields(kind) if one.metadata.get("column", True)}
 
 
 @cache

@@ -24,6 +24,8 @@ HEAD_BYTES = 1_445  # the standard's "resource header"
 HTML, XHTML, XML, TEXT = "text/html", "application/xhtml+xml", "text/xml", "text/plain"
 BINARY = "application/octet-stream"
 HTML_TYPES = frozenset({HTML, XHTML})
+# Where bodies of any type are wanted (RFC 9110, section 12.5.1).
+ANY_TYPE = "*/*"
 UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*"})
 VAGUE = UNKNOWN | {BINARY, TEXT}
 

@@ -4,11 +4,13 @@ A row is a mapping of column names to values:
 
     STRING   str                          BOOLEAN  bool
     INTEGER  int, 64 bits                 DATE     str, YYYY-MM-DD
-    NUMBER   float                        MOMENT   int, ms since the epoch
+    NUMBER   float, finite                MOMENT   int, ms since the epoch
     DECIMAL  str, its digits ("12.30"), at most 14 before the point and 4 behind it
 
-or None, or of a column of `many` a list of such values. Names and types are public: a column that
-changes its meaning or goes away raises `SCHEMA`, a new last one does not.
+or None, or of a column of `many` a list of such values; what else stands in a row is passed over,
+and what a cell makes of another value is said in core/cell.py. Names and types are public: a column
+that changes its meaning or goes away raises `SCHEMA`, a new last one does not. No two names of a
+table differ by case alone: most that read tables fold it.
 """
 
 from __future__ import annotations
@@ -48,10 +50,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table: its name, which is also its folder, and its columns in order."""
+    """A table: its name, which is also its folder, and its columns in order.
+
+    Raises ValueError where two columns have one name.
+    """
 
     name: str
     columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        """Look for columns that readers could not tell apart."""
+        if len({column.name.lower() for column in self.columns}) < len(self.columns):
+            raise ValueError(f"columns of {self.name} share a name")
 
 
 INTEGERS = frozenset(
@@ -81,7 +91,7 @@ TEXTS = Table(
         *(Column(name=name) for name in ("title", "description", "language", "text", "markdown")),
     ),
 )
-# What rules found, and what is not what they ask for: `item` is that as JSON.
+# What is not what a rule asks for: `item` is what was found, as JSON.
 INVALID_ITEMS = Table(
     name="invalid_items",
     columns=(
@@ -99,7 +109,7 @@ CHANGES = Table(
         Column(name="crawl"),
         Column(name="url"),
         Column(name="change"),
-        Column(name="at", type=Type.MOMENT),
+        Column(name="found_at", type=Type.MOMENT),
         Column(name="sha256"),
         Column(name="previous_crawl"),
         Column(name="previous_sha256"),
@@ -108,5 +118,8 @@ CHANGES = Table(
 
 
 def item_table(name: str, rule: str, columns: Iterable[Column]) -> Table:
-    """Name the table of the items that a rule of the crawls of a name finds."""
+    """Name the table of the items that a rule of the crawls of a name finds.
+
+    Raises ValueError for a column by a name of `ORIGIN`, which each such table begins with.
+    """
     return Table(name=f"items/{name}/{rule}", columns=(*ORIGIN, *columns))

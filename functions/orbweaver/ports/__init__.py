@@ -7,30 +7,36 @@ effect: every effect is idempotent.
 
     queues    what is to be crawled         tables   packs, crawls, claims, hosts, records
     outside   files, events, the web, time  errors   what goes wrong
-    allowances  what crawls may use up
+    allowances  what crawls may use up      couriers  where exports are brought to
 """
 
 from orbweaver.core.exchange import Failure, Request, Response
 from orbweaver.ports.allowances import Allowances
+from orbweaver.ports.couriers import Courier, Deliveries
 from orbweaver.ports.errors import NOTHING, Permanent, PortError, TooLarge, Transient
 from orbweaver.ports.outside import (
+    Catalogue,
     Clock,
     Events,
     Fetcher,
     Files,
     Metrics,
+    Print,
     Schedules,
     Secrets,
 )
-from orbweaver.ports.queues import DeadLetters, Queue
+from orbweaver.ports.queues import DeadLetters, Orders, Queue
 from orbweaver.ports.tables import Crawls, Frontier, History, Hosts, Packs, Pages
 
 __all__ = [
     "NOTHING",
     "Allowances",
+    "Catalogue",
     "Clock",
+    "Courier",
     "Crawls",
     "DeadLetters",
+    "Deliveries",
     "Events",
     "Failure",
     "Fetcher",
@@ -39,10 +45,12 @@ __all__ = [
     "History",
     "Hosts",
     "Metrics",
+    "Orders",
     "Packs",
     "Pages",
     "Permanent",
     "PortError",
+    "Print",
     "Queue",
     "Request",
     "Response",

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.core.exchange import Failure, Request, Response
+    from orbweaver.core.export import Manifest
     from orbweaver.core.schedule import Scheduled
+    from orbweaver.core.tables import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Print:
+    """What a file is, without its contents: two of the same size and SHA-256 are the same."""
+
+    bytes: int
+    sha256: str
 
 
 class Files(Protocol):
@@ -17,6 +29,12 @@ class Files(Protocol):
 
     async def put(self, key: str, body: bytes) -> None:
         """Write a file whole; readers see all of it or nothing."""
+
+    async def put_file(self, key: str, path: Path, sha256: str) -> None:
+        """Write a local file whole, of which this is the SHA-256, without holding it in memory."""
+
+    async def print_of(self, key: str) -> Print | None:
+        """Say what a file is, None if there is none; contents are read only where need be."""
 
     async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
         """Read a file, None if there is none; raises TooLarge for one of more than `bytes_max`."""
@@ -27,6 +45,12 @@ class Files(Protocol):
     async def list(self, prefix: str) -> tuple[str, ...]:
         """Names of the files below a prefix, sorted."""
 
+    async def folders(self, prefix: str) -> tuple[str, ...]:
+        """Names of the folders right below a prefix, each ending in a slash, sorted.
+
+        The prefix is empty or ends in a slash; of folders without any file nothing is said.
+        """
+
     async def delete(self, keys: Sequence[str]) -> None:
         """Remove files; those that are absent are passed over."""
 
@@ -36,6 +60,22 @@ class Events(Protocol):
 
     async def completed(self, crawl: Crawl, total: Tally) -> None:
         """Announce that a crawl is finished; the event's id is the crawl's."""
+
+    async def exported(self, manifest: Manifest, key: str) -> None:
+        """Announce that an export stands under the key of its manifest.
+
+        The event's id follows from what the manifest says: a repeat has the same.
+        """
+
+
+class Catalogue(Protocol):
+    """Which tables can be queried."""
+
+    async def register(self, table: Table) -> None:
+        """Make a table of exports known, or bring it up to date.
+
+        Columns that it had before stay; a name that is another one's is left to that one.
+        """
 
 
 class Schedules(Protocol):

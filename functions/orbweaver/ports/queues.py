@@ -31,6 +31,13 @@ class Queue(Protocol):
         """Put a message that can never succeed on the dead-letter queue, with its reason."""
 
 
+class Orders(Protocol):
+    """The queue of what exporters are to do."""
+
+    async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
+        """Send messages, each with whose work it is; returns once all of them are accepted."""
+
+
 class DeadLetters(Protocol):
     """The dead-letter queue, for whoever looks after it."""
 

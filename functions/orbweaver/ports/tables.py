@@ -170,6 +170,12 @@ class Pages(Protocol):
         `after` continues behind a sort key, `crawl` narrows to one crawl's records.
         """
 
+    async def crawls_of(self, day: str) -> tuple[str, ...]:
+        """Name the crawls that have records of a day, sorted; a read for each in each shard."""
+
+    async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
+        """Count a crawl's records in a shard of a day; beyond `rows_max` it need not be exact."""
+
     @property
     def shards(self) -> int:
         """How many shards a day has."""

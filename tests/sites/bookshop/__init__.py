@@ -38,19 +38,29 @@ __all__ = ["BOOKS", "SEED", "SLOW_S", "Bookshop", "Expected", "serve", "serve_in
 
 @contextlib.asynccontextmanager
 async def serve(
-    port: int = 0, *, books: int = BOOKS, seed: int = SEED, slow_s: float = SLOW_S
+    port: int = 0,
+    *,
+    books: int = BOOKS,
+    seed: int = SEED,
+    slow_s: float = SLOW_S,
+    broken: float = 0.0,
 ) -> AsyncIterator[Bookshop]:
-    """Serve a shop in the running event loop; port 0 takes a free one."""
-    shop = Bookshop(books=books, seed=seed, slow_s=slow_s)
+    """Serve a shop in the running event loop; port 0 takes a free one, `broken` is a share."""
+    shop = Bookshop(books=books, seed=seed, slow_s=slow_s, broken=broken)
     async with listening(shop, port):
         yield shop
 
 
 @contextlib.contextmanager
 def serve_in_background(
-    port: int = 0, *, books: int = BOOKS, seed: int = SEED, slow_s: float = SLOW_S
+    port: int = 0,
+    *,
+    books: int = BOOKS,
+    seed: int = SEED,
+    slow_s: float = SLOW_S,
+    broken: float = 0.0,
 ) -> Iterator[Bookshop]:
     """Serve a shop from a thread, for tests that block."""
-    shop = Bookshop(books=books, seed=seed, slow_s=slow_s)
+    shop = Bookshop(books=books, seed=seed, slow_s=slow_s, broken=broken)
     with background(shop, port):
         yield shop

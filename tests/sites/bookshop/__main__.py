@@ -15,8 +15,12 @@ def main() -> None:
     parser.add_argument("--books", type=int, default=BOOKS)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--slow-s", type=float, default=SLOW_S, help="what the slow page takes")
+    broken = "the share of books whose pages have a broken template"
+    parser.add_argument("--broken", type=float, default=0.0, metavar="0..1", help=broken)
     options = parser.parse_args()
-    shop = Bookshop(books=options.books, seed=options.seed, slow_s=options.slow_s)
+    shop = Bookshop(
+        books=options.books, seed=options.seed, slow_s=options.slow_s, broken=options.broken
+    )
     run(shop, options.port)
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from tests.sites.bookshop import words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 CURRENCIES = ("GBP", "EUR", "USD", "EUR", "JPY", "CHF", "CZK")
 PRICE_MAX = 60
@@ -23,6 +23,9 @@ RARE_ONE_IN = 40  # rare books cost thousands, which brings thousands separators
 RARE_PRICE_MAX = 4_000
 STOCK_MAX = 30
 OUT_OF_STOCK_ONE_IN = 8
+# What a template may lose: the title, the price, the number of copies, the word of the rating, or
+# all of it at once.
+BREAKAGES = ("title", "price", "stock", "rating", "all")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +136,13 @@ def _book(number: int, chance: random.Random) -> Book:
         upc=f"{chance.getrandbits(64):016x}",
         description=_description(chance),
     )
+
+
+def broken(seed: int, count: int, share: float) -> Mapping[int, str]:
+    """Choose the books whose pages have a broken template, and how: number to kind."""
+    chance = random.Random(f"broken {seed}")
+    numbers = chance.sample(range(1, count + 1), round(count * share))
+    return {number: BREAKAGES[at % len(BREAKAGES)] for at, number in enumerate(sorted(numbers))}
 
 
 @functools.lru_cache(maxsize=4)

@@ -7,8 +7,10 @@ import gzip
 import hashlib
 import itertools
 import re
+from collections import defaultdict
+from decimal import Decimal
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.sites.bookshop import catalogue, corners, private, shelves, sitemap, spellings, world
 from tests.sites.bookshop.markup import STYLE, STYLE_PATH
@@ -32,10 +34,11 @@ TRACKING = re.compile(r"[?&](?:utm_[a-z]+|gclid|fbclid)=[^&]*")
 
 
 @functools.lru_cache(maxsize=4)
-def resources(seed: int, count: int) -> Mapping[str, Resource]:
+def resources(seed: int, count: int, broken: float = 0.0) -> Mapping[str, Resource]:
     """Return all that the shop has, by path; written once for each seed and number of books."""
     books = catalogue.make(seed, count)
-    parts = (shelves.pages(books), corners.make(books), spellings.make(books), world.make())
+    lost = catalogue.broken(seed, count, broken)
+    parts = (shelves.pages(books, lost), corners.make(books), spellings.make(books), world.make())
     found: dict[str, Resource] = {}
     for resource in itertools.chain(*parts):
         if resource.path in found:
@@ -48,12 +51,21 @@ def resources(seed: int, count: int) -> Mapping[str, Resource]:
 class Bookshop:
     """A shop; several of one seed share their pages, but not their log and memory."""
 
-    def __init__(self, *, books: int = BOOKS, seed: int = SEED, slow_s: float = SLOW_S) -> None:
+    def __init__(
+        self,
+        *,
+        books: int = BOOKS,
+        seed: int = SEED,
+        slow_s: float = SLOW_S,
+        broken: float = 0.0,
+    ) -> None:
+        """Take the number of books, and the share of their pages with a broken template."""
         self.url = ""
         self.log = AccessLog()
         self._slow_s = slow_s
         self._books = catalogue.make(seed, books)
-        self._resources = resources(seed, books)
+        self._resources = resources(seed, books, broken)
+        self._broken = catalogue.broken(seed, books, broken)
         self._answers: dict[tuple[str, bool], Answer] = {}
         self._recovered: set[str] = set()
 
@@ -85,6 +97,27 @@ class Bookshop:
             for book in self._books
         ]
 
+    def broken(self, base_url: str | None = None) -> dict[str, str]:
+        """Return what the pages of some books have lost, by their URLs."""
+        return {
+            (base_url or self.url) + book.path: self._broken[book.number]
+            for book in self._books
+            if book.number in self._broken
+        }
+
+    def totals(self, *, without_broken: bool = False) -> dict[str, Any]:
+        """Add the books up, as a shop does it for itself: prices by currency, to the cent."""
+        books = [b for b in self._books if not (without_broken and b.number in self._broken)]
+        prices: defaultdict[str, Decimal] = defaultdict(Decimal)
+        for book in books:
+            prices[book.currency] += book.amount
+        return {
+            "books": len(books),
+            "prices": {currency: f"{total:.2f}" for currency, total in sorted(prices.items())},
+            "stock": sum(book.stock for book in books),
+            "ratings": sum(book.rating for book in books),
+        }
+
     def reset(self) -> None:
         """Make the busy pages busy again."""
         self._recovered.clear()
@@ -95,6 +128,8 @@ class Bookshop:
             "expected": lambda: self.expected().as_json(),
             "books": self.books,
             "titles": self.titles,
+            "totals": self.totals,
+            "broken": self.broken,
         }
 
     def answer(self, asked: Asked) -> Answer:

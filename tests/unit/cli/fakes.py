@@ -21,14 +21,17 @@ from orbweaver.adapters.memory import (
     ManualClock,
     MemoryCrawls,
     MemoryDeadLetters,
+    MemoryDeliveries,
     MemoryEvents,
     MemoryFiles,
     MemoryFrontier,
     MemoryHosts,
+    MemoryLane,
     MemoryPacks,
     MemoryPages,
     MemoryQueue,
     MemorySchedules,
+    MemoryTraces,
     Moment,
     World,
 )
@@ -304,6 +307,9 @@ class Everything:
         self.files = MemoryFiles(world, gate)
         self.events = MemoryEvents(world, gate)
         self.schedules = MemorySchedules(world, gate)
+        self.traces = MemoryTraces(world, gate)
+        self.lanes = (MemoryLane(world, gate, clock=stage.clock),)
+        self.deliveries = MemoryDeliveries(world, gate)
         self.clock = stage.clock
         self.random = Random(1)
         self.settings = settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,10 +30,11 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
-    """Read an export as a reader does: by its manifest."""
-    (manifest,) = folder.glob("dt=*/manifest.json")
-    parts = json.loads(manifest.read_text())["parts"]
-    lines = [gzip.decompress((manifest.parent / part["name"]).read_bytes()) for part in parts]
+    """Read the export of the last run as a reader does: by its manifest."""
+    manifest = max(folder.glob("manifests/dt=*/*.json"))
+    files = json.loads(manifest.read_text())["files"]
+    mine = [file for file in files if (file["table"], file["format"]) == ("pages", "jsonl")]
+    lines = [gzip.decompress((folder / file["path"]).read_bytes()) for file in mine]
     return [json.loads(line) for line in b"".join(lines).splitlines()]
 
 
@@ -48,7 +50,9 @@ def test_crawl_goes_from_nothing_to_files(stage: Stage) -> None:
     assert f"{RUN} finished in 0:02: 3 pages, 1.5 a second, 3.0 kB" in stage.said
     assert "fetched          3  ok 3" in stage.said
     assert "(not asked)      4  links: scope 4" in stage.said
-    assert "data/dt=2026-11-21/part-00000.jsonl.gz  3 rows" in stage.said
+    part = f"dt=2026-11-21/crawl={RUN}/part-00-00000"
+    assert re.search(rf"data/pages/jsonl/{part}\.jsonl\.gz +3 rows", stage.said)
+    assert re.search(rf"data/pages/parquet/{part}\.parquet +3 rows", stage.said)
     settings, environment = stage.connected[0]
     assert environment == LOCAL
     assert settings.pages_table == "the-PagesTable"
@@ -96,7 +100,8 @@ def test_files_of_another_crawl_are_not_replaced(stage: Stage) -> None:
     (stage.folder / "file").write_text("")
     assert stage.run(f"crawl {SITE} --out file") == 2
     assert "file is a file: give a folder" in stage.noted
-    (stage.folder / "data" / "dt=2026-11-21" / "manifest.json").write_text("not ours")
+    (manifest,) = (stage.folder / "data" / "manifests").rglob("*.json")
+    manifest.write_text("not ours")
     assert stage.run(f"crawl {SITE} --out data --name other --window 0s") == 0
     assert stage.machine.asked == ["start 4566", "stop 4566"]
 
@@ -146,7 +151,12 @@ def test_json_is_one_object_a_line(stage: Stage) -> None:
     assert (result["claimed"], result["done"], result["rows"]) == (2, 2, 2)
     assert result["outcomes"]["fetched"] == result["outcomes"]["failed"] == 1
     assert result["reasons"]["failed"] == {"http_client_error": 1}
-    assert result["files"] == ["data/dt=2026-11-21/part-00000.jsonl.gz"]
+    part = f"dt=2026-11-21/crawl={RUN}/part-00-00000"
+    assert result["files"] == [
+        f"data/{table}/{name}/{part}.{suffix}"
+        for table in ("changes", "pages")
+        for name, suffix in (("jsonl", "jsonl.gz"), ("parquet", "parquet"))
+    ]
     assert (result["exit_code"], result["nothing_new"]) == (1, False)
 
 
@@ -239,9 +249,10 @@ def test_limits_of_the_stack_hold_for_what_is_read(stage: Stage) -> None:
     """Records are exported from as many shards as the worker of this stack writes to."""
     stage.machine.function = {"ORBWEAVER_PAGES_SHARDS": "16", "ORBWEAVER_PART_ROWS_MAX": "2"}
     stage.run(f"crawl {SITE} --out data")
-    assert sorted(path.name for path in (stage.folder / "data").glob("dt=*/part*")) == [
-        "part-00000.jsonl.gz",
-        "part-00001.jsonl.gz",
+    folder = stage.folder / "data" / "pages" / "jsonl"
+    assert sorted(path.name for path in folder.glob("dt=*/crawl=*/part*")) == [
+        "part-00-00000.jsonl.gz",
+        "part-00-00001.jsonl.gz",
     ]
 
 

@@ -45,3 +45,14 @@ def test_the_difference_is_said(fetched: list[str], said: str) -> None:
     with pytest.raises(demo.DemoError) as caught:
         demo.compare(fetched, SHOP)
     assert said in str(caught.value)
+
+
+def test_the_books_add_up(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in the shop's own data, to the cent; or the two are shown."""
+    one = {"price": "1.50", "price_currency": "EUR", "stock": 2, "rating": 5}
+    two = {"price": "3", "price_currency": "JPY", "stock": 0, "rating": 1}
+    truth = {"books": 2, "prices": {"EUR": "1.50", "JPY": "3.00"}, "stock": 2, "ratings": 6}
+    demo.compare_books([one, two], truth)
+    assert "the 2 books add up as in the shop's own data: 1.50 EUR" in capsys.readouterr().out
+    with pytest.raises(demo.DemoError, match="the books are not what the shop has"):
+        demo.compare_books([one], truth)

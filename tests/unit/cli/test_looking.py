@@ -101,7 +101,7 @@ def test_on_a_terminal_a_panel_is_drawn(stage: Stage) -> None:
     assert stage.run(f"crawl {SITE} --window 0s --name other") == 0
     assert "slots are taken for 5" in stage.said
     assert "━" in stage.said
-    assert stage.said.rstrip().endswith(" B")
+    assert stage.said.rstrip().endswith("B")
     stage.environment["TERM"] = "dumb"
     stage.run(f"crawl {SITE} --window 0s --name another")
     assert "\x1b" not in stage.said
@@ -200,9 +200,13 @@ def test_several_records_of_a_day_are_shown(stage: Stage) -> None:
 def test_export_of_a_crawl_and_of_a_day(stage: Stage) -> None:
     """A crawl's records go below out/ID, a day's below out/; each is one export."""
     assert stage.run(f"export --crawl {RUN}") == 0
-    assert f"out/{RUN}/dt=2026-11-21/part-00000.jsonl.gz  3 rows" in stage.said
-    assert stage.run("export") == 0
-    assert "out/dt=2026-11-21/part-00000.jsonl.gz  3 rows" in stage.said
+    for name, suffix in (("jsonl", "jsonl.gz"), ("parquet", "parquet")):
+        file = f"pages/{name}/dt=2026-11-21/crawl={RUN}/part-00-00000.{suffix}"
+        assert f"out/{RUN}/{file}" in stage.said
+    assert stage.run("export --format csv,jsonl") == 0
+    for name in ("csv", "jsonl"):
+        assert f"out/pages/{name}/dt=2026-11-21/crawl={RUN}/part-00-00000.{name}" in stage.said
+    assert "parquet" not in stage.said.rpartition("out/pages/csv")[2]
     assert stage.run(f"export --day 2026-11-21 --crawl {RUN} --out x --json") == 0
     assert stage.objects()[0]["rows"] == 3
     assert stage.run("export --day 2026-11-20") == 0

@@ -51,7 +51,7 @@ def test_settings_are_the_outputs_and_the_workers_limits() -> None:
     assert settings.pages_shards == 4
     assert settings.pages_table == "the-PagesTable"
     assert settings.crawl_queue_url == "the-CrawlQueueUrl"
-    assert settings.exporter_function == "the-ExporterFunction"
+    assert settings.export_queue_url == "the-ExportQueueUrl"
 
 
 def test_settings_do_without_what_may_not_be_read() -> None:

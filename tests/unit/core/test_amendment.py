@@ -48,14 +48,18 @@ def test_what_may_change_changes(changes: dict[str, Any], fields: dict[str, Any]
 
 
 def test_limits_pace_patterns_and_rules_may_change() -> None:
-    """Those are all of the keys that say how far and how fast, and no others."""
+    """Those are all of the keys that say how far, how fast, and what is kept; and no others."""
     assert {path.partition(".")[0] for path in EDITABLE} == {
+        "items",
         "limits",
         "politeness",
+        "records",
         "rules",
         "scope",
     }
     assert "scope.links" not in EDITABLE
+    kept = {"records.bodies", "records.text", "records.redact"}
+    assert {path for path in EDITABLE if path.startswith("records.")} == kept
     assert {path for path in BY_PATH if path.startswith("limits.")} <= set(EDITABLE)
 
 

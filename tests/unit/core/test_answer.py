@@ -171,3 +171,20 @@ def test_a_page_that_is_not_called_one_is_read(content_type: str) -> None:
     """HTML is HTML, whatever a careless server calls it (case 59)."""
     answer = Response(status=200, headers={"content-type": content_type}, body=b"<html>x")
     assert judge(answer, attempt=1, now_ms=NOW_MS) == Read(body=b"<html>x", reason=Reason.OK)
+
+
+@pytest.mark.parametrize(
+    ("body", "truncated", "verdict"),
+    [
+        (b"%PDF-1.7", False, End(outcome=Outcome.FETCHED, reason=Reason.OK)),
+        (b"%PDF-1.7", True, End(outcome=Outcome.FETCHED, reason=Reason.TRUNCATED)),
+        (None, False, End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)),
+    ],
+)
+def test_what_is_no_page_is_fetched_where_it_is_kept(
+    body: bytes | None, verdict: End, *, truncated: bool
+) -> None:
+    """It has no links; what of it is not read cannot be kept."""
+    headers = {"content-type": "application/pdf"}
+    answer = Response(status=200, headers=headers, body=body, truncated=truncated)
+    assert judge(answer, attempt=1, now_ms=0, others_kept=True) == verdict

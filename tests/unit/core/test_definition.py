@@ -12,7 +12,7 @@ import pytest
 
 from orbweaver.cli.options import OPTIONS
 from orbweaver.cli.starter import STARTER
-from orbweaver.core.crawl import DAY_S, WEEK_S, Scope
+from orbweaver.core.crawl import DAY_S, WEEK_S, Bodies, Scope
 from orbweaver.core.definition import (
     DefinitionError,
     Problem,
@@ -24,6 +24,7 @@ from orbweaver.core.definition import (
     seeds_file_of,
 )
 from orbweaver.core.definition_keys import KEYS
+from orbweaver.core.extraction import Field, ItemRule
 from orbweaver.core.plan import Plan, crawl_of
 from orbweaver.core.rules import Rule
 from orbweaver.core.schedule import Overlap
@@ -47,7 +48,13 @@ DOCUMENT: dict[str, Any] = {
     "politeness": {"delay": "250ms", "concurrency": 2, "robots": False},
     "identity": {"user_agents": ["a/1"], "headers": {"X-Key": "k"}, "proxies": False},
     "dedup": {"window": 0, "strip_parameters": ["ref"], "keep_parameters": True},
-    "records": {"canonical": True, "noindex": "skip"},
+    "records": {
+        "canonical": True,
+        "noindex": "skip",
+        "bodies": "all",
+        "text": True,
+        "redact": ["email", "phone"],
+    },
     "schedule": {"cron": "0 3 * * ? *", "timezone": "Europe/Berlin", "overlap": "allow"},
     "notify": {"webhook": f"{SEED}hook"},
     "rules": [
@@ -62,6 +69,7 @@ DOCUMENT: dict[str, Any] = {
         },
         {"match": "/b", "priority": "normal", "follow": True, "record": True},
     ],
+    "items": [{"name": "books", "match": "/b/", "fields": {"title": "h1"}}],
 }
 PLAN = Plan(
     name="site",
@@ -89,6 +97,9 @@ PLAN = Plan(
     keep_parameters=True,
     canonical_only=True,
     noindex_skipped=True,
+    bodies=Bodies.ALL,
+    texts=True,
+    redacted=("email", "phone"),
     cron="0 3 * * ? *",
     timezone="Europe/Berlin",
     overlap=Overlap.ALLOW,
@@ -105,6 +116,7 @@ PLAN = Plan(
         ),
         Rule(match="/b", express=False, follow=True, record=True),
     ),
+    items=(ItemRule(name="books", match="/b/", fields=(Field(name="title", where="h1"),)),),
 )
 
 
@@ -270,6 +282,10 @@ def test_unknown_tables_are_named_with_the_nearest(table: str, said: str) -> Non
         ("dedup.window", "367d", "give 0 to 31,622,400 s"),
         ("dedup.strip_parameters", ["a=b"], "'a=b' is not a parameter's name"),
         ("records.noindex", "drop", "give record or skip"),
+        ("records.bodies", "alle", "'alle' does not fit: did you mean all? It takes off or html"),
+        ("records.text", "yes", "give true or false"),
+        ("records.redact", "email", "give a list of texts"),
+        ("records.redact", ["e-mail"], "give a list of email and phone"),
         ("schedule.every", 5, "5 does not fit: give a text in quotes"),
         ("schedule.every", "often", "'often' does not fit: give minutes, hours or days, like"),
         ("schedule.every", "1w", "'1w' does not fit: give minutes, hours or days"),

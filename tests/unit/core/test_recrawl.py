@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from orbweaver.core.crawl import Crawl
+from orbweaver.core.extraction import Field, ItemRule
+from orbweaver.core.item import Item
 from orbweaver.core.message import Target
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import HEADER_CHARS_MAX, PageRecord
@@ -31,6 +33,21 @@ LEAF = PageRecord(
     etag='"1"',
     last_modified=DATE,
 )
+
+
+def test_a_page_with_items_of_other_rules_is_got_again() -> None:
+    """Tables and columns have to be those of today's rules."""
+    rule = ItemRule(name="books", match="/a", fields=(Field(name="title", where="h1"),))
+    crawl = replace(CRAWL, items=(rule,))
+    target = Target(url=URL, depth=1)
+    had = replace(LEAF, extracted=(Item(table="books", place=0, fields={"title": "A"}),))
+    assert condition_of(crawl, target, LEAF) is None
+    assert condition_of(crawl, target, had) is not None
+    other = replace(rule, fields=(Field(name="name", where="h1"),))
+    assert condition_of(replace(crawl, items=(other,)), target, had) is None
+    assert condition_of(CRAWL, target, had) is None
+    elsewhere = replace(rule, match="/b")
+    assert condition_of(replace(crawl, items=(elsewhere,)), target, LEAF) is not None
 
 
 @pytest.mark.parametrize(

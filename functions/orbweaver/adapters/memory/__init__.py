@@ -7,20 +7,24 @@ containers see. Each effect on one item is atomic, as in DynamoDB, and nothing l
 """
 
 from orbweaver.adapters.memory.allowances import MemoryAllowances
+from orbweaver.adapters.memory.catalogue import MemoryCatalogue
 from orbweaver.adapters.memory.claims import MemoryFrontier
-from orbweaver.adapters.memory.dead_letters import MemoryDeadLetters
+from orbweaver.adapters.memory.couriers import MemoryCourier, MemoryDeliveries
+from orbweaver.adapters.memory.dead_letters import MemoryDeadLetters, MemoryLane
 from orbweaver.adapters.memory.hosts import MemoryHosts
 from orbweaver.adapters.memory.outside import (
     ManualClock,
     MemoryEvents,
     MemoryFiles,
     MemoryMetrics,
+    MemoryOrders,
     MemoryQueue,
     MemorySecrets,
 )
 from orbweaver.adapters.memory.pages import MemoryPages
 from orbweaver.adapters.memory.schedules import MemorySchedules
 from orbweaver.adapters.memory.tables import MemoryCrawls, MemoryPacks
+from orbweaver.adapters.memory.traces import MemoryTraces
 from orbweaver.adapters.memory.world import Claim, Gate, Mail, Moment, World
 
 __all__ = [
@@ -29,18 +33,24 @@ __all__ = [
     "Mail",
     "ManualClock",
     "MemoryAllowances",
+    "MemoryCatalogue",
+    "MemoryCourier",
     "MemoryCrawls",
     "MemoryDeadLetters",
+    "MemoryDeliveries",
     "MemoryEvents",
     "MemoryFiles",
     "MemoryFrontier",
     "MemoryHosts",
+    "MemoryLane",
     "MemoryMetrics",
+    "MemoryOrders",
     "MemoryPacks",
     "MemoryPages",
     "MemoryQueue",
     "MemorySchedules",
     "MemorySecrets",
+    "MemoryTraces",
     "Moment",
     "World",
 ]

@@ -28,7 +28,7 @@ class MemoryDeadLetters(Gated):
         def act() -> tuple[DeadLetter, ...]:
             now_ms = self._clock.now_ms()
             looks = self._world.looks
-            due = [mail for mail in self._world.buried if looks.get(mail.id, (0, 0))[1] <= now_ms]
+            due = [mail for mail in self._mails if looks.get(mail.id, (0, 0))[1] <= now_ms]
             for mail in due[:count_max]:
                 looks[mail.id] = (looks.get(mail.id, (0, 0))[0] + 1, now_ms + hold_s * 1000)
             return tuple(self._letter(mail) for mail in due[:count_max])
@@ -50,7 +50,8 @@ class MemoryDeadLetters(Gated):
         gone = {letter.id for letter in letters}
 
         def act() -> None:
-            self._world.buried[:] = [mail for mail in self._world.buried if mail.id not in gone]
+            held = self._mails
+            held[:] = [mail for mail in held if mail.id not in gone]
 
         await self._do("dead_letters.delete", act)
 
@@ -60,6 +61,15 @@ class MemoryDeadLetters(Gated):
             mail = Mail(body=body)
             await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 
+    async def hidden(self) -> int:
+        """See the port `Lane`."""
+        now_ms = self._clock.now_ms()
+        return sum(1 for mail in self._mails if self._world.looks.get(mail.id, (0, 0))[1] > now_ms)
+
+    @property
+    def _mails(self) -> list[Mail]:
+        return self._world.buried
+
     def _letter(self, mail: Mail) -> DeadLetter:
         return DeadLetter(
             id=mail.id,
@@ -68,3 +78,11 @@ class MemoryDeadLetters(Gated):
             receives=self._world.looks[mail.id][0],
             sent_at_ms=mail.at_ms,
         )
+
+
+class MemoryLane(MemoryDeadLetters):
+    """The messages that wait on both lanes: what is held back can be taken, too."""
+
+    @property
+    def _mails(self) -> list[Mail]:
+        return self._world.sent

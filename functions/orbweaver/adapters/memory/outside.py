@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.memory.world import Gated, Mail
 from orbweaver.core.message import encode
-from orbweaver.ports import Permanent
+from orbweaver.ports import Permanent, Print
 from orbweaver.ports.errors import check_cut, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from orbweaver.core.crawl import Crawl, Tally
+    from orbweaver.core.export import Manifest
     from orbweaver.core.journal import Letter
     from orbweaver.core.message import Close, Seeds
 
@@ -49,12 +52,26 @@ class MemoryQueue(Gated):
         await self._do("queue.bury", lambda: self._world.buried.append(mail))
 
 
+class MemoryOrders(Gated):
+    """What exporters are to do, as sent; who delivers it is the test's business."""
+
+    async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
+        """See the port."""
+        for body, group in bodies:
+            mail = Mail(body=body, group=group)
+            await self._do("orders.send", lambda mail=mail: self._world.ordered.append(mail))  # type: ignore[misc]
+
+
 class MemoryEvents(Gated):
     """The event bus."""
 
     async def completed(self, crawl: Crawl, total: Tally) -> None:
         """See the port."""
         await self._do("events.completed", lambda: self._world.announced.append((crawl, total)))
+
+    async def exported(self, manifest: Manifest, key: str) -> None:
+        """See the port."""
+        await self._do("events.exported", lambda: self._world.exported.append((manifest, key)))
 
 
 class MemoryFiles(Gated):
@@ -63,6 +80,17 @@ class MemoryFiles(Gated):
     async def put(self, key: str, body: bytes) -> None:
         """See the port."""
         await self._do("files.put", lambda: self._world.files.__setitem__(key, body))
+
+    async def put_file(self, key: str, path: Path, sha256: str) -> None:
+        """See the port."""
+        del sha256  # of what lies there
+        body = path.read_bytes()  # noqa: ASYNC240 - a test's own small file
+        await self._do("files.put", lambda: self._world.files.__setitem__(key, body))
+
+    async def print_of(self, key: str) -> Print | None:
+        """See the port."""
+        body = await self._do("files.print", lambda: self._world.files.get(key))
+        return None if body is None else Print(bytes=len(body), sha256=sha256(body).hexdigest())
 
     async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
         """See the port."""
@@ -81,6 +109,17 @@ class MemoryFiles(Gated):
             "files.list",
             lambda: tuple(sorted(key for key in self._world.files if key.startswith(prefix))),
         )
+
+    async def folders(self, prefix: str) -> tuple[str, ...]:
+        """See the port."""
+
+        def look() -> tuple[str, ...]:
+            below = (key[len(prefix) :] for key in self._world.files if key.startswith(prefix))
+            return tuple(
+                sorted({f"{prefix}{name.partition('/')[0]}/" for name in below if "/" in name})
+            )
+
+        return await self._do("files.list", look)
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See the port."""

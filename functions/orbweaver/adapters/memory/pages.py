@@ -63,5 +63,33 @@ class MemoryPages(Gated):
             if crawl is None or record.crawl == crawl:
                 yield key, record
 
+    async def crawls_of(self, day: str) -> tuple[str, ...]:
+        """See the port."""
+        return await self._do(
+            "pages.crawls",
+            lambda: tuple(
+                sorted(
+                    {
+                        record.crawl
+                        for (owner, _), record in self._world.pages.items()
+                        if owner.partition("#")[0] == day
+                    }
+                )
+            ),
+        )
+
+    async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
+        """See the port."""
+        partition = f"{day}#{shard}"
+        found = await self._do(
+            "pages.count",
+            lambda: sum(
+                1
+                for (owner, _), record in self._world.pages.items()
+                if owner == partition and record.crawl == crawl
+            ),
+        )
+        return min(found, rows_max)
+
     def _put(self, key: tuple[str, str], record: PageRecord) -> None:
         self._world.pages[key] = record

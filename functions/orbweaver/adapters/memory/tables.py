@@ -160,7 +160,14 @@ class MemoryCrawls(Gated):
         return await self._do(
             "crawls.list",
             lambda: tuple(
-                sorted(self._world.crawls.values(), key=lambda crawl: -crawl.started_at_ms)
+                sorted(
+                    (
+                        crawl
+                        for crawl in self._world.crawls.values()
+                        if crawl.id not in self._world.forgotten
+                    ),
+                    key=lambda crawl: -crawl.started_at_ms,
+                )
             ),
         )
 

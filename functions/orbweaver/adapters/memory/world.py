@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from orbweaver.core.allowance import Allowance
     from orbweaver.core.crawl import Crawl, Tally
+    from orbweaver.core.export import Manifest
     from orbweaver.core.journal import Journal, Ledger
     from orbweaver.core.politeness import Host
     from orbweaver.core.record import PageRecord
     from orbweaver.core.schedule import Scheduled
+    from orbweaver.core.tables import Table
 
 T = TypeVar("T")
 
@@ -94,14 +96,21 @@ class World:
     parked: dict[tuple[str, str], str] = field(default_factory=dict)
     sent: list[Mail] = field(default_factory=list)
     buried: list[Mail] = field(default_factory=list)
+    # What exporters are to do.
+    ordered: list[Mail] = field(default_factory=list)
     # Of letters that somebody looked at: how often, and until when nobody else sees them.
     looks: dict[str, tuple[int, int]] = field(default_factory=dict)
     # Examples of refused references, by crawl and reason.
     samples: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    # Crawls of which only their end is left.
+    forgotten: set[str] = field(default_factory=set)
     announced: list[tuple[Crawl, Tally]] = field(default_factory=list)
+    # Exports that were announced, with the keys of their manifests.
+    exported: list[tuple[Manifest, str]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     schedules: dict[str, Scheduled] = field(default_factory=dict)
+    catalogue: dict[str, Table] = field(default_factory=dict)
 
     def reap(self, before_s: int) -> None:
         """Delete claims that expired before a moment, as TTL does, sooner or later."""

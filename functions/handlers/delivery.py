@@ -1,0 +1,21 @@
+"""The delivery queue to whoever brings exports elsewhere, a message at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orbweaver.bootstrap import container
+from orbweaver.delivery import Taken
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Carry an order out; a message that is to come back is named."""
+    (record,) = event["Records"]
+    taken = Taken(
+        id=record["messageId"],
+        body=record["body"],
+        handle=record["receiptHandle"],
+        receives=int(record["attributes"]["ApproximateReceiveCount"]),
+    )
+    failed = container().deliver(taken, context.get_remaining_time_in_millis())
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}

@@ -1,0 +1,30 @@
+"""The catalogue of tables in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.memory.world import Gated
+from orbweaver.core.catalogue import query_name, second_name
+
+if TYPE_CHECKING:
+    from orbweaver.core.tables import Table
+
+
+class MemoryCatalogue(Gated):
+    """Tables by their names for queries."""
+
+    async def register(self, table: Table) -> None:
+        """See the port."""
+
+        def put() -> None:
+            held = self._world.catalogue
+            name = query_name(table.name)
+            if name in held and held[name].name != table.name:
+                name = second_name(table.name)
+            former = held[name].columns if name in held else ()
+            columns = {column.name: column for column in (*former, *table.columns)}
+            held[name] = replace(table, columns=tuple(columns.values()))
+
+        await self._do("catalogue.register", put)

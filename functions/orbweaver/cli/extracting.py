@@ -1,0 +1,217 @@
+"""`extract`: what the item rules of a definition find on one page, without a crawl and a stack.
+
+- A URL is asked for as a crawl would do it: by the guarded fetcher, as who the definition says, if
+  robots.txt lets it, and following redirects. A file is read; `--url` says where it is from.
+- Functions of the user's own are looked for in `--extractor`, or in the file that the context of
+  cdk.json deploys.
+- Exit code 1: an item is invalid, or no rule is about the page.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.extractors import ExtractorError, of_file
+from orbweaver.adapters.memory import MemoryHosts, World
+from orbweaver.cli import text
+from orbweaver.cli.crawling import FAILED, OK, checked
+from orbweaver.cli.deciding import ROBOTS_S_MAX, canonical
+from orbweaver.cli.defining import plan_in
+from orbweaver.cli.options import DEFINITION
+from orbweaver.cli.parser import UsageError
+from orbweaver.core.answer import Lead, Read, judge
+from orbweaver.core.exchange import Request, Response
+from orbweaver.core.extraction import extract as extracted
+from orbweaver.core.extraction import rules_for
+from orbweaver.core.identity import identity_of
+from orbweaver.core.page import parse
+from orbweaver.core.robots import Robots
+from orbweaver.core.sniff import HTML_TYPES
+from orbweaver.core.url import canonicalize, host_of, redacted
+from orbweaver.robots import RobotsKeeper, Unreachable
+from orbweaver.settings import Settings
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping, Sequence
+
+    from orbweaver.cli.session import Surroundings
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.extraction import Extractor, ItemRule
+    from orbweaver.core.item import Item
+    from orbweaver.ports import Fetcher
+
+HELP = "try the item rules of a definition on one page, without crawling"
+REDIRECTS_MAX = 5
+SHOWN_CHARS_MAX = 200
+ITEMS_SHOWN_MAX = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Got:
+    """A page as it came."""
+
+    url: str
+    body: bytes
+    content_type: str | None = None
+
+
+def options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `extract`."""
+    command.add_argument("page", metavar="URL|FILE", help="a page of the web, or one that is saved")
+    config = f"the definition whose [[items]] are tried ({DEFINITION})"
+    command.add_argument("--config", type=Path, default=DEFINITION, metavar="FILE", help=config)
+    command.add_argument("--url", metavar="URL", help="where a file is from")
+    extractor = "a module with functions of your own (cdk.json says which is deployed)"
+    command.add_argument("--extractor", type=Path, metavar="FILE", help=extractor)
+
+
+async def extract(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Extract from one page, and print what is found."""
+    crawl = checked(plan_in(arguments.config, around), around)
+    if not crawl.items:
+        fix = "write [[items]] in it, as docs/extraction.md says"
+        raise UsageError(f"{arguments.config} says nothing of items: {fix}")
+    custom = functions(arguments.extractor, around, crawl.items)
+    got = await _got(arguments, around, crawl)
+    page = parse(got.body, got.url, got.content_type, tracking=crawl.stripped)
+    items = extracted(page, got.url, crawl.items, tracking=crawl.stripped, custom=custom)
+    rules = rules_for(crawl.items, got.url)
+    if arguments.json:
+        for item in items:
+            around.write(json.dumps({"url": got.url, "rule": item.table, **_row(item)}))
+    else:
+        around.write(*(text.clean(line) for line in _lines(got.url, crawl.items, rules, items)))
+    return OK if rules and all(item.valid for item in items) else FAILED
+
+
+def functions(
+    file: Path | None, around: Surroundings, rules: Sequence[ItemRule]
+) -> Mapping[str, Extractor]:
+    """Import the module that has functions of the user's own, where rules name any."""
+    named = [rule for rule in rules if rule.extractor is not None]
+    file = file or (_deployed(around) if named else None)
+    if not named or file is None:
+        return {}
+    try:
+        found = of_file(around.folder / file)
+    except ExtractorError as error:
+        raise UsageError(f"extractor: {error}") from error
+    for rule in named:
+        if rule.extractor not in found:
+            known = f"it has {', '.join(sorted(found))}" if found else "it has none"
+            missing = f"{file} has no function {rule.extractor}"
+            raise UsageError(f"items {rule.name}: extractor: {missing} ({known})")
+    return found
+
+
+def _deployed(around: Surroundings) -> Path | None:
+    """Name the module that cdk.json deploys."""
+    try:
+        context = json.loads((around.folder / "cdk.json").read_text())["context"]
+        return Path(context["extractor"]) if context.get("extractor") else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+async def _got(arguments: argparse.Namespace, around: Surroundings, crawl: Crawl) -> Got:
+    what: str = arguments.page
+    if "://" in what:
+        if arguments.url:
+            raise UsageError("--url says where a file is from: leave it out, or give a file")
+        async with around.web() as fetcher:
+            return await _fetched(canonical(what), around, crawl, fetcher)
+    path = around.folder / what
+    if not path.is_file():
+        raise UsageError(f"there is no file {what}; a URL begins with http:// or https://")
+    if not arguments.url:
+        raise UsageError(f"--url is missing: rules are about URLs, so say where {what} is from")
+    limit = Settings().body_bytes_max
+    with path.open("rb") as file:
+        return Got(url=canonical(arguments.url), body=file.read(limit))
+
+
+async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher) -> Got:
+    settings = Settings()
+    for _ in range(REDIRECTS_MAX):
+        await _allowed(url, around, crawl, fetcher)
+        identity = identity_of(crawl, host_of(url), settings.user_agent)
+        request = Request(
+            url=url,
+            user_agent=identity.agent,
+            headers=identity.headers,
+            accept=HTML_TYPES,
+            body_bytes_max=settings.body_bytes_max,
+            total_s=settings.fetch_total_s,
+        )
+        answer = await fetcher.fetch(request)
+        verdict = judge(answer, attempt=1, now_ms=around.clock.now_ms())
+        match verdict:
+            case Read(body=body):
+                headers = answer.headers if isinstance(answer, Response) else {}
+                return Got(url=url, body=body, content_type=headers.get("content-type"))
+            case Lead(location=location):
+                url = canonicalize(location, url, tracking=crawl.stripped)
+                around.note(f"it leads to {redacted(url)}")
+            case _:
+                said = verdict.error or ""
+                why = f"{verdict.reason}: {said}" if said else str(verdict.reason)
+                raise UsageError(f"{redacted(url)} is no page to read: {text.clean(why)}")
+    raise UsageError(f"{redacted(url)} redirects more than {REDIRECTS_MAX} times")
+
+
+async def _allowed(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher) -> None:
+    """Refuse what a crawl would not ask for, either."""
+    if not crawl.obey_robots:
+        return
+    settings = Settings()
+    hosts = MemoryHosts(World())
+    keeper = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=around.clock, settings=settings)
+    until_ms = around.clock.now_ms() + round(ROBOTS_S_MAX * 1000)
+    ruling = await keeper.of(host_of(url), crawl, until_ms)
+    token = identity_of(crawl, host_of(url), settings.user_agent).token
+    fix = "save the page and give the file, or set politeness.robots on a site of your own"
+    if isinstance(ruling, Unreachable):
+        raise UsageError(f"robots.txt of {redacted(url)} cannot be read: {ruling.detail}: {fix}")
+    if isinstance(ruling, Robots) and not ruling.decide(token, url).allowed:
+        raise UsageError(f"robots.txt forbids {redacted(url)}: {fix}")
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def _row(item: Item) -> dict[str, Any]:
+    row = asdict(item)
+    del row["table"]
+    return row
+
+
+def _lines(
+    url: str, all_rules: Sequence[ItemRule], rules: Sequence[ItemRule], items: Sequence[Item]
+) -> list[str]:
+    if not rules:
+        patterns = ", ".join(f"{rule.name} ({text.cut(rule.match, 60)})" for rule in all_rules)
+        return [f"no rule is about {url}: there are {patterns}"]
+    lines = [url]
+    for rule in rules:
+        found = [item for item in items if item.table == rule.name]
+        invalid = sum(not item.valid for item in found)
+        lines += ["", f"{rule.name}: {text.plural(len(found), 'item')}, {invalid:,} invalid"]
+        for item in found[:ITEMS_SHOWN_MAX]:
+            rows = [("!", problem) for problem in item.problems]
+            rows += [(name, _word(value)) for name, value in item.fields.items()]
+            lines += [f"  [{item.place}]", *(f"    {line}" for line in text.table(rows))]
+        if len(found) > ITEMS_SHOWN_MAX:
+            lines.append(f"  and {len(found) - ITEMS_SHOWN_MAX:,} more: --json shows all")
+    return lines
+
+
+def _word(value: object) -> str:
+    word = "-" if value is None else json.dumps(value, ensure_ascii=False)
+    return text.cut(word, SHOWN_CHARS_MAX)

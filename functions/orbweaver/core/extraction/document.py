@@ -1,0 +1,102 @@
+"""One page as rules see it: its tree and what is stated in it, each made once and when it is asked.
+
+The text that is worked out of one page is bounded: nodes lie in each other, and each may be wanted.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from orbweaver.core.extraction import stated, structured
+from orbweaver.core.extraction.values import Base
+from orbweaver.core.markup import text_of
+from orbweaver.core.url import canonicalize
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+    from orbweaver.core.extraction.structured import Objects
+    from orbweaver.core.page import Page
+
+# At about 25 MB/s this is a second.
+TEXT_BYTES_MAX = 30_000_000
+# Elements whose content is text and no markup.
+_PLAIN = frozenset({"title", "script", "style", "textarea"})
+_JSON_LD = "application/ld+json"
+
+
+class TooMuchError(ValueError):
+    """A page holds more than is looked at; the text says what."""
+
+
+class Document:
+    """A page, its URL, and what is made of it."""
+
+    def __init__(self, page: Page, url: str, tracking: frozenset[str]) -> None:
+        self.page = page
+        self.url = url
+        self._tracking = tracking
+        self._text_bytes = 0
+
+    @cached_property
+    def tree(self) -> LexborHTMLParser:
+        """The whole tree; raises WildPageError."""
+        return self.page.tree
+
+    @cached_property
+    def root(self) -> LexborNode:
+        """The `html` element."""
+        root = self.tree.root
+        if root is None:  # lexbor makes one of anything
+            raise TooMuchError("the page has no element")
+        return root
+
+    @cached_property
+    def base(self) -> Base:
+        """What references on it are resolved against: the first `base` that has one."""
+        node = self.tree.css_first("base[href]")
+        reference = None if node is None else node.attributes.get("href")
+        url = self.url
+        if reference:
+            try:
+                url = canonicalize(reference, self.url, tracking=frozenset())
+            except ValueError:
+                url = self.url
+        return Base(url=url, tracking=self._tracking)
+
+    @cached_property
+    def json_ld(self) -> Objects:
+        """Its JSON-LD."""
+        scripts = (
+            node.text()
+            for node in self.tree.css("script[type]")
+            if (node.attributes.get("type") or "").strip().lower().startswith(_JSON_LD)
+        )
+        return structured.json_ld(scripts)
+
+    @cached_property
+    def microdata(self) -> Objects:
+        """Its microdata."""
+        return stated.microdata(self.tree, self.text)
+
+    @cached_property
+    def metas(self) -> dict[str, list[str]]:
+        """What its `meta` elements say."""
+        return stated.metas(self.tree)
+
+    def text(self, node: LexborNode) -> str:
+        """Return the text of a node as its readers see it, with single spaces."""
+        if node.tag in _PLAIN:
+            return " ".join(self._spend(node.text()).split())
+        return text_of(self._spend(node.html or "").encode("utf-8", "replace"))
+
+    def html(self, node: LexborNode) -> str:
+        """Return the HTML of what is in a node."""
+        return self._spend(node.inner_html or "").strip()
+
+    def _spend(self, text: str) -> str:
+        self._text_bytes += len(text)
+        if self._text_bytes > TEXT_BYTES_MAX:
+            raise TooMuchError("too much text in elements that lie in each other")
+        return text

@@ -1,0 +1,102 @@
+"""What pages state in attributes: `meta`, OpenGraph, and microdata as objects like JSON-LD's.
+
+- `meta` is looked up by name, property or itemprop, OpenGraph by property (`title` is `og:title`,
+  what has a colon is taken as it is); in any case, the first that says something.
+- A microdata item is an object of its types; a property is the text of its element, or what the
+  HTML Standard takes instead: `content`, `href`, `src`, `datetime`, `value`. `itemref` is not
+  followed.
+
+Source: https://html.spec.whatwg.org/multipage/microdata.html#values, https://ogp.me/.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.core.extraction.structured import NODES_MAX, Objects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+# The attribute that holds the value of a property, by element.
+_VALUED = {
+    "meta": "content",
+    **dict.fromkeys(("a", "area", "link"), "href"),
+    **dict.fromkeys(("audio", "embed", "iframe", "img", "source", "track", "video"), "src"),
+    "object": "data",
+    **dict.fromkeys(("data", "meter"), "value"),
+    "time": "datetime",
+}
+
+
+def metas(tree: LexborHTMLParser) -> dict[str, list[str]]:
+    """List what `meta` elements say, by name in lower case."""
+    found: dict[str, list[str]] = {}
+    for node in tree.css("meta[content]"):
+        attributes = node.attributes
+        content = (attributes.get("content") or "").strip()
+        names = {(attributes.get(key) or "").strip().lower() for key in _NAMES}
+        for name in names if content else ():
+            found.setdefault(name, []).append(content)
+    return found
+
+
+_NAMES = ("name", "property", "itemprop", "http-equiv")
+
+
+def property_of(name: str) -> str:
+    """Name the property that an OpenGraph name means."""
+    return name.lower() if ":" in name else f"og:{name.lower()}"
+
+
+def microdata(tree: LexborHTMLParser, text: Callable[[LexborNode], str]) -> Objects:
+    """Read the microdata items of a page."""
+    found = Objects()
+    scopes: dict[int, dict[str, Any]] = {}
+    nodes = tree.css("[itemscope], [itemprop]")
+    seen: set[int] = set()
+    for node in nodes[:NODES_MAX]:
+        if node.mem_id in seen:  # lexbor lists what matches both twice
+            continue
+        seen.add(node.mem_id)
+        attributes = node.attributes
+        holder = _scope_of(node, scopes)
+        value: Any
+        if "itemscope" in attributes:
+            kinds = (attributes.get("itemtype") or "").split()
+            value = {"@type": kinds} | (
+                {"@id": attributes["itemid"]} if attributes.get("itemid") else {}
+            )
+            scopes[node.mem_id] = value
+        else:
+            value = _value(node, attributes, text)
+        names = (attributes.get("itemprop") or "").split()
+        if holder is not None and names:
+            for name in names:
+                holder.setdefault(name, []).append(value)
+        elif "itemscope" in attributes:
+            found.roots.append(value)
+    return found
+
+
+def _scope_of(node: LexborNode, scopes: dict[int, dict[str, Any]]) -> dict[str, Any] | None:
+    above = node.parent
+    while above is not None:
+        if above.mem_id in scopes:
+            return scopes[above.mem_id]
+        above = above.parent
+    return None
+
+
+def _value(
+    node: LexborNode, attributes: dict[str, str | None], text: Callable[[LexborNode], str]
+) -> str:
+    # Shops put content on any element, and mean it.
+    if attributes.get("content"):
+        return attributes["content"] or ""
+    name = _VALUED.get(node.tag or "")
+    if name is not None and attributes.get(name):
+        return attributes[name] or ""
+    return text(node)

@@ -1,0 +1,123 @@
+"""What is kept of a page: its record, its body, what was made of it; redacted, where it has to be.
+
+Rules
+- Bodies: those of HTML pages, of all that was fetched, or none, as the crawl says. Texts: of HTML.
+- Redaction comes before anything is kept: of title, description and error, of what rules found, of
+  text, Markdown and body. URLs stay as they are, or nobody could ask for them: also one that stands
+  in place of an error, for where a page leads. Digests and sizes are of what was sent.
+- A page in another charset than UTF-8 is kept in UTF-8 with a mark if it is redacted; a mark comes
+  before all that header and page say (HTML Standard, 13.2.3.2).
+- What is no text cannot be redacted (a PDF), and is not kept then.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.core.charset import UTF_8
+from orbweaver.core.crawl import Bodies
+from orbweaver.core.exchange import Response
+from orbweaver.core.maintext import main_text
+from orbweaver.core.outcome import Outcome
+from orbweaver.core.redaction import redact, redact_bytes
+from orbweaver.core.sniff import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.exchange import Failure
+    from orbweaver.core.item import Item, Value
+    from orbweaver.core.page import Page
+    from orbweaver.core.record import PageRecord
+
+_TEXT = re.compile(r"text/.*|application/((.*\+)?(json|xml)|javascript|x-javascript|ecmascript)")
+_MARKED = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harvest:
+    """A page's record as it may be kept; its body and its texts, where they are to be."""
+
+    record: PageRecord
+    body: bytes | None = None
+    document: Mapping[str, Any] | None = None
+
+
+def harvest(
+    crawl: Crawl, record: PageRecord, *, answer: Response | Failure, page: Page | None
+) -> Harvest:
+    """Take from an answer what its crawl wants; `page` is what was read of it, if it is one."""
+    if crawl.redacted:
+        record = redacted(record, crawl.redacted)
+    if record.outcome is not Outcome.FETCHED or not isinstance(answer, Response):
+        return Harvest(record=record)
+    if page is None:
+        return Harvest(record=record, body=_other_body(crawl, answer))
+    html = redact_bytes(page.html, crawl.redacted) if crawl.redacted else page.html
+    body = answer.body
+    if crawl.bodies is Bodies.OFF or body is None:
+        body = None
+    elif html != page.html:
+        own = page.charset == UTF_8 and not body.startswith(codecs.BOM_UTF8)
+        body = html if own else codecs.BOM_UTF8 + html
+    document = _document(crawl, record, html) if crawl.texts else None
+    return Harvest(record=record, body=body, document=document)
+
+
+def redacted(record: PageRecord, kinds: tuple[str, ...]) -> PageRecord:
+    """Redact what a record says of its page."""
+
+    def clean(text: str | None) -> str | None:
+        return redact(text, kinds) if text else text
+
+    error = record.error or ""
+    leads = error.startswith(("http://", "https://")) and " " not in error
+    return replace(
+        record,
+        title=clean(record.title),
+        description=clean(record.description),
+        error=record.error if leads else clean(record.error),
+        extracted=tuple(_item(item, kinds) for item in record.extracted),
+    )
+
+
+def _item(item: Item, kinds: tuple[str, ...]) -> Item:
+    def clean(value: Value) -> Value:
+        if isinstance(value, str):
+            return redact(value, kinds)
+        if isinstance(value, list | tuple):
+            return [redact(one, kinds) if isinstance(one, str) else one for one in value]
+        return value
+
+    return replace(
+        item,
+        fields={name: clean(value) for name, value in item.fields.items()},
+        problems=tuple(redact(problem, kinds) for problem in item.problems),
+    )
+
+
+def _other_body(crawl: Crawl, answer: Response) -> bytes | None:
+    """Return the body of what is no HTML page, if it is to be kept and can be."""
+    if crawl.bodies is not Bodies.ALL or answer.body is None:
+        return None
+    if not crawl.redacted:
+        return answer.body
+    if answer.body.startswith(_MARKED) or not _TEXT.fullmatch(kind_of(answer.headers, answer.body)):
+        return None
+    return redact_bytes(answer.body, crawl.redacted)
+
+
+def _document(crawl: Crawl, record: PageRecord, html: bytes) -> dict[str, Any]:
+    """Make the texts of a page; an address may have been cut in two by tags until now."""
+    found = main_text(html)
+    return {
+        "title": record.title,
+        "description": record.description,
+        "language": record.language,
+        "text": redact(found.text, crawl.redacted),
+        "markdown": redact(found.markdown, crawl.redacted),
+    }

@@ -1,0 +1,73 @@
+"""Which host keys a server may show: those that are written down, as OpenSSH writes them.
+
+What is taken is any mix, in lines or with commas between, of
+
+    SHA256:…                     a fingerprint, as `ssh-keygen -l` and a server's operator say it
+    ssh-ed25519 AAAA…            a key, as it stands in a server's `ssh_host_ed25519_key.pub`
+    host ssh-ed25519 AAAA…       a line of `known_hosts`, as `ssh-keyscan` prints it
+
+Names, addresses and comments are passed over: the keys are those of one server. Markers (`@revoked`
+and `@cert-authority`) say something else than "this is its key", and are refused.
+
+Source: RFC 4251 5 (strings), RFC 4253 6.6 (keys), sshd(8) "SSH_KNOWN_HOSTS FILE FORMAT".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from dataclasses import dataclass
+
+FINGERPRINT = re.compile(r"SHA256:([A-Za-z0-9+/]{43})=?")
+KEY = re.compile(r"(?P<type>[a-z][a-z0-9@.-]*)\s+(?P<blob>AAAA[A-Za-z0-9+/]+={0,2})")
+MARKER = re.compile(r"(?:^|,)\s*@[a-z]", re.MULTILINE)
+LENGTH_BYTES = 4
+
+
+class HostKeyError(ValueError):
+    """It names no host key; the text says what would."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostKeys:
+    """The keys of a server, by fingerprint; `types` are those of all of them, if they are known.
+
+    A server that has several keys shows the one of a type that is asked for.
+    """
+
+    fingerprints: frozenset[str]
+    types: tuple[str, ...] = ()
+
+    def include(self, fingerprint: str) -> bool:
+        """Whether a key with this fingerprint is one of them."""
+        return fingerprint.rstrip("=") in self.fingerprints
+
+
+def host_keys_of(text: str) -> HostKeys:
+    """Read host keys; raises HostKeyError for what names none, or says more than that."""
+    fix = "give a line of `ssh-keyscan HOST`, or a fingerprint (SHA256:…)"
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    kept = "\n".join(lines)
+    if MARKER.search(kept):
+        raise HostKeyError(f"it has a marker (@…) in it: {fix}")
+    found = {f"SHA256:{match[1]}" for match in FINGERPRINT.finditer(kept)}
+    keys = [_key(match["type"], match["blob"]) for match in KEY.finditer(kept)]
+    if not found and not keys:
+        raise HostKeyError(f"it names no host key: {fix}")
+    types = () if found else tuple(dict.fromkeys(kind for kind, _ in keys))
+    return HostKeys(fingerprints=frozenset(found | {print_ for _, print_ in keys}), types=types)
+
+
+def _key(kind: str, text: str) -> tuple[str, str]:
+    """Return type and fingerprint of a key, whose blob says its type as well."""
+    try:
+        blob = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise HostKeyError(f"a {kind} key in it is not whole") from error
+    length = int.from_bytes(blob[:LENGTH_BYTES])
+    if blob[LENGTH_BYTES : LENGTH_BYTES + length] != kind.encode():
+        raise HostKeyError(f"a {kind} key in it is of another type, or not whole")
+    digest = base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+    return kind, f"SHA256:{digest}"

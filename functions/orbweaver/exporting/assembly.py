@@ -1,0 +1,111 @@
+"""An exporter, put together from its ports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from orbweaver.core.export import PREFIX
+from orbweaver.core.export_work import Cut
+from orbweaver.exporting import Exporter
+from orbweaver.exporting.desk import FolderDesk
+from orbweaver.exporting.mending import Mender
+from orbweaver.exporting.planning import Planner
+from orbweaver.exporting.reading import READ_AHEAD_ROWS, Reader
+from orbweaver.exporting.runs import Runs
+from orbweaver.exporting.sealing import Sealer
+from orbweaver.exporting.store import Store
+from orbweaver.exporting.units import UnitWorker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from orbweaver.core.export_work import Progress
+    from orbweaver.exporting.desk import Desk
+    from orbweaver.exporting.feed import Feed
+    from orbweaver.exporting.sealing import Announcer
+    from orbweaver.ports import Catalogue, Clock, Crawls, Files, Orders, Pages
+
+# A unit of a crawl that is cut has about so many chunks.
+UNIT_PARTS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """What an exporter is made of; `cuts_crawls`: large ones are several workers' business.
+
+    `reserve_ms` is what a chunk, or the end of a day, may need.
+    """
+
+    pages: Pages
+    crawls: Crawls
+    files: Files
+    orders: Orders
+    clock: Clock
+    random: Random
+    formats: tuple[str, ...]
+    part_rows_max: int
+    part_bytes_max: int
+    # Where bodies and texts of pages are, if it is not where the export goes.
+    bodies: Files | None = None
+    events: Announcer | None = None
+    feed: Feed | None = None
+    catalogue: Catalogue | None = None
+    desk: Desk = field(default_factory=FolderDesk)
+    prefix: str = PREFIX
+    span: str = "day"
+    tell: Callable[[Progress], None] | None = None
+    cuts_crawls: bool = True
+    reserve_ms: int = 60_000
+    read_ahead_rows: int = READ_AHEAD_ROWS
+
+    def exporter(self) -> Exporter:
+        """Put it together."""
+        store = Store(files=self.files, clock=self.clock, random=self.random, prefix=self.prefix)
+        runs = Runs(store=store, orders=self.orders)
+        mender = Mender(store=store, runs=runs)
+        cut = Cut(
+            shards=self.pages.shards,
+            formats=self.formats,
+            part_rows_max=self.part_rows_max,
+            part_bytes_max=self.part_bytes_max,
+        )
+        return Exporter(
+            store=store,
+            planner=Planner(
+                pages=self.pages,
+                store=store,
+                runs=runs,
+                feed=self.feed,
+                clock=self.clock,
+                cut=cut,
+                unit_rows_max=UNIT_PARTS * self.part_rows_max if self.cuts_crawls else None,
+            ),
+            worker=UnitWorker(
+                store=store,
+                runs=runs,
+                mender=mender,
+                reader=Reader(
+                    pages=self.pages,
+                    store=store,
+                    bodies=self.bodies or self.files,
+                    read_ahead_rows=self.read_ahead_rows,
+                ),
+                crawls=self.crawls,
+                feed=self.feed,
+                desk=self.desk,
+                clock=self.clock,
+                reserve_ms=self.reserve_ms,
+                tell=self.tell,
+            ),
+            sealer=Sealer(
+                store=store,
+                runs=runs,
+                mender=mender,
+                events=self.events,
+                catalogue=self.catalogue,
+            ),
+            clock=self.clock,
+            span=self.span,
+        )

@@ -1,0 +1,200 @@
+"""One chunk of a unit: its rows, in all tables and formats at once.
+
+Rules
+- Whether a chunk is full follows from its rows: so many pages, or so many bytes of its largest file
+  or of all its files together (they lie in one temporary folder).
+- A table's file is begun by its first row: a table without rows in a chunk has no file of it.
+- Items have the columns that their rule has in the crawl's definition. Where crawl or rule are
+  gone, there is one column, `item`, of what was found, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.core.export import File, Place
+from orbweaver.core.export_work import Progress
+from orbweaver.core.extraction import columns_of
+from orbweaver.core.tables import CHANGES, INVALID_ITEMS, ORIGIN, PAGES, TEXTS, Column, item_table
+from orbweaver.formats.rows import invalid_rows, item_rows, page_row, text_row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.export_work import Cut, Unit
+    from orbweaver.core.record import PageRecord
+    from orbweaver.core.tables import Table
+    from orbweaver.exporting.desk import Archive, Bench, Made, Writer
+
+WARC = "warc"
+# All files of a chunk together, in terms of the largest.
+TOGETHER = 4
+UNTYPED = (Column(name="item"),)
+COLUMNS_OF_ORIGIN = tuple(column.name for column in ORIGIN)
+# What a crawl's id has behind its name.
+RUN_CHARS = len("-20261121-235959")
+
+
+class Tables:
+    """The tables of one crawl; `crawl` is None where its definition is gone."""
+
+    def __init__(self, crawl_id: str, crawl: Crawl | None) -> None:
+        self.name = crawl_id[:-RUN_CHARS] if crawl is None else crawl.name
+        self._items = {} if crawl is None else _tables_of(crawl)
+        self._untyped: dict[str, Table] = {}
+
+    def items(self, rule: str) -> Table | None:
+        """Return the table of a rule's items, if the crawl still has the rule."""
+        return self._items.get(rule)
+
+    def untyped(self, rule: str) -> Table:
+        """Return the table of the items of a rule that is gone."""
+        if rule not in self._untyped:
+            self._untyped[rule] = item_table(self.name, rule, UNTYPED)
+        return self._untyped[rule]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A page, and what of it is read beside its record."""
+
+    shard: int
+    key: str
+    record: PageRecord
+    text: Mapping[str, Any] | None = None
+    answer: bytes | None = None
+
+
+class Chunk:
+    """Rows on their way into files."""
+
+    def __init__(self, bench: Bench, tables: Tables, *, day: str, unit: Unit, number: int) -> None:
+        self._bench = bench
+        self._tables = tables
+        self._day, self._unit, self._number = day, unit, number
+        self._writers: dict[tuple[str, str], Writer] = {}
+        self._archive: Archive | None = None
+        self._columns: dict[str, tuple[Column, ...]] = {}
+        self._rows: Counter[str] = Counter()
+        self._outcomes: Counter[str] = Counter()
+        self._last: Row | None = None
+
+    def add(self, row: Row, cut: Cut) -> None:
+        """Append a page, its items and its text, in all formats."""
+        record = row.record
+        self._put(PAGES, page_row(record), cut)
+        for rule, cells in item_rows(record):
+            table = self._tables.items(rule)
+            if table is None:
+                self._put(self._tables.untyped(rule), _untyped(cells), cut)
+            else:
+                self._put(table, cells, cut)
+        for cells in invalid_rows(record):
+            self._put(INVALID_ITEMS, cells, cut)
+        if row.text is not None:
+            self._put(TEXTS, text_row(record, row.text), cut)
+        if row.answer is not None:
+            if self._archive is None:
+                self._archive = self._bench.archive(self._place(PAGES.name, WARC, ".warc.gz").path)
+            self._archive.add(record, row.answer)
+        self._outcomes[str(record.outcome)] += 1
+        self._last = row
+
+    def add_change(self, cells: Mapping[str, Any], cut: Cut) -> None:
+        """Append a row of the change feed."""
+        self._put(CHANGES, cells, cut)
+
+    def full(self, cut: Cut) -> bool:
+        """Whether the next row belongs into the next chunk."""
+        if max(self._rows[PAGES.name], self._rows[CHANGES.name]) >= cut.part_rows_max:
+            return True
+        sizes = [writer.size for writer in self._writers.values()]
+        if self._archive is not None:
+            sizes.append(self._archive.size)
+        most = cut.part_bytes_max
+        return max(sizes, default=0) >= most or sum(sizes) >= TOGETHER * most
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no row yet."""
+        return not self._rows
+
+    def close(self) -> tuple[Progress, dict[str, Path]]:
+        """End all files: what the unit comes further by, and where each file is for now."""
+        files: list[File] = []
+        paths: dict[str, Path] = {}
+        made = [(table, name, writer.close()) for (table, name), writer in self._writers.items()]
+        if self._archive is not None:
+            # Of nothing but pages that are forgotten there is none.
+            made += [(PAGES.name, WARC, part) for part in self._archive.close() if part.rows]
+        for table, name, part in made:
+            files.append(self._file(table, name, part))
+            paths[files[-1].path] = part.path
+        last = self._last
+        progress = Progress(
+            name=self._tables.name,
+            shard=0 if last is None else last.shard,
+            after=None if last is None else last.key,
+            rows=dict(self._rows),
+            outcomes=dict(self._outcomes),
+            files=tuple(sorted(files, key=lambda file: file.path)),
+            columns=self._columns,
+        )
+        return progress, paths
+
+    def discard(self) -> None:
+        """Give all files up; those that are done go with their folder."""
+        for writer in self._writers.values():
+            writer.discard()
+        if self._archive is not None:
+            self._archive.discard()
+
+    def _put(self, table: Table, cells: Mapping[str, Any], cut: Cut) -> None:
+        for name in cut.formats:
+            if name == WARC:
+                continue
+            writer = self._writers.get((table.name, name))
+            if writer is None:
+                writer = self._bench.writer(name, table)
+                self._writers[table.name, name] = writer
+                self._columns[table.name] = table.columns
+            writer.add(cells)
+        self._rows[table.name] += 1
+
+    def _place(self, table: str, name: str, suffix: str) -> Place:
+        return Place(
+            table=table,
+            format=name,
+            day=self._day,
+            crawl=self._unit.crawl,
+            group=self._unit.group,
+            chunk=self._number,
+            suffix=suffix,
+        )
+
+    def _file(self, table: str, name: str, part: Made) -> File:
+        return File(
+            path=self._place(table, name, part.suffix).path,
+            table=table,
+            format=name,
+            crawl=self._unit.crawl,
+            rows=part.rows,
+            bytes=part.bytes,
+            sha256=part.sha256,
+        )
+
+
+def _tables_of(crawl: Crawl) -> dict[str, Table]:
+    return {rule.name: item_table(crawl.name, rule.name, columns_of(rule)) for rule in crawl.items}
+
+
+def _untyped(cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Put what was found into one cell."""
+    found = {name: value for name, value in cells.items() if name not in COLUMNS_OF_ORIGIN}
+    item = json.dumps(found, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return {name: cells[name] for name in COLUMNS_OF_ORIGIN} | {"item": item}

@@ -1,0 +1,103 @@
+"""Exporters, put together from the ports of a container: on a queue, or for a folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from orbweaver.adapters.glue import GlueCatalogue
+    from orbweaver.bootstrap import Ports
+    from orbweaver.core.export_work import Progress
+    from orbweaver.exporting import Exporter
+    from orbweaver.exporting.alone import Alone
+
+
+async def exporter_of(ports: Ports) -> Exporter:
+    """Put together an exporter that shares its work with others."""
+    from orbweaver.adapters.sqs_orders import SqsOrders
+    from orbweaver.changes import ChangeFeed
+    from orbweaver.core.export import formats_in
+    from orbweaver.exporting.assembly import Assembly
+    from orbweaver.snapshots import Snapshots
+
+    settings, clock, random = ports.settings, ports.clock, ports.random
+    snapshots = Snapshots(files=ports.files, clock=clock, random=random)
+    return Assembly(
+        pages=ports.pages,
+        crawls=ports.crawls,
+        files=ports.files,
+        orders=SqsOrders(
+            await ports.aws.client("sqs"),
+            clock=clock,
+            random=random,
+            queue_url=settings.export_queue_url,
+        ),
+        events=ports.events,
+        feed=ChangeFeed(
+            pages=ports.pages,
+            crawls=ports.crawls,
+            snapshots=snapshots,
+            page_retention_s=settings.page_retention_s,
+        ),
+        catalogue=_catalogue_of(ports),
+        clock=clock,
+        random=random,
+        formats=formats_in(settings.export_formats),
+        part_rows_max=settings.part_rows_max,
+        part_bytes_max=settings.part_bytes_max,
+        span=settings.export_span,
+    ).exporter()
+
+
+def _catalogue_of(ports: Ports) -> GlueCatalogue | None:
+    from orbweaver.adapters.glue import GlueCatalogue
+    from orbweaver.core.export import PREFIX
+
+    settings = ports.settings
+    if not settings.database:
+        return None
+    root = f"s3://{settings.bucket}/{PREFIX}"
+    return GlueCatalogue(ports.aws, database=settings.database, root=root)
+
+
+def alone_of(
+    ports: Ports,
+    folder: Path,
+    formats: tuple[str, ...],
+    tell: Callable[[Progress], None] | None = None,
+) -> Alone:
+    """Put together an exporter that writes into a folder, all by itself."""
+    from orbweaver.adapters.files import FolderFiles
+    from orbweaver.changes import ChangeFeed
+    from orbweaver.exporting.alone import Alone, Waiting
+    from orbweaver.exporting.assembly import Assembly
+    from orbweaver.snapshots import Snapshots
+
+    settings, clock, random = ports.settings, ports.clock, ports.random
+    files, waiting = FolderFiles(folder), Waiting()
+    assembly = Assembly(
+        pages=ports.pages,
+        crawls=ports.crawls,
+        files=files,
+        bodies=ports.files,
+        orders=waiting,
+        feed=ChangeFeed(
+            pages=ports.pages,
+            crawls=ports.crawls,
+            # The stack's own: a run is compared with what came before it, wherever that went.
+            snapshots=Snapshots(files=ports.files, clock=clock, random=random),
+            page_retention_s=settings.page_retention_s,
+        ),
+        clock=clock,
+        random=random,
+        formats=formats,
+        part_rows_max=settings.part_rows_max,
+        part_bytes_max=settings.part_bytes_max,
+        prefix="",
+        cuts_crawls=False,
+        tell=tell,
+    )
+    return Alone(exporter=assembly.exporter(), waiting=waiting)

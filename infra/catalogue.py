@@ -1,0 +1,148 @@
+"""What makes exports a database: tables in Glue, a workgroup of Athena, and queries to begin with.
+
+Rules
+- Tables, columns and types are those of orbweaver.core.tables; those of items are only known once a
+  crawl has found some, and the exporter registers them (`items_…`).
+- Days are projected: nothing has to be registered, or crawled for, before a day can be asked for.
+- No query reads more than `athena_bytes_max`: Athena cancels it, and bills what it read until then
+  ($5 a TB). Settings of whoever asks do not count in the workgroup.
+- Results are encrypted, and go after `athena_retention_d` days (storage.py).
+- Who may query is nobody's by this stack: docs/query.md says what that takes.
+- Nothing of all this costs anything while nobody asks.
+
+MiniStack (1.5.33) has databases, tables and workgroups, but refuses AWS::Athena::NamedQuery: on an
+emulator there are none, and `orbweaver query --saved` has the same.
+
+Source: docs.aws.amazon.com/athena/latest/ug/workgroups-settings.html,
+docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-resource-glue-table.html.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Aws, CfnResource
+from aws_cdk import aws_athena as athena
+from aws_cdk import aws_glue as glue
+from constructs import Construct
+
+from infra.findings import accept
+from infra.program import allow
+from infra.storage import ATHENA_RESULTS, EXPORTS
+from orbweaver.cli.saved import saved
+from orbweaver.core.catalogue import ITEMS, TABLES, database_name, glue_table
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_iam as iam
+
+    from infra.config import Config
+    from infra.storage import Storage
+
+ENGINE = "Athena engine version 3"
+
+
+class Catalogue(Construct):
+    """The database, its workgroup, and the queries that are saved in it."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, config: Config, storage: Storage
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.name = database_name(config.stack_name)
+        self.root = f"s3://{storage.bucket.bucket_name}/{EXPORTS}"
+        self.database = glue.CfnDatabase(
+            self,
+            "Database",
+            catalog_id=Aws.ACCOUNT_ID,
+            database_input=glue.CfnDatabase.DatabaseInputProperty(
+                name=self.name, description=f"What {config.stack_name} exported"
+            ),
+        )
+        for table in TABLES:
+            self._table(f"{_camel(table.name)}Table", glue_table(table.name, table, self.root))
+        self.workgroup = self._workgroup(config, storage)
+        if not config.local:
+            self._queries()
+
+    def _table(self, construct_id: str, table: dict[str, object]) -> None:
+        made = CfnResource(
+            self,
+            construct_id,
+            type="AWS::Glue::Table",
+            properties={
+                "CatalogId": Aws.ACCOUNT_ID,
+                "DatabaseName": self.name,
+                "TableInput": table,
+            },
+        )
+        made.add_dependency(self.database)
+
+    def _workgroup(self, config: Config, storage: Storage) -> athena.CfnWorkGroup:
+        group = athena.CfnWorkGroup
+        results = group.ResultConfigurationProperty(
+            output_location=f"s3://{storage.bucket.bucket_name}/{ATHENA_RESULTS}",
+            encryption_configuration=group.EncryptionConfigurationProperty(
+                encryption_option="SSE_S3"
+            ),
+            expected_bucket_owner=Aws.ACCOUNT_ID,
+        )
+        return group(
+            self,
+            "Workgroup",
+            name=config.stack_name,
+            description=f"Queries of what {config.stack_name} exported",
+            recursive_delete_option=True,
+            work_group_configuration=group.WorkGroupConfigurationProperty(
+                bytes_scanned_cutoff_per_query=int(config.athena_bytes_max),
+                enforce_work_group_configuration=True,
+                publish_cloud_watch_metrics_enabled=True,
+                engine_version=group.EngineVersionProperty(selected_engine_version=ENGINE),
+                result_configuration=results,
+            ),
+        )
+
+    def _queries(self) -> None:
+        for query in saved().values():
+            made = athena.CfnNamedQuery(
+                self,
+                f"{_camel(query.name)}Query",
+                name=query.name,
+                description=query.title,
+                database=self.name,
+                query_string=query.sql,
+                work_group=self.workgroup.name,
+            )
+            made.add_dependency(self.workgroup)
+            made.add_dependency(self.database)
+
+
+def registering(config: Config) -> iam.PolicyStatement:
+    """Allow what it takes to register tables of items, and to change no others."""
+    name = database_name(config.stack_name)
+    parts = ("catalog", f"database/{name}", f"table/{name}/{ITEMS}*")
+    arns = [f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}:{part}" for part in parts]
+    return allow(["glue:GetTable", "glue:CreateTable", "glue:UpdateTable"], *arns)
+
+
+def accept_registering(role: iam.Role, config: Config) -> None:
+    """Say why a role that may register has a wildcard."""
+    name = database_name(config.stack_name)
+    part = f"table/{name}/{ITEMS}*"
+    accept(
+        role,
+        "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:glue:<AWS::Region>:<AWS::AccountId>:"
+        f"{part}]",
+        "Names of tables of items follow from crawls and rules; the prefix keeps the others out.",
+    )
+
+
+def encrypt_results(workgroup: athena.CfnWorkGroup, key: str) -> None:
+    """Have the results of queries encrypted with a key."""
+    workgroup.add_property_override(
+        "WorkGroupConfiguration.ResultConfiguration.EncryptionConfiguration",
+        {"EncryptionOption": "SSE_KMS", "KmsKey": key},
+    )
+
+
+def _camel(name: str) -> str:
+    return name.title().replace("_", "")

@@ -1,0 +1,186 @@
+"""Deliveries: every export that stands is pushed to an SFTP server, or copied to another bucket.
+
+Rules
+- It is there where somebody is to have exports (`sftp_host`, `copy_bucket`), and costs nothing
+  else. Its role has only what that way needs.
+- A queue, and not an invocation by the bus: Lambda repeats an asynchronous invocation twice, within
+  three minutes, and a server that is down is down for longer. A message is put off from a minute
+  to an hour, for a day in all, and then lies on a queue of its own with an alarm on it.
+- One message at a time, and two at once at most, which is the least that Lambda takes: more
+  connections would only share the same line. A long delivery goes on by a message to its own queue,
+  so loops are allowed to it.
+- The rule lets exports of this stack's bucket through and no others: stacks share the bus.
+- EventBridge delivers at least once and SQS too; who delivers finds out what is there already.
+
+Source: docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html,
+docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.failures import failures_queue
+from infra.findings import accept
+from infra.program import Code, Needs, Program, allow, secret_arn
+from infra.storage import EXPORTS
+from orbweaver.core.delivery import TRIES_MAX
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_iam as iam
+
+    from infra.config import Config
+    from infra.storage import Storage
+
+HANDLER = "delivery"
+# Encryption is work: 1,024 MB are 0.6 CPU, which is about 20 MB/s.
+MEMORY_MB = 1_024
+TIMEOUT_S = 900
+VISIBILITY_TIMEOUTS = 6
+AT_ONCE = 2
+RETENTION_D = 7
+SETTINGS = (
+    *("sftp_host", "sftp_port", "sftp_user", "sftp_folder", "sftp_host_key", "sftp_secret"),
+    *("sftp_formats", "copy_bucket"),
+)
+SOURCE, EXPORTED = "orbweaver", "ExportCompleted"
+
+
+class Delivery(Construct):
+    """The function that delivers, its queue, and the rule that fills it."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, config: Config, code: Code, storage: Storage
+    ) -> None:
+        super().__init__(scope, construct_id)
+        name = f"{config.stack_name}-{HANDLER}"
+        self.dead_letters = failures_queue(self, "DeadLetters", f"{name}-dead-letters", config)
+        self.queue = sqs.Queue(
+            self,
+            "Queue",
+            queue_name=name,
+            visibility_timeout=Duration.seconds(VISIBILITY_TIMEOUTS * TIMEOUT_S),
+            retention_period=Duration.days(RETENTION_D),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=config.tls_only,
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.dead_letters, max_receive_count=TRIES_MAX
+            ),
+        )
+        program = Program(
+            self,
+            "Program",
+            config=config,
+            code=code,
+            needs=Needs(
+                handler=HANDLER,
+                memory_mb=MEMORY_MB,
+                timeout_s=TIMEOUT_S,
+                environment=self._environment(config, storage),
+                permissions=self._permissions(config, storage),
+                recursive_loop=lambda_.RecursiveLoop.ALLOW,
+                libraries="files",
+            ),
+        )
+        self.function, self.logs = program.function, program.logs
+        self.source = self._feed()
+        self._listen(storage)
+        self._accept(config, storage, program)
+
+    def _environment(self, config: Config, storage: Storage) -> dict[str, str]:
+        given = {
+            key: str(getattr(config, key))
+            for key in SETTINGS
+            if getattr(config, key) and (config.sftp_host or not key.startswith("sftp_"))
+        }
+        return {
+            "ORBWEAVER_BUCKET": storage.bucket.bucket_name,
+            "ORBWEAVER_DELIVERY_QUEUE_URL": self.queue.queue_url,
+            "ORBWEAVER_DELIVERY_DEAD_LETTER_URL": self.dead_letters.queue_url,
+            **{f"ORBWEAVER_{key.upper()}": value for key, value in given.items()},
+        }
+
+    def _permissions(self, config: Config, storage: Storage) -> list[iam.PolicyStatement]:
+        bucket = storage.bucket.bucket_arn
+        receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
+        given = [
+            allow(
+                [*receive, "sqs:ChangeMessageVisibility", "sqs:SendMessage"], self.queue.queue_arn
+            ),
+            allow(["sqs:SendMessage"], self.dead_letters.queue_arn),
+            allow(["s3:GetObject"], f"{bucket}/{EXPORTS}*"),
+            # GetObject answers "no such key" instead of "access denied" only to who may list.
+            allow(["s3:ListBucket"], bucket),
+        ]
+        if config.sftp_host:
+            secret = secret_arn(self, config.sftp_secret)
+            given.append(allow(["secretsmanager:GetSecretValue"], secret))
+        if config.copy_bucket:
+            there = _bucket_arn(self, config.copy_bucket)
+            objects = ("GetObject", "PutObject", "PutObjectAcl", "DeleteObject")
+            given += [
+                allow([f"s3:{operation}" for operation in objects], f"{there}/{EXPORTS}*"),
+                allow(["s3:ListBucket"], there),
+            ]
+        return given
+
+    def _feed(self) -> lambda_.EventSourceMapping:
+        # Not the event source helper of the queue: it would widen the role.
+        source = lambda_.EventSourceMapping(
+            self,
+            "Source",
+            target=self.function,
+            event_source_arn=self.queue.queue_arn,
+            batch_size=1,
+            max_concurrency=AT_ONCE,
+            report_batch_item_failures=True,
+        )
+        accept(
+            source,
+            "Serverless-LambdaEventSourceMappingDestination",
+            "Lambda takes destinations for streams only; the queue's dead-letter queue is the way.",
+        )
+        accept(
+            self.function,
+            "Serverless-LambdaDLQ",
+            "Invoked by a queue only; its dead-letter queue takes what fails.",
+        )
+        return source
+
+    def _listen(self, storage: Storage) -> None:
+        """Have every export of the stack's bucket put on the queue."""
+        events.Rule(
+            self,
+            "Rule",
+            event_pattern=events.EventPattern(
+                source=[SOURCE],
+                detail_type=[EXPORTED],
+                detail={"bucket": [storage.bucket.bucket_name]},
+            ),
+            targets=[targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letters)],
+        )
+
+    def _accept(self, config: Config, storage: Storage, program: Program) -> None:
+        reason = "Names of files follow from days and crawls; the prefix is the narrowest fence."
+        names = [f"<{storage.bucket_id}.Arn>"]
+        if config.copy_bucket:
+            names.append(f"arn:<AWS::Partition>:s3:::{config.copy_bucket}")
+        for name in names:
+            accept(program.role, f"AwsSolutions-IAM5[Resource::{name}/{EXPORTS}*]", reason)
+
+
+def _bucket_arn(scope: Construct, name: str) -> str:
+    return Stack.of(scope).format_arn(
+        service="s3",
+        resource=name,
+        account="",
+        region="",
+        arn_format=ArnFormat.NO_RESOURCE_NAME,
+    )

@@ -1,0 +1,88 @@
+"""Context keys of deliveries: to whom exports are brought, beside the bucket that they lie in.
+
+Rules
+- Nothing is delivered, and nothing stands for it, without `sftp_host` or `copy_bucket`.
+- A server is never dialled without a host key that it must show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from infra.keys import number, text, unfit
+from orbweaver.core.delivery import formats_of
+from orbweaver.core.hostkey import HostKeyError, host_keys_of
+
+# Whole: with the six characters that AWS puts behind the name.
+ARN = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryKeys:
+    """The part of a deployment that is about deliveries: docs/delivery.md."""
+
+    sftp_host: str = text(
+        "",
+        "name or address of an SFTP server that exports are pushed to: docs/delivery.md",
+        pattern=r"([A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?)?",
+        takes="a name or an address, without a scheme, user or port",
+    )
+    sftp_port: int = number(22, 1, 65_535, "port of the SFTP server")
+    sftp_user: str = text("", "user at the SFTP server", pattern=r"[!-~]{0,64}", takes="a user")
+    sftp_folder: str = text(
+        "",
+        "folder at the SFTP server, below that of the login or from /; empty: that of the login",
+        pattern=r"/?([^/\s\\]+/)*[^/\s\\]*",
+        takes="a path without spaces",
+    )
+    sftp_host_key: str = text(
+        "",
+        "the server's host key: what `ssh-keyscan` prints, or its fingerprint (SHA256:…)",
+        pattern=r"[ -~\s]*",
+    )
+    sftp_secret: str = text(
+        "",
+        "name or ARN of the secret with the private key of `sftp_user`",
+        pattern=rf"({ARN}|[A-Za-z0-9/_+=.@-]{{1,512}})?",
+        takes="the name or whole ARN of a secret, and not what it holds",
+    )
+    sftp_formats: str = text(
+        "",
+        "which formats are pushed, of those that are exported; empty: all",
+        pattern=r"[a-z, ]*",
+        takes="some of jsonl,csv,parquet,warc",
+    )
+    copy_bucket: str = text(
+        "",
+        "name of a bucket, of any account and region, that exports are copied to",
+        pattern=r"([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?",
+        takes="the name of a bucket",
+    )
+
+    @property
+    def delivers(self) -> bool:
+        """Whether there is anybody to deliver to."""
+        return bool(self.sftp_host or self.copy_bucket)
+
+    def check_delivery(self) -> None:
+        """Refuse keys that do not fit together."""
+        needed = {key: getattr(self, key) for key in ("sftp_user", "sftp_host_key", "sftp_secret")}
+        if self.sftp_host:
+            for key, value in needed.items():
+                if not value:
+                    raise unfit(key, value, f"sftp_host={self.sftp_host} needs it")
+        else:
+            for key, value in {**needed, "sftp_folder": self.sftp_folder}.items():
+                if value:
+                    raise unfit(key, value, "give sftp_host, too")
+        try:
+            if self.sftp_host:
+                host_keys_of(self.sftp_host_key)
+        except HostKeyError as error:
+            raise unfit("sftp_host_key", self.sftp_host_key, str(error)) from error
+        try:
+            formats_of(self.sftp_formats)
+        except ValueError as error:
+            raise unfit("sftp_formats", self.sftp_formats, str(error)) from error
+        if any(part == ".." for part in self.sftp_folder.split("/")):
+            raise unfit("sftp_folder", self.sftp_folder, "give a path without ..")

@@ -1,0 +1,168 @@
+"""The user's own key, where `kms_key` names one: what it encrypts, and who may use it.
+
+Rules
+- Without it everything is encrypted at rest all the same, by keys that AWS owns and nobody pays.
+- With it: tables, bucket, queues, log groups, topics, results of queries. Secrets are not: they
+  hold what a person put there, under a key of that person's choice.
+- It is applied to the whole stack once everything stands in it, so that nothing is left out: what
+  a role may do with the key follows from what else it may do.
+- Reading needs `Decrypt`; sending to a queue and writing to the bucket need `GenerateDataKey`, too.
+  Of tables a caller only ever decrypts the table's key.
+- A key of the stack's own (`generate`) lets in what acts for the account without a role of the
+  stack: log groups, alarms, rules that put what they could not deliver on a queue. Of a key that
+  is somebody else's business the policy is theirs to write: docs/privacy.md.
+- Few requests: a data key of a queue is used for an hour, the bucket has a key of its own.
+
+Source: docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html,
+…/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html,
+…/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html,
+…/AmazonS3/latest/userguide/bucket-key.html.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aws_cdk import Aws, RemovalPolicy, Stack
+from aws_cdk import aws_athena as athena
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.catalogue import encrypt_results
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from constructs import IConstruct
+
+    from infra.config import Config
+
+GENERATE = "generate"
+DATA_KEY_REUSE_S = 3_600
+DECRYPT, DATA_KEY = "kms:Decrypt", "kms:GenerateDataKey"
+# What else a role may do, and what it needs of the key for that.
+READING = ("dynamodb:", "s3:GetObject", "sqs:ReceiveMessage")
+WRITING = ("s3:PutObject", "sqs:SendMessage")
+
+
+class Encryption(Construct):
+    """The key, and its use by a stack."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
+        super().__init__(scope, construct_id)
+        self.arn = config.kms_key
+        if self.arn == GENERATE:
+            self.arn = self._generated(config).key_arn
+
+    def apply(self) -> None:
+        """Encrypt everything that stands in the stack, and let its roles use the key."""
+        if not self.arn:
+            return
+        for construct in Stack.of(self).node.find_all():
+            self._encrypt(construct)
+
+    def _encrypt(self, construct: IConstruct) -> None:
+        if isinstance(construct, dynamodb.CfnTable):
+            construct.sse_specification = dynamodb.CfnTable.SSESpecificationProperty(
+                sse_enabled=True, sse_type="KMS", kms_master_key_id=self.arn
+            )
+        elif isinstance(construct, s3.CfnBucket):
+            construct.bucket_encryption = _of_bucket(self.arn)
+        elif isinstance(construct, sqs.CfnQueue):
+            construct.sqs_managed_sse_enabled = None
+            construct.kms_master_key_id = self.arn
+            construct.kms_data_key_reuse_period_seconds = DATA_KEY_REUSE_S
+        elif isinstance(construct, logs.CfnLogGroup):
+            construct.kms_key_id = self.arn
+        elif isinstance(construct, sns.CfnTopic):
+            construct.kms_master_key_id = self.arn
+        elif isinstance(construct, athena.CfnWorkGroup):
+            encrypt_results(construct, self.arn)
+        elif isinstance(construct, iam.CfnRole):
+            self._let_use(construct)
+
+    def _let_use(self, role: iam.CfnRole) -> None:
+        policies = Stack.of(self).resolve(role.policies) or []
+        actions = needed(policies)
+        if actions:
+            statement: dict[str, Any] = {"Effect": "Allow", "Action": actions, "Resource": self.arn}
+            document = {"Version": "2012-10-17", "Statement": [statement]}
+            added: Any = {"policyName": "Key", "policyDocument": document}
+            role.policies = [*policies, added]
+
+    def _generated(self, config: Config) -> kms.Key:
+        key = kms.Key(
+            self,
+            "Key",
+            description=f"What {config.stack_name} stores",
+            enable_key_rotation=True,
+            # Without it nothing that is kept could ever be read.
+            removal_policy=RemovalPolicy.RETAIN if config.kept else RemovalPolicy.DESTROY,
+        )
+        for statement in _for_services(Stack.of(self)):
+            key.add_to_resource_policy(statement)
+        return key
+
+
+def needed(policies: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Name what a role needs of the key, by what its policies allow."""
+    allowed = {
+        action
+        for policy in policies
+        for statement in policy["policyDocument"]["Statement"]
+        for action in _listed(statement["Action"])
+    }
+    writes = any(action.startswith(WRITING) for action in allowed)
+    reads = writes or any(action.startswith(READING) for action in allowed)
+    return [*([DECRYPT] if reads else []), *([DATA_KEY] if writes else [])]
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def _of_bucket(arn: str) -> s3.CfnBucket.BucketEncryptionProperty:
+    by_default = s3.CfnBucket.ServerSideEncryptionByDefaultProperty(
+        sse_algorithm="aws:kms", kms_master_key_id=arn
+    )
+    rule = s3.CfnBucket.ServerSideEncryptionRuleProperty(
+        bucket_key_enabled=True, server_side_encryption_by_default=by_default
+    )
+    return s3.CfnBucket.BucketEncryptionProperty(server_side_encryption_configuration=[rule])
+
+
+def _for_services(stack: Stack) -> list[iam.PolicyStatement]:
+    """Let in, in a key's own policy (where `*` is that key), what acts without a role of ours."""
+    groups = f"arn:{Aws.PARTITION}:logs:{stack.region}:{stack.account}:log-group:*"
+    account = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+    return [
+        iam.PolicyStatement(
+            sid="LogGroups",
+            principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
+            actions=[
+                "kms:Encrypt*",
+                "kms:Decrypt*",
+                "kms:ReEncrypt*",
+                "kms:GenerateDataKey*",
+                "kms:Describe*",
+            ],
+            resources=["*"],
+            conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+        ),
+        iam.PolicyStatement(
+            sid="AlarmsAndRules",
+            principals=[
+                iam.ServicePrincipal("cloudwatch.amazonaws.com"),
+                iam.ServicePrincipal("events.amazonaws.com"),
+            ],
+            actions=[DECRYPT, f"{DATA_KEY}*"],
+            resources=["*"],
+            conditions=account,
+        ),
+    ]

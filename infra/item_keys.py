@@ -1,0 +1,28 @@
+"""Context keys about items: docs/extraction.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from infra.custom import MODULE
+from infra.delivery_keys import DeliveryKeys
+from infra.keys import number, text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemKeys(DeliveryKeys):
+    """What a deployment may say of items."""
+
+    extractor: str = text(
+        "",
+        "a Python file with functions of your own for `[[items]]`: docs/extraction.md",
+        pattern=r"(/?[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*\.py)?",
+        takes="the path of a .py file, seen from the project's folder",
+    )
+    invalid_items_percent: int = number(
+        0, 0, 99, "an alarm where more of the items found do not fit: docs/extraction.md; 0: none"
+    )
+
+    def of_items(self) -> dict[str, str]:
+        """Return the settings by which the worker learns of it."""
+        return {"extractor": MODULE} if self.extractor else {}

@@ -1,0 +1,145 @@
+"""`python -m tests.bench`: measure, or write the page of the last results (see the package)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from localstack.errors import LocalStackError
+from tests.bench import contest, render
+from tests.bench.session import Asked, Session
+from tests.bench.sites import FAMILIES, SITES, TLS, named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+    from tests.bench.contest import Client
+    from tests.bench.sites import Place
+
+RESULTS = contest.HOME / "results"
+LAST = RESULTS / "last.json"
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+QUIET_LOAD = 0.5
+BUSY = "this machine is busy (load {load:.1f}): the figures will be too low"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure what is asked for; 1 if a round was void, or there was nothing to measure."""
+    asked = _parser().parse_args(words)
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
+    if asked.render:
+        return _render(asked.results or LAST)
+    try:
+        wanted = _wanted(asked)
+    except KeyError as error:
+        print(f"there is no {error}: {', '.join([*SITES, *FAMILIES, *contest.ALL])}, and"
+              f" sites with {TLS}", file=sys.stderr)  # fmt: skip
+        return USAGE
+    if not wanted.places or not wanted.clients:
+        print("nothing is left to be measured", file=sys.stderr)
+        return FAILED
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        session = Session(wanted, Path(folder), _say, _show)
+        if (load := session.results["machine"]["load"]) > QUIET_LOAD:
+            _say(BUSY.format(load=load))
+        try:
+            session.run()
+        except LocalStackError as error:
+            print(error, file=sys.stderr)
+            return FAILED
+        except KeyboardInterrupt:
+            _say("\ninterrupted; what was measured is kept")
+            _keep(session.results, asked.results)
+            return INTERRUPTED
+    kept = _keep(session.results, asked.results)
+    _say("\n" + render.table(session.results) + f"\n\n{kept}")
+    return FAILED if session.results["void"] else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench")
+    sites = f"which: {', '.join([*SITES, *FAMILIES])}; with {TLS}: over HTTPS (all,tls)"
+    parser.add_argument("--sites", metavar="A,B", help=sites)
+    parser.add_argument("--peers", metavar="A,B", help=f"who: {', '.join(contest.ALL)} (all)")
+    parser.add_argument("--rounds", type=int, help="how often each takes its turn (3)")
+    parser.add_argument(
+        "--pages", type=int, help="of the made-up sites (3000; large ones: a third)"
+    )
+    parser.add_argument("--limit", type=float, default=900.0, help="seconds for a turn (900)")
+    quick = "the floor and the worker, once, on 200 made-up pages; other options hold"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--render", action="store_true", help="write docs/benchmarks.md, and end")
+    results = f"where results are ({LAST.relative_to(contest.ROOT)})"
+    parser.add_argument("--results", type=Path, metavar="FILE", help=results)
+    return parser
+
+
+def _wanted(asked: argparse.Namespace) -> Asked:
+    """Put the options together, without what is not here: that is said."""
+    quick = asked.quick
+    places = named(asked.sites or ("generated-30" if quick else "all,tls"))
+    names = (asked.peers or ("floor,worker" if quick else ",".join(contest.ALL))).split(",")
+    clients = [contest.ALL[name] for name in dict.fromkeys(names)]
+    return Asked(
+        places=[place for place in places if _here(place)],
+        clients=[client for client in clients if _here(client)],
+        rounds=asked.rounds or (1 if quick else 3),
+        pages=asked.pages or (200 if quick else 3_000),
+        limit_s=asked.limit,
+        load_s=0.5 if quick else 3.0,
+    )
+
+
+def _here(one: Place | Client) -> bool:
+    why = one.absent
+    if why:
+        _say(f"left out: {why}")
+    return not why
+
+
+def _keep(results: dict[str, Any], file: Path | None) -> Path:
+    """Write results to a file, or to one of their own and as the last ones."""
+    text = json.dumps(results, indent=1) + "\n"
+    if file is not None:
+        file.write_text(text)
+        return file
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    kept = RESULTS / f"{results['at'][:19].replace(':', '')}.json"
+    kept.write_text(text)
+    shutil.copyfile(kept, LAST)
+    return kept
+
+
+def _render(file: Path) -> int:
+    if not file.is_file():
+        print(f"there are no results in {file}: run `make bench`", file=sys.stderr)
+        return FAILED
+    for written in render.write(json.loads(file.read_text()), contest.ROOT / "docs"):
+        print(written)
+    return 0
+
+
+def _say(text: str) -> None:
+    _show("")
+    print(text, flush=True)
+
+
+def _show(text: str) -> None:
+    if sys.stdout.isatty():
+        print(f"\r\x1b[K{text}", end="", flush=True)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""From runs to figures: which of them count, medians, ratios.
+
+A round is one run of each client on one site. It is void, as a whole, where a client failed or
+where not all got the same pages: a client that fetches less must not look fast.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+SHOWN_MAX = 3
+FLOOR, WORKER = "floor", "worker"
+PEERS = ("scrapy", "crawlee")
+MILLION = 1_000_000
+NANO = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One client on one site, once; `paths` are the pages that the server gave it."""
+
+    site: str
+    client: str
+    round: int
+    paths: frozenset[str] = field(repr=False, default=frozenset())
+    pages: int = 0
+    requests: int = 0
+    bytes: int = 0
+    crawl_s: float = 0.0  # from the first request to the last, as the server saw them
+    overall_s: float = 0.0  # from its start to its end, with all that comes before and after
+    cpu_s: float = 0.0  # from the first request on
+    cpu_overall_s: float = 0.0
+    resident_bytes_max: int = 0
+    load_before: float = 0.0
+    failure: str = ""
+    nanodollars: int | None = None
+    units: Mapping[str, float] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    said: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Spell it out, without the list of pages."""
+        body = asdict(self)
+        paths = sorted(body.pop("paths"))
+        body["pages_given"] = len(paths)
+        body["paths_sha256"] = sha256("\n".join(paths).encode()).hexdigest()
+        return body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What the rounds of a client on a site come to; None: nothing to say."""
+
+    site: str
+    client: str
+    rounds: int
+    pages: int
+    pages_per_s: float
+    spread: float  # (fastest - slowest) / median
+    cpu_ms_per_page: float
+    overall_s: float
+    resident_bytes_max: int
+    bytes: int
+    requests: int
+    dollars_per_million: float | None = None
+    units_per_page: Mapping[str, float] = field(default_factory=dict)
+
+
+def void(runs: Sequence[Run], served: int | None = None) -> str:
+    """Say why a round does not count; nothing, if it does.
+
+    `served` is how many pages the site has where all of them can be reached.
+    """
+    for run in runs:
+        if run.failure:
+            return f"{run.client} failed: {run.failure}"
+        if run.pages < len(run.paths):
+            return f"{run.client} was given {len(run.paths)} pages and saw {run.pages}"
+    every = frozenset[str]().union(*(run.paths for run in runs))
+    for run in runs:
+        if lacking := every - run.paths:
+            shown = ", ".join(sorted(lacking)[:SHOWN_MAX])
+            return f"{run.client} lacks {len(lacking)} of {len(every)} pages: {shown}"
+    if not every:
+        return "no pages were fetched"
+    if served is not None and len(every) != served:
+        return f"{len(every)} of {served} pages were fetched"
+    return ""
+
+
+def rows(runs: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Take the medians of the runs that count, in the order in which they first came."""
+    groups: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for run in runs:
+        groups[run["site"], run["client"]].append(run)
+    return [_row(site, client, group) for (site, client), group in groups.items()]
+
+
+def _row(site: str, client: str, group: Sequence[Mapping[str, Any]]) -> Row:
+    def middle(name: str) -> float:
+        return float(median(run[name] for run in group))
+
+    # Of those given, not of those counted: both are the same unless a client counted twice.
+    speeds = [run["pages_given"] / run["crawl_s"] for run in group]
+    pages = group[0]["pages_given"]
+    spent = [run["nanodollars"] for run in group if run["nanodollars"] is not None]
+    names = dict.fromkeys(name for run in group for name in run["units"])
+    return Row(
+        site=site,
+        client=client,
+        rounds=len(group),
+        pages=pages,
+        pages_per_s=median(speeds),
+        spread=(max(speeds) - min(speeds)) / median(speeds),
+        cpu_ms_per_page=1000 * middle("cpu_s") / pages,
+        overall_s=middle("overall_s"),
+        resident_bytes_max=round(middle("resident_bytes_max")),
+        bytes=round(middle("bytes")),
+        requests=round(middle("requests")),
+        dollars_per_million=median(spent) / pages * MILLION / NANO if spent else None,
+        units_per_page={
+            name: median(run["units"].get(name, 0) for run in group) / pages for name in names
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """How many times as fast a client is as the floor, as each peer and as the best of them."""
+
+    site: str
+    client: str
+    to_floor: float | None
+    to_peers: Mapping[str, float]
+
+    @property
+    def to_best(self) -> float | None:
+        """Compare with the fastest peer."""
+        return min(self.to_peers.values(), default=None)
+
+
+def ratios(table: Sequence[Row], clients: Sequence[str]) -> list[Ratio]:
+    """Compare some clients, site by site, with the floor and with the peers."""
+    speeds = {(row.site, row.client): row.pages_per_s for row in table}
+    found: list[Ratio] = []
+    for row in table:
+        if row.client not in clients:
+            continue
+        floor = speeds.get((row.site, FLOOR))
+        found.append(
+            Ratio(
+                site=row.site,
+                client=row.client,
+                to_floor=row.pages_per_s / floor if floor else None,
+                to_peers={
+                    peer: row.pages_per_s / speeds[row.site, peer]
+                    for peer in PEERS
+                    if speeds.get((row.site, peer))
+                },
+            )
+        )
+    return found
+
+
+def order(clients: Sequence[str], number: int) -> list[str]:
+    """Say in which order clients take their turns in a round: each begins once, then backwards."""
+    at = number % len(clients)
+    turned = [*clients[at:], *clients[:at]]
+    return turned[::-1] if (number // len(clients)) % 2 else turned

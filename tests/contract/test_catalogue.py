@@ -1,0 +1,141 @@
+"""The catalogue: tables are made known, grow, and leave each other their names."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.adapters.glue import GlueCatalogue
+from orbweaver.adapters.memory import MemoryCatalogue
+from orbweaver.core.catalogue import OWNER, glue_columns, second_name
+from orbweaver.core.tables import PAGES, Column, Type, item_table
+from orbweaver.ports import Permanent
+from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from orbweaver.ports import Catalogue
+    from tests.contract.worlds import Opener
+
+ROOT = "s3://bucket/exports/"
+BOOKS = item_table(
+    "books.example-1",
+    "books",
+    (
+        Column(name="title"),
+        Column(name="price", type=Type.DECIMAL),
+        Column(name="tags", many=True),
+    ),
+)
+NAME = "items_books_example_1_books"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """A catalogue, and what can be seen of it: name to owner and columns."""
+
+    catalogue: Catalogue
+    seen: Callable[[], Awaitable[dict[str, tuple[str, list[dict[str, str]]]]]]
+
+
+@pytest.fixture(params=["memory", *AWS_WORLDS])
+async def shelf(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[Shelf]:
+    """Give every kind of catalogue, without any table in it."""
+    async with opener(request.param) as world, shelved(world) as found:
+        yield found
+
+
+@asynccontextmanager
+async def shelved(world: object) -> AsyncIterator[Shelf]:
+    """Open the catalogue of a world."""
+    if isinstance(world, MemoryWorld):
+        held = world.state.catalogue
+
+        async def look() -> dict[str, tuple[str, list[dict[str, str]]]]:
+            return {name: (table.name, glue_columns(table.columns)) for name, table in held.items()}
+
+        yield Shelf(catalogue=MemoryCatalogue(world.state), seen=look)
+        return
+    assert isinstance(world, AwsWorld)
+    database = f"db_{world.name}"
+    client = await world.aws.client("glue")
+    await client.create_database(DatabaseInput={"Name": database})
+
+    async def ask() -> dict[str, tuple[str, list[dict[str, str]]]]:
+        answer = await client.get_tables(DatabaseName=database)
+        return {
+            table["Name"]: (table["Parameters"][OWNER], _plain(table["StorageDescriptor"]))
+            for table in answer["TableList"]
+        }
+
+    yield Shelf(catalogue=GlueCatalogue(world.aws, database=database, root=ROOT), seen=ask)
+
+
+def _plain(storage: dict[str, Any]) -> list[dict[str, str]]:
+    return [{"Name": one["Name"], "Type": one["Type"]} for one in storage["Columns"]]
+
+
+async def test_what_is_registered_is_there(shelf: Shelf) -> None:
+    """By its name for queries, with all its columns; again, nothing changes."""
+    for _ in range(2):
+        await shelf.catalogue.register(BOOKS)
+        assert await shelf.seen() == {NAME: (BOOKS.name, glue_columns(BOOKS.columns))}
+
+
+async def test_columns_become_more(shelf: Shelf) -> None:
+    """What a rule does not look for any more stays: files of earlier days have it."""
+    await shelf.catalogue.register(BOOKS)
+    changed = (Column(name="title"), Column(name="stock", type=Type.INTEGER))
+    await shelf.catalogue.register(item_table("books.example-1", "books", changed))
+    [(_, columns)] = (await shelf.seen()).values()
+    assert columns == [*glue_columns(BOOKS.columns), {"Name": "stock", "Type": "bigint"}]
+
+
+async def test_a_column_takes_its_new_type(shelf: Shelf) -> None:
+    """The last definition counts."""
+    await shelf.catalogue.register(BOOKS)
+    again = (Column(name="price", type=Type.NUMBER),)
+    await shelf.catalogue.register(item_table("books.example-1", "books", again))
+    [(_, columns)] = (await shelf.seen()).values()
+    assert {"Name": "price", "Type": "double"} in columns
+    assert len(columns) == len(BOOKS.columns)
+
+
+async def test_two_tables_of_one_name_are_both_there(shelf: Shelf) -> None:
+    """The second has a hash behind its name, every time."""
+    other = item_table("books_example.1", "books", ())
+    for table in (BOOKS, other, BOOKS, other):
+        await shelf.catalogue.register(table)
+    seen = {name: owner for name, (owner, _) in (await shelf.seen()).items()}
+    assert seen == {NAME: BOOKS.name, second_name(other.name): other.name}
+
+
+@pytest.mark.parametrize("kind", AWS_WORLDS)
+async def test_athena_finds_days_by_their_folders(kind: str, opener: Opener) -> None:
+    """The table says how days are spelled, and where each of them lies."""
+    async with opener(kind) as world, shelved(world) as shelf:
+        assert isinstance(world, AwsWorld)
+        await shelf.catalogue.register(PAGES)
+        client = await world.aws.client("glue")
+        answer = await client.get_table(DatabaseName=f"db_{world.name}", Name="pages")
+        table = answer["Table"]
+        assert table["StorageDescriptor"]["Location"] == f"{ROOT}pages/parquet/"
+        assert [key["Name"] for key in table["PartitionKeys"]] == ["dt"]
+        said = table["Parameters"]
+        assert said["storage.location.template"] == f"{ROOT}pages/parquet/dt=${{dt}}/"
+        assert said["projection.enabled"] == "true"
+        assert said["projection.dt.range"].endswith(",NOW")
+
+
+@pytest.mark.parametrize("kind", AWS_WORLDS)
+async def test_without_its_database_nothing_is_registered(kind: str, opener: Opener) -> None:
+    """That is for a deployment to make."""
+    async with opener(kind) as world:
+        assert isinstance(world, AwsWorld)
+        catalogue = GlueCatalogue(world.aws, database="nowhere", root=ROOT)
+        with pytest.raises(Permanent):
+            await catalogue.register(BOOKS)

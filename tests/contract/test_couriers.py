@@ -1,0 +1,127 @@
+"""Couriers: what is brought lies there whole, and only then under its name.
+
+The one to an SFTP server is held to the same by tests/integration/delivery, where there is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.memory import MemoryCourier
+from orbweaver.adapters.s3_courier import BucketCourier
+from orbweaver.core.delivery import Remains
+from orbweaver.core.export import PREFIX
+from orbweaver.ports import Permanent, TooLarge, Transient
+from tests.contract.samples import NOW_MS
+from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
+from tests.unit.delivering import exported
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from orbweaver.core.export import File
+    from orbweaver.ports import Courier
+    from tests.contract.worlds import Opener, World
+
+LATER_MS = NOW_MS + 60_000
+
+
+class Way:
+    """A bucket with exports, a receiver, and a courier between them."""
+
+    def __init__(self, world: World, courier: Courier) -> None:
+        self.courier = courier
+        self.files = world.container().files
+
+    async def export(self, body: bytes) -> File:
+        """Put an export of one file into the bucket; the file."""
+        made: dict[str, bytes] = {}
+        (file,) = exported(made, {"c": [body]}).files
+        for key, content in made.items():
+            await self.files.put(key, content)
+        return file
+
+
+@pytest.fixture(params=["memory", *AWS_WORLDS])
+async def way(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[Way]:
+    """Give the way to a receiver in every world."""
+    async with opener(request.param) as world:
+        if isinstance(world, MemoryWorld):
+            yield Way(world, MemoryCourier(world.state, {}, clock=world.clock))
+            return
+        assert isinstance(world, AwsWorld)
+        target = f"{world.name}-theirs"
+        await world.clients["s3"].create_bucket(Bucket=target)
+        courier = BucketCourier(
+            world.clients["s3"], source=world.name, target=target, prefix=PREFIX, clock=world.clock
+        )
+        yield Way(world, courier)
+
+
+@pytest.mark.parametrize("body", [b"", b"one", b"x" * 300_000])
+async def test_a_file_is_brought_whole(way: Way, body: bytes) -> None:
+    """It lies there under its own path, and can be brought again."""
+    file = await way.export(body)
+    for _ in range(2):
+        assert await way.courier.bring(file, LATER_MS)
+        assert await way.courier.read(file.path, 1_000_000) == body
+    assert await way.courier.sizes([file.path, "other"]) == {file.path: len(body)}
+
+
+async def test_without_time_nothing_is_brought(way: Way) -> None:
+    """A file that is small is not begun after the deadline."""
+    file = await way.export(b"one")
+    assert not await way.courier.bring(file, NOW_MS)
+    assert await way.courier.sizes([file.path]) == {}
+
+
+@pytest.mark.parametrize("case", ["another content", "another length", "gone"])
+async def test_what_the_manifest_does_not_mean_is_not_brought(way: Way, case: str) -> None:
+    """The export is being made anew: it may be delivered later, and does not lie there now."""
+    file = await way.export(b"one")
+    if case == "gone":
+        await way.files.delete([PREFIX + file.path])
+    else:
+        body = b"two" if case == "another content" else b"three"
+        await way.files.put(PREFIX + file.path, body)
+    with pytest.raises(Transient, match=r"its manifest says|made anew"):
+        await way.courier.bring(file, LATER_MS)
+    assert await way.courier.sizes([file.path]) == {}
+
+
+async def test_small_files_are_written_and_read(way: Way) -> None:
+    """What is not there is None; what is larger than asked for is not read."""
+    assert await way.courier.read("manifests/x.json", 10) is None
+    for body in (b"0123456789", b"01"):
+        await way.courier.write("manifests/x.json", body)
+        assert await way.courier.read("manifests/x.json", 10) == body
+    with pytest.raises(TooLarge):
+        await way.courier.read("manifests/x.json", 1)
+
+
+async def test_files_are_removed(way: Way) -> None:
+    """Those that are not there are passed over."""
+    await way.courier.write("a", b"1")
+    await way.courier.write("b", b"2")
+    await way.courier.remove([Remains(path="a"), Remains(path="c", sha256="0" * 64)])
+    await way.courier.remove([])
+    assert await way.courier.sizes(["a", "b", "c"]) == {"b": 1}
+
+
+@pytest.mark.parametrize("name", AWS_WORLDS)
+async def test_a_bucket_that_is_not_there_is_permanent(opener: Opener, name: str) -> None:
+    """A person has to make it, or to name another one."""
+    async with opener(name) as world:
+        assert isinstance(world, AwsWorld)
+        client = world.clients["s3"]
+        courier = BucketCourier(
+            client, source=world.name, target="nowhere-at-all", prefix=PREFIX, clock=world.clock
+        )
+        file = await Way(world, courier).export(b"one")
+        with pytest.raises(Permanent, match="NoSuchBucket"):
+            await courier.bring(replace(file), LATER_MS)
+        with pytest.raises(Permanent, match="NoSuchBucket"):
+            await courier.write("a", b"1")

@@ -1,0 +1,243 @@
+"""Traces: every item of every table, and messages on a lane, for whoever has some forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.core.crawl import State
+from orbweaver.core.journal import Ledger
+from orbweaver.core.message import Seeds, encode
+from orbweaver.core.politeness import RobotsEntry
+from orbweaver.core.standing import Claimer
+from tests.contract import samples
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from orbweaver.adapters.memory import ManualClock
+    from orbweaver.core.dead_letters import DeadLetter
+    from tests.contract.worlds import AwsWorld, World
+
+HOST = "https://example.com"
+CRAWL = samples.crawl()
+CLAIMER = Claimer(
+    name=CRAWL.name,
+    crawl=CRAWL.id,
+    pack="p1",
+    at_ms=samples.NOW_MS,
+    stale_before_ms=0,
+    expires_s=samples.NOW_MS // 1000 + 60,
+)
+
+
+async def listed(found: AsyncIterator[Any]) -> list[Any]:
+    """Read all."""
+    return [one async for one in found]
+
+
+async def test_claims(world: World) -> None:
+    """All claims are read; those that still are as they were go, others stay."""
+    container = world.container()
+    targets = [samples.target(number) for number in range(40)]
+    claimer = CLAIMER
+    await container.frontier.claim(claimer, targets)
+    claims = {claim.url: claim for claim in await listed(container.traces.claims())}
+    assert set(claims) == {target.url for target in targets}
+    one = claims[targets[0].url]
+    assert (one.name, one.crawl, one.pack, one.was) == (
+        claimer.name,
+        claimer.crawl,
+        claimer.pack,
+        "",
+    )
+    other = replace(claims[targets[1].url], pack="another")
+    await container.traces.remove_claims([one, other])
+    await container.traces.remove_claims([one])
+    left = {claim.url for claim in await listed(world.container().traces.claims())}
+    assert left == set(claims) - {one.url}
+
+
+async def test_what_a_claim_keeps(world: World) -> None:
+    """A claim that took the place of another says whose, until it is stripped of that."""
+    container = world.container()
+    target = samples.target(1)
+    first = CLAIMER
+    await container.frontier.claim(first, [target])
+    later_ms = first.expires_s * 1000 + 1_000
+    second = replace(
+        first, crawl="shop-2", pack="p2", at_ms=later_ms, expires_s=later_ms // 1000 + 60
+    )
+    await container.frontier.claim(second, [target])
+    (claim,) = await listed(container.traces.claims())
+    assert (claim.crawl, claim.was) == ("shop-2", first.crawl)
+    await container.traces.strip_claims([claim])
+    (claim,) = await listed(container.traces.claims())
+    assert (claim.crawl, claim.was) == ("shop-2", "")
+
+
+async def test_records(world: World) -> None:
+    """All records are read, of all days and shards; those that are removed are gone."""
+    container = world.container()
+    records = [
+        samples.record(number, fetched_at=samples.NOW_MS + number * 86_400_000)
+        for number in range(5)
+    ]
+    await container.pages.store(records)
+    found = {trace.record.url: trace for trace in await listed(container.traces.records())}
+    assert {url: trace.record for url, trace in found.items()} == {
+        record.url: record for record in records
+    }
+    await container.traces.remove_records([found[records[0].url], found[records[1].url]])
+    left = {trace.record.url for trace in await listed(world.container().traces.records())}
+    assert left == {record.url for record in records[2:]}
+
+
+@pytest.mark.parametrize("links", [1, 9_000])
+async def test_journals(world: World, links: int) -> None:
+    """Journals are read, however large; one that is removed leaves its ledger."""
+    container = world.container()
+    journal = replace(samples.large_journal(7, links), crawl=CRAWL.id)
+    for pack in ("aa", "bb"):
+        await container.packs.write_journal(pack, journal)
+    await container.crawls.create(CRAWL)
+    await container.packs.commit(CRAWL, Ledger(pack="aa", children=()), {})
+    found = {trace.pack: trace for trace in await listed(container.traces.journals())}
+    assert set(found) == {"aa", "bb"}
+    assert found["aa"].journal == journal
+    await container.traces.remove_journals([found["aa"]])
+    (left,) = await listed(world.container().traces.journals())
+    assert left.pack == "bb"
+    known = (await world.container().packs.recall(["aa"]))["aa"]
+    assert known.journal is None
+    assert known.ledger is not None
+
+
+async def test_parked(world: World) -> None:
+    """Messages of paused crawls are read, whosever they are."""
+    container = world.container()
+    for crawl_id in ("one-1", "two-2"):
+        paused = replace(CRAWL, id=crawl_id, state=State.PAUSED)
+        await container.crawls.create(paused)
+        assert await container.packs.park(crawl_id, f"body of {crawl_id}", "aa")
+    found = {trace.crawl: trace for trace in await listed(container.traces.parked())}
+    assert {crawl: (trace.pack, trace.body) for crawl, trace in found.items()} == {
+        "one-1": ("aa", "body of one-1"),
+        "two-2": ("aa", "body of two-2"),
+    }
+    assert await listed(container.traces.journals()) == []
+
+
+async def test_definitions(world: World) -> None:
+    """A definition is changed whatever its state, unless somebody has edited it since."""
+    container = world.container()
+    crawl = replace(CRAWL, seeds=(f"{HOST}/a", f"{HOST}/b"))
+    await container.crawls.create(crawl)
+    left = replace(crawl, seeds=(f"{HOST}/a",))
+    assert await container.traces.redefine(left, crawl)
+    assert await container.crawls.get(crawl.id) == left
+    edited = replace(left, delay_ms=5)
+    assert await container.crawls.edit(edited, left)
+    assert not await container.traces.redefine(replace(left, seeds=()), left)
+    found = await container.crawls.get(crawl.id)
+    assert found is not None
+    assert (found.seeds, found.delay_ms) == ((f"{HOST}/a",), 5)
+
+
+async def test_samples(world: World) -> None:
+    """Examples are written anew, though the first of a reason stay otherwise."""
+    container = world.container()
+    await container.crawls.create(CRAWL)
+    await container.crawls.keep_samples(CRAWL, {"scope": ("a", "b"), "depth": ("c",)})
+    await container.traces.put_samples(CRAWL.id, {"scope": ("b",), "depth": ()})
+    assert dict(await container.crawls.samples(CRAWL.id)) == {"scope": ("b",), "depth": ()}
+
+
+async def test_a_crawl_is_buried(world: World) -> None:
+    """It is finished for whoever asks for it by its id, and listed nowhere; the rest is gone."""
+    container = world.container()
+    finished = replace(
+        CRAWL, seeds=(f"{HOST}/a",), state=State.FINISHED, finished_at_ms=samples.NOW_MS
+    )
+    await container.crawls.create(finished)
+    await container.crawls.create(replace(CRAWL, id=f"{CRAWL.id}-2"))
+    await container.crawls.keep_samples(finished, {"scope": ("a",)})
+    await container.packs.commit(finished, Ledger(pack="aa", children=()), {"claimed": 0, "a": 1})
+    for _ in range(2):
+        await container.traces.bury_crawl(finished)
+        left = await world.container().crawls.get(CRAWL.id)
+        assert left is not None
+        assert (left.state, left.seeds, left.name) == (State.FINISHED, (), CRAWL.id)
+        assert [crawl.id for crawl in await container.crawls.list()] == [f"{CRAWL.id}-2"]
+        assert (await container.crawls.books(finished)).total == {}
+        assert await container.crawls.samples(CRAWL.id) == {}
+
+
+async def test_hosts(world: World) -> None:
+    """A host whose slots are past goes; one that has some ahead loses its robots.txt alone."""
+    container = world.container()
+    entry = RobotsEntry(fetched_at_ms=samples.NOW_MS, body=b"x", verdict="rules", detail=None)
+    for host in (HOST, "https://other.example"):
+        await container.hosts.keep_robots(host, entry)
+        await container.hosts.reserve(host, 1, 60_000, samples.NOW_MS, samples.NOW_MS + 600_000)
+    hosts = await listed(container.traces.hosts())
+    assert sorted(hosts) == sorted({HOST, "https://other.example"})
+    assert not await container.traces.remove_host(HOST, samples.NOW_MS)
+    kept = await world.container().hosts.look(HOST)
+    assert (kept.tat_ms, kept.robots) == (samples.NOW_MS + 60_000, None)
+    for _ in range(2):
+        assert await container.traces.remove_host(HOST, samples.NOW_MS + 3_600_000)
+    gone = await world.container().hosts.look(HOST)
+    assert (gone.tat_ms, gone.robots) == (0, None)
+    assert await listed(container.traces.hosts()) == ["https://other.example"]
+
+
+async def test_a_lane_is_looked_through(world: World) -> None:
+    """What waits is taken, is hidden meanwhile, and can be put back or removed."""
+    container = world.container()
+    seeds = [
+        Seeds(id=f"5{number}", crawl="c-1", at_ms=1, references=(f"{HOST}/{number}",))
+        for number in range(3)
+    ]
+    await container.queue.send_seeds(seeds, express=False)
+    taken: list[DeadLetter] = []
+    while some := await container.lane.take(10, 60):
+        taken += some
+    assert {letter.body for letter in taken} == {encode(message) for message in seeds}
+    assert await container.lane.hidden() == 3
+    await container.lane.delete(taken[:1])
+    await container.lane.put_back(taken[1:])
+    assert await container.lane.hidden() == 0
+    left = [received.body for received in await world.receive("crawl")]
+    assert sorted(left) == sorted(letter.body for letter in taken[1:])
+
+
+async def test_journals_that_nobody_goes_by(aws_world: AwsWorld, clock: ManualClock) -> None:
+    """Of two journals of a pack the other one is found once its writer is gone, and removed."""
+    container = aws_world.container()
+    first, second = (replace(samples.large_journal(seed, 9_000), crawl=CRAWL.id) for seed in (1, 2))
+    await container.packs.write_journal("aa", first)
+    assert await container.packs.write_journal("aa", second) == first
+    assert [trace.stray for trace in await listed(container.traces.journals())] == [False]
+    clock.at_ms += 3_600_000
+    found = {trace.stray: trace for trace in await listed(container.traces.journals())}
+    assert (found[False].journal, found[True].journal) == (first, second)
+    await container.traces.remove_journals([found[True]])
+    (left,) = await listed(aws_world.container().traces.journals())
+    assert (left.stray, left.journal) == (False, first)
+    await container.traces.remove_journals([left])
+    assert await container.traces._journal_items("aa") == []  # type: ignore[attr-defined]
+
+
+async def test_crawls_past_their_retention(aws_world: AwsWorld, clock: ManualClock) -> None:
+    """A crawl whose retention is over is not there, deleted by now or not."""
+    crawls = aws_world.container().crawls
+    await crawls.create(CRAWL)
+    await crawls.create(replace(CRAWL, id="default", continuous=True))
+    clock.at_ms += (CRAWL.duration_max_s + 90 * 86_400) * 1000 - 1_000
+    assert await crawls.get(CRAWL.id) == CRAWL
+    clock.at_ms += 2_000
+    assert await crawls.get(CRAWL.id) is None
+    assert [crawl.id for crawl in await crawls.list()] == ["default"]

@@ -1,0 +1,172 @@
+"""Deliveries of a deployed stack: an export stands, and lies with its receivers soon after.
+
+The stack is one of its own: a receiver is a thing that a stack is deployed with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import asyncssh
+import pytest
+
+from localstack import stack
+from orbweaver.adapters.aws import Aws
+from orbweaver.adapters.events import BusEvents
+from orbweaver.cli.stacks import LOCAL_CONTEXT
+from orbweaver.core.export import PREFIX, decode_manifest, manifest_path
+from tests.e2e.stand import Stand, until
+from tests.sites import graph, sshd
+from tests.unit.delivering import exported, lies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.core.export import Manifest
+    from tests.sites.sshd import Sshd
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+FUNCTION = "Orbweaver-delivery"
+SECRET, FOLDER, BUCKET = "crawl/sftp", "incoming", "their-exports"
+PAGES = 5
+LETTERS = "DeliveryDeadLetterQueueUrl"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """Have an SFTP server."""
+    if sshd.program() is None:
+        pytest.skip(sshd.ABSENT)
+    with sshd.serving(tmp_path_factory.mktemp("sshd")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def stand(server: Sshd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """Deploy a stack that pushes to the server, and copies to another bucket."""
+    context = {
+        **LOCAL_CONTEXT,
+        "sftp_host": sshd.HOST,
+        "sftp_port": str(server.port),
+        "sftp_user": server.user,
+        "sftp_host_key": server.host_key,
+        "sftp_secret": SECRET,
+        "sftp_folder": FOLDER,
+        "copy_bucket": BUCKET,
+    }
+    with stack.temporary(context=context) as stood:
+        made = Stand(stood, tmp_path_factory.mktemp("stand"))
+        with made.client("secretsmanager") as secrets, made.client("s3") as s3:
+            secrets.create_secret(Name=SECRET, SecretString=server.key)
+            s3.create_bucket(Bucket=BUCKET)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def export(stand: Stand) -> Manifest:
+    """Have an export in the bucket, announced as the exporter does it."""
+    files: dict[str, bytes] = {}
+    manifest = exported(files, {"shop-1": [b"one" * 500_000, b"two"], "shop-2": [b"three"]})
+    with stand.client("s3") as s3:
+        for key, body in files.items():
+            s3.put_object(Bucket=stand.outputs["Bucket"], Key=key, Body=body)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in stand.environment.items():
+            patch.setenv(name, value)
+        asyncio.run(announce(manifest, stand.outputs["Bucket"]))
+    return manifest
+
+
+async def announce(manifest: Manifest, bucket: str) -> None:
+    """Put the event on the bus."""
+    async with Aws() as aws:
+        events = BusEvents(await aws.client("events"), bus="default", bucket=bucket)
+        await events.exported(manifest, PREFIX + manifest.path)
+
+
+def pushed(server: Sshd) -> dict[str, bytes]:
+    """Read what lies at the server."""
+    prefix = f"{FOLDER}/"
+    return {name.removeprefix(prefix): body for name, body in server.files().items()}
+
+
+def copied(stand: Stand, bucket: str = BUCKET) -> dict[str, bytes]:
+    """Read what lies in a bucket below `exports/`."""
+    with stand.client("s3") as s3:
+        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="exports/")
+        keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
+        return {
+            key.removeprefix("exports/"): s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+            for key in keys
+        }
+
+
+def test_an_export_comes_by_itself(stand: Stand, server: Sshd, export: Manifest) -> None:
+    """Event, queue, function: the same files lie with both receivers as in the bucket."""
+    until(lambda: export.path in pushed(server), "pushed", log=stand.log)
+    until(lambda: export.path in copied(stand), "copied", log=stand.log)
+    made = {PREFIX + path: body for path, body in copied(stand, stand.outputs["Bucket"]).items()}
+    for there in (pushed(server), copied(stand)):
+        lies(there, export, made)
+    assert not stand.take(stand.outputs[LETTERS])
+
+
+def test_what_is_missing_is_brought_when_asked(
+    stand: Stand, server: Sshd, export: Manifest
+) -> None:
+    """A file that was taken away comes back by `orbweaver deliver`, and no other is sent."""
+    until(lambda: export.path in pushed(server), "pushed", log=stand.log)
+    taken, *kept = (server.folder / FOLDER / file.path for file in export.files)
+    taken.unlink()
+    before = [path.stat().st_ino for path in kept]
+    stand.orbweaver("deliver", "--day", export.day)
+    until(taken.exists, "brought again", log=stand.log)
+    assert taken.stat().st_size == export.files[0].bytes
+    assert [path.stat().st_ino for path in kept] == before
+
+
+def test_a_server_with_another_key_gets_nothing(
+    stand: Stand, server: Sshd, export: Manifest
+) -> None:
+    """The order is put aside at once, and says what was shown."""
+    until(lambda: export.path in pushed(server), "pushed", log=stand.log)
+    other = asyncssh.generate_private_key("ssh-ed25519").get_fingerprint("sha256")
+    with stand.reconfigured(FUNCTION, {"ORBWEAVER_SFTP_HOST_KEY": other}):
+        stand.orbweaver("deliver", "--day", export.day)
+        (letter,) = until(lambda: stand.take(stand.outputs[LETTERS]), "aside", log=stand.log)
+    assert json.loads(letter["Body"]) == {"day": export.day, "to": "sftp", "again": True}
+    reason = letter["MessageAttributes"]["reason"]["StringValue"]
+    shown = asyncssh.import_public_key(server.host_key).get_fingerprint("sha256")
+    assert "shows a host key that sftp_host_key does not have" in reason
+    assert shown in reason
+
+
+def test_what_was_crawled_comes_by_itself(stand: Stand, server: Sshd) -> None:
+    """From a crawl to files at the server: nobody does more than to have the day exported."""
+    links = [f"/{n}" for n in range(PAGES)]
+    with graph.serve_in_background({path: graph.page(path, links) for path in links}) as site:
+        ran = stand.orbweaver("start", f"{site.url}/0", "--delay", "0", "--wait", "--json")
+    stand.wait_idle()
+    with stand.client("dynamodb") as dynamodb:
+        item = dynamodb.scan(TableName=stand.outputs["PagesTable"], Limit=1)["Items"][0]
+    day = str(item["day"]["S"]).partition("#")[0]
+    with stand.client("lambda") as functions:
+        functions.invoke(
+            FunctionName=stand.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
+        )
+    path = manifest_path(day)
+
+    def delivered() -> Manifest | None:
+        manifest = decode_manifest(pushed(server).get(path, b""))
+        return manifest if manifest and ran.result["crawl"] in manifest.crawls else None
+
+    manifest = until(delivered, "the crawl's export is pushed", log=stand.log)
+    assert manifest is not None
+    assert manifest.crawls[ran.result["crawl"]].rows["pages"] == PAGES
+    there = pushed(server)
+    for file in manifest.files:
+        assert hashlib.sha256(there[file.path]).hexdigest() == file.sha256

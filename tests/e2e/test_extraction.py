@@ -1,0 +1,112 @@
+"""Items on a deployed stack: a template that breaks, and functions of the user's own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from localstack import stack
+from orbweaver.cli.stacks import LOCAL_CONTEXT
+from tests.demo import totals_of
+from tests.e2e.stand import Stand
+from tests.sites import child
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+
+SHOP = Path(__file__).parents[1] / "sites/bookshop"
+BOOKS = 100
+OPTIONS = ("--delay", "0", "--max-depth", "200", "--no-sitemaps")
+OWN = """
+seeds = ["http://127.0.0.1/"]
+[[items]]
+name = "own"
+match = '/books/[^/]+/$'
+extractor = "books"
+[items.fields]
+title = { required = true }
+stars = { type = "integer", required = true }
+words = { type = "integer" }
+[[items]]
+name = "missing"
+match = '/books/[^/]+/$'
+extractor = "films"
+fields = { title = "title" }
+"""
+
+
+def rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    """Read a table of an export in a folder."""
+    files = sorted(folder.glob(f"{table}/jsonl/dt=*/crawl=*/part-*.jsonl.gz"))
+    return [
+        json.loads(line)
+        for file in files
+        for line in gzip.decompress(file.read_bytes()).splitlines()
+    ]
+
+
+def crawled(stand: Stand, shop: child.Child, config: Path, name: str, out: Path) -> dict[str, Any]:
+    """Crawl the shop by a definition, and export it."""
+    ran = stand.orbweaver(
+        "start",
+        f"{shop.url}/",
+        "--config",
+        str(config),
+        "--name",
+        name,
+        *OPTIONS,
+        "--wait",
+        "--json",
+    )
+    stand.orbweaver("export", "--crawl", ran.result["crawl"], "--out", str(out))
+    return ran.result
+
+
+def test_a_broken_template_shows(stand: Stand, tmp_path: Path) -> None:
+    """Of 5 % of the books exactly those are invalid, with reasons; the others add up."""
+    with child.start("bookshop", "--books", str(BOOKS), "--broken", "0.05") as shop:
+        result = crawled(stand, shop, SHOP / "crawl.toml", "broken", tmp_path)
+        broken: Mapping[str, str] = shop.control("broken.json")
+        truth = {str(book["url"]): book for book in shop.control("books.json")}
+    invalid = [row for row in rows(tmp_path, "invalid_items") if row["rule"] == "books"]
+    assert {row["url"] for row in invalid} == broken.keys()
+    assert len(invalid) == result["items_invalid"] == BOOKS * 0.05
+    for row in invalid:
+        named = {problem.partition(":")[0] for problem in row["problems"]}
+        kind = broken[row["url"]]
+        assert named == ({"title", "price", "stock", "rating"} if kind == "all" else {kind})
+    books = rows(tmp_path, "items/broken/books")
+    assert {row["url"] for row in books} == truth.keys() - broken.keys()
+    found = totals_of(books)
+    well = [book for url, book in truth.items() if url not in broken]
+    assert found["stock"] == sum(book["stock"] for book in well)
+    assert found["ratings"] == sum(book["rating"] for book in well)
+
+
+def test_functions_of_the_users_own_are_deployed(tmp_path: Path) -> None:
+    """With the worker's code; one that is not there is an invalid item, and no page is lost."""
+    own = str((SHOP / "extractor.py").relative_to(Path.cwd()))
+    context = {**LOCAL_CONTEXT, "extractor": own, "invalid_items_percent": "10"}
+    config = tmp_path / "crawl.toml"
+    config.write_text(OWN)
+    with (
+        child.start("bookshop", "--books", "30") as shop,
+        stack.temporary(context=context) as stood,
+    ):
+        result = crawled(Stand(stood, tmp_path), shop, config, "own", tmp_path / "out")
+        truth = {str(book["url"]): book for book in shop.control("books.json")}
+    books = rows(tmp_path / "out", "items/own/own")
+    assert {row["url"]: row["stars"] for row in books} == {
+        url: book["rating"] for url, book in truth.items()
+    }
+    assert all(row["words"] > 0 for row in books)
+    (said,) = {tuple(row["problems"]) for row in rows(tmp_path / "out", "invalid_items")}
+    assert said == ("extractor films: there is no such function (there are books)",)
+    assert (result["items"], result["items_invalid"]) == (60, 30)
+    assert result["outcomes"]["fetched"] > 60

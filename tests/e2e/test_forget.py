@@ -1,0 +1,150 @@
+"""What is forgotten is nowhere in the stack: every item, message and file is looked through."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyarrow import parquet as pq
+
+from tests.e2e.stand import until
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.stand import Stand
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+PATH = "/people/jane-roe-1971"
+TABLES = ("UrlsTable", "PagesTable", "HostsTable", "CrawlsTable", "PacksTable")
+QUEUES = ("CrawlQueueUrl", "ExpressQueueUrl", "DeadLetterQueueUrl")
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Spell whatever an attribute holds; what is packed, unpacked."""
+    match value:
+        case dict():
+            for name, member in value.items():
+                yield str(name)
+                yield from texts_of(member)
+        case list():
+            for member in value:
+                yield from texts_of(member)
+        case bytes():
+            try:
+                yield zlib.decompress(value).decode("utf-8", "replace")
+            except zlib.error:
+                yield value.decode("utf-8", "replace")
+        case _:
+            yield str(value)
+
+
+def unpacked(key: str, body: bytes) -> str:
+    """Read a file as text."""
+    if key.endswith(".parquet"):
+        return str(pq.read_table(io.BytesIO(body)).to_pylist())
+    if body.startswith(b"\x1f\x8b"):
+        body = gzip.decompress(body)
+    return body.decode("utf-8", "replace")
+
+
+def items(stand: Stand) -> Iterator[tuple[str, str]]:
+    """Read every item of every table."""
+    with stand.client("dynamodb") as dynamodb:
+        for table in TABLES:
+            for page in dynamodb.get_paginator("scan").paginate(TableName=stand.outputs[table]):
+                for item in page["Items"]:
+                    yield f"{table} {str(item)[:200]}", "\n".join(texts_of(item))
+
+
+def messages(stand: Stand) -> Iterator[tuple[str, str]]:
+    """Read every message that can be seen; each is put back."""
+    with stand.client("sqs") as sqs:
+        for queue in QUEUES:
+            found = []
+            while taken := sqs.receive_message(
+                QueueUrl=stand.outputs[queue], MaxNumberOfMessages=10, VisibilityTimeout=60
+            ).get("Messages", []):
+                found += taken
+            for message in found:
+                yield queue, message["Body"]
+                sqs.change_message_visibility(
+                    QueueUrl=stand.outputs[queue],
+                    ReceiptHandle=message["ReceiptHandle"],
+                    VisibilityTimeout=0,
+                )
+
+
+def files(stand: Stand) -> Iterator[tuple[str, str]]:
+    """Read every file in the bucket."""
+    with stand.client("s3") as s3:
+        bucket = stand.outputs["Bucket"]
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+            for entry in page.get("Contents", ()):
+                body = s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
+                yield entry["Key"], unpacked(entry["Key"], body)
+
+
+def places(stand: Stand) -> list[str]:
+    """Say where the path is."""
+    everything = (*items(stand), *messages(stand), *files(stand))
+    return [place for place, text in everything if PATH in text]
+
+
+def records(stand: Stand, crawl: str) -> list[dict[str, Any]]:
+    """List a crawl's pages."""
+    lines = stand.orbweaver("pages", crawl, "--json").out.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def export(stand: Stand, day: str) -> None:
+    """Have the day exported by the stack's own exporter."""
+    with stand.client("lambda") as functions:
+        answer = functions.invoke(
+            FunctionName=stand.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
+        )
+        said = answer["Payload"].read()
+    assert "FunctionError" not in answer, f"{said!r}\n{stand.log()}"
+    manifest = f"exports/manifests/dt={day}.json"
+    until(lambda: manifest in dict(files(stand)), manifest, timeout_s=120, log=stand.log)
+
+
+def test_a_url_is_forgotten(stand: Stand) -> None:
+    """Claims, records, journals, letters, bodies and exports lose it; other pages stay."""
+    pages = {
+        "/": graph.page("/", [PATH, "/about"]),
+        PATH: graph.page(PATH, ["/about"]),
+        "/about": graph.page("/about", ["/"]),
+    }
+    with graph.serve_in_background(pages) as site:
+        url = f"{site.url}{PATH}"
+        options = ("--delay", "0", "--no-sitemaps", "--wait", "--json")
+        crawl = stand.orbweaver("start", f"{site.url}/", *options).result["crawl"]
+        rows = records(stand, crawl)
+        assert url in {row["url"] for row in rows}
+        export(stand, str(rows[0]["fetched_at"])[: len("2026-11-21")])
+        with stand.client("sqs") as sqs:
+            body = json.dumps({"url": url, "crawl": "nobody"})
+            sqs.send_message(QueueUrl=stand.outputs["DeadLetterQueueUrl"], MessageBody=body)
+        before = places(stand)
+        kinds = {place.split(" ")[0].split("/")[0] for place in before}
+        assert kinds >= {"UrlsTable", "PagesTable", "PacksTable", "bodies", "exports"}
+        assert "DeadLetterQueueUrl" in kinds
+        counted = stand.orbweaver("forget", "--url", url, "--dry-run", "--json").result
+        assert counted["forgotten"]["records"] == 1
+        assert len(places(stand)) == len(before)
+        done = stand.orbweaver("forget", "--url", url, "--mentions", "--yes", "--json").result
+    assert done["left"] == []
+    assert places(stand) == []
+    assert done["forgotten"]["records"] == 1
+    assert done["forgotten"]["dead_letters"] == 1
+    left = {row["url"] for row in records(stand, crawl)}
+    assert left == {f"{site.url}/", f"{site.url}/about"}
+    again = stand.orbweaver("forget", "--url", url, "--mentions", "--yes", "--json").result
+    assert again["forgotten"] == {}

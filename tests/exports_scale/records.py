@@ -1,0 +1,138 @@
+"""The pages of the day: each follows from its number, and weighs what a page of a shop weighs."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from orbweaver.core import warc
+from orbweaver.core.crawl import Crawl
+from orbweaver.core.extraction.rules import Field, ItemRule, Kind
+from orbweaver.core.item import Item
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import PageRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DAY = "2026-11-21"
+DAY_MS = 1_795_219_200_000
+NAME = "books"
+CRAWL = f"{NAME}-{DAY.replace('-', '')}-000000"
+RULE = "book"
+# Every so many pages something is wrong with the item: its price is lacking.
+BROKEN_EVERY = 20
+SEGMENT_PAGES = 200
+SHARDS = 16
+
+
+def crawl() -> Crawl:
+    """Make the crawl, with a rule for its items."""
+    fields = (
+        Field(name="title", where="h1", required=True),
+        Field(name="price", where=".price", type=Kind.PRICE, required=True),
+        Field(name="stock", where=".stock", type=Kind.INTEGER),
+        Field(name="rating", where=".rating", type=Kind.NUMBER),
+        Field(name="available", where=".stock", type=Kind.BOOLEAN),
+        Field(name="published", where="time", type=Kind.DATE),
+        Field(name="tags", where=".tag", many=True),
+    )
+    rule = ItemRule(name=RULE, match="/catalogue/", fields=fields)
+    return Crawl(id=CRAWL, name=NAME, started_at_ms=DAY_MS, items=(rule,))
+
+
+def url_of(number: int) -> str:
+    """Name a page."""
+    return (
+        f"https://books.example/catalogue/shelf-{number % 50}/a-book-of-a-name_{number}/index.html"
+    )
+
+
+def page(number: int, *, bodies: bool) -> PageRecord:
+    """Make the record of a page; with `bodies`, it says where body and text lie."""
+    digest = hashlib.sha256(b"%d" % number).hexdigest()
+    stored = {}
+    if bodies:
+        # Where exactly says `segment`: the table has to know nothing of it but the places.
+        place = PLACES[number]
+        stored = dict(zip(STORED, place, strict=True))
+    item = item_of(number)
+    return PageRecord(
+        crawl=CRAWL,
+        url=url_of(number),
+        outcome=Outcome.FETCHED,
+        reason=Reason.OK,
+        fetched_at=DAY_MS + number * 73 % 86_400_000,
+        depth=number % 7,
+        referrer=f"https://books.example/catalogue/page-{number // 20}.html",
+        status=200,
+        content_type="text/html; charset=utf-8",
+        charset="utf-8",
+        bytes=18_000 + number % 9_999,
+        latency_ms=20 + number % 777,
+        title=f"A book of a name, volume {number} | Books \u2014 to be read",
+        description=f"What the {number}th of these books is about, in a few words that differ.",
+        language="en-GB",
+        canonical=url_of(number),
+        links=number % 130,
+        sha256=digest,
+        etag=f'"{digest[:20]}"',
+        last_modified="Sat, 21 Nov 2026 12:00:00 GMT",
+        items=1,
+        items_invalid=0 if item.valid else 1,
+        extracted=(item,),
+        **stored,  # type: ignore[arg-type]
+    )
+
+
+def item_of(number: int) -> Item:
+    """Make the book of a page."""
+    broken = number % BROKEN_EVERY == 0
+    return Item(
+        table=RULE,
+        place=0,
+        fields={
+            "title": f"A book of a name, volume {number}",
+            "price": None if broken else f"{number % 90}.{number % 100:02d}",
+            "price_currency": None if broken else "GBP",
+            "stock": number % 23,
+            "rating": number % 50 / 10,
+            "available": number % 23 > 0,
+            "published": f"20{number % 27:02d}-{number % 12 + 1:02d}-{number % 28 + 1:02d}",
+            "tags": ["fiction", f"shelf {number % 50}"],
+        },
+        problems=("price: missing",) if broken else (),
+    )
+
+
+# --- bodies and texts ---------------------------------------------------------------------------
+
+STORED = ("body_key", "body_offset", "body_length", "text_offset", "text_length")
+# By number: what a page's record says of its body and text, once its segment is made.
+PLACES: dict[int, tuple[str, int, int, int, int]] = {}
+
+
+def segments(count: int) -> Iterator[tuple[str, bytes]]:
+    """Make the segments of so many pages, and note where each page lies in them."""
+    for first in range(0, count, SEGMENT_PAGES):
+        name = hashlib.blake2b(b"%d" % first, digest_size=16).hexdigest()
+        key = f"bodies/{CRAWL}/dt={DAY}/{name}.warc.gz"
+        body = warc.warcinfo(key, DAY_MS, {"software": "Orbweaver"})
+        for number in range(first, min(first + SEGMENT_PAGES, count)):
+            response, text = _members(number)
+            offset, text_offset = len(body), len(body) + len(response)
+            PLACES[number] = (key, offset, len(response), text_offset, len(text))
+            body += response + text
+        yield key, body
+
+
+def _members(number: int) -> tuple[bytes, bytes]:
+    record = page(number, bodies=False)
+    words = " ".join(hashlib.sha256(b"%d %d" % (number, n)).hexdigest() for n in range(40))
+    body = f"<title>{record.title}</title><main>{words}</main>".encode()
+    headers = {"content-type": "text/html; charset=utf-8"}
+    response = warc.response(
+        record.url, record.fetched_at, status=200, headers=headers, body=body, truncated=False
+    )
+    document = {"title": record.title, "text": words, "markdown": words, "language": "en-GB"}
+    return response, warc.conversion(record.url, record.fetched_at, document, stored=True)

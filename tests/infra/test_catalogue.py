@@ -1,0 +1,102 @@
+"""What exports look like to Athena."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.cli.saved import saved
+from orbweaver.core.catalogue import TABLES, glue_columns
+from tests.infra.template import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.infra.template import Synthesized
+
+pytestmark = pytest.mark.infra
+
+GROUP = "AWS::Athena::WorkGroup"
+
+
+def tables(stack: Synthesized) -> dict[str, dict[str, Any]]:
+    """Return the tables by their names."""
+    found = stack.properties("AWS::Glue::Table").values()
+    return {table["TableInput"]["Name"]: table for table in found}
+
+
+@pytest.mark.parametrize("stack", ["aws", "local"])
+def test_tables_have_the_columns_of_exports(request: pytest.FixtureRequest, stack: str) -> None:
+    """All of them, with their types, and the day as a text beside them."""
+    found = tables(request.getfixturevalue(stack))
+    assert found.keys() == {table.name for table in TABLES}
+    for table in TABLES:
+        made = found[table.name]
+        assert made["DatabaseName"] == "orbweaver"
+        assert made["TableInput"]["StorageDescriptor"]["Columns"] == glue_columns(table.columns)
+        assert made["TableInput"]["PartitionKeys"] == [{"Name": "dt", "Type": "string"}]
+
+
+def test_days_are_projected(aws: Synthesized) -> None:
+    """From before the first export until today, each in its folder of the bucket."""
+    said = tables(aws)["pages"]["TableInput"]["Parameters"]
+    assert text(said["storage.location.template"]) == (
+        "s3://<StorageBucket>/exports/pages/parquet/dt=${dt}/"
+    )
+    assert said["projection.dt.range"] == "2026-01-01,NOW"
+    assert said["projection.dt.format"] == "yyyy-MM-dd"
+
+
+def test_tables_come_after_their_database(aws: Synthesized) -> None:
+    """They name it, and do not refer to it."""
+    for table in aws.resources("AWS::Glue::Table").values():
+        assert any(one.startswith("CatalogueDatabase") for one in table["DependsOn"])
+
+
+def test_queries_are_limited_whatever_a_client_says(aws: Synthesized) -> None:
+    """Results go to the workgroup's own place, encrypted."""
+    group = aws.only(GROUP)["WorkGroupConfiguration"]
+    assert group["EnforceWorkGroupConfiguration"] is True
+    assert group["BytesScannedCutoffPerQuery"] == 10_000_000_000
+    results = group["ResultConfiguration"]
+    assert text(results["OutputLocation"]) == "s3://<StorageBucket>/athena-results/"
+    assert results["EncryptionConfiguration"] == {"EncryptionOption": "SSE_S3"}
+
+
+def test_the_limit_is_a_setting(synthesize: Callable[..., Synthesized]) -> None:
+    """In bytes; beside it, the user's key encrypts results where there is one."""
+    group = synthesize(athena_bytes_max="20000000", kms_key="generate").only(GROUP)
+    said = group["WorkGroupConfiguration"]
+    assert said["BytesScannedCutoffPerQuery"] == 20_000_000
+    encrypted = said["ResultConfiguration"]["EncryptionConfiguration"]
+    assert encrypted["EncryptionOption"] == "SSE_KMS"
+    assert text(encrypted["KmsKey"]) == "<EncryptionKey.Arn>"
+
+
+def test_saved_queries_are_those_of_the_command_line(aws: Synthesized) -> None:
+    """The same text; an emulator that has no saved queries gets none."""
+    found = aws.properties("AWS::Athena::NamedQuery").values()
+    assert {query["Name"]: query["QueryString"] for query in found} == {
+        query.name: query.sql for query in saved().values()
+    }
+    assert {query["WorkGroup"] for query in found} == {"Orbweaver"}
+
+
+def test_an_emulator_has_no_saved_queries(local: Synthesized) -> None:
+    """MiniStack refuses the type, and with it the stack."""
+    assert not local.properties("AWS::Athena::NamedQuery")
+    assert local.only(GROUP)["Name"] == "Orbweaver"
+
+
+def test_the_exporter_registers_tables_of_items_and_no_others(aws: Synthesized) -> None:
+    """What a deployment has made is for deployments to change."""
+    allowed = aws.allowed("ExporterProgramRole")
+    glue = {resource: actions for resource, actions in allowed.items() if ":glue:" in resource}
+    actions = {"glue:GetTable", "glue:CreateTable", "glue:UpdateTable"}
+    where = "arn:<AWS::Partition>:glue:<AWS::Region>:<AWS::AccountId>"
+    assert glue == {
+        f"{where}:catalog": actions,
+        f"{where}:database/orbweaver": actions,
+        f"{where}:table/orbweaver/items_*": actions,
+    }

@@ -1,0 +1,190 @@
+"""Deliveries: what stands for them where they are asked for, and that nothing does otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.config import Config
+from infra.delivery_keys import DeliveryKeys
+from infra.keys import ConfigError
+from orbweaver.core.delivery import TRIES_MAX, retry_s
+from orbweaver.settings import Settings
+from tests.infra.template import listed, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.infra.template import Synthesized
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+SFTP = {
+    "sftp_host": "files.example.org",
+    "sftp_user": "crawler",
+    "sftp_host_key": f"files.example.org {KEY}",
+    "sftp_secret": "crawl/sftp",
+    "sftp_folder": "in/box",
+    "sftp_formats": "csv,parquet",
+}
+COPY = {"copy_bucket": "their-exports"}
+FUNCTION, ROLE = "DeliveryProgramFunction", "DeliveryProgramRole"
+DAY_S = 86_400
+HERE = "arn:<AWS::Partition>"
+QUEUES = {
+    "<DeliveryQueue.Arn>": {
+        "sqs:ReceiveMessage",
+        "sqs:DeleteMessage",
+        "sqs:GetQueueAttributes",
+        "sqs:ChangeMessageVisibility",
+        "sqs:SendMessage",
+    },
+    "<DeliveryDeadLetters.Arn>": {"sqs:SendMessage"},
+    "<StorageBucket.Arn>/exports/*": {"s3:GetObject"},
+    "<StorageBucket.Arn>": {"s3:ListBucket"},
+    "<DeliveryProgramLogs.Arn>": {"logs:CreateLogStream", "logs:PutLogEvents"},
+}
+SECRET = f"{HERE}:secretsmanager:<AWS::Region>:<AWS::AccountId>:secret:crawl/sftp-??????"
+THERE = f"{HERE}:s3:::their-exports"
+OBJECTS = {"s3:GetObject", "s3:PutObject", "s3:PutObjectAcl", "s3:DeleteObject"}
+
+
+def environment(stack: Synthesized) -> dict[str, str]:
+    """Read what the function is told."""
+    variables = stack.properties("AWS::Lambda::Function")[FUNCTION]["Environment"]["Variables"]
+    return {key: text(value) for key, value in variables.items()}
+
+
+@pytest.mark.infra
+def test_nothing_stands_for_nobody(aws: Synthesized) -> None:
+    """Without a receiver there is no function, no queue, no alarm and no output."""
+    for kind in ("AWS::Lambda::Function", "AWS::SQS::Queue", "AWS::CloudWatch::Alarm"):
+        assert not [name for name in aws.resources(kind) if "Deliver" in name]
+    assert not [name for name in aws.template["Outputs"] if "Delivery" in name]
+
+
+@pytest.mark.infra
+@pytest.mark.parametrize(
+    ("context", "more"),
+    [
+        (SFTP, {SECRET: {"secretsmanager:GetSecretValue"}}),
+        (COPY, {f"{THERE}/exports/*": OBJECTS, THERE: {"s3:ListBucket"}}),
+    ],
+)
+def test_the_role_has_what_its_way_needs(
+    synthesize: Callable[..., Synthesized],
+    context: dict[str, str],
+    more: dict[str, set[str]],
+) -> None:
+    """The bucket is read, its exports alone; the secret or the other bucket, where there is one."""
+    assert synthesize(**context).allowed(ROLE) == QUEUES | more
+
+
+@pytest.mark.infra
+def test_exports_of_this_bucket_go_to_the_queue(synthesize: Callable[..., Synthesized]) -> None:
+    """Stacks share the bus; what cannot be put on the queue is put aside as well."""
+    rule = synthesize(**COPY).properties("AWS::Events::Rule")["DeliveryRule"]
+    pattern = rule["EventPattern"]
+    assert pattern["source"] == ["orbweaver"]
+    assert pattern["detail-type"] == ["ExportCompleted"]
+    assert [text(bucket) for bucket in pattern["detail"]["bucket"]] == ["<StorageBucket>"]
+    (target,) = rule["Targets"]
+    assert text(target["Arn"]) == "<DeliveryQueue.Arn>"
+    assert text(target["DeadLetterConfig"]["Arn"]) == "<DeliveryDeadLetters.Arn>"
+
+
+@pytest.mark.infra
+def test_a_message_is_tried_for_about_a_day(synthesize: Callable[..., Synthesized]) -> None:
+    """One at a time, by as many tries as the waits between them are made for."""
+    stack = synthesize(**COPY)
+    queue = stack.properties("AWS::SQS::Queue")["DeliveryQueue"]
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == TRIES_MAX
+    tried_s = sum(map(retry_s, range(1, TRIES_MAX)))
+    assert DAY_S <= tried_s <= queue["MessageRetentionPeriod"] // 2
+    function = stack.properties("AWS::Lambda::Function")[FUNCTION]
+    assert queue["VisibilityTimeout"] == 6 * function["Timeout"]
+    assert function["RecursiveLoop"] == "Allow"
+    (source,) = (
+        one
+        for one in stack.properties("AWS::Lambda::EventSourceMapping").values()
+        if text(one["EventSourceArn"]) == "<DeliveryQueue.Arn>"
+    )
+    assert source["BatchSize"] == 1
+    assert source["ScalingConfig"]["MaximumConcurrency"] == 2
+    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+@pytest.mark.infra
+def test_who_must_act_is_told(synthesize: Callable[..., Synthesized]) -> None:
+    """What could not be delivered raises an alarm of its own; clients find both queues."""
+    stack = synthesize(**COPY)
+    alarm = stack.properties("AWS::CloudWatch::Alarm")["MonitoringDeliveries"]
+    (dimension,) = alarm["Dimensions"]
+    assert text(dimension["Value"]) == "<DeliveryDeadLetters.QueueName>"
+    outputs = {name: text(output["Value"]) for name, output in stack.template["Outputs"].items()}
+    assert outputs["DeliveryQueueUrl"] == "<DeliveryQueue>"
+    assert outputs["DeliveryDeadLetterQueueUrl"] == "<DeliveryDeadLetters>"
+
+
+@pytest.mark.infra
+def test_the_function_is_told_where_to(synthesize: Callable[..., Synthesized]) -> None:
+    """Every key that was given is a setting of the function, and of no other function."""
+    stack = synthesize(**SFTP)
+    settings = Settings.from_environment(environment(stack))
+    assert {key: getattr(settings, key) for key in SFTP} == SFTP
+    assert settings.sftp_port == 22
+    assert settings.delivery_queue_url == "<DeliveryQueue>"
+    others = stack.properties("AWS::Lambda::Function")
+    for name, function in others.items():
+        if name != FUNCTION:
+            told = function.get("Environment", {}).get("Variables", {})
+            assert not [key for key in told if "SFTP" in key], name
+
+
+@pytest.mark.infra
+def test_messages_come_from_the_rule_alone(synthesize: Callable[..., Synthesized]) -> None:
+    """The bus may put messages on the queue for that rule, and nobody else by its policy."""
+    policies = synthesize(**COPY).properties("AWS::SQS::QueuePolicy").values()
+    allowing = [
+        statement
+        for policy in policies
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow" and text(statement["Resource"]) == "<DeliveryQueue.Arn>"
+    ]
+    (statement,) = allowing
+    assert statement["Principal"] == {"Service": "events.amazonaws.com"}
+    assert "sqs:SendMessage" in listed(statement["Action"])
+    (condition,) = statement["Condition"]["ArnEquals"].values()
+    assert text(condition) == "<DeliveryRule.Arn>"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"sftp_user": ""}, "sftp_user"),
+        ({"sftp_host_key": ""}, "sftp_host_key"),
+        ({"sftp_host_key": "trust me"}, "ssh-keyscan"),
+        ({"sftp_host_key": f"@cert-authority * {KEY}"}, "marker"),
+        ({"sftp_secret": ""}, "sftp_secret"),
+        ({"sftp_secret": "-----BEGIN OPENSSH PRIVATE KEY-----"}, "and not what it holds"),
+        ({"sftp_formats": "csv,xml"}, "'xml' is no format"),
+        ({"sftp_host": "sftp://files.example.org"}, "without a scheme"),
+        ({"sftp_host": ""}, "give sftp_host, too"),
+        ({"sftp_folder": "in/../.."}, "without .."),
+        ({"sftp_port": "0"}, "from 1 to 65535"),
+        ({"copy_bucket": "Their_Exports"}, "the name of a bucket"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change: dict[str, str], said: str) -> None:
+    """A server without a host key, above all; the text says what would fit."""
+    with pytest.raises(ConfigError, match=said) as raised:
+        Config.from_context({**SFTP, **change})
+    assert "BEGIN" not in str(raised.value)
+
+
+def test_what_fits_is_taken() -> None:
+    """Both ways together, and each by itself."""
+    for context in (SFTP, COPY, {**SFTP, **COPY}):
+        assert Config.from_context(context).delivers
+    assert not Config.from_context({}).delivers
+    assert issubclass(Config, DeliveryKeys)

@@ -1,0 +1,81 @@
+"""A real OpenSSH server, and a courier to it."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.adapters.clock import SystemClock
+from orbweaver.adapters.memory import MemoryFiles, World
+from orbweaver.adapters.sftp import SftpCourier
+from orbweaver.adapters.sftp_connection import Identity, Server, connected
+from orbweaver.core.address import parse_allowed
+from orbweaver.core.export import PREFIX
+from orbweaver.core.hostkey import host_keys_of
+from tests.sites import sshd
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from orbweaver.ports import Files
+    from tests.sites.sshd import Sshd
+
+LOOPBACK = parse_allowed("127.0.0.0/8")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Sshd]:
+    """Have a server for a test."""
+    if sshd.program() is None:
+        pytest.skip(sshd.ABSENT)
+    with sshd.serving(tmp_path / "sshd") as running:
+        yield running
+
+
+class Way:
+    """The way to a server, with what may be wrong about it."""
+
+    def __init__(self, running: Sshd) -> None:
+        self.sshd = running
+        self.world = World()
+        self.files: Files = MemoryFiles(self.world)
+        self.clock = SystemClock()
+
+    def server(self, **other: Any) -> Server:
+        """Say which server is meant."""
+        known = {
+            "host": sshd.HOST,
+            "port": self.sshd.port,
+            "user": self.sshd.user,
+            "keys": host_keys_of(self.sshd.host_key),
+        }
+        return Server(**{**known, **other})
+
+    @asynccontextmanager
+    async def courier(
+        self, *, key: str | None = None, folder: str = "", **other: Any
+    ) -> AsyncIterator[SftpCourier]:
+        """Connect, and have a courier for a block."""
+        identity = Identity.of(self.sshd.key if key is None else key)
+        async with connected(self.server(**other), identity, LOOPBACK) as sftp:
+            yield SftpCourier(
+                sftp, files=self.files, prefix=PREFIX, folder=folder, clock=self.clock
+            )
+
+    def opener(self, **how: Any) -> Any:
+        """Give what opens a courier, as an actor takes it."""
+
+        def opened() -> AbstractAsyncContextManager[SftpCourier]:
+            return self.courier(**how)
+
+        return opened
+
+
+@pytest.fixture
+def way(server: Sshd) -> Way:
+    """Give the way to the server."""
+    return Way(server)

@@ -1,0 +1,240 @@
+"""The change feed against a model that has all in one place: random runs, orders and kills."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orbweaver.core.crawl import Crawl, Stop
+from orbweaver.ports import Transient
+from tests.unit.changing import (
+    BROKEN,
+    GONE,
+    HOUR_MS,
+    MOVED,
+    NOON_MS,
+    PAGE,
+    SAME,
+    SITEMAP,
+    Stand,
+    record,
+    run,
+    url_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.adapters.memory import Moment
+    from orbweaver.core.record import PageRecord
+
+PAGES = tuple("abcdefgh")
+KINDS = {
+    "page": PAGE,
+    "same": SAME,
+    "gone": GONE,
+    "moved": MOVED,
+    "sitemap": SITEMAP,
+    "broken": BROKEN,
+}
+# Change and body, and of the page before: run and body.
+Row: TypeAlias = tuple[str, Any, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the model knows of a URL."""
+
+    page: bool
+    sha256: str | None
+    crawl: str
+    asked_ms: int
+    referrer: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A run and what it recorded: page to kind and record."""
+
+    crawl: Crawl
+    records: Mapping[str, tuple[str, PageRecord]]
+
+
+def story(random: Random, number: int) -> Story:
+    """Make up a run; several may be under way at once."""
+    begun_ms = NOON_MS + random.randrange(6) * HOUR_MS
+    crawl = run(
+        0,
+        id=f"site-{number}",
+        started_at_ms=begun_ms,
+        finished_at_ms=begun_ms + random.randrange(1, 3 * HOUR_MS),
+        stop=random.choice([Stop.FINISHED, Stop.FINISHED, Stop.FINISHED, Stop.MAX_PAGES]),
+        window_s=random.choice([0, 0, 3_600, 4 * 3_600]),
+        retry_of=random.choice([None, None, None, None, "site-0"]),
+    )
+    asked = random.sample(PAGES, random.randrange(len(PAGES) + 1))
+    records = {}
+    for name in asked:
+        kind = random.choice([*KINDS, "page", "page"])
+        body = random.choice("12")
+        known = {"sha256": body} if kind in ("page", "sitemap") else {}
+        by = random.choice([None, *PAGES])
+        spent_ms = (crawl.finished_at_ms or 0) - begun_ms
+        at_ms = begun_ms + random.randrange(spent_ms)
+        made = record(crawl, name, KINDS[kind], by=by, fetched_at=at_ms, **known)
+        records[name] = (kind, made)
+    return Story(crawl=crawl, records=records)
+
+
+def end_of(crawl: Crawl) -> tuple[int, str]:
+    """When a run ended, and its id where two did at once."""
+    return crawl.finished_at_ms or 0, crawl.id
+
+
+def told(stories: list[Story]) -> dict[str, dict[str, Row]]:
+    """Tell the feeds of all runs, in the order of their ends: run to page to its row."""
+    known: dict[str, Told] = {}
+    feeds = {}
+    for mine in sorted(stories, key=lambda one: end_of(one.crawl)):
+        feeds[mine.crawl.id], known = told_of(mine, known, stories)
+    return feeds
+
+
+def told_of(
+    mine: Story, known: dict[str, Told], stories: list[Story]
+) -> tuple[dict[str, Row], dict[str, Told]]:
+    """Tell one run's feed, and what is known after it."""
+    crawl = mine.crawl
+    rows: dict[str, Row] = {}
+    after: dict[str, Told] = {}
+    due: dict[str, Told] = {}
+    for name in PAGES:
+        was = known.get(name)
+        kind, made = mine.records.get(name, ("", None))
+        if made is None or kind == "broken" or (was and made.fetched_at < was.asked_ms):
+            if was is not None:
+                asked_ms = made.fetched_at if made else 0
+                kept = replace(was, asked_ms=max(was.asked_ms, asked_ms))
+                (due if made is None and missed(was, crawl, stories) else after)[name] = kept
+        else:
+            row = row_of(kind, made, was)
+            if row is not None:
+                rows[name] = row
+            if kind != "gone":
+                page = kind in ("page", "same")
+                digest = row[1] if page and row is not None else None
+                after[name] = Told(page, digest, crawl.id, made.fetched_at, made.referrer)
+    for name in lost(crawl, after, due):
+        was = due.pop(name)
+        if was.page:
+            rows[name] = ("deleted", None, was.crawl, was.sha256)
+    return rows, after | due
+
+
+def row_of(kind: str, made: PageRecord, was: Told | None) -> Row | None:
+    """Say what a record that is news means for a page."""
+    page = was if was is not None and was.page else None
+    before = (None, None) if page is None else (page.crawl, page.sha256)
+    if kind not in ("page", "same"):
+        return None if page is None else ("deleted", None, *before)
+    if page is None:
+        return ("created", made.sha256, *before)
+    if kind == "same":
+        return ("unchanged", page.sha256, *before)
+    same = made.sha256 == page.sha256
+    return ("unchanged" if same else "updated", made.sha256, *before)
+
+
+def missed(was: Told, crawl: Crawl, stories: list[Story]) -> bool:
+    """Whether a run would have asked for what it did not, had anything led to it."""
+    beside = any(
+        one.crawl.started_at_ms < end_of(crawl)[0] and end_of(one.crawl) > end_of(crawl)
+        for one in stories
+    )
+    whole = crawl.stop is Stop.FINISHED and crawl.retry_of is None and not beside
+    return whole and was.asked_ms < crawl.started_at_ms - crawl.window_s * 1000
+
+
+def lost(crawl: Crawl, after: dict[str, Told], due: dict[str, Told]) -> set[str]:
+    """Name what is due and not below anything that was not read."""
+    places = {url_of(name): name for name in PAGES}
+    kept = {name for name, one in after.items() if one.crawl != crawl.id}
+    more = kept
+    while more:
+        more = {name for name, one in due.items() if places.get(one.referrer or "") in kept} - kept
+        kept |= more
+    return due.keys() - kept
+
+
+async def fed(stand: Stand, crawl: Crawl) -> dict[str, Row]:
+    """Read a feed as the model tells it."""
+    rows = await stand.rows(crawl)
+    found = {row["url"].rpartition("/")[2]: row for row in rows}
+    assert len(found) == len(rows)
+    return {
+        name: (row["change"], row["sha256"], row["previous_crawl"], row["previous_sha256"])
+        for name, row in found.items()
+    }
+
+
+async def stand_of(stories: list[Story], lines_max: int) -> Stand:
+    """Put the runs and their records into a world."""
+    stand = Stand(lines_max=lines_max)
+    for one in stories:
+        await stand.add(one.crawl, *(made for _, made in one.records.values()))
+    return stand
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32))
+def test_feeds_are_those_of_the_model(seed: int) -> None:
+    """Whatever runs did, and in whichever order they are exported."""
+    random = Random(seed)
+    stories = [story(random, number) for number in range(random.randrange(1, 7))]
+    expected = told(stories)
+
+    async def check() -> None:
+        stand = await stand_of(stories, random.randrange(1, 5))
+        for one in random.sample(stories, len(stories)):
+            assert await fed(stand, one.crawl) == expected[one.crawl.id], one.crawl.id
+
+    asyncio.run(check())
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32))
+def test_a_feed_that_was_killed_anywhere_comes_to_the_same_files(seed: int) -> None:
+    """Before or after any effect, again and again, with faults in between, and two at once."""
+    random = Random(seed)
+    stories = [story(random, number) for number in range(3)]
+    last = max((one.crawl for one in stories), key=end_of)
+
+    async def check() -> None:
+        calm, wild = await stand_of(stories, 2), await stand_of(stories, 2)
+        assert await calm.feed().make(last)
+        left = random.randrange(60)
+
+        async def gate(effect: str, moment: Moment) -> None:
+            nonlocal left
+            await asyncio.sleep(0)
+            left -= 1
+            if left < 0 and random.random() < 0.1:
+                left = random.randrange(60)
+                raise random.choice([Killed, Transient])(f"{effect} {moment}")
+
+        done = [False, False]
+        while not all(done):
+            tries = (wild.feed(gate).make(last, deadline_ms=random.choice([None, 0])) for _ in done)
+            done = [it is True for it in await asyncio.gather(*tries, return_exceptions=True)]
+        assert wild.world.files == calm.world.files
+
+    asyncio.run(check())

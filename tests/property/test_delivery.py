@@ -1,0 +1,126 @@
+"""Deliveries that are killed anywhere, of versions that follow each other: what lies there is true.
+
+At every moment each manifest that lies at the receiver is true of all files that it names; when
+everybody is done the newest versions lie there, and nothing of the older ones does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import TYPE_CHECKING
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from orbweaver.core.delivery import LEDGERS
+from orbweaver.core.export import PREFIX, decode_manifest, manifest_path
+from tests.unit.delivering import DAY, Stage, exported, order, taken
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.memory import Moment
+
+FOREVER_MS = 10**15
+KILLS_MAX = 60
+
+bodies = st.lists(st.sampled_from([b"a1", b"a2", b"b1", b"long one"]), max_size=3)
+# A version of the day (both crawls), or of the one crawl of it.
+versions = st.tuples(bodies, bodies, st.booleans())
+kills = st.lists(st.integers(1, 14), max_size=6)
+
+
+class Killed(Exception):
+    """The container is gone."""
+
+
+class Watched(Stage):
+    """A stage whose deliverer dies after so many effects; its shelf is looked at after each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: int | None = None
+
+    async def watch(self, _effect: str, _moment: Moment) -> None:
+        """Look, and die when it is time."""
+        true(self.shelf)
+        if self.left is not None:
+            self.left -= 1
+            if self.left <= 0:
+                raise Killed
+
+    async def work(self, crawl: str | None, deaths: list[int]) -> None:
+        """Deliver, being killed so often, and then to the end."""
+        for left in [*deaths, None]:
+            self.left = left
+            try:
+                body = order(crawl=crawl) if crawl else order()
+                assert await self.deliverer(self.watch).run(taken(body), FOREVER_MS) == ()
+            except Killed:
+                continue
+            finally:
+                self.left = None
+
+
+def true(shelf: dict[str, bytes]) -> None:
+    """See that what manifests say of files is so."""
+    for name, body in shelf.items():
+        if name.startswith("manifests/") and (manifest := decode_manifest(body)) is not None:
+            for file in manifest.files:
+                assert hashlib.sha256(shelf[file.path]).hexdigest() == file.sha256, name
+
+
+@given(st.lists(st.tuples(versions, kills), min_size=1, max_size=4))
+@example([(([b"a1"], [], False), []), (([b"a2"], [], True), [3]), (([b"a1"], [], False), [4])])
+def test_what_lies_there_is_true_at_every_moment(
+    story: list[tuple[tuple[list[bytes], list[bytes], bool], list[int]]],
+) -> None:
+    """Versions of a day and of a crawl of it are delivered one after the other, with deaths."""
+    stage = Watched()
+
+    async def tell() -> None:
+        for (ours, theirs, alone), deaths in story:
+            for key in [
+                key for key in stage.world.files if f"/crawl={'c' if alone else ''}" in key
+            ]:
+                del stage.world.files[key]
+            contents = {"c": ours} if alone else {"c": ours, "d": theirs}
+            manifest = exported(stage.world.files, contents, crawl="c" if alone else None)
+            await stage.work(manifest.crawl, deaths)
+            true(stage.shelf)
+            assert decode_manifest(stage.shelf[manifest.path]) == manifest
+            there = {
+                path
+                for path in stage.shelf
+                if path.startswith("pages/") and (not alone or "/crawl=c/" in path)
+            }
+            assert there == {file.path for file in manifest.files}
+
+    asyncio.run(tell())
+    known = {"manifests", "pages", LEDGERS.strip("/")}
+    assert {path.partition("/")[0] for path in stage.shelf} <= known
+
+
+@given(st.lists(st.tuples(bodies, kills), min_size=2, max_size=3))
+def test_a_version_that_never_came_to_its_end_leaves_nothing(
+    story: list[tuple[list[bytes], list[int]]],
+) -> None:
+    """Deliveries die and are not tried again; the last one's export is all that lies there."""
+    stage = Watched()
+
+    async def tell() -> None:
+        for ours, deaths in story[:-1]:
+            exported(stage.world.files, {"c": ours})
+            for left in deaths[:1]:
+                stage.left = left
+                try:
+                    await stage.deliverer(stage.watch).run(taken(), FOREVER_MS)
+                except Killed:
+                    continue
+        stage.left = None
+        manifest = exported(stage.world.files, {"c": story[-1][0]})
+        await stage.work(None, story[-1][1])
+        there = {path for path in stage.shelf if path.startswith("pages/")}
+        assert there == {file.path for file in manifest.files}
+        assert stage.world.files[PREFIX + manifest_path(DAY)] == stage.shelf[manifest_path(DAY)]
+
+    asyncio.run(tell())

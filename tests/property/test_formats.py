@@ -1,0 +1,235 @@
+"""Every format, whatever is written: what went in comes out, typed; same rows, same bytes."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orbweaver import formats
+from orbweaver.core.cell import MOMENT_MAX, MOMENT_MIN
+from orbweaver.core.item import Item
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import PageRecord
+from orbweaver.core.tables import (
+    INVALID_ITEMS,
+    ORIGIN,
+    PAGES,
+    TEXTS,
+    Column,
+    Table,
+    Type,
+    item_table,
+)
+from orbweaver.formats.rows import invalid_rows, item_rows, page_row, text_row
+from tests.unit.formats.reading import for_csv, lines_of, read_back, values, written
+
+ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=40)
+# What has hurt readers before, at the place where it hurts: the beginning.
+HOSTILE = st.sampled_from(
+    [
+        *(
+            "=cmd|' /C calc'!A0",
+            "+1",
+            "-1+1",
+            "@SUM(A1)",
+            "\t=1",
+            "\r=1",
+            "\n=1",
+            "'=1",
+            "''-2",
+            "'",
+        ),
+        *("\x00", "a\x00b", "\ud800", "a\udfffb", "\u2028", "\u2029", "\x85", "\x1b[31mred\x1b[0m"),
+        *("\r\n", 'a "quoted", b', "\ufeff", "\uff1dHYPERLINK()", "sep=;", "\x7f"),
+        *('{"level":"ERROR"}', "NULL", "null", "NaN", "true", "1e5", "0012", "\\N", "\\u0000"),
+        *("</script>", "\\"),
+    ]
+)
+TEXT = ANY_TEXT | HOSTILE | st.builds("".join, st.lists(HOSTILE, max_size=3))
+DECIMALS = st.decimals(
+    min_value=Decimal("-99999999999999.9999"),
+    max_value=Decimal("99999999999999.9999"),
+    allow_nan=False,
+    places=4,
+).map(lambda number: format(number, "f")) | st.sampled_from(["0", "-0", "12.3", "12.30", "-0.0001"])
+OF_TYPE: dict[Type, st.SearchStrategy[Any]] = {
+    Type.STRING: TEXT,
+    Type.INTEGER: st.integers(-(2**63), 2**63 - 1),
+    Type.NUMBER: st.floats(allow_nan=False, allow_infinity=False),
+    Type.DECIMAL: DECIMALS,
+    Type.BOOLEAN: st.booleans(),
+    Type.DATE: st.dates().map(lambda day: day.isoformat()),
+    Type.MOMENT: st.integers(MOMENT_MIN, MOMENT_MAX),
+}
+# Words of SQL and what looks like another column's, too.
+NAMES = st.sampled_from(
+    ["a", "b1", "price", "price_currency", "order", "select", "crawl_", "value"]
+)
+COLUMNS = st.lists(
+    st.builds(Column, name=NAMES, type=st.sampled_from(Type), many=st.booleans()),
+    max_size=6,
+    unique_by=lambda column: column.name,
+).map(tuple)
+# What a rule may have found before it was changed, and what nothing of ours writes.
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT | st.sampled_from(Type),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+
+
+def fields_of(columns: tuple[Column, ...]) -> st.SearchStrategy[dict[str, Any]]:
+    """Make what a rule with these columns may find: all values of their types, or none."""
+    each = {}
+    for column in columns:
+        one = st.none() | OF_TYPE[column.type]
+        each[column.name] = st.none() | st.lists(one, max_size=3) if column.many else one
+    return st.fixed_dictionaries(each)
+
+
+FOUND = COLUMNS.flatmap(
+    lambda columns: st.tuples(st.just(columns), st.lists(fields_of(columns), max_size=5))
+)
+RECORDS = st.builds(
+    PageRecord,
+    crawl=TEXT,
+    url=TEXT,
+    outcome=st.sampled_from(Outcome),
+    reason=st.sampled_from(Reason),
+    fetched_at=st.integers(MOMENT_MIN, MOMENT_MAX),
+    depth=st.integers(0, 100),
+    status=st.none() | OF_TYPE[Type.INTEGER],
+    bytes=st.none() | OF_TYPE[Type.INTEGER],
+    title=st.none() | TEXT,
+    description=st.none() | TEXT,
+    etag=st.none() | TEXT,
+    error=st.none() | TEXT,
+)
+unhurried = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def check(table: Table, rows: list[dict[str, Any]]) -> None:
+    """Write rows in all formats, and read the same values back from each."""
+    expected = values(table, rows)
+    for reader, found in read_back(table, rows).items():
+        left = for_csv(table, expected) if reader == "Python's csv" else expected
+        assert found == left, reader
+
+
+@unhurried
+@given(st.lists(RECORDS, max_size=5))
+def test_pages_read_back(records: list[PageRecord]) -> None:
+    """Any records are the same rows in every format, for every reader."""
+    rows = [page_row(record) for record in records]
+    check(PAGES, rows)
+    names = [column.name for column in PAGES.columns]
+    for record, found in zip(records, values(PAGES, rows), strict=True):
+        cells = dict(zip(names, found, strict=True))
+        assert cells["outcome"] == record.outcome.value
+        assert cells["fetched_at"] == record.fetched_at
+        assert cells["title"] == _scalar(Column(name="title"), record.title)
+
+
+@unhurried
+@given(FOUND)
+def test_items_read_back(found: tuple[tuple[Column, ...], list[dict[str, Any]]]) -> None:
+    """Any items are the same typed rows in every format, and what was found is what is read."""
+    columns, fields = found
+    table = item_table("shop", "book", columns)
+    items = tuple(Item(table="book", place=n, fields=each) for n, each in enumerate(fields))
+    rows = [row for _, row in item_rows(record_of(items))]
+    check(table, rows)
+    for read, each in zip(values(table, rows), fields, strict=True):
+        for column, value in zip(columns, read[len(ORIGIN) :], strict=True):
+            assert value == _scalar(column, each[column.name])
+
+
+@unhurried
+@given(COLUMNS, st.lists(st.dictionaries(NAMES, ANYTHING, max_size=6), max_size=4))
+def test_what_no_longer_fits_is_the_same_everywhere(
+    columns: tuple[Column, ...], fields: list[dict[str, Any]]
+) -> None:
+    """Values of any other type, by whatever name, break no format, and are one thing in all."""
+    named = [
+        {column.name: value for column, value in zip(columns, each.values(), strict=False)} | each
+        for each in fields
+    ]
+    check(Table(name="t", columns=(*ORIGIN[:2], *columns)), named)
+
+
+@unhurried
+@given(st.lists(st.tuples(TEXT, st.integers(0), st.lists(TEXT, max_size=3), fields_of(()))))
+def test_invalid_items_and_texts_read_back(
+    found: list[tuple[str, int, list[str], dict[str, Any]]],
+) -> None:
+    """Invalid items keep their reasons; texts are documents' fields by their names."""
+    items = tuple(
+        Item(table=name, place=place % 2**63, fields={"a": name}, problems=(*problems, "missing"))
+        for name, place, problems, _ in found
+    )
+    check(INVALID_ITEMS, list(invalid_rows(record_of(items))))
+    documents = [{"title": name, "text": "".join(problems)} for name, _, problems, _ in found]
+    check(TEXTS, [text_row(record_of(()), document) for document in documents])
+
+
+@unhurried
+@given(st.lists(RECORDS, max_size=5), st.sampled_from(formats.NAMES))
+def test_same_rows_same_bytes(records: list[PageRecord], name: str) -> None:
+    """A file says nothing of when, where or how often it was written."""
+    rows = [page_row(record) for record in records]
+    with TemporaryDirectory() as first, TemporaryDirectory() as second:
+        one = written(name, PAGES, rows, Path(first))
+        other = written(name, PAGES, iter(rows), Path(second))
+        assert one.path.read_bytes() == other.path.read_bytes()
+        assert one.sha256 == other.sha256
+
+
+@given(RECORDS)
+def test_a_line_of_json_is_a_line_for_everybody(record: PageRecord) -> None:
+    """No reader sees more than one line in a row, and no terminal a command in any line."""
+    with TemporaryDirectory() as folder:
+        made = written("jsonl", PAGES, [page_row(record)], Path(folder))
+        (line,) = lines_of(made)
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]", line)
+
+
+@given(TEXT, TEXT)
+def test_no_cell_is_a_formula(first: str, second: str) -> None:
+    """No text in CSV begins like a formula, quoted or not, and none holds a control character."""
+    with TemporaryDirectory() as folder:
+        row = {"crawl": first, "url": second}
+        made = written("csv", Table(name="t", columns=ORIGIN[:2]), [row], Path(folder))
+        text = made.path.read_bytes().decode("utf-8-sig").split("\r\n", 1)[1]
+    for cell in re.findall(r'(?:^|,)("(?:[^"]|"")*"|[^,]*)', text, re.DOTALL)[:2]:
+        assert not re.match('"?[-=+@\t\r\n\uff1d\uff0b\uff0d\uff20]', cell) or cell in {"", "\r\n"}
+    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", text)
+
+
+def record_of(items: tuple[Item, ...]) -> PageRecord:
+    """Make a record on which these items were found."""
+    return PageRecord(
+        crawl="c",
+        url="https://example.org/",
+        outcome=Outcome.FETCHED,
+        reason=Reason.OK,
+        fetched_at=1_795_219_200_000,
+        depth=0,
+        extracted=items,
+    )
+
+
+def _scalar(column: Column, value: Any) -> Any:
+    """Say what a value found is when it is read, by the types alone."""
+    if isinstance(value, list):
+        return [_scalar(column, part) for part in value]
+    if column.type is Type.DECIMAL and value is not None:
+        return Decimal(value)
+    if isinstance(value, str):
+        return re.sub("[\ud800-\udfff]", "\ufffd", value)
+    return value

@@ -1,0 +1,70 @@
+"""Redaction, whatever the text."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from urllib.parse import unquote
+
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from orbweaver.core.redaction import KINDS, redact, redact_bytes
+
+PIECES = r"""
+jo@example.com jo.b+c@a-b.co.uk mailto:jo@example.org jo&#64;example.com jo%40example.com @ . a b.c
+&#106;&#111;&#64;&#101;&#46;&#99;&#111; jo\u0040example.de &commat; logo@2x.png jörg@müller.de 用户
++49_30_123456 (212)_555-0100 030/1234567 tel:030123 Tel.:_ 912_345_678 01_23_45_67_89 2024-01-02
+- _ / ( ) + 0 00 1 12 123 1234 12345 0049 , : ; = % & &nbsp; &#48; <a_href="tel:+4930_123456">
+<p> </p> <b_title='+1-800-555-0199'> " ' > < @@ wa.me/49170123456 [email] [phone] fax: sms: %20 %2B
+"""
+WORDS = [word.replace("_", " ") for word in PIECES.split()]
+PIECED = st.lists(st.sampled_from(WORDS), max_size=12).map("".join)
+TEXTS = st.text() | PIECED | st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+RUNS = st.text("0123456789 +-./()", max_size=40)
+ADDRESS = re.compile(r"[a-z0-9._+-]+@[a-z0-9.-]*[a-z0-9-]\.[a-z]{2,}", re.IGNORECASE)
+
+# What no address ends with.
+IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".svg", ".bmp", ".ico")
+
+
+@given(TEXTS | RUNS)
+def test_twice_is_once(text: str) -> None:
+    """What was redacted stays as it is."""
+    once = redact(text, KINDS)
+    assert redact(once, KINDS) == once
+
+
+@given(st.binary())
+def test_any_bytes_can_be_redacted(raw: bytes) -> None:
+    """Nothing raises, and what is no UTF-8 stays."""
+    redact_bytes(raw, KINDS)
+
+
+@given(TEXTS)
+def test_no_address_survives(text: str) -> None:
+    """No address is left, however it was escaped."""
+    shown = unescape(unquote(redact(text, ["email"])))
+    left = [found for found in ADDRESS.findall(shown) if not found.lower().endswith(IMAGES)]
+    assert not left, shown
+
+
+@given(st.text("abc ,;!?<>\n\té漢") | st.sampled_from(["", "a@b", "12.30", "2024-01-02 10:30"]))
+def test_a_text_without_any_is_the_same(text: str) -> None:
+    """What holds neither address nor number comes back as it was."""
+    assert redact(text, KINDS) is text
+    assert redact_bytes(text.encode(), KINDS) == text.encode()
+
+
+# Where a tag of any name may begin, an address may be a tag.
+@given(st.lists(st.sampled_from([word for word in WORDS if word != "<"]), max_size=12).map("".join))
+def test_the_elements_of_a_page_stay(inner: str) -> None:
+    """Redaction takes away no tag, and adds none."""
+    page = f'<div id="x" title="jo@example.com"><p>{inner}</p></div>'.encode()
+    assert tags(redact_bytes(page, KINDS)) == tags(page)
+
+
+def tags(html: bytes) -> list[str | None]:
+    """List the elements of a page."""
+    return [node.tag for node in LexborHTMLParser(html).css("*")]

@@ -1,0 +1,26 @@
+"""What no selector says of the shop's pages: functions that are deployed with a worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.core.page import Page
+
+STAR = "★"
+
+
+def books(page: Page, url: str) -> Iterator[dict[str, Any]]:
+    """Yield a book with the stars that its rating is drawn with, and its words counted."""
+    for node in page.tree.css("article.book"):
+        stars, text = node.css_first(".rating"), node.css_first("p.description")
+        if stars is None or text is None:
+            message = f"the template has changed: {url}"
+            raise LookupError(message)
+        yield {
+            "title": page.title,
+            "stars": stars.text().count(STAR),
+            "words": len(text.text().split()),
+        }

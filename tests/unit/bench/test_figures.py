@@ -1,0 +1,104 @@
+"""What counts of a benchmark's runs, and what they come to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.bench.books import units_of
+from tests.bench.figures import Run, order, ratios, rows, void
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PATHS = frozenset({"/", "/a", "/b", "/c"})
+RUN = Run(site="made-up", client="floor", round=0, paths=PATHS, pages=4, crawl_s=2.0, cpu_s=0.008)
+
+
+def test_a_round_in_which_all_got_the_same_pages_counts() -> None:
+    """What else was asked for makes no difference."""
+    assert not void([RUN, replace(RUN, client="worker", requests=9)], served=4)
+
+
+@pytest.mark.parametrize(
+    ("run", "served", "why"),
+    [
+        (replace(RUN, failure="code 1: no"), None, "worker failed: code 1: no"),
+        (replace(RUN, pages=3), None, "worker was given 4 pages and saw 3"),
+        (replace(RUN, paths=PATHS - {"/b"}), None, "worker lacks 1 of 4 pages: /b"),
+        (replace(RUN, paths=PATHS | {"/d"}, pages=5), None, "floor lacks 1 of 5 pages: /d"),
+        (RUN, 5, "4 of 5 pages were fetched"),
+    ],
+)
+def test_a_round_is_void_where_not_all_did_the_same(run: Run, served: int | None, why: str) -> None:
+    """And says who did not, and what is missing."""
+    assert void([RUN, replace(run, client="worker")], served) == why
+
+
+def test_a_round_without_pages_is_void() -> None:
+    """All of them got the same: nothing."""
+    assert void([replace(RUN, paths=frozenset(), pages=0)]) == "no pages were fetched"
+
+
+def test_medians_are_taken_of_all_rounds_of_a_client_on_a_site() -> None:
+    """Pages a second, CPU a page, memory, money; the spread beside it."""
+    runs = [
+        replace(RUN, round=n, crawl_s=took_s, cpu_s=cpu_s, resident_bytes_max=100 * n)
+        for n, (took_s, cpu_s) in enumerate([(1.0, 0.004), (2.0, 0.008), (4.0, 0.1)])
+    ]
+    (row,) = rows(run.as_json() for run in runs)
+    assert (row.site, row.client, row.rounds, row.pages) == ("made-up", "floor", 3, 4)
+    assert row.pages_per_s == 2.0
+    assert row.cpu_ms_per_page == 2.0
+    assert row.resident_bytes_max == 100
+    assert row.spread == (4.0 - 1.0) / 2.0
+    assert row.dollars_per_million is None
+
+
+def test_money_and_units_are_those_of_the_books() -> None:
+    """Nanodollars and whatever a meter counts, per page."""
+    tally = {"nanodollars": 8_000, "units.write": 9, "claimed": 4}
+    run = replace(RUN, **units_of(tally))
+    (row,) = rows([run.as_json()])
+    assert row.dollars_per_million == pytest.approx(2.0)
+    assert row.units_per_page == {"write": 9 / 4}
+
+
+def test_a_run_is_spelled_out_with_its_number_of_pages_and_not_with_their_names() -> None:
+    """Two runs with the same pages have the same hash."""
+    first, second = RUN.as_json(), replace(RUN, client="worker").as_json()
+    assert "paths" not in first
+    assert first["pages_given"] == 4
+    assert first["paths_sha256"] == second["paths_sha256"]
+
+
+def _table(speeds: Mapping[str, float]) -> list[Any]:
+    return rows(replace(RUN, client=name, crawl_s=4 / s).as_json() for name, s in speeds.items())
+
+
+def test_ratios_are_to_the_floor_to_each_peer_and_to_the_best() -> None:
+    """The best peer is the fastest one, which gives the smallest ratio."""
+    table = _table({"floor": 100, "worker": 60, "scrapy": 10, "crawlee": 20})
+    (ratio,) = ratios(table, ["worker"])
+    assert ratio.to_floor == pytest.approx(0.6)
+    assert ratio.to_peers == pytest.approx({"scrapy": 6.0, "crawlee": 3.0})
+    assert ratio.to_best == pytest.approx(3.0)
+
+
+def test_without_floor_and_peers_there_are_no_ratios() -> None:
+    """Rather than wrong ones."""
+    (ratio,) = ratios(_table({"worker": 60}), ["worker"])
+    assert ratio.to_floor is None
+    assert ratio.to_best is None
+
+
+def test_each_client_begins_once_before_the_order_turns_round() -> None:
+    """No client is always the first, nor always the one after the same other."""
+    clients = ["a", "b", "c"]
+    orders = [order(clients, number) for number in range(6)]
+    assert [first for first, *_ in orders[:3]] == clients
+    assert orders[3:] == [turn[::-1] for turn in orders[:3]]
+    assert set(chain(*orders)) == set(clients)

@@ -1,0 +1,91 @@
+"""What a command takes of the machine, and what a cold start imports."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.bench import imports, measure
+from tests.bench.measure import Ran, Usage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
+MEGABYTE = 1_000_000
+
+
+def run(code: str, folder: Path, limit_s: float = 30.0) -> Ran:
+    """Run a piece of Python."""
+    words = [sys.executable, "-c", code]
+    return measure.run(words, environment=ENVIRONMENT, folder=folder, limit_s=limit_s)
+
+
+def test_cpu_and_memory_of_a_command_and_of_what_it_starts_are_measured(tmp_path: Path) -> None:
+    """Also of a child that is gone by then."""
+    child = "x = bytearray(80_000_000); sum(range(4_000_000))"
+    code = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}]); print('{{}}')"
+    )
+    ran = run(code, tmp_path)
+    assert (ran.code, ran.out) == (0, "{}\n")
+    assert ran.cpu_s > 0.03
+    assert ran.resident_bytes_max < 10_000 * MEGABYTE
+    assert ran.ended_s > ran.started_s
+
+
+def test_memory_is_the_most_that_was_there(tmp_path: Path) -> None:
+    """Of a process that has given it back, too."""
+    ran = run("import time; x = bytearray(90_000_000); del x; time.sleep(0.3)", tmp_path)
+    assert ran.resident_bytes_max > 90 * MEGABYTE
+
+
+def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    """Its code is None then, and nobody of its group lives."""
+    child = "import time; time.sleep(60)"
+    code = (
+        "import subprocess, sys;"
+        f" p = subprocess.Popen([sys.executable, '-c', {child!r}]);"
+        " print(p.pid, flush=True); p.wait()"
+    )
+    ran = run(code, tmp_path, limit_s=1.5)
+    assert ran.code is None
+    assert measure.usage([int(ran.out)]).resident_bytes == 0
+
+
+def test_what_a_command_says_is_the_last_line_if_that_is_json(tmp_path: Path) -> None:
+    """Whatever it printed before."""
+    assert run("print('hello'); print('{\"pages\": 3}')", tmp_path).said == {"pages": 3}
+    assert run("print('hello')", tmp_path).said == {}
+    steps = 'print(\'{"type": "result", "n": 1}\'); print(\'{"type": "step"}\')'
+    assert run(steps, tmp_path).said == {"type": "result", "n": 1}
+    assert run("", tmp_path).said == {}
+
+
+@pytest.mark.parametrize(("moment_s", "cpu_s"), [(9.0, 0.0), (11.0, 0.5), (12.5, 1.5), (99.0, 2.0)])
+def test_cpu_before_a_moment_is_estimated_between_samples(moment_s: float, cpu_s: float) -> None:
+    """From nothing at the start to the last sample."""
+    samples = tuple(Usage(at_s=at, cpu_s=cpu, resident_bytes=0) for at, cpu in [(12, 1), (13, 2)])
+    ran = Ran(
+        code=0,
+        out="",
+        err="",
+        started_s=10.0,
+        ended_s=14.0,
+        cpu_s=2.0,
+        resident_bytes_max=0,
+        samples=samples,
+    )
+    assert ran.cpu_before_s(moment_s) == cpu_s
+
+
+def test_the_least_that_each_module_took_is_added_up_by_package() -> None:
+    """What a busy machine adds to one run is not in another."""
+    first = "import time: self [us] | cumulative | imported package\nimport time:  90 | 100 | a.b\n"
+    second = "import time:  10 | 100 |   a\nimport time:  70 | 70 |     a.b\nother words\n"
+    modules = imports.least(imports.own_us(text) for text in (first, second))
+    assert modules == {"a.b": 70, "a": 10}
+    assert imports.by_package(modules) == {"a": 80}

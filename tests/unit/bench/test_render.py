@@ -1,0 +1,120 @@
+"""Results as people see them: the table, the page, the plot."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+from tests.bench import __main__ as command
+from tests.bench import contest, render
+from tests.bench.figures import Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+PATHS = frozenset({"/", "/a"})
+RUN = Run(site="site", client="floor", round=0, paths=PATHS, pages=2, crawl_s=0.01, cpu_s=0.004)
+SPEEDS = {"floor": 0.01, "worker": 0.0125, "stack": 0.04, "scrapy": 0.2, "crawlee": 0.1}
+
+
+def results(**changed: Any) -> dict[str, Any]:
+    """Make results of one round of everybody."""
+    runs = [
+        replace(RUN, client=name, crawl_s=took_s, bytes=60_000, versions={name: "1.2"})
+        for name, took_s in SPEEDS.items()
+    ]
+    runs[1] = replace(runs[1], nanodollars=4_000, units={"write": 5})
+    whole = {
+        "schema": 1,
+        "at": "2026-11-21T20:00:00+00:00",
+        "machine": {
+            "cpu": "Some CPU",
+            "cores": 2,
+            "memory_bytes": 2**33,
+            "system": "Linux 6",
+            "python": "3.11.7",
+            "load": 0.1,
+        },
+        "at_once": 64,
+        "rounds": 1,
+        "clients": {name: contest.ALL[name].title for name in SPEEDS},
+        "sites": {
+            "site": {"title": "A <site>", "server": {"requests_per_s": 9_000.0, "cpu_us": 40.0}}
+        },
+        "runs": [{**run.as_json(), "void": ""} for run in runs],
+        "void": [],
+    }
+    return whole | changed
+
+
+def test_the_table_has_a_line_a_client_in_the_order_of_the_contest() -> None:
+    """With ratios to the floor and to the best peer."""
+    lines = render.table(results()).splitlines()
+    assert lines[0] == "A <site>, 2 pages"
+    assert [line.split()[0] for line in lines[1:]] == ["client", *SPEEDS]
+    assert lines[3].split()[:4] == ["worker", "160.0", "0.80", "8.00"]
+    assert len({len(line) for line in lines[1:]}) == 1
+
+
+def test_the_page_says_what_was_measured_where_and_when() -> None:
+    """Machine, date, versions, ratios, money, and what the server can do."""
+    page = render.markdown(results())
+    for words in (
+        "2026-11-21",
+        "Some CPU, 2 cores, 8 GB",
+        "| Orbweaver, worker alone | 160.0 | 0.80 | 8.00 |",
+        "| A <site> | Orbweaver, worker alone | 0.80 | 16 | 8.00 |",
+        "| A <site> | Orbweaver, worker alone | $2.00 | 2.500 |",
+        "gives 9,000 of these pages a second",
+        "scrapy 1.2",
+    ):
+        assert words in page
+    assert "do not count" not in page
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert all(re.fullmatch(r"\|( [^|]+ \|)+", row) for row in rows)
+
+
+def test_a_void_round_is_named_and_in_no_figure() -> None:
+    """On the page and in the table."""
+    void = {"site": "site", "round": 0, "why": "scrapy lacks 1 of 2 pages: /a"}
+    whole = results(void=[void])
+    whole["runs"] = [{**run, "void": void["why"]} for run in whole["runs"]]
+    said = "A <site>, round 1 is void: scrapy lacks 1 of 2 pages: /a"
+    assert said in render.markdown(whole)
+    assert render.table(whole) == said
+
+
+def test_the_plot_has_a_bar_a_client_scaled_to_the_fastest(tmp_path: Path) -> None:
+    """It is well-formed, whatever a site is called."""
+    _, picture = render.write(results(), tmp_path)
+    drawn = ET.fromstring(picture.read_text())  # noqa: S314 - our own
+    bars = [float(bar.get("width", "")) for bar in drawn.iter() if bar.tag.endswith("}rect")][1:]
+    assert len(bars) == len(SPEEDS)
+    assert max(bars) == bars[0]
+    assert bars[1] / bars[0] == 0.8
+    words = [text.text for text in drawn.iter() if text.tag.endswith("}text")]
+    assert "A <site> (2 pages)" in words
+
+
+def test_nothing_is_rendered_of_results_that_are_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command says how to get some."""
+    assert command.main(["--render", "--results", str(tmp_path / "none.json")]) == 1
+    assert "make bench" in capsys.readouterr().err
+
+
+def test_what_does_not_exist_is_not_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    """Sites and clients that nobody knows are an error, with those there are."""
+    assert command.main(["--sites", "perl"]) == 2
+    assert "there is no 'perl': python, postgresql" in capsys.readouterr().err
+
+
+def test_results_are_json() -> None:
+    """What is kept can be read again."""
+    assert json.loads(json.dumps(results())) == results()

@@ -1,0 +1,129 @@
+"""What a benchmark crawls: made-up sites, manuals, and the server that gives them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from tests.bench import generated
+from tests.bench.server import END, Connection, Shelf
+from tests.bench.sites import ROBOTS, SITES, Entry, Manual, named
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGES = 120
+
+
+@pytest.mark.parametrize("size_bytes", [30_000, 150_000])
+def test_made_up_pages_have_their_size_and_fifty_links(size_bytes: int) -> None:
+    """To fifty others of the site, and a title of their own."""
+    made = dict(generated.pages(PAGES, size_bytes))
+    titles = set()
+    for path, body in made.items():
+        assert abs(len(body) - size_bytes) < 0.05 * size_bytes
+        tree = LexborHTMLParser(body)
+        title = tree.css_first("title")
+        assert title is not None
+        titles.add(f"{path} {title.text()}")
+        hrefs = {(a.attributes["href"] or "").partition("#")[0] for a in tree.css("a[href]")}
+        assert len(hrefs) == 50
+        assert hrefs <= made.keys() - {path}
+    assert len(titles) == PAGES
+
+
+@pytest.mark.parametrize("count", [1, 2, 30, 51, 1_000])
+def test_all_made_up_pages_are_reached_from_the_first(count: int) -> None:
+    """However many there are."""
+    seen, todo = {0}, [0]
+    while todo:
+        for link in generated.links_of(todo.pop(), count):
+            if link not in seen:
+                seen.add(link)
+                todo.append(link)
+    assert seen == set(range(count))
+
+
+def test_a_made_up_site_is_ever_the_same() -> None:
+    """Byte for byte: runs of different days are of the same site."""
+    assert list(generated.pages(20, 30_000)) == list(generated.pages(20, 30_000))
+
+
+def test_sites_are_named_alone_or_by_family_and_over_tls() -> None:
+    """Each once, in the order in which they were named."""
+    assert [place.name for place in named("rust,generated,rust")] == [
+        "rust",
+        "generated-30",
+        "generated-150",
+    ]
+    (place,) = named("python+tls")
+    assert place.tls
+    assert place.title == "Python 3.11 manual, HTTPS"
+    with pytest.raises(KeyError, match="perl"):
+        named("perl")
+
+
+def test_a_manual_that_is_not_installed_says_how_to_get_it(tmp_path: Path) -> None:
+    """By the name of its package."""
+    manual = Manual(name="x", title="The X manual", package="x-doc", folder=tmp_path)
+    assert manual.absent == "The X manual is not installed: apt-get install x-doc"
+
+
+def test_a_manual_is_served_as_a_file_server_does(tmp_path: Path) -> None:
+    """Indexes for folders, redirects to them, the content type by the name."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "index.html").write_text("one")
+    (tmp_path / "index.html").write_text("two")
+    (tmp_path / "x.css").write_text("three")
+    manual = Manual(name="x", title="X", package="x-doc", folder=tmp_path)
+    assert not manual.absent
+    found = {entry.path: entry for entry in manual.entries(0)}
+    assert found.keys() == {"/", "/index.html", "/a", "/a/", "/a/index.html", "/x.css"}
+    assert found["/"].body == b"two"
+    assert found["/a/"].body == b"one"
+    assert (found["/a"].status, found["/a"].location) == (301, "/a/")
+    assert found["/x.css"].content_type == "text/css"
+
+
+class _Wire(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__({"socket": self})
+        self.written = b""
+
+    def setsockopt(self, *_: object) -> None:
+        """Be a socket as well."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+
+def test_the_server_answers_whole_requests_and_knows_who_asked_for_what() -> None:
+    """Also where they come in pieces, or two at once, or with a query."""
+    page, sheet = Entry(path="/p q", body=b"hello"), Entry(path="/s", content_type="text/css")
+    shelf, wire = Shelf([page, sheet]), _Wire()
+    connection = Connection(shelf)
+    connection.connection_made(wire)
+    connection.data_received(b"GET /p%20q HTTP/1.1\r\nHost: x\r\n")
+    assert wire.written == b""
+    connection.data_received(b"\r\nGET /s?v=1 HTTP/1.1\r\n\r\nGET /none HTTP/1.1\r\n\r\n")
+    assert wire.written.count(b"HTTP/1.1 ") == 3
+    assert wire.written.split(END)[1].startswith(b"hello")
+    connection.data_received(b"GET /robots.txt HTTP/1.1\r\n\r\n")
+    assert wire.written.endswith(ROBOTS)
+    report = json.loads(json.dumps(shelf.report()))
+    assert report["pages"] == ["/p%20q"]
+    assert (report["requests"], report["missing"], report["served"]) == (4, 1, 1)
+    assert 0 < report["first_s"] <= report["last_s"]
+    shelf.reset()
+    assert shelf.report()["pages"] == []
+
+
+def test_every_site_has_a_start_and_a_title() -> None:
+    """The names are what the command line takes."""
+    assert all(name == site.name and site.title and site.start for name, site in SITES.items())

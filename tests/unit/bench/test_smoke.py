@@ -1,0 +1,58 @@
+"""The benchmark itself, on a tiny site: it runs, and leaves nothing running."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bench import measure
+
+ROOT = Path(__file__).parents[3]
+BENCH = [sys.executable, "-m", "tests.bench", "--quick"]
+
+
+@pytest.mark.slow
+def test_a_quick_benchmark_of_floor_and_worker(tmp_path: Path) -> None:
+    """Both fetch the same pages, over HTTP and HTTPS; results and books are kept."""
+    kept = tmp_path / "results.json"
+    options = ["--sites", "generated-30,generated-30+tls", "--pages", "60", "--results", str(kept)]
+    done = subprocess.run(
+        [*BENCH, *options], cwd=ROOT, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = json.loads(kept.read_text())
+    assert not results["void"]
+    assert [run["client"] for run in results["runs"]] == ["floor", "worker"] * 2
+    for run in results["runs"]:
+        assert run["pages"] == run["pages_given"] == 60
+        assert run["cpu_s"] > 0
+        assert run["resident_bytes_max"] > 0
+    worker = results["runs"][1]
+    assert worker["said"]["state"] == "finished"
+    assert worker["said"]["titles"] == 60
+    assert worker["nanodollars"] > 0
+    assert "Made-up, 30 KB, HTTPS, 60 pages" in done.stdout
+
+
+@pytest.mark.slow
+def test_an_interrupted_benchmark_leaves_nothing_running(tmp_path: Path) -> None:
+    """Neither the server nor a client; what was measured is kept."""
+    kept = tmp_path / "results.json"
+    options = ["--pages", "3000", "--peers", "worker", "--results", str(kept)]
+    with subprocess.Popen([*BENCH, *options], cwd=ROOT, stdout=subprocess.PIPE, text=True) as bench:
+        assert bench.stdout is not None
+        while "pages served" not in bench.stdout.readline():
+            assert bench.poll() is None
+        started = measure.family([bench.pid])
+        bench.send_signal(signal.SIGINT)
+        assert bench.wait(60) == 130
+    assert len(started) > 1
+    assert [pid for pid in started if (Path("/proc") / str(pid)).exists()] == []
+    assert json.loads(kept.read_text())["runs"] == []
+    assert os.getpid() not in started

@@ -1,0 +1,126 @@
+"""The rig for tests of the change feed: runs with records, a feed over memory, and its rows."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.memory import (
+    ManualClock,
+    MemoryCrawls,
+    MemoryFiles,
+    MemoryPages,
+    World,
+)
+from orbweaver.adapters.memory.world import Gate, open_gate
+from orbweaver.changes import ChangeFeed
+from orbweaver.core.crawl import Crawl, State, Stop
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import PageRecord
+from orbweaver.snapshots import Snapshots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+HOUR_MS = 3_600_000
+NOON_MS = 1_795_219_200_000 + 12 * HOUR_MS
+SHARDS = 3
+RETENTION_S = 30 * 86_400
+
+PAGE = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "status": 200}
+SAME = {"outcome": Outcome.UNCHANGED, "reason": Reason.NOT_MODIFIED, "status": 304}
+GONE = {"outcome": Outcome.FAILED, "reason": Reason.HTTP_CLIENT_ERROR, "status": 404}
+MOVED = {"outcome": Outcome.REDIRECTED, "reason": Reason.REDIRECT, "status": 301}
+BROKEN = {"outcome": Outcome.FAILED, "reason": Reason.HTTP_SERVER_ERROR, "status": 503}
+SITEMAP = {"outcome": Outcome.FETCHED, "reason": Reason.SITEMAP, "status": 200}
+FORBIDDEN = {"outcome": Outcome.SKIPPED, "reason": Reason.ROBOTS}
+
+
+def url_of(name: str) -> str:
+    """Spell a page's URL."""
+    return f"https://example.org/{name}"
+
+
+def run(number: int, **more: Any) -> Crawl:
+    """Make the run that began so many hours after noon, and took half of one."""
+    begun_ms = NOON_MS + number * HOUR_MS
+    given: dict[str, Any] = {
+        "id": f"site-{number}",
+        "name": "site",
+        "started_at_ms": begun_ms,
+        "finished_at_ms": begun_ms + HOUR_MS // 2,
+        "state": State.FINISHED,
+        "stop": Stop.FINISHED,
+        "window_s": 0,
+    }
+    return Crawl(**given | more)
+
+
+def record(crawl: Crawl, name: str, kind: dict[str, Any], **more: Any) -> PageRecord:
+    """Make a record of a run, a minute after its start; `by` names what led to it."""
+    by = more.pop("by", None)
+    given: dict[str, Any] = {
+        "crawl": crawl.id,
+        "url": url_of(name),
+        "fetched_at": crawl.started_at_ms + 60_000,
+        "depth": 1,
+        "referrer": None if by is None else url_of(by),
+    }
+    return PageRecord(**given | kind | more)
+
+
+def page(crawl: Crawl, name: str, body: str = "1", **more: Any) -> PageRecord:
+    """Make the record of a page that was fetched, with such a body."""
+    return record(crawl, name, PAGE, sha256=body, **more)
+
+
+class Stand:
+    """A world with runs in it, and feeds over it."""
+
+    def __init__(self, *, shards: int = SHARDS, lines_max: int = 2) -> None:
+        self.world = World()
+        self.shards = shards
+        self.lines_max = lines_max
+        self.clock = ManualClock(NOON_MS + 24 * HOUR_MS)
+
+    async def add(self, crawl: Crawl, *records: PageRecord) -> Crawl:
+        """Put a run there, with its records."""
+        assert await MemoryCrawls(self.world).create(crawl)
+        await MemoryPages(self.world, shards=self.shards).store(records)
+        return crawl
+
+    def feed(self, gate: Gate = open_gate, **options: Any) -> ChangeFeed:
+        """Make a feed."""
+        snapshots = Snapshots(
+            files=MemoryFiles(self.world, gate),
+            clock=self.clock,
+            random=Random(1),
+            lines_max=self.lines_max,
+        )
+        return ChangeFeed(
+            pages=MemoryPages(self.world, gate, shards=self.shards),
+            crawls=MemoryCrawls(self.world),
+            snapshots=snapshots,
+            page_retention_s=RETENTION_S,
+            **options,
+        )
+
+    async def rows(self, crawl: Crawl, **options: Any) -> list[dict[str, Any]]:
+        """Make and read the feed of a run, sorted by URL."""
+        feed = self.feed(**options)
+        assert await feed.make(crawl)
+        found = [dict(row) async for row in feed.rows(crawl)]
+        return sorted(found, key=lambda row: str(row["url"]))
+
+    async def changes(self, crawl: Crawl, **options: Any) -> dict[str, str]:
+        """Say in short what the feed of a run says: page to change."""
+        rows = await self.rows(crawl, **options)
+        found = {row["url"].rpartition("/")[2]: row["change"] for row in rows}
+        assert len(found) == len(rows)
+        return found
+
+
+def named(rows: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
+    """Pick the row of a page."""
+    [found] = [row for row in rows if row["url"] == url_of(name)]
+    return found

@@ -1,0 +1,130 @@
+"""Exports to ask: files as the exporter leaves them, in a folder or in a world."""
+
+from __future__ import annotations
+
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from orbweaver import formats
+from orbweaver.core.export import PREFIX, File, Manifest, Sums, encode_manifest, path_of
+from orbweaver.core.tables import CHANGES, PAGES, Column, Table, Type, item_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from orbweaver.adapters.memory import World
+
+DAY = "2026-11-21"
+NOON_MS = 1_795_219_200_000 + 12 * 3_600_000
+CRAWL = "docs-20261121-120000"
+BOOKS = item_table(
+    "books.example",
+    "books",
+    (
+        Column(name="title"),
+        Column(name="price", type=Type.DECIMAL),
+        Column(name="stock", type=Type.INTEGER),
+        Column(name="tags", many=True),
+    ),
+)
+
+
+def page(name: str, **more: Any) -> dict[str, Any]:
+    """Make a row of a page."""
+    given = {
+        "crawl": CRAWL,
+        "url": f"https://example.org/{name}",
+        "outcome": "fetched",
+        "reason": "ok",
+        "fetched_at": NOON_MS,
+        "depth": 1,
+        "status": 200,
+        "bytes": 1000,
+        "latency_ms": 12,
+    }
+    return given | more
+
+
+def change(name: str, kind: str) -> dict[str, Any]:
+    """Make a row of a change."""
+    return {
+        "crawl": CRAWL,
+        "url": f"https://example.org/{name}",
+        "change": kind,
+        "found_at": NOON_MS,
+    }
+
+
+def book(title: str, price: str | None, **more: Any) -> dict[str, Any]:
+    """Make a row of an item."""
+    given = {"crawl": CRAWL, "url": "https://example.org/", "fetched_at": NOON_MS, "place": 0}
+    return given | {"title": title, "price": price, "stock": 3, "tags": ["a", "b"]} | more
+
+
+Rows = list[tuple[Table, list[dict[str, Any]]]]
+USUAL: Rows = [
+    (PAGES, [page(""), page("a", title="A"), page("b", outcome="failed", reason="timeout")]),
+    (CHANGES, [change("a", "created"), change("b", "unchanged")]),
+    (BOOKS, [book("One", "12.30"), book("Two", None)]),
+]
+
+
+def made(
+    rows: Rows,
+    *,
+    day: str = DAY,
+    crawl: str = CRAWL,
+    of_day: bool = False,
+    names: tuple[str, ...] = ("jsonl", "parquet"),
+) -> dict[str, bytes]:
+    """Make an export of one crawl's day: path to file, its manifest among them."""
+    files: dict[str, bytes] = {}
+    listed: list[File] = []
+    with TemporaryDirectory() as folder:
+        for table, lines in rows:
+            for name in names:
+                writer = formats.writer(name, table, _path(folder))
+                for line in lines:
+                    writer.add({**line, "crawl": crawl})
+                part = writer.close()
+                path = path_of(table.name, name, day, crawl, 0, 0, part.suffix)
+                files[path] = part.path.read_bytes()
+                listed.append(
+                    File(
+                        path=path,
+                        table=table.name,
+                        format=name,
+                        crawl=crawl,
+                        rows=part.rows,
+                        bytes=part.bytes,
+                        sha256=part.sha256,
+                    )
+                )
+    sums = Sums(name="docs", rows={table.name: len(lines) for table, lines in rows})
+    manifest = Manifest(
+        day=day,
+        crawl=None if of_day else crawl,
+        crawls={crawl: sums},
+        files=tuple(listed),
+        columns={table.name: table.columns for table, _ in rows},
+    )
+    return {**files, manifest.path: encode_manifest(manifest)}
+
+
+def put(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write an export into a folder."""
+    for path, body in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(body)
+
+
+def put_into(world: World, files: Mapping[str, bytes]) -> None:
+    """Write an export into the bucket of a world."""
+    world.files.update({f"{PREFIX}{path}": body for path, body in files.items()})
+
+
+def _path(folder: str) -> Path:
+    from pathlib import Path
+
+    return Path(folder)

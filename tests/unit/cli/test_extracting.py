@@ -1,0 +1,205 @@
+"""The command `extract`: item rules tried on one page."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.outcome import Reason
+from tests.unit.cli.fakes import SITE, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEFINITION = """
+seeds = ["https://example.com/"]
+[[items]]
+name = "books"
+match = '/books/'
+[items.fields]
+title = { css = "h1", required = true }
+price = { css = ".price", type = "price" }
+[[items]]
+name = "links"
+match = '/books/'
+each = "a"
+fields = { link = { attribute = "href", type = "url" } }
+"""
+PAGE = b"<h1>One</h1><p class=price>5 EUR</p><a href=/a>x</a><a href=mailto:b@c.example>y</a>"
+HTML = {"content-type": "text/html; charset=utf-8"}
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a machine on which nothing runs, with a definition and a page."""
+    (tmp_path / "crawl.toml").write_text(DEFINITION)
+    (tmp_path / "page.html").write_bytes(PAGE)
+    return Stage(folder=tmp_path)
+
+
+def test_a_file_is_extracted_from(stage: Stage) -> None:
+    """By the rules that are about where it is from; an invalid item ends with 1."""
+    assert stage.run("extract page.html --url https://example.com/books/1/") == 1
+    assert stage.said == (
+        "https://example.com/books/1/\n"
+        "\n"
+        "books: 1 item, 0 invalid\n"
+        "  [0]\n"
+        '    title           "One"\n'
+        '    price           "5"\n'
+        '    price_currency  "EUR"\n'
+        "\n"
+        "links: 2 items, 1 invalid\n"
+        "  [0]\n"
+        '    link  "https://example.com/a"\n'
+        "  [1]\n"
+        "    !     link: not a URL of the web: 'mailto:b@c.example' (not an http or https URL)\n"
+        "    link  -\n"
+    )
+
+
+def test_programs_get_a_line_for_each_item(stage: Stage) -> None:
+    """As JSON, with URL, rule, place, fields and problems."""
+    assert stage.run("extract page.html --url https://example.com/books/1/ --json") == 1
+    rows = [json.loads(line) for line in stage.said.splitlines()]
+    assert [(row["rule"], row["place"], bool(row["problems"])) for row in rows] == [
+        ("books", 0, False),
+        ("links", 0, False),
+        ("links", 1, True),
+    ]
+    assert rows[0]["fields"] == {"title": "One", "price": "5", "price_currency": "EUR"}
+    assert rows[0]["url"] == "https://example.com/books/1/"
+
+
+def test_a_url_is_asked_for_as_a_crawl_would(stage: Stage) -> None:
+    """After robots.txt, and by way of redirects."""
+    stage.answers[f"{SITE}/robots.txt"] = Response(status=404, headers={}, body=None)
+    stage.answers[f"{SITE}/old"] = Response(status=301, headers={"location": "/books/1"}, body=None)
+    body = PAGE.replace(b"mailto:b@c.example", b"/b")
+    stage.answers[f"{SITE}/books/1"] = Response(status=200, headers=HTML, body=body)
+    assert stage.run(f"extract {SITE}/old") == 0
+    assert stage.said.startswith(f"{SITE}/books/1\n\nbooks: 1 item, 0 invalid\n")
+    assert f"it leads to {SITE}/books/1" in stage.noted
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            Response(status=404, headers={}, body=None),
+            "is no page to read: http_client_error: HTTP 404",
+        ),
+        (
+            Failure(reason=Reason.DNS, detail="no such name"),
+            "is no page to read: dns: no such name",
+        ),
+        (
+            Response(status=301, headers={"location": "/books/1"}, body=None),
+            "redirects more than 5 times",
+        ),
+    ],
+)
+def test_what_is_no_page_is_said(stage: Stage, answer: Response | Failure, said: str) -> None:
+    """With the reason that a crawl would record."""
+    stage.answers[f"{SITE}/robots.txt"] = Response(status=404, headers={}, body=None)
+    stage.answers |= {f"{SITE}/books/1": answer}
+    assert stage.run(f"extract {SITE}/books/1") == 2
+    assert said in stage.noted
+
+
+def test_robots_are_obeyed(stage: Stage) -> None:
+    """Unless the definition says otherwise."""
+    robots = Response(status=200, headers={}, body=b"User-agent: *\nDisallow: /books/\n")
+    stage.answers[f"{SITE}/robots.txt"] = robots
+    assert stage.run(f"extract {SITE}/books/1") == 2
+    assert f"robots.txt forbids {SITE}/books/1: save the page" in stage.noted
+    stage.answers |= {f"{SITE}/robots.txt": Failure(reason=Reason.CONNECT, detail="refused")}
+    assert stage.run(f"extract {SITE}/books/1") == 2
+    own = DEFINITION.replace("[[items]]", "[politeness]\nrobots=false\n[[items]]", 1)
+    (stage.folder / "crawl.toml").write_text(own)
+    stage.answers[f"{SITE}/books/1"] = Response(status=200, headers=HTML, body=PAGE)
+    assert stage.run(f"extract {SITE}/books/1") == 1
+
+
+def test_a_page_that_no_rule_is_about(stage: Stage) -> None:
+    """The patterns that there are, and 1."""
+    assert stage.run("extract page.html --url https://example.com/b/1/") == 1
+    url = "https://example.com/b/1/"
+    assert stage.said == f"no rule is about {url}: there are books (/books/), links (/books/)\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("extract", "still missing: URL|FILE"),
+        ("extract none.html", "there is no file none.html; a URL begins with http:// or https://"),
+        ("extract page.html", "--url is missing: rules are about URLs, so say where page.html is"),
+        ("extract https://x/ --url https://y/", "--url says where a file is from: leave it out"),
+        ("extract page.html --config no.toml", "there is no no.toml: `orbweaver init no.toml`"),
+        ("extract ftp://x/", "'ftp://x/': not an http or https URL"),
+    ],
+)
+def test_mistakes_are_named(stage: Stage, line: str, said: str) -> None:
+    """With the fix; nothing is asked for."""
+    assert stage.run(line) == 2
+    assert said in stage.noted
+
+
+def test_a_definition_without_items(stage: Stage) -> None:
+    """There is nothing to try."""
+    (stage.folder / "crawl.toml").write_text('seeds = ["https://example.com/"]\n')
+    assert stage.run("extract page.html --url https://example.com/") == 2
+    assert "crawl.toml says nothing of items: write [[items]] in it" in stage.noted
+
+
+CUSTOM = """
+seeds = ["https://example.com/"]
+[[items]]
+name = "x"
+match = '.'
+extractor = "mine"
+fields = { n = { type = "integer" } }
+"""
+
+
+def test_functions_of_the_users_own(stage: Stage) -> None:
+    """From the file that an option names, or that cdk.json deploys; each mistake has its words."""
+    (stage.folder / "crawl.toml").write_text(CUSTOM)
+    (stage.folder / "own.py").write_text(
+        "import json\ndef mine(page, url):\n    yield {'n': len(page.tree.css('a'))}\n"
+    )
+    line = "extract page.html --url https://example.com/ --json"
+    assert stage.run(f"{line} --extractor own.py") == 0
+    assert json.loads(stage.said)["fields"] == {"n": 2}
+    assert stage.run(line) == 1
+    assert "extractor mine: there is no such function (none is deployed)" in stage.said
+    (stage.folder / "cdk.json").write_text('{"context": {"extractor": "own.py"}}')
+    assert stage.run(line) == 0
+    for text, said in (
+        ("def other(page, url): ...", "own.py has no function mine (it has other)"),
+        ("x = 1", "own.py has no function mine (it has none)"),
+        ("import nothing_like_it", "own.py cannot be imported: ModuleNotFoundError"),
+        ("def (", "own.py cannot be imported: SyntaxError"),
+    ):
+        (stage.folder / "own.py").write_text(text)
+        assert stage.run(line) == 2
+        assert said in stage.noted
+    (stage.folder / "own.py").unlink()
+    assert stage.run(line) == 2
+
+
+TABLES = "items/example.com/books, items/example.com/links"
+
+
+def test_check_lists_the_rules(stage: Stage) -> None:
+    """A line for each, with its fields and their types, and the tables of the export."""
+    assert stage.run("check crawl.toml") == 0
+    rows = [line.strip() for line in stage.said.splitlines() if "books" in line or "links:" in line]
+    assert rows == [
+        "items    books: where /books/ is found, one a page: title!, price (price)",
+        "links: where /books/ is found, one for each a: link (url)",
+        f"exports  {TABLES}: 4 columns in all; ! is required",
+    ]

@@ -1,0 +1,110 @@
+"""`orbweaver forget`: what it asks, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.cli import forgetting
+from orbweaver.core.crawl import State
+from tests.unit.cli.fakes import Stage, Terminal
+from tests.unit.forgetting import ENDED, PATH, URL, everything, fill, traces_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Return a stage with something to forget."""
+    made = Stage()
+    fill(made.world, tmp_path)
+    return made
+
+
+def test_it_says_what_is_gone(stage: Stage) -> None:
+    """Counts by kind, what is out of reach, and how to keep it out; nothing is left of it."""
+    assert stage.run(f"forget --url {URL} --yes") == 0
+    assert traces_of(stage.world, PATH) == []
+    lines = stage.said.splitlines()
+    assert lines[0] == "gone:"
+    assert [line.split("  ", 1)[0].strip() for line in lines[1:]]
+    assert any("page records" in line for line in lines)
+    for word in ("backups", "logs", "copies", "exclude"):
+        assert word in stage.noted
+    assert stage.run(f"forget --url {URL} --yes") == 0
+    assert stage.said.startswith("nothing gone")
+
+
+@pytest.mark.parametrize("what", [f"--url {URL}", "--host example.com", f"--crawl {ENDED.id}"])
+def test_a_dry_run_counts(stage: Stage, what: str) -> None:
+    """It counts tables and files, and changes nothing."""
+    before = everything(stage.world)
+    assert stage.run(f"forget {what} --dry-run --json") == 0
+    (told,) = stage.objects()
+    assert told["dry_run"] is True
+    assert told["forgotten"]["claims"]
+    assert told["forgotten"]["export_files"]
+    assert told["forgotten"]["segments"]
+    stage.world.looks.clear()
+    assert everything(stage.world) == before
+
+
+def test_as_json(stage: Stage) -> None:
+    """One object says what went, what is left, and what lies elsewhere."""
+    assert stage.run("forget --host example.com --yes --json") == 0
+    (told,) = stage.objects()
+    assert (told["type"], told["left"]) == ("result", [])
+    assert told["forgotten"]["records"] == 2
+    assert told["elsewhere"] == forgetting.ELSEWHERE
+
+
+def test_somebody_has_to_say_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without --yes it asks; where nobody can be asked it does nothing."""
+    before = everything(stage.world)
+    assert stage.run(f"forget --url {URL}") == 2
+    assert "--yes" in stage.noted
+    for answer in ("n\n", "\n"):
+        monkeypatch.setattr("sys.stdin", Terminal(answer))
+        assert stage.run(f"forget --url {URL}") == 1
+        assert "nothing was forgotten" in stage.noted
+    stage.world.looks.clear()
+    assert everything(stage.world) == before
+    monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
+    assert stage.run(f"forget --url {URL}") == 0
+    assert traces_of(stage.world, PATH) == []
+
+
+def test_refused_while_at_work(stage: Stage) -> None:
+    """A crawl at work with it is named, with what to do."""
+    stage.stuck = True
+    stage.world.crawls[ENDED.id] = replace(ENDED, state=State.RUNNING, finished_at_ms=None)
+    assert stage.run(f"forget --url {URL} --yes") == 2
+    assert ENDED.id in stage.noted
+    assert "pause" in stage.noted
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("forget --url mailto:a@example.org --yes", "http"),
+        ("forget", "one of the arguments"),
+        (f"forget --url {URL} --host example.org", "not allowed"),
+    ],
+)
+def test_mistakes(stage: Stage, line: str, said: str) -> None:
+    """What is meant is one URL, one host or one crawl."""
+    assert stage.run(line) == 2
+    assert said in stage.noted
+
+
+def test_mentions_are_counted(stage: Stage) -> None:
+    """That other pages' bodies mention it is said, with the option that takes them too."""
+    assert stage.run("forget --host other.example --yes") == 0
+    stage.world.files["bodies/x/dt=2026-11-21/bad.warc.gz"] = b"no archive"
+    assert stage.run("forget --host other.example --yes") == 1
+    assert "bad.warc.gz cannot be read" in stage.noted
+    assert json.dumps(stage.noted)

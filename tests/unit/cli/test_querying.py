@@ -1,0 +1,427 @@
+"""`query`: SQL over exports, and nothing but that."""
+
+from __future__ import annotations
+
+import builtins
+import csv
+import io
+import json
+import os
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+
+from orbweaver.cli import run
+from orbweaver.cli.saved import saved
+from orbweaver.core.catalogue import TABLES
+from orbweaver.core.tables import PAGES, Column, Type, item_table
+from tests.unit.cli.exports import BOOKS, CRAWL, DAY, USUAL, book, made, page, put, put_into
+from tests.unit.cli.fakes import Machine, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+USAGE = 2
+
+
+class Desk(Stage):
+    """A stage where a line is split as a shell does."""
+
+    def run(self, line: str) -> int:
+        for stream in (self.out, self.err):
+            stream.seek(0)
+            stream.truncate()
+        return run(shlex.split(line), self.surroundings())
+
+    def rows(self, sql: str, options: str = "") -> list[dict[str, Any]]:
+        """Ask, and read the answer."""
+        assert self.run(f"query {shlex.quote(sql)} --format json {options}") == 0, self.noted
+        return self.objects()
+
+    def refused(self, sql: str, options: str = "") -> str:
+        """Ask in vain; what is said."""
+        assert self.run(f"query {shlex.quote(sql)} {options}") == USAGE
+        assert not self.said
+        return self.noted
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """Give a folder with the usual export."""
+    put(tmp_path / "out" / CRAWL, made(USUAL))
+    return Desk(tmp_path, machine=Machine(up_already=True))
+
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+def test_pages_are_asked_in_the_usual_folder(desk: Desk) -> None:
+    """Where `crawl` and `export` leave them."""
+    rows = desk.rows("SELECT outcome, count(*) AS pages FROM pages GROUP BY outcome ORDER BY 1")
+    assert rows == [{"outcome": "failed", "pages": 1}, {"outcome": "fetched", "pages": 2}]
+
+
+def test_every_type_comes_through(desk: Desk) -> None:
+    """Decimals by their digits, moments in UTC, lists, nothing; and the day as a text."""
+    sql = "SELECT * FROM items_books_example_books WHERE dt = '2026-11-21' ORDER BY title"
+    assert desk.rows(sql) == [
+        {
+            "crawl": CRAWL,
+            "url": "https://example.org/",
+            "fetched_at": "2026-11-21T12:00:00.000Z",
+            "place": 0,
+            "title": title,
+            "price": price,
+            "stock": 3,
+            "tags": ["a", "b"],
+            "dt": DAY,
+        }
+        for title, price in (("One", "12.3000"), ("Two", None))
+    ]
+
+
+def test_csv_is_exact(desk: Desk) -> None:
+    """As a reader of CSV takes it back, with whatever a page may have said."""
+    title = 'a, "b"\n\x1b[31mc'
+    put(desk.folder / "other", made([(BOOKS, [book(title, "1")])]))
+    sql = (
+        "SELECT title, price, tags, NULL AS none, true AS yes, 1e300 AS big, DATE '2026-01-02' AS d"
+    )
+    assert desk.run(f'query "{sql} FROM items_books_example_books" --from other --format csv') == 0
+    head, row = csv.reader(io.StringIO(desk.said))
+    assert head == ["title", "price", "tags", "none", "yes", "big", "d"]
+    assert row == [title, "1.0000", '["a", "b"]', "", "true", "1e+300", "2026-01-02"]
+
+
+def test_a_table_cannot_steer_a_terminal(desk: Desk) -> None:
+    """What came from the web is cleaned and cut; numbers stand right."""
+    put(desk.folder / "other", made([(PAGES, [page("a", title="x\x1b[31m" * 99, bytes=7)])]))
+    assert desk.run("query 'SELECT title, bytes FROM pages' --from other") == 0
+    head, row = desk.said.splitlines()
+    assert head.split() == ["title", "bytes"]
+    assert "\x1b" not in row
+    assert row.split() == ["x" * 79 + "…", "7"]
+    assert desk.noted == "1 row\n"
+
+
+def test_a_table_is_cut_and_says_so(desk: Desk) -> None:
+    """After a hundred rows, or as many as are wanted."""
+    assert desk.run("query 'SELECT * FROM range(101) t(n)'") == 0
+    assert len(desk.said.splitlines()) == 101
+    assert desk.noted == "the first 100 rows; --limit shows more\n"
+    assert desk.run("query 'SELECT * FROM range(101) t(n)' --limit 200") == 0
+    assert desk.noted == "101 rows\n"
+    assert len(desk.rows("SELECT * FROM range(2500) t(n)")) == 2500
+    assert len(desk.rows("SELECT * FROM range(2500) t(n)", "--limit 2")) == 2
+
+
+def test_values_are_spelled_one_way(desk: Desk) -> None:
+    """Also those that JSON has no word for, and columns of one name."""
+    sql = """SELECT 1 AS a, 2 AS a, 'NaN'::DOUBLE AS n, TIMESTAMP '2026-01-02 03:04:05.000006' AS m,
+             '\\xAB'::BLOB AS b, {'x': 1.5} AS s, TIMESTAMPTZ '2026-01-02 03:04:05+02' AS z,
+             INTERVAL '1' DAY AS i"""
+    assert desk.rows(sql) == [
+        {
+            "a": 1,
+            "a_2": 2,
+            "n": "nan",
+            "m": "2026-01-02T03:04:05.000006Z",
+            "b": "ab",
+            "s": {"x": "1.5"},
+            "z": "2026-01-02T01:04:05.000Z",
+            "i": "1 day, 0:00:00",
+        }
+    ]
+
+
+def test_sql_may_come_from_the_input(desk: Desk) -> None:
+    """Which is how a query that begins with a comment gets there."""
+    around = desk.surroundings()
+    object.__setattr__(
+        around, "stdin", io.StringIO("-- how many\nSELECT count(*) AS n FROM pages;")
+    )
+    assert run(["query", "-", "--format", "json"], around) == 0
+    assert desk.objects() == [{"n": 3}]
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def test_tables_of_every_deployment_are_there_without_rows(desk: Desk) -> None:
+    """With their columns, and the day."""
+    for table in TABLES:
+        if table.name in ("texts", "invalid_items"):
+            assert desk.rows(f"TABLE {table.name}") == []
+            names = [row["column_name"] for row in desk.rows(f"DESCRIBE {table.name}")]
+            assert names == [*(column.name for column in table.columns), "dt"]
+
+
+def test_all_tables_are_listed(desk: Desk) -> None:
+    """With their rows, and the queries that are there already."""
+    assert desk.run("query --list") == 0
+    lines = desk.said.splitlines()
+    assert any(line.split()[:2] == ["pages", "3"] for line in lines)
+    assert any(line.split()[:2] == ["items_books_example_books", "2"] for line in lines)
+    assert all(name in desk.said for name in saved())
+    assert desk.run("query --list --format json") == 0
+    [listed] = [row for row in desk.objects() if row.get("table") == "items_books_example_books"]
+    assert (listed["rows"], listed["columns"]["price"]) == (2, "decimal")
+    assert {row["name"] for row in desk.rows("SHOW TABLES")} >= {"pages", "changes"}
+
+
+def test_a_folder_of_exports_is_asked_as_one(desk: Desk) -> None:
+    """And a crawl's day once, from the export that was made last."""
+    again = [page("", title="new"), page("z", title="new")]
+    put(desk.folder / "out" / "again", made([(PAGES, again)], of_day=True))
+    for place, name in enumerate((CRAWL, "again")):
+        for file in (desk.folder / "out" / name / "manifests").rglob("*.json"):
+            os.utime(file, (place, place))
+    put(desk.folder / "out" / "more", made([(PAGES, [page("y")])], day="2026-11-22"))
+    rows = desk.rows(
+        "SELECT dt, count(*) AS n, max(title) AS title FROM pages GROUP BY dt ORDER BY dt"
+    )
+    assert rows == [
+        {"dt": DAY, "n": 2, "title": "new"},
+        {"dt": "2026-11-22", "n": 1, "title": None},
+    ]
+    assert desk.rows("SELECT count(*) AS n FROM changes") == [{"n": 2}]
+    assert desk.rows("SELECT count(*) AS n FROM pages", "--day 2026-11-22") == [{"n": 1}]
+
+
+def test_columns_that_came_later_are_empty_before(desk: Desk) -> None:
+    """A rule may change from run to run, types and all."""
+    changed = item_table(
+        "books.example",
+        "books",
+        (Column(name="title"), Column(name="rating", type=Type.INTEGER), Column(name="price")),
+    )
+    rows = [{"title": "Three", "rating": 5, "price": "cheap", "fetched_at": 0, "place": 0}]
+    put(desk.folder / "out" / "later", made([(changed, rows)], day="2026-11-22", crawl="other"))
+    sql = "SELECT title, stock, rating, price FROM items_books_example_books ORDER BY title"
+    assert desk.rows(sql) == [
+        {"title": "One", "stock": 3, "rating": None, "price": "12.3000"},
+        {"title": "Three", "stock": None, "rating": 5, "price": "cheap"},
+        {"title": "Two", "stock": 3, "rating": None, "price": None},
+    ]
+
+
+def test_folders_that_look_like_columns_mean_nothing(desk: Desk) -> None:
+    """Not even where a person has called one so."""
+    put(desk.folder / "dt=yesterday" / "title=x", made(USUAL))
+    rows = desk.rows("SELECT DISTINCT dt, crawl FROM pages", "--from dt=yesterday/title=x")
+    assert rows == [{"dt": DAY, "crawl": CRAWL}]
+
+
+def test_a_quote_in_a_path_is_a_quote(desk: Desk) -> None:
+    """Paths are somebody's, too."""
+    put(desk.folder / "it's", made(USUAL))
+    assert desk.run("""query "SELECT 1 FROM pages" --from "it's" """) == 0
+
+
+# --- saved queries ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(saved()))
+def test_saved_queries_run(desk: Desk, name: str) -> None:
+    """On what was exported today, whichever day that is, and on nothing."""
+    [(today,)] = duckdb.execute("SELECT CAST(current_date AS VARCHAR)").fetchall()
+    put(desk.folder / "today", made(USUAL, day=today))
+    assert desk.run(f"query --saved {name} --from today --format json") == 0
+    assert desk.objects()
+    put(desk.folder / "nothing", made([]))
+    assert desk.run(f"query --saved {name} --from nothing --format json") == 0
+    assert desk.objects() == []
+
+
+def test_saved_queries_say_what_they_ask() -> None:
+    """Each in its first line, which is a comment for both engines."""
+    assert saved().keys() == {"outcomes", "hosts", "changes"}
+    for query in saved().values():
+        assert query.sql.startswith(f"-- {query.title}\nSELECT")
+        assert not query.sql.endswith(";")
+
+
+# --- what a query may not -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('/etc/hostname')",
+        "SELECT * FROM read_csv('/etc/hostname')",
+        "SELECT * FROM '/etc/hostname'",
+        "SELECT * FROM glob('/*')",
+        "SELECT * FROM parquet_metadata('/etc/hostname')",
+        "SELECT * FROM 'http://127.0.0.1:9/a.parquet'",
+        "SELECT * FROM read_parquet('s3://bucket/a.parquet')",
+    ],
+)
+def test_a_query_reads_no_files_and_no_network(desk: Desk, sql: str) -> None:
+    """But those of the tables that it names."""
+    said = desk.refused(sql)
+    assert "a query reads tables" in said or "there is no table '/etc/hostname'" in said
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("COPY (SELECT 1) TO 'x.csv'", "COPY"),
+        ("INSTALL httpfs", "LOAD"),
+        ("LOAD httpfs", "LOAD"),
+        ("ATTACH 'x.db'", "ATTACH"),
+        ("SET enable_external_access = true", "SET"),
+        ("CREATE TABLE t AS SELECT 1", "CREATE"),
+        ("DROP VIEW pages", "DROP"),
+        ("DELETE FROM pages", "DELETE"),
+        ("PRAGMA enable_profiling", "PRAGMA"),
+        ("CALL enable_logging()", "CALL"),
+        ("EXPLAIN ANALYZE COPY (SELECT 1) TO 'x.csv'", "EXPLAIN"),
+        ("EXPORT DATABASE 'x'", "EXPORT"),
+        ("SELECT 1; SELECT 2", "SELECT, SELECT"),
+        ("", "none"),
+        ("-- nothing", "none"),
+    ],
+)
+def test_a_query_is_one_statement_that_reads(desk: Desk, sql: str, kind: str) -> None:
+    """Of whichever kind another one is, it is not carried out."""
+    around = desk.surroundings()
+    object.__setattr__(around, "stdin", io.StringIO(sql))
+    assert run(["query", "-"], around) == USAGE
+    assert f"this is {kind}" in desk.noted
+    assert sorted(path.name for path in desk.folder.iterdir()) == ["out"]
+
+
+def test_settings_cannot_be_reached_from_a_select(desk: Desk) -> None:
+    """Where one is a function, the configuration is locked."""
+    said = desk.refused("SELECT * FROM enable_logging(storage = 'file', storage_path = 'x')")
+    assert "locked" in said
+
+
+def test_variables_of_the_program_are_no_tables(desk: Desk) -> None:
+    """DuckDB would look for one in Python."""
+    assert "there is no table 'sheets'" in desk.refused("SELECT * FROM sheets")
+
+
+def test_memory_is_bounded(desk: Desk) -> None:
+    """What is too large is refused, and not somebody's machine brought down."""
+    desk.folder.joinpath("x").mkdir()
+    said = desk.refused("SELECT length(string_agg(repeat('x', 1000000), '')) FROM range(3000)")
+    assert "memory" in said.lower()
+
+
+# --- what is said of mistakes -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("query", "give one of SQL, --saved NAME and --list"),
+        ("query 'SELECT 1' --list", "give one of"),
+        ("query --saved outcome", "there are changes, hosts, outcomes"),
+        ("query 'SELECT 1' --from out --target local", "leave out --target"),
+        ("query 'SELECT 1' --from nowhere", "there are no exports in nowhere"),
+        ("query 'SELECT 1' --day 2026-11-20", "there are no exports of 2026-11-20 in out"),
+        ("query 'SELECT 1' --format xml", "--format"),
+        ("query 'SELECT * FROM page'", "there is no table 'page': did you mean pages? There are"),
+        ("query 'SELECT * FROM items_x'", "items_books_example_books"),
+        ("query 'SELEC 1'", 'syntax error at or near "SELEC"'),
+        ("query 'SELECT nope FROM pages'", 'Referenced column "nope" not found'),
+        ("query \"SELECT CAST('x' AS bigint) FROM pages\"", "Could not convert string"),
+    ],
+)
+def test_mistakes_are_explained(desk: Desk, line: str, said: str) -> None:
+    """In words, on the standard error, with exit code 2."""
+    assert desk.run(line) == USAGE
+    assert said in desk.noted
+    assert "Traceback" not in desk.noted
+
+
+def test_what_a_mistake_quotes_cannot_steer_a_terminal(desk: Desk) -> None:
+    """A query may have been copied from somewhere."""
+    assert "\x1b" not in desk.refused('SELECT * FROM "a\x1b[31mb"')
+    assert "\x1b" not in desk.refused("SELECT '\x1b[31m' nope nope")
+
+
+def test_exports_without_parquet_cannot_be_asked(desk: Desk) -> None:
+    """The error says what to do."""
+    put(desk.folder / "lines", made(USUAL, names=("jsonl",)))
+    assert "export with --format parquet" in desk.refused("SELECT 1", "--from lines")
+
+
+@pytest.mark.parametrize("harm", ["cut", "gone"])
+def test_a_file_that_is_not_the_exported_one_is_an_error(desk: Desk, harm: str) -> None:
+    """Rather than an answer that is a little wrong."""
+    [file] = (desk.folder / "out" / CRAWL / "pages").rglob("*.parquet")
+    if harm == "cut":
+        file.write_bytes(file.read_bytes()[:-1])
+    else:
+        file.unlink()
+    assert "is not the file that was exported" in desk.refused("SELECT 1 FROM pages")
+
+
+def test_what_is_no_manifest_is_passed_over(desk: Desk) -> None:
+    """Another version's, for one."""
+    (desk.folder / "out" / CRAWL / "manifests" / "dt=2026-11-20.json").write_text("{}")
+    assert desk.rows("SELECT count(*) AS n FROM pages") == [{"n": 3}]
+
+
+def test_without_duckdb_it_says_how_to_get_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an extra."""
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "duckdb":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert "pip install 'orbweaver[cli]'" in desk.refused("SELECT 1")
+
+
+# --- a stack's exports --------------------------------------------------------------------------
+
+
+def test_a_stack_is_asked_by_fetching_what_is_asked_for(desk: Desk) -> None:
+    """The files of the tables in question, and no others."""
+    put_into(desk.world, made(USUAL, of_day=True))
+    desk.world.files = {
+        key: body for key, body in desk.world.files.items() if "/changes/parquet/" not in key
+    }
+    assert desk.rows("SELECT count(*) AS n FROM pages", "--target local") == [{"n": 3}]
+    assert "fetching 1 file" in desk.noted
+    assert "is not the file" in desk.refused("SELECT * FROM changes", "--target local")
+    assert desk.run("query --list --target local") == 0
+    assert "items_books_example_books" in desk.said
+
+
+def test_a_stack_without_exports_says_so(desk: Desk) -> None:
+    """Of the day in question, if there is one."""
+    assert "no exports yet" in desk.refused("SELECT 1", "--target local")
+    put_into(desk.world, made(USUAL, of_day=True))
+    assert "of 2026-11-20 yet" in desk.refused("SELECT 1", "--target local --day 2026-11-20")
+    assert desk.rows("SELECT 1 AS n FROM pages LIMIT 1", f"--target local --day {DAY}")
+
+
+def test_a_changed_file_of_a_stack_is_an_error(desk: Desk) -> None:
+    """It is checked by its SHA-256."""
+    put_into(desk.world, made(USUAL))
+    for key in desk.world.files:
+        if "/pages/parquet/" in key:
+            desk.world.files[key] = desk.world.files[key][::-1]
+    assert "being exported anew" in desk.refused("SELECT 1 FROM pages", "--target local")
+
+
+def test_too_much_is_not_fetched(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For that there is Athena."""
+    monkeypatch.setattr("orbweaver.cli.exported.FETCH_BYTES_MAX", 10)
+    put_into(desk.world, made(USUAL))
+    assert "ask in Athena" in desk.refused("SELECT 1 FROM pages", "--target local")
+
+
+def test_json_is_ascii(desk: Desk) -> None:
+    """So that no character of a page reaches a terminal raw."""
+    assert desk.run("query \"SELECT 'ü\x1b' AS t\" --format json") == 0
+    assert json.loads(desk.said) == {"t": "ü\x1b"}
+    assert desk.said.isascii()

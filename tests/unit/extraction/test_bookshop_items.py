@@ -1,0 +1,152 @@
+"""The demo bookshop's own crawl.toml, over all of its pages: what it finds is what the shop has."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import defaultdict
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.core.definition import parse
+from orbweaver.core.extraction import extract
+from orbweaver.core.page import parse as parse_page
+from orbweaver.core.plan import crawl_of
+from tests.sites.bookshop.model import Page
+from tests.sites.bookshop.shop import Bookshop, resources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.item import Item
+
+BASE = "http://127.0.0.1:8000"
+DEFINITION = Path(__file__).parents[2] / "sites/bookshop/crawl.toml"
+BOOKS, SEED = 400, 7
+
+
+@cache
+def crawl() -> Crawl:
+    """Read the shop's definition."""
+    return crawl_of(parse(tomllib.loads(DEFINITION.read_text())), 0)
+
+
+@cache
+def shop(broken: float) -> tuple[Bookshop, Mapping[str, tuple[Item, ...]]]:
+    """Extract from every page of a shop: its items by URL."""
+    made = Bookshop(books=BOOKS, seed=SEED, broken=broken)
+    found = {}
+    for page in resources(SEED, BOOKS, broken).values():
+        if isinstance(page, Page):
+            parsed = parse_page(page.body, BASE + page.path, dict(page.headers)["Content-Type"])
+            found[BASE + page.path] = extract(parsed, BASE + page.path, crawl().items)
+    return made, found
+
+
+def of(found: Mapping[str, tuple[Item, ...]], table: str) -> dict[str, list[Item]]:
+    """Choose the items of one rule, by URL."""
+    chosen = {url: [one for one in items if one.table == table] for url, items in found.items()}
+    return {url: items for url, items in chosen.items() if items}
+
+
+def totals(items: Iterable[Item]) -> dict[str, Any]:
+    """Add books up as `Bookshop.totals` does."""
+    rows = [item.fields for item in items if item.valid]
+    prices: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for row in rows:
+        prices[str(row["price_currency"])] += Decimal(str(row["price"]))
+    return {
+        "books": len(rows),
+        "prices": {currency: f"{total:.2f}" for currency, total in sorted(prices.items())},
+        "stock": sum(row["stock"] for row in rows),
+        "ratings": sum(row["rating"] for row in rows),
+    }
+
+
+def test_every_book_is_what_the_shop_says() -> None:
+    """Title, author, price, currency, stock and rating of each book, all of their types."""
+    made, found = shop(0.0)
+    books = of(found, "books")
+    truth = {str(book["url"]): book for book in made.books(BASE)}
+    assert books.keys() == truth.keys()
+    for url, (item,) in books.items():
+        assert item.valid, item.problems
+        book = truth[url]
+        assert item.fields == {
+            "title": book["title"],
+            "price": item.fields["price"],
+            "price_currency": book["currency"],
+            "author": book["author"],
+            "category": book["category"],
+            "link": url,
+            "tags": ["Home", book["category"]],
+            "stock": book["stock"],
+            "rating": book["rating"],
+            "in_stock": book["stock"] != 0,
+        }
+        assert Decimal(str(item.fields["price"])) == Decimal(str(book["amount"]))
+
+
+def test_totals_are_the_shops_own() -> None:
+    """Number of books, sum of prices by currency, copies in stock and stars."""
+    made, found = shop(0.0)
+    assert totals(item for items in of(found, "books").values() for item in items) == made.totals()
+
+
+def test_json_ld_says_the_same_as_the_page() -> None:
+    """Two rules of one page agree, each by its own way."""
+    _, found = shop(0.0)
+    books, offers = of(found, "books"), of(found, "offers")
+    assert books.keys() == offers.keys()
+    for url, (offer,) in offers.items():
+        (book,) = books[url]
+        assert offer.valid, offer.problems
+        for name in ("title", "author", "price_currency", "rating"):
+            assert offer.fields[name] == book.fields[name]
+        assert Decimal(str(offer.fields["price"])) == Decimal(str(book.fields["price"]))
+
+
+def test_lists_have_a_card_for_each_book() -> None:
+    """Many items a page, in its order: together the whole catalogue, once."""
+    made, found = shop(0.0)
+    cards = {url: items for url, items in of(found, "cards").items() if "/catalogue/" in url}
+    assert {item.place for items in cards.values() for item in items} == set(range(20))
+    links = [item.fields["link"] for items in cards.values() for item in items]
+    assert sorted(map(str, links)) == sorted(str(book["url"]) for book in made.books(BASE))
+    assert all(item.valid for items in cards.values() for item in items)
+
+
+def test_pages_that_no_rule_is_about_have_no_items() -> None:
+    """Home, authors, odd corners: nothing is found there, and nothing is missing."""
+    _, found = shop(0.0)
+    without = [url for url, items in found.items() if not items]
+    assert f"{BASE}/" in without
+    assert not any("/books/" in url or "/category/" in url for url in without)
+
+
+REASONS: dict[str, tuple[str, ...]] = {
+    "title": ("title: missing (css 'article.book h1')",),
+    "price": ("price: not a price: 'call us' (no digit in it)",),
+    "stock": (r"stock: missing (css 'article.book .stock', regex '\\d+|Out of stock')",),
+    "rating": (r"rating: missing (css 'article.book .rating', regex 'rating (\\w+)')",),
+}
+REASONS["all"] = tuple(reason for reasons in REASONS.values() for reason in reasons)
+
+
+@pytest.mark.parametrize("share", [0.05])
+def test_broken_templates_are_invalid_items_with_reasons(share: float) -> None:
+    """On 5 % of the pages something is lost: exactly those have an invalid item, and it says what.
+
+    All other books still add up to what the shop has of them.
+    """
+    made, found = shop(share)
+    books = {url: items[0] for url, items in of(found, "books").items()}
+    broken = made.broken(BASE)
+    assert len(broken) == BOOKS * share
+    invalid = {url: item.problems for url, item in books.items() if not item.valid}
+    assert invalid == {url: REASONS[kind] for url, kind in broken.items()}
+    assert totals(books.values()) == made.totals(without_broken=True)

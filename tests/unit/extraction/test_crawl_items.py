@@ -1,0 +1,108 @@
+"""Crawls with item rules, carried out by workers over the memory adapters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters import extractors
+from orbweaver.core.extraction import Field, ItemRule, Kind, Source
+from orbweaver.core.message import seeds_of
+from orbweaver.core.outcome import Outcome
+from tests.unit.stage import CRAWL, SITE, Stage, answer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.record import PageRecord
+
+HOME = f"{SITE}/"
+PRICE = Field(name="price", where=".price", type=Kind.PRICE, required=True)
+BOOKS = ItemRule(name="books", match="/books/", fields=(Field(name="title", where="h1"), PRICE))
+PAGES = {
+    HOME: '<a href="/books/1">a</a><a href="/books/2">b</a><a href="/books/3">c</a>',
+    f"{SITE}/books/1": "<h1>One</h1><b class=price>£1.50</b>",
+    f"{SITE}/books/2": "<h1>Two</h1><b class=price>call us</b>",
+    f"{SITE}/books/3": "",
+}
+
+
+async def crawled(stage: Stage, crawl: Crawl) -> dict[str, PageRecord]:
+    """Crawl the little shop to its end; its records by path."""
+    for url, html in PAGES.items():
+        stage.web.put(
+            url, answer(200, html.encode(), content_type="text/html") if html else answer(404)
+        )
+    stage.begin(crawl)
+    for message in seeds_of(
+        crawl.id, crawl.id, crawl.references, at_ms=crawl.started_at_ms, planned=True
+    ):
+        assert await stage.deliver(message) == []
+    await stage.drain()
+    return {record.url.removeprefix(SITE): record for record in stage.world.pages.values()}
+
+
+def with_items(*rules: ItemRule) -> Crawl:
+    """Make a crawl of the shop."""
+    return replace(CRAWL, seeds=(HOME,), seeds_planned=1, items=rules)
+
+
+async def test_items_are_recorded_and_counted() -> None:
+    """With their page; the books count them, and metrics the valid and the invalid ones."""
+    stage = Stage()
+    crawl = with_items(BOOKS)
+    records = await crawled(stage, crawl)
+    found = {path: (one.items, one.items_invalid) for path, one in records.items()}
+    assert found == {
+        "/": (None, None),
+        "/books/1": (1, 0),
+        "/books/2": (1, 1),
+        "/books/3": (None, None),
+    }
+    (item,) = records["/books/1"].extracted
+    assert item.fields == {"title": "One", "price": "1.50", "price_currency": "GBP"}
+    (item,) = records["/books/2"].extracted
+    assert item.problems == ("price: not a price: 'call us' (no digit in it)",)
+    assert records["/books/3"].outcome is Outcome.FAILED
+    books = await stage.crawls.books(crawl)
+    assert (books.total["items"], books.total["items_invalid"]) == (2, 1)
+    assert (stage.metrics.totals["ItemsValid"], stage.metrics.totals["ItemsInvalid"]) == (1, 1)
+    assert not {"items", "items_invalid"} & stage.metrics.totals.keys()
+
+
+async def test_functions_that_cannot_be_imported_lose_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each page has an invalid item that says why, and its links are followed."""
+    (tmp_path / "broken_module.py").write_text("import nothing_like_it\n")
+    (tmp_path / "own_module.py").write_text(
+        "from json import loads\ndef books(page, url):\n    return {'title': page.title}\n"
+        "def _hidden(page, url): ...\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rule = ItemRule(
+        name="x",
+        match="/",
+        source=Source.CUSTOM,
+        extractor="books",
+        fields=(Field(name="title", source=Source.CUSTOM, where="title"),),
+    )
+    stage = Stage()
+    stage.visitor._concluder._extractors = extractors.deployed("broken_module")
+    records = await crawled(stage, with_items(rule))
+    said = (
+        "extractor books: ExtractorError: the module cannot be imported: ModuleNotFoundError:"
+        " No module named 'nothing_like_it'"
+    )
+    assert [item.problems for item in records["/books/1"].extracted] == [(said,)]
+    assert [*extractors.deployed("own_module")] == ["books"]
+    assert extractors.deployed("") == {}
+
+
+def test_what_is_deployed_is_a_mapping() -> None:
+    """Also of a module that is not there: every function is, and none works."""
+    broken: Any = extractors.deployed("there_is_no_such_module")
+    assert (len(broken), [*broken], "books" in broken) == (0, [], True)

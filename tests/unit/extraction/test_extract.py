@@ -1,0 +1,487 @@
+"""Rules over pages: where values are found, what is missing, what is too much."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.core.definition import DefinitionError, parse
+from orbweaver.core.extraction import columns_of, extract
+from orbweaver.core.page import parse as parse_page
+from orbweaver.core.tables import Column, Type
+
+if TYPE_CHECKING:
+    from orbweaver.core.extraction import ItemRule
+    from orbweaver.core.item import Item
+
+URL = "https://shop.example/books/1/"
+
+
+def rule(**keys: Any) -> ItemRule:
+    """Read one rule as a definition has it."""
+    one = {"name": "x", "match": "/books/", "fields": {"a": "h1"}, **keys}
+    (found,) = parse({"seeds": [URL], "items": [one]}).items
+    return found
+
+
+def items(html: str, custom: Any = None, **keys: Any) -> tuple[Item, ...]:
+    """Extract by one rule."""
+    page = parse_page(html.encode(), URL, "text/html; charset=utf-8")
+    return extract(page, URL, (rule(**keys),), custom=custom)
+
+
+def values(html: str, field: str | dict[str, Any], **keys: Any) -> list[Any]:
+    """List the values of one field of valid items."""
+    found = items(html, fields={"a": field}, **keys)
+    assert all(item.valid for item in found), [item.problems for item in found]
+    return [item.fields["a"] for item in found]
+
+
+def problems(html: str, field: str | dict[str, Any], **keys: Any) -> tuple[str, ...]:
+    """List the problems of the only item."""
+    (item,) = items(html, fields={"a": field}, **keys)
+    assert item.fields["a"] in (None, [])
+    return item.problems
+
+
+def script(value: Any) -> str:
+    """Write JSON-LD, or a text in its place."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return f'<script type="application/ld+json">{text}</script>'
+
+
+# --- nodes --------------------------------------------------------------------------------------
+
+LIST = (
+    "<base href='https://other.example/x/'><h1> One  <b>two</b></h1><ul class=l><li data-id=7>"
+    "<a href='../p?utm_source=x'>p &amp; <i>q</i></a><script>no()</script><li><a>r</a></ul>"
+    "<div class=d>a<br>b<p>c</p></div><p class=z>"
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("h1", "One two"),
+        ({"css": "h1", "take": "html"}, "One  <b>two</b>"),
+        ({"css": "ul.l > li:first-child a"}, "p & q"),
+        ({"css": "ul.l li", "attribute": "data-id", "type": "integer"}, 7),
+        ({"css": "li a", "attribute": "href", "type": "url"}, "https://other.example/p"),
+        ({"css": "li", "list": True}, ["p & q", "r"]),
+        ({"css": ".d"}, "a b c"),
+        ({"css": "script"}, "no()"),
+        ({"css": "h1, .d", "list": True}, ["One two", "a b c"]),
+        ({"css": "p.z, h1"}, "One two"),  # the first that says something
+        ({"css": "li", "regex": "r"}, "r"),  # and in which the pattern is found
+        ({"css": "li", "regex": "(.) &"}, "p"),
+        ({"css": "h1 ~ div p"}, "c"),
+        ({"css": "h1", "values": {"One two": 12}, "type": "integer"}, 12),
+        ({"css": "h2", "default": 3, "type": "integer"}, 3),
+        ({"css": "h2", "default": ["x"], "list": True}, ["x"]),
+        ({"css": "p.z", "take": "exists", "type": "boolean"}, True),
+    ],
+)
+def test_nodes(field: str | dict[str, Any], value: Any) -> None:
+    """Text, attribute, HTML or existence of what a selector finds."""
+    (item,) = items(LIST, fields={"a": field, "z": "h1"})
+    assert (item.fields["a"], item.problems) == (value, ())
+
+
+def test_what_is_not_there() -> None:
+    """Required: a problem that says where it was looked for; else nothing, if there is more."""
+    found = items(LIST, fields={"a": "h1", "b": "h2", "c": {"css": "h2", "list": True}})
+    assert [(item.fields, item.problems) for item in found] == [
+        ({"a": "One two", "b": None, "c": []}, ())
+    ]
+    assert problems(LIST, {"css": "h2", "required": True}) == ("a: missing (css 'h2')",)
+    regex = {"css": "h1", "required": True, "regex": "x+"}
+    assert problems(LIST, regex) == ("a: missing (css 'h1', regex 'x+')",)
+    said = "nothing of it was found: has the page's template changed?"
+    assert problems(LIST, "h2") == (said,)
+    (item,) = items(LIST, fields={"a": {"css": "h2", "take": "exists", "type": "boolean"}})
+    assert (item.fields["a"], item.problems) == (False, (said,))
+
+
+def test_a_price_has_two_columns() -> None:
+    """Its digits and its currency; of a list both are lists."""
+    fields = {
+        "p": {"css": "b", "type": "price"},
+        "q": {"css": "b", "type": "price", "list": True},
+    }
+    (item,) = items("<b>£5.50</b><b>6 kr</b>", fields=fields)
+    assert item.fields == {
+        "p": "5.50",
+        "p_currency": "GBP",
+        "q": ["5.50", "6"],
+        "q_currency": ["GBP", None],
+    }
+    assert columns_of(rule(fields=fields)) == (
+        Column(name="p", type=Type.DECIMAL),
+        Column(name="p_currency"),
+        Column(name="q", type=Type.DECIMAL, many=True),
+        Column(name="q_currency", many=True),
+    )
+
+
+def test_each_node_is_an_item() -> None:
+    """Fields are looked for inside of it; without a selector they are the node itself."""
+    html = "<ul><li id=1><a>x</a></li><li id=2></li><li id=3><a>y</a><b><a>z</a></b></li></ul>"
+    fields = {"n": {"attribute": "id", "type": "integer"}, "a": "a", "deep": "li > b > a"}
+    found = items(html, each="ul > li", fields=fields)
+    assert [(item.place, *item.fields.values()) for item in found] == [
+        (0, 1, "x", None),
+        (1, 2, None, None),
+        (2, 3, "y", "z"),
+    ]
+    assert values("<p>a</p><p>b</p>", {"take": "text"}, each="p") == ["a", "b"]
+
+
+def test_less_than_there_should_be_is_an_invalid_item() -> None:
+    """In place of what is missing; 0 says that a page may have none."""
+    (item,) = items("<p>", each="li")
+    assert item.problems == ("0 of at least 1 found (css 'li')",)
+    assert items("<p>", each="li", least=0) == ()
+    *found, last = items("<h1>a</h1>", each="h1", least=3, fields={"a": {"take": "text"}})
+    assert [item.valid for item in found] == [True]
+    assert (last.place, last.problems) == (1, ("1 of at least 3 found (css 'h1')",))
+
+
+# --- what is stated -----------------------------------------------------------------------------
+
+BOOK = {
+    "@type": ["Book", "https://schema.org/Product"],
+    "@id": "#b",
+    "name": "One\nTwo",
+    "author": [{"@type": "Person", "name": "A"}, {"@id": "#p"}],
+    "offers": [
+        {"price": None},
+        {"price": "12,50", "priceCurrency": "EUR", "url": "/o"},
+        {"price": 7},
+    ],
+    "image": {"@type": "ImageObject", "contentUrl": "i.png"},
+    "isRelatedTo": [{"@type": "Book", "name": "Three"}],
+    "datePublished": "2026-11-03",
+    "flag": True,
+}
+GRAPH = {"@graph": [{"@id": "#p", "name": "B"}, {"@type": "WebPage", "mainEntity": BOOK}]}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ({"path": "name"}, "One Two"),
+        ({"path": "author.name", "list": True}, ["A", "B"]),
+        ({"path": "author", "list": True}, ["A", "B"]),
+        ({"path": "author.1.name"}, "B"),
+        ({"path": "offers.price", "type": "price"}, "12.50"),
+        ({"path": "offers.price", "list": True}, ["12,50", "7"]),
+        ({"path": "offers.url", "type": "url"}, "https://shop.example/o"),
+        ({"path": "image", "type": "url"}, "https://shop.example/books/1/i.png"),
+        ({"path": "flag", "type": "boolean"}, True),
+        ({"path": "datePublished", "type": "date"}, "2026-11-03"),
+        ({"jsonld": "WebPage:mainEntity.name"}, "One Two"),
+        ({"jsonld": "name"}, "One Two"),
+        ({"css": "h1"}, "H"),
+    ],
+)
+def test_json_ld(field: dict[str, Any], value: Any) -> None:
+    """An item for each object of a type; paths through lists, references and objects."""
+    html = f"<h1>H</h1>{script(GRAPH)}"
+    assert values(html, field, source="jsonld:Book") == [value]
+
+
+def test_json_ld_without_a_source() -> None:
+    """A field names it by itself; the currency of a price stands beside it."""
+    fields = {"a": {"jsonld": "Book:offers.price", "type": "price"}, "b": {"jsonld": "name"}}
+    (item,) = items(f"{script({'name': 'first'})}{script([BOOK])}", fields=fields)
+    assert item.fields == {"a": "12.50", "a_currency": "EUR", "b": "first"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '\n//<![CDATA[\n{"@type": "Book", "name": "n",}\n//]]>\n',
+        '<!-- {"@type": "Book", "name": "n"} -->',
+        '/*<![CDATA[*/ [{"@type": "Book", "name": "n"},] /*]]>*/',
+        '{"@type": "Book", "name": "n"};',
+        '{"@type": "Book", "name":\t"n", "text": "line\nbreak // no comment, ]"}',
+        "{&quot;@type&quot;: &quot;Book&quot;, &quot;name&quot;: &quot;n&quot;}",
+        '\ufeff{"@type": "Book", "name": "n", "count": NaN}',
+    ],
+)
+def test_json_ld_that_is_a_little_malformed(text: str) -> None:
+    """What shops commonly get wrong is read all the same."""
+    assert values(script(text), {"path": "name"}, source="jsonld:Book") == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"@type": "Book"', "is malformed: Expecting ',' delimiter (character 16)"),
+        ("[" * 100_000, "is nested too deeply"),
+        ("[" * 70 + "]" * 70, "is malformed: nested more than 64 deep"),
+        (f"[{'{},' * 50_001}0]", "is malformed: more than 50,000 objects and lists"),
+        (f'"{"x" * 2_000_001}"', "is malformed: more than 2,000,000 characters"),
+        ("9" * 5_000, "is malformed: Exceeds the limit"),
+    ],
+)
+def test_json_ld_that_cannot_be_read(text: str, said: str) -> None:
+    """Is a reason beside what is missing; one that is fine is read none the less."""
+    (item,) = items(script(text), source="jsonld:Book", fields={"a": "name"})
+    missing, reason = item.problems
+    assert missing == "0 of at least 1 found (jsonld:Book)"
+    assert reason.startswith(f"JSON-LD script 1 {said}")
+    found = items(script(text) + script(BOOK), source="jsonld:Book", fields={"a": "name"})
+    assert [item.valid for item in found] == [True]
+
+
+MICRODATA = """
+<div itemscope itemtype="https://schema.org/Product"><h2 itemprop="name">N <i>m</i></h2>
+<div itemprop="offers" itemscope itemtype="https://schema.org/Offer"><b itemprop="price"
+content="12.50">12,50</b><meta itemprop="priceCurrency" content="EUR"><link itemprop="availability"
+href="https://schema.org/InStock"></div><img itemprop="image" src="/i.png"><time itemprop="day"
+datetime="2026-11-03">today</time><data itemprop="sku" value="7">seven</data></div>
+<div itemscope itemtype="https://schema.org/Product"><b itemprop="name">O</b></div>
+"""
+
+
+def test_microdata() -> None:
+    """Objects as JSON-LD's; values as the HTML Standard takes them."""
+    fields = {
+        "name": "name",
+        "price": {"path": "offers.price", "type": "price"},
+        "stock": {"path": "offers.availability", "regex": "[^/]+$"},
+        "image": {"type": "url"},
+        "day": {"type": "date"},
+        "sku": {"type": "integer"},
+    }
+    first, second = items(MICRODATA, source="microdata:Product", fields=fields)
+    assert first.fields == {
+        "name": "N m",
+        "price": "12.50",
+        "price_currency": "EUR",
+        "stock": "InStock",
+        "image": "https://shop.example/i.png",
+        "day": "2026-11-03",
+        "sku": 7,
+    }
+    assert second.fields["name"] == "O"
+
+
+def test_opengraph_and_meta() -> None:
+    """By name in any case; the first that says something; a currency beside an amount."""
+    html = (
+        "<meta property=og:title content=''><meta property=OG:Title content=T><meta name=Keywords"
+        " content='a, b'><meta property=product:price:amount content='9.90'>"
+        "<meta property=product:price:currency content=chf>"
+    )
+    og = {"title": {"required": True}, "price": {"path": "product:price:amount", "type": "price"}}
+    (item,) = items(html, source="og", fields=og)
+    assert item.fields == {"title": "T", "price": "9.90", "price_currency": "CHF"}
+    assert values(html, {"meta": "keywords"}) == ["a, b"]
+    assert values(html, {"path": "keywords"}, source="meta") == ["a, b"]
+    assert values(html, {"og": "title"}) == ["T"]
+
+
+# --- bounds -------------------------------------------------------------------------------------
+
+
+def test_what_is_too_much_is_said() -> None:
+    """Items, values, characters, bytes, text in text, and pages that are no pages."""
+    *found, last = items("<p>x" * 1_001, each="p", fields={"a": {"take": "text"}})
+    assert (len(found), all(item.valid for item in found)) == (1_000, True)
+    assert last.problems == ("more than 1,000 items are on this page: the rest is left out",)
+    many = {"css": "p", "list": True}
+    assert problems("<p>x" * 101, many) == ("a: more than 100 values",)
+    assert problems(f"<p>{'x' * 20_001}", "p")[0].startswith("a: longer than 20,000 characters: ")
+    *found, last = items(f"<p>{'x' * 9_000}" * 30, each="p", fields={"a": {"take": "text"}})
+    assert 20 <= len(found) < 30
+    said = "more than 200,000 bytes of items are on this page: the rest is left out"
+    assert last.problems == (said,)
+    html = "<div>" * 200 + "x" * 400_000
+    (last,) = items(html, fields={"a": {"css": "div", "list": True, "regex": "y"}})
+    assert last.problems == ("too much text in elements that lie in each other",)
+    assert problems("<div>" * 3_000, "h1") == ("elements are nested more than 256 deep",)
+
+
+def test_no_rule_is_about_other_pages() -> None:
+    """Nothing is found there, and nothing is missing."""
+    page = parse_page(b"", URL, "text/html")
+    assert extract(page, "https://shop.example/", (rule(),)) == ()
+    assert extract(page, URL, ()) == ()
+
+
+# --- functions of the user's own ----------------------------------------------------------------
+
+
+def test_functions_of_the_users_own() -> None:
+    """Their dicts are read by the same types; names that no field has are passed over."""
+
+    def books(page: Any, url: str) -> Any:
+        assert url == URL
+        for node in page.tree.css("li"):
+            yield {"t": node.text(), "p": Decimal("1.50"), "d": date(2026, 11, 3), "more": object()}
+        yield {"t": None, "p": 2, "d": datetime(2026, 11, 3, tzinfo=UTC), "l": ("a", 1)}
+
+    fields = {
+        "t": {},
+        "p": {"type": "price", "currency": "GBP"},
+        "d": {"type": "date"},
+        "l": {"list": True},
+    }
+    found = items("<li>x", {"books": books}, extractor="books", fields=fields)
+    assert [(item.fields, item.problems) for item in found] == [
+        ({"t": "x", "p": "1.50", "p_currency": "GBP", "d": "2026-11-03", "l": []}, ()),
+        ({"t": None, "p": "2", "p_currency": "GBP", "d": "2026-11-03", "l": ["a", "1"]}, ()),
+    ]
+
+
+class Odd:
+    """A thing that cannot even be shown."""
+
+    def __repr__(self) -> str:
+        """Fail."""
+        raise RuntimeError
+
+
+def fail(_page: Any, _url: str) -> Any:
+    """Fail as people's code does."""
+    message = "no\nbooks"
+    raise LookupError(message)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (fail, "extractor f: LookupError: no books"),
+        (lambda *_: 5, "extractor f: TypeError: 'int' object is not iterable"),
+        (lambda *_: ["x"], "extractor f: it gave a str instead of a dict"),
+        (lambda *_: None, "0 of at least 1 found (extractor f)"),
+        (lambda *_: {"a": Odd()}, "a: the extractor gave a Odd: 'RuntimeError'"),
+        (None, "extractor f: there is no such function (there are g)"),
+    ],
+)
+def test_what_functions_do_wrong_is_an_invalid_item(function: Any, said: str) -> None:
+    """The page is never lost by it."""
+    custom = {"g": fail} if function is None else {"f": function}
+    (item,) = items("", custom, extractor="f", fields={"a": {}})
+    assert item.problems == (said,)
+
+
+# --- definitions --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keys", "path", "said"),
+    [
+        ({"name": "Books!"}, "items[0].name", "'Books!' does not fit, a table is called so: give"),
+        ({"match": "("}, "items[0].match", "'(' is not a regular expression: missing ): (: give"),
+        ({"match": ""}, "items[0].match", "'' is found in every URL: give what some have"),
+        ({"each": "li >"}, "items[0].each", "'li >' is not a CSS selector: give one"),
+        ({"each": ":is(a b c)"}, "items[0].each", "':is(a b c)' has a selector of several parts"),
+        ({"each": " ".join("abcdefghijklmnopqrstuvwxyz")}, "items[0].each", "'a b c d"),
+        ({"source": "json"}, "items[0].source", "'json' does not fit: give \"jsonld:Product\""),
+        ({"source": "jsonld"}, "items[0].source", 'of which type? Give one, like "jsonld:Product"'),
+        ({"source": "og", "each": "p"}, "items[0].each", "source and extractor say what the items"),
+        ({"source": "og", "extractor": "f"}, "items[0].source", "extractor says what the items"),
+        ({"extractor": "a-b"}, "items[0].extractor", "'a-b' is no name of a function"),
+        ({"least": 2}, "items[0].least", "the rule finds one item a page: give each"),
+        ({"least": -1}, "items[0].least", "-1 does not fit: give 0 to 1,000"),
+        ({"fields": {}}, "items[0].fields", "there are none: give some, like title"),
+        ({"fields": {"A b": "h1"}}, "items[0].fields", "'A b' does not fit, a column is called so"),
+        ({"fields": {"url": "h1"}}, "items[0].fields.url", "every table has a column of this name"),
+        ({"fields": 5}, "items[0].fields", "5 does not fit: write [items.fields] above them"),
+        ({"fields": {"a": 5}}, "items[0].fields.a", "5 does not fit: give a table like"),
+        ({"feilds": {}}, "items[0].feilds", "there is no such key: did you mean fields?"),
+        ({"extra": 1}, "items[0].extra", "there is no such key: did you mean extractor?"),
+    ],
+)
+def test_rules_that_do_not_fit_are_named(keys: dict[str, Any], path: str, said: str) -> None:
+    """With key, value and fix, before anything is crawled."""
+    with pytest.raises(DefinitionError) as caught:
+        rule(**keys)
+    found = {problem.path: problem.text for problem in caught.value.problems}
+    assert [*found] == [path]
+    assert found[path].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("field", "at", "said"),
+    [
+        ({}, "", "where is it? Give css, jsonld, microdata, og or meta, like css ="),
+        ({"css": "a::text"}, ".css", "'a::text' is not a CSS selector: give one like"),
+        ({"css": "a", "og": "b"}, "", "css and og each say where it is: give one of them"),
+        ({"path": "a"}, ".path", "the rule has no source that it leads through: give css"),
+        ({"og": ""}, ".og", "'' does not fit: give 1 to 200 printable characters"),
+        ({"og": "a", "attribute": "b"}, "", "attribute and take are about nodes: give css"),
+        ({"css": "a", "attribute": "b", "take": "html"}, "", "attribute and take say the same"),
+        ({"css": "a", "take": "exists"}, ".take", "whether something exists is true or false"),
+        ({"css": "a", "take": "txt"}, ".take", "'txt' does not fit: did you mean text? It takes"),
+        ({"css": "a", "type": "int"}, ".type", "'int' does not fit: did you mean integer?"),
+        ({"css": "a", "regex": "(?=x)"}, ".regex", "'(?=x)' is not a regular expression: inv"),
+        ({"css": "a", "regex": "(a)(b)"}, ".regex", "'(a)(b)' has several groups: give one"),
+        ({"css": "a", "regex": ""}, ".regex", "'' has 0 characters: give 1 to 500"),
+        ({"css": "a", "format": "%d"}, ".format", "it is about dates, and this is of type string"),
+        ({"css": "a", "type": "date", "format": "%d"}, ".format", "'%d' does not say day, month"),
+        ({"css": "a", "type": "date", "format": "%Q"}, ".format", "'%Q' holds %Q, which is no"),
+        ({"css": "a", "type": "price", "currency": "Euro"}, ".currency", "'Euro' is no ISO 4217"),
+        ({"css": "a", "type": "price", "decimal": "·"}, ".decimal", "'·' does not fit: give"),
+        ({"css": "a", "cut": 0}, ".cut", "0 does not fit: give 1 to 20,000"),
+        ({"css": "a", "required": True, "default": "x"}, ".default", "what is required has none"),
+        ({"css": "a", "list": True, "default": "x"}, ".default", "give a list for a list"),
+        ({"css": "a", "type": "integer", "default": "x"}, ".default", "not an integer: 'x' (no"),
+        ({"css": "a", "default": None}, ".default", "null does not fit: give a text, a number"),
+        ({"css": "a", "values": ["x"]}, ".values", "a list does not fit: give a table of texts"),
+        ({"css": "a", "values": {str(n): n for n in range(101)}}, ".values", "101 are too many"),
+        ({"css": "a", "requierd": True}, ".requierd", "there is no such key: did you mean requi"),
+    ],
+)
+def test_fields_that_do_not_fit_are_named(field: dict[str, Any], at: str, said: str) -> None:
+    """With key, value and fix, before anything is crawled."""
+    with pytest.raises(DefinitionError) as caught:
+        rule(fields={"a": field})
+    found = {problem.path: problem.text for problem in caught.value.problems}
+    assert f"items[0].fields.a{at}" in found
+    assert found[f"items[0].fields.a{at}"].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"name": "x"}, "a table does not fit: write [[items]] above each of them"),
+        ([{"name": "x", "match": "."}] * 21, "a list does not fit: 21 rules are too many"),
+        ([{"name": f"x{n}", "match": ".", "fields": {f"f{m}": "a" for m in range(50)}}
+          for n in range(9)], "450 fields are too many: together at most 400"),
+        ([{"name": "x", "match": ".", "fields": {f"f{m}": "a" * 500 for m in range(50)}},
+          {"name": "y", "match": ".", "fields": {f"f{m}": "a" * 500 for m in range(50)}}],
+         "50,200 characters in fields are too many: together at most 40,000"),
+    ],
+)  # fmt: skip
+def test_rules_that_do_not_fit_together(given: Any, said: str) -> None:
+    """All of them are stored with the crawl."""
+    with pytest.raises(DefinitionError) as caught:
+        parse({"seeds": [URL], "items": given})
+    assert {problem.path: problem.text for problem in caught.value.problems}["items"].startswith(
+        said
+    )
+
+
+def test_names_are_given_once() -> None:
+    """Of tables, and of columns beside prices."""
+    one: dict[str, Any] = {
+        "name": "x",
+        "match": ".",
+        "fields": {"p": {"css": "a", "type": "price"}},
+    }
+    two = {**one, "fields": {**one["fields"], "p_currency": "b"}}
+    with pytest.raises(DefinitionError) as caught:
+        parse({"seeds": [URL], "items": [one, two]})
+    assert {problem.path: problem.text for problem in caught.value.problems} == {
+        "items[1].name": "'x' is another one's name: give each its own",
+        "items[1].fields.p_currency": "the price's currency is called so: give the field another"
+        " name",
+    }

@@ -1,0 +1,222 @@
+"""A stage on which there is something to forget, everywhere that something can lie."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import asdict, replace
+from io import BytesIO
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from pyarrow import parquet as pq
+
+from orbweaver.adapters.memory import (
+    Claim,
+    Mail,
+    MemoryDeadLetters,
+    MemoryFiles,
+    MemoryLane,
+    MemoryTraces,
+)
+from orbweaver.adapters.memory.world import Gate, World, open_gate
+from orbweaver.core import warc
+from orbweaver.core.crawl import State
+from orbweaver.core.export import PREFIX, File, Manifest, Sums, encode_manifest, path_of
+from orbweaver.core.item import Item
+from orbweaver.core.journal import Journal, Ledger
+from orbweaver.core.message import Pack, Seeds, encode
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.politeness import Host, RobotsEntry
+from orbweaver.core.record import PageRecord, day_of, page_key
+from orbweaver.core.segment import Kept, Segment, located
+from orbweaver.core.snapshot import Bundle, Entry, entry_line
+from orbweaver.core.tables import PAGES, TEXTS
+from orbweaver.core.target import Target
+from orbweaver.core.url import host_of
+from orbweaver.forget import Forgetter
+from orbweaver.formats import warc as warc_writer
+from orbweaver.formats import writer
+from orbweaver.formats.rows import page_row, text_row
+from orbweaver.survey import Stores
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from orbweaver.formats.sink import Made
+
+PATH = "/people/jane-roe-1971"
+URL = f"{SITE}{PATH}"
+OTHER = f"{SITE}/people/"
+ELSEWHERE = "https://other.example/about"
+URLS = (URL, OTHER, ELSEWHERE)
+ENDED = replace(
+    CRAWL, seeds=(OTHER, URL, ELSEWHERE), state=State.FINISHED, finished_at_ms=NOW_MS - 60_000
+)
+DAY = day_of(NOW_MS)
+FORMATS = ("jsonl", "csv", "parquet")
+
+
+def record_of(url: str, crawl: str = ENDED.id, **more: Any) -> PageRecord:
+    """Make the record of a page."""
+    known: dict[str, Any] = {"referrer": OTHER, "content_type": "text/html", "status": 200} | more
+    return PageRecord(
+        crawl=crawl,
+        url=url,
+        outcome=Outcome.FETCHED,
+        reason=Reason.OK,
+        fetched_at=NOW_MS,
+        depth=1,
+        **known,
+    )
+
+
+def kept_of(url: str) -> Kept:
+    """Make what is stored of a page: an answer, and a text."""
+    headers = {"Content-Type": "text/html"}
+    body = f"<title>{url}</title>".encode()
+    document = {"title": url, "text": "words", "markdown": "words"}
+    return Kept(
+        url=url,
+        response=warc.response(
+            url, NOW_MS, status=200, headers=headers, body=body, truncated=False
+        ),
+        conversion=warc.conversion(url, NOW_MS, document, stored=True),
+    )
+
+
+def fill(world: World, folder: Path) -> None:
+    """Put a finished crawl there, and what it and its exports leave behind."""
+    world.crawls[ENDED.id] = ENDED
+    segment = Segment(ENDED.id, NOW_MS, Random(3))
+    records = []
+    for url in URLS:
+        kept = kept_of(url)
+        records.append(located(record_of(url), segment.add(kept)))
+    # One page leads to another, and an item of it names that one.
+    link = Item(table="people", place=0, fields={"name": "J", "page": URL})
+    records[1] = replace(records[1], canonical=URL, extracted=(link,))
+    records[2] = replace(records[2], referrer=URL)
+    world.files[segment.key] = segment.whole()
+    for record in records:
+        world.pages[page_key(record, 16)] = record
+        claim = Claim(url=record.url, pack="p0", at_ms=1, expires_s=2, crawl=ENDED.id)
+        world.claims[ENDED.name, record.url] = claim
+        host = host_of(record.url)
+        robots = RobotsEntry(fetched_at_ms=NOW_MS, body=b"#", verdict="rules", detail=None)
+        world.hosts[host] = Host(name=host, tat_ms=NOW_MS - 1, robots=robots)
+    targets = tuple(Target(url=url, depth=1, referrer=OTHER) for url in URLS)
+    world.journals["p0"] = Journal(at_ms=1, candidates=targets, crawl=ENDED.id)
+    world.journals["p1"] = Journal(at_ms=1, records=tuple(records), crawl=ENDED.id)
+    world.ledgers["p0"] = Ledger(pack="p0", children=(0, 1, 2), sent=True)
+    world.samples[ENDED.id] = {"scope": (URL, ELSEWHERE)}
+    pack = Pack(id="p2", crawl=ENDED.id, at_ms=1, targets=targets)
+    seeds = Seeds(id="s1", crawl=ENDED.id, at_ms=1, references=URLS)
+    world.parked[ENDED.id, "p2"] = encode(pack)
+    world.sent += [Mail(body=encode(pack)), Mail(body=encode(seeds)), Mail(body=URL)]
+    world.buried += [Mail(body=encode(pack), reason="crashed"), Mail(body=encode(seeds))]
+    export(world, folder, records)
+    bundle = Bundle()
+    for url in URLS:
+        entry = Entry(url=url, page=True, sha256="00", crawl=ENDED.id, asked_ms=1, referrer=OTHER)
+        bundle.add(entry_line(entry))
+    folder_of = f"{PREFIX}_snapshots/{ENDED.name}/{ENDED.id}/"
+    world.files[f"{folder_of}pages-0000-00000.jsonl.gz"] = bundle.close()
+    world.files["athena-results/1.csv"] = f'"{URL}"\n'.encode()
+
+
+def export(world: World, folder: Path, records: list[PageRecord]) -> None:
+    """Write an export of these records, in all formats."""
+    files: list[File] = []
+    for name in FORMATS:
+        for table in (PAGES, TEXTS):
+            rows = writer(name, table, folder)
+            for record in records:
+                document = {"title": None, "text": "words", "markdown": "words"}
+                rows.add(page_row(record) if table is PAGES else text_row(record, document))
+            files.append(_put(world, rows.close(), table.name, name))
+    answers = warc_writer(folder, "part-00-00000.warc.gz")
+    for record in records:
+        member = kept_of(record.url).response
+        assert member is not None
+        answers.add(record, member)
+    files += [_put(world, made, "pages", "warc") for made in answers.close()]
+    rows_of = {"pages": len(records), "texts": len(records)}
+    sums = Sums(name=ENDED.name, rows=rows_of, outcomes={"fetched": len(records)})
+    for crawl in (None, ENDED.id):
+        manifest = Manifest(day=DAY, crawl=crawl, crawls={ENDED.id: sums}, files=tuple(files))
+        world.files[PREFIX + manifest.path] = encode_manifest(manifest)
+
+
+def _put(world: World, made: Made, table: str, name: str) -> File:
+    path = path_of(table, name, DAY, ENDED.id, 0, 0, made.suffix)
+    world.files[PREFIX + path] = made.path.read_bytes()
+    made.path.unlink()
+    return File(
+        path=path,
+        table=table,
+        format=name,
+        crawl=ENDED.id,
+        rows=made.rows,
+        bytes=made.bytes,
+        sha256=made.sha256,
+    )
+
+
+def stores_of(stage: Stage, gate: Gate = open_gate) -> Stores:
+    """Open all that is stored, anew."""
+    stage.restart(gate)
+    world = stage.world
+    return Stores(
+        traces=MemoryTraces(world, gate),
+        lanes=(MemoryLane(world, gate, clock=stage.clock),),
+        dead_letters=MemoryDeadLetters(world, gate, clock=stage.clock),
+        queue=stage.queue,
+        packs=stage.packs,
+        crawls=stage.crawls,
+        pages=stage.pages,
+        files=MemoryFiles(world, gate),
+        settler=stage.settler,
+        clock=stage.clock,
+    )
+
+
+def forgetter_of(stage: Stage, gate: Gate = open_gate) -> Forgetter:
+    """Make who forgets, anew."""
+    return Forgetter(stores_of(stage, gate))
+
+
+# --- what there is ------------------------------------------------------------------------------
+
+
+def everything(world: World) -> dict[str, str]:
+    """Say all that is stored, as text, by where it lies; what is packed, unpacked."""
+    found = {}
+    for shelf in ("claims", "pages", "journals", "crawls", "hosts", "parked", "samples"):
+        for key, thing in getattr(world, shelf).items():
+            found[f"{shelf} {key}"] = str(thing)
+    for shelf in ("sent", "buried"):
+        for place, mail in enumerate(getattr(world, shelf)):
+            found[f"{shelf} {place}"] = json.dumps(asdict(mail))
+    for key, body in world.files.items():
+        found[f"file {key}"] = unpacked(key, body)
+    return found
+
+
+def unpacked(key: str, body: bytes) -> str:
+    """Read a file as text."""
+    if key.endswith(".gz"):
+        return gzip.decompress(body).decode("utf-8", "replace")
+    if key.endswith(".parquet"):
+        return str(pq.read_table(BytesIO(body)).to_pylist())
+    return body.decode("utf-8", "replace")
+
+
+def traces_of(world: World, *needles: str) -> list[str]:
+    """Say where any of these words is; keys of things that hold it are of no account."""
+    return [
+        place
+        for place, text in everything(world).items()
+        if any(needle in text for needle in needles)
+    ]
