@@ -52,7 +52,9 @@ class Exporter(Construct):
         super().__init__(scope, construct_id)
         name = f"{config.stack_name}-{HANDLER}"
         self.failures = failures_queue(self, "Failures", f"{name}-failures", config)
-        self.dead_letters = failures_queue(self, "DeadLetters", f"{name}-dead-letters", config)
+        self.dead_letters = failures_queue(
+            self, "DeadLetters", f"{name}-dead-letters", config, of_queue=True
+        )
         self.queue = self._orders(f"{config.stack_name}-exports", config)
         program = Program(
             self,

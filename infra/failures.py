@@ -37,8 +37,10 @@ class FailedCalls(Construct):
         self.queue = failures_queue(self, "Queue", f"{config.stack_name}-failed-calls", config)
 
 
-def failures_queue(scope: Construct, construct_id: str, name: str, config: Config) -> sqs.Queue:
-    """Make a queue for invocations that failed for good."""
+def failures_queue(
+    scope: Construct, construct_id: str, name: str, config: Config, *, of_queue: bool = False
+) -> sqs.Queue:
+    """Make a queue for invocations that failed for good, or for what a queue gives up."""
     queue = sqs.Queue(
         scope,
         construct_id,
@@ -48,7 +50,8 @@ def failures_queue(scope: Construct, construct_id: str, name: str, config: Confi
         enforce_ssl=config.tls_only,
     )
     reason = "It is a dead-letter queue: of functions and who invokes them, not of a queue."
-    accept(queue, "AwsSolutions-SQS3", reason)
+    if not of_queue:
+        accept(queue, "AwsSolutions-SQS3", reason)
     accept(queue, "Serverless-SQSRedrivePolicy", reason)
     return queue
 

@@ -67,6 +67,7 @@ ALLOWED = {
             "dynamodb:UpdateItem",
         },
         f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
+        "<StorageBucket.Arn>/bodies/*": {"s3:PutObject"},
         "<WorkerProgramLogs.Arn>": LOGS,
     },
     "ExporterProgramRole": {
@@ -395,7 +396,7 @@ def test_worker_knows_all_parts(aws: Synthesized) -> None:
     variables = aws.properties(KIND)[WORKER]["Environment"]["Variables"]
     named = {text(value) for value in variables.values()}
     parts = {
-        resource.removesuffix(".Arn>") + ">"
+        resource.partition("/")[0].removesuffix(">").removesuffix(".Arn") + ">"
         for resource in ALLOWED["WorkerProgramRole"]
         if resource.startswith(("<Frontier", "<Storage"))
     }

@@ -68,7 +68,7 @@ def test_names_start_with_the_stack(synthesize: Callable[..., Synthesized]) -> N
         )
         for properties in made.properties(kind).values()
     }
-    assert len(names) == 15
+    assert len(names) == 17
     assert all(name.rsplit("/", maxsplit=1)[-1].startswith("Second") for name in names)
 
 

@@ -38,6 +38,7 @@ class ExportFunction:
         self._cloud = cloud
         self._plan = plan
         self._waiting = 0
+        self._idle = asyncio.Event()
         self._events = 0
         # What befalls exporters: nothing that they do changes what befalls workers.
         self.chances = Random(f"{cloud.seed}/exports")
@@ -56,6 +57,10 @@ class ExportFunction:
         self._events += 1
         identity = f"request-{self._events}"
         days = days_meant(event, self._plan.span)
+        for day in days:
+            # By the hour, a day that is not over waits for a run that is going on.
+            if "day" in event or self._plan.span == "day" or day != days[-1]:
+                self.watch.ask(day)
 
         async def begin(process: ExporterProcess, _deadline_ms: int) -> None:
             await process.exporter.begin(event, identity)
@@ -93,6 +98,7 @@ class ExportFunction:
 
     def _keep(self, delivery: Awaitable[None], days: tuple[str, ...]) -> None:
         self._waiting += 1
+        self._idle.clear()
         for day in days:
             self.watch.expect(day)
 
@@ -101,6 +107,8 @@ class ExportFunction:
                 await delivery
             finally:
                 self._waiting -= 1
+                if not self._waiting:
+                    self._idle.set()
                 for day in days:
                     self.watch.expect(day, -1)
                 self._cloud.wake()
@@ -188,7 +196,6 @@ class ExportFunction:
             files: list[dict[str, bytes]] = []
             for _ in range(2):
                 self.accept({"day": day})
-                while self.busy:
-                    await asyncio.sleep(1.0)  # noqa: ASYNC110 - of virtual time
+                await self._idle.wait()
                 files.append(dict(cloud.world.files))
             self.watch.settled(day, *files)

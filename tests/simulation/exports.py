@@ -18,6 +18,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,7 @@ def days_meant(event: Mapping[str, Any], span: str) -> tuple[str, ...]:
     return (before, today) if moment.hour < LATE_HOURS else (today,)
 
 
+@lru_cache(maxsize=4_096)
 def day_asked(at_ms: int) -> str:
     """Name the UTC day of a moment."""
     return date.fromordinal(date(1970, 1, 1).toordinal() + at_ms // 86_400_000).isoformat()
@@ -73,6 +75,8 @@ class Span:
     """From when a day is first asked for until nobody is at it, or asked to be."""
 
     records: Records
+    # Those that were there when it was last asked for.
+    asked: Records
     runs: int = 0
     waiting: int = 0
     orders: int = 0
@@ -98,6 +102,10 @@ class Watch:
         self._seen: dict[str, bytes] = {}
 
     # --- who is at it -----------------------------------------------------------------------
+
+    def ask(self, day: str) -> None:
+        """Note that somebody wants what is there now."""
+        self._span(day).asked = self._records(day)
 
     def expect(self, day: str, more: int = 1) -> None:
         """Note that an event or order about a day is waiting, or is no longer."""
@@ -142,7 +150,8 @@ class Watch:
 
     def _span(self, day: str) -> Span:
         if day not in self._spans:
-            self._spans[day] = Span(records=self._records(day))
+            records = self._records(day)
+            self._spans[day] = Span(records=records, asked=records)
         return self._spans[day]
 
     def _close(self, day: str) -> None:
@@ -157,10 +166,19 @@ class Watch:
             if not span.given_up:
                 self.found.append(f"{day}: the files of two runs were left mixed")
         elif not span.given_up:
-            if manifest_of(day) not in self._world.files:
+            manifest = self._world.files.get(manifest_of(day))
+            if manifest is None:
                 self.found.append(f"{day}: asked for, and not exported")
+            elif lost := self._lost(day, manifest, span):
+                self.found.append(f"{day}: {lost} records were there when it was last asked for")
             elif surplus := self._surplus(day):
                 self.found.append(f"{day}: left behind: {surplus[:3]}")
+
+    def _lost(self, day: str, manifest: bytes, span: Span) -> int:
+        """Count the records that an export should have by now, and has not."""
+        wanted = self._lines_of(span.asked) & self._lines_of(self._records(day))
+        found = self._rows(manifest).values()
+        return max((len(wanted.difference(rows)) for rows in found), default=len(wanted))
 
     # --- what is there ----------------------------------------------------------------------
 

@@ -10,13 +10,16 @@ import itertools
 import json
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.core import export_job, export_work, record
 from orbweaver.core.export import encode_manifest
 from orbweaver.exporting import mending, reading, runs, sealing, units
 from tests.simulation import tables
 from tests.simulation.mutant import mutants
+
+if TYPE_CHECKING:
+    from tests.simulation.scenario import Scenario
 
 WORKER, SEALER, MENDER = units.UnitWorker, sealing.Sealer, mending.Mender
 
@@ -99,10 +102,14 @@ def _one_shard_less(self: Any, shards: int) -> Any:
 _WHOLE_SHARDS = export_work.Unit.__dict__["shards"]
 
 
+def _asked_again(plan: Scenario) -> bool:
+    """Take those in which a day is asked for more than once."""
+    return len(plan.exporter.events) > 1
+
+
 MUTANTS = mutants(
     ("manifest before all is done", WORKER, "_finish", _manifest_early),
     ("manifest not withdrawn", MENDER, "withdraw", _not_withdrawn),
-    ("files of earlier runs left", MENDER, "clear", _not_cleared),
     ("state of a run left", SEALER, "_remove", _left_behind),
     ("file not idempotent", tables.SimWriter, "close", _with_a_stamp),
     ("day boundary off by an hour", record, "day_of", _an_hour_late),
@@ -114,6 +121,9 @@ MUTANTS = mutants(
         _from_the_shards_beginning,
     ),
     ("a long unit is not continued", WORKER, "_go_on", _not_continued),
-    ("a later request joins an old run", runs.Runs, "begin", _joined),
     ("a shard left out", export_work.Unit, "shards", _one_shard_less),
+) + mutants(
+    ("files of earlier runs left", MENDER, "clear", _not_cleared),
+    ("a later request joins an old run", runs.Runs, "begin", _joined),
+    where=_asked_again,
 )

@@ -138,7 +138,7 @@ class Machine:
 class Web:
     """Answers by URL; everything else is refused."""
 
-    def __init__(self, answers: Mapping[str, Response]) -> None:
+    def __init__(self, answers: Mapping[str, Response | Failure]) -> None:
         self.answers = answers
 
     async def fetch(self, request: Request) -> Response | Failure:
@@ -163,7 +163,7 @@ class Stage:
     site: list[Row] = field(default_factory=lambda: [Row("/"), Row("/a", title="A"), Row("/b")])
     per_step: int = 2
     environment: dict[str, str] = field(default_factory=dict)
-    answers: dict[str, Response] = field(default_factory=dict)
+    answers: dict[str, Response | Failure] = field(default_factory=dict)
     interrupt_at: int | None = None
     stuck: bool = False
     out: io.StringIO = field(default_factory=io.StringIO)

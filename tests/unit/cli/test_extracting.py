@@ -105,7 +105,7 @@ def test_a_url_is_asked_for_as_a_crawl_would(stage: Stage) -> None:
 def test_what_is_no_page_is_said(stage: Stage, answer: Response | Failure, said: str) -> None:
     """With the reason that a crawl would record."""
     stage.answers[f"{SITE}/robots.txt"] = Response(status=404, headers={}, body=None)
-    stage.answers |= {f"{SITE}/books/1": answer}
+    stage.answers[f"{SITE}/books/1"] = answer
     assert stage.run(f"extract {SITE}/books/1") == 2
     assert said in stage.noted
 
@@ -116,7 +116,7 @@ def test_robots_are_obeyed(stage: Stage) -> None:
     stage.answers[f"{SITE}/robots.txt"] = robots
     assert stage.run(f"extract {SITE}/books/1") == 2
     assert f"robots.txt forbids {SITE}/books/1: save the page" in stage.noted
-    stage.answers |= {f"{SITE}/robots.txt": Failure(reason=Reason.CONNECT, detail="refused")}
+    stage.answers[f"{SITE}/robots.txt"] = Failure(reason=Reason.CONNECT, detail="refused")
     assert stage.run(f"extract {SITE}/books/1") == 2
     own = DEFINITION.replace("[[items]]", "[politeness]\nrobots=false\n[[items]]", 1)
     (stage.folder / "crawl.toml").write_text(own)
