@@ -59,6 +59,7 @@ NEEDED: dict[Deed, tuple[str, ...]] = {
         "worker dynamodb:UpdateItem table/hosts",
         "worker dynamodb:PutItem table/hosts",
         "worker dynamodb:BatchWriteItem table/pages",
+        "worker s3:PutObject bucket/bodies/*",
         "worker dynamodb:BatchGetItem table/crawls",
         "worker events:PutEvents event-bus/default",
     ),

@@ -6,7 +6,7 @@ import asyncio
 import json
 from dataclasses import asdict
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -188,7 +188,7 @@ def test_paths_read_back(table: str, crawl: str, group: int, chunk: int) -> None
 
 # --- timing ------------------------------------------------------------------------------------
 
-OPTIONS = {"desk": SimDesk(), "part_rows_max": 3, "cuts_crawls": True}
+OPTIONS: dict[str, Any] = {"desk": SimDesk(), "part_rows_max": 3, "cuts_crawls": True}
 
 
 def jitter(seed: int, faults: float = 0.0) -> Gate:

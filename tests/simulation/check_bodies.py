@@ -31,16 +31,10 @@ def _problem(world: World, record: PageRecord) -> str | None:
         return "is not stored" if record.outcome is Outcome.FETCHED else None
     if f"/{record.crawl}/" not in record.body_key and record.outcome is Outcome.FETCHED:
         return f"is stored with another crawl, in {record.body_key}"
-    whole = world.files.get(record.body_key)
-    if whole is None:
-        return f"{record.body_key} is not there"
     begin, length = record.body_offset or 0, record.body_length or 0
     try:
-        found = warc.read(whole[begin : begin + length])
-    except warc.WarcError as error:
-        return str(error)
-    if found.url != record.url:
-        return f"it is the body of {found.url}"
-    if sha256(found.body()).hexdigest() != record.sha256:
-        return "it is another body"
-    return None
+        found = warc.read(world.files[record.body_key][begin : begin + length])
+        same = sha256(found.body()).hexdigest() == record.sha256
+    except (KeyError, warc.WarcError) as error:
+        return repr(error)
+    return None if same and found.url == record.url else f"it is the body of {found.url}"

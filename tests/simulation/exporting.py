@@ -127,6 +127,7 @@ class ExportFunction:
     ) -> None:
         counts = self._cloud.trace.counts
         await asyncio.sleep(self.chances.random() * self.chances.choice((0.1, 0.1, 90)))
+        done = False
         for attempt in range(1, tries + 1):
             async with self._room:
                 done = await self._run(work, days, hops)

@@ -96,7 +96,8 @@ def belongs(name: str, *packages: str) -> bool:
 
 def actors() -> dict[str, Path]:
     """Find the modules that stand beside core: they order effects and know no technology."""
-    outside = ("core", "adapters", "cli", "bootstrap", "wiring", "wiring_delivery", "wiring_exporting")
+    wirings = ("bootstrap", "wiring", "wiring_delivery", "wiring_exporting")
+    outside = ("core", "adapters", "cli", *wirings)
     return {
         name: path
         for name, path in modules(PACKAGE).items()

@@ -326,7 +326,7 @@ def _stored(world: World, number: int, *, text: bool = True) -> PageRecord:
     made = warc.conversion(url, NOON_MS, document, stored=True)
     key = f"bodies/{CRAWL}/dt={DAY}/{number:032x}.warc.gz"
     world.files[key] = answer + made
-    found = {"text_offset": len(answer), "text_length": len(made)} if text else {}
+    found: dict[str, Any] = {"text_offset": len(answer), "text_length": len(made)} if text else {}
     return page(number, body_key=key, body_offset=0, body_length=len(answer), status=200, **found)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.memory import Moment, World
     from orbweaver.core.record import PageRecord
 
-OPTIONS = {"desk": SimDesk(), "part_rows_max": 3, "cuts_crawls": True}
+OPTIONS: dict[str, Any] = {"desk": SimDesk(), "part_rows_max": 3, "cuts_crawls": True}
 
 
 CHANGING = frozenset({"files.put", "files.delete", "orders.send", "events.exported"})

@@ -111,9 +111,7 @@ async def page(arguments: argparse.Namespace, around: Surroundings) -> int:
         # Each crawl has parameters of its own that its URLs do without.
         records = await session.control.page(arguments.url, crawl)
         if records and (arguments.body or arguments.text):
-            return await stored.show(
-                session.ports.files, records, around, texts=arguments.text
-            )
+            return await stored.show(session.ports.files, records, around, texts=arguments.text)
     if not records:
         where = f"in {crawl.id}" if crawl else "in any crawl"
         around.note(f"there is no record of {url} {where}")

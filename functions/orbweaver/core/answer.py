@@ -136,9 +136,7 @@ def _judge_failure(failure: Failure) -> Verdict:
     return End(outcome=Outcome.FAILED, reason=failure.reason, error=failure.detail)
 
 
-def _judge_response(
-    answer: Response, now_ms: int, *, any_type: bool, others_kept: bool
-) -> Verdict:
+def _judge_response(answer: Response, now_ms: int, *, any_type: bool, others_kept: bool) -> Verdict:
     status = answer.status
     error = f"HTTP {status}"
     if SUCCESS_MIN <= status < REDIRECT_MIN:

@@ -74,7 +74,7 @@ def test_words_behind_two_hyphens_are_no_options() -> None:
         ("pages a --outcome fail", "did you mean failed? It takes fetched, unchanged"),
         ("pages --outcme failed", "there is no option --outcme: did you mean --outcome?"),
         ("export --day today", "--day: a day is written YYYY-MM-DD"),
-        ("export --format xml", "--format: 'xml' is no format: give some of jsonl,csv,parquet,warc"),
+        ("export --format xml", "'xml' is no format: give some of jsonl,csv,parquet,warc"),
         ("deploy -c target", "orbweaver deploy: --context: 'target' does not fit: give KEY=VALUE"),
         (
             "local up --prot 3",
