@@ -7,7 +7,7 @@ ARGS   ?=
 
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format typecheck pytest unit simulate chaos fairness bench \
+.PHONY: help demo test test-long check lint format typecheck pytest unit simulate chaos fairness bench \
         export-scale hostile-site setup venv up down status lock clean python
 
 help: ## list the targets
@@ -33,8 +33,11 @@ typecheck: venv ## strict types
 # The end-to-end tests of a process share a deployed stack. They mostly wait, so two go at once.
 pytest: setup ## all tests; ARGS="-k robots -x" runs the ones asked for
 	@if [ -n "$(ARGS)" ]; then $(PY) -m pytest $(ARGS); else \
-	    $(PY) -m pytest -n 2 -m "not e2e" && \
-	    $(PY) -m pytest -n 2 --dist loadfile -m "e2e and not chaos"; fi
+	    $(PY) -m pytest -n 3 --dist worksteal -m "not e2e and not long" && \
+	    $(PY) -m pytest -n 2 --dist loadfile -m "e2e and not chaos and not long"; fi
+
+test-long: setup ## the end-to-end tests that take minutes: exports, extraction, delivery, forgetting
+	@$(PY) -m pytest -n 2 --dist loadfile -m "long and not chaos" $(ARGS)
 
 unit: venv ## the tests that start nothing
 	@$(PY) -m pytest -m "not emulator and not e2e and not infra" $(ARGS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from orbweaver.core.export import Manifest
     from tests.sites.sshd import Sshd
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
 
 FUNCTION = "Orbweaver-delivery"
 SECRET, FOLDER, BUCKET = "crawl/sftp", "incoming", "their-exports"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.stand import Crawled, Stand
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 PAGES = 60
 # Lambda halts a function that invokes itself after 16 rounds, unless its loops are allowed.

@@ -18,7 +18,7 @@ from tests.sites import child
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(400)]
 
 SHOP = Path(__file__).parents[1] / "sites/bookshop"
 BOOKS = 100

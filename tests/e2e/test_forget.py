@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.stand import Stand
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 PATH = "/people/jane-roe-1971"
 TABLES = ("UrlsTable", "PagesTable", "HostsTable", "CrawlsTable", "PacksTable")

@@ -14,7 +14,7 @@ from tests.exports_scale.reading import ITEMS
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(400)]
 LIMIT_MB = 256
 
 
