@@ -36,7 +36,7 @@ pytest: setup ## all tests; ARGS="-k robots -x" runs the ones asked for
 	    $(PY) -m pytest -n 3 --dist worksteal -m "not e2e and not long" && \
 	    $(PY) -m pytest -n 2 --dist loadfile -m "e2e and not chaos and not long"; fi
 
-test-long: setup ## the end-to-end tests that take minutes: exports, extraction, delivery, forgetting
+test-long: setup ## the end-to-end tests that take minutes, which `make test` leaves out
 	@$(PY) -m pytest -n 2 --dist loadfile -m "long and not chaos" $(ARGS)
 
 unit: venv ## the tests that start nothing

@@ -194,10 +194,10 @@ class Advancer:
         else:
             until_ms = self._until_ms(deadline_ms)
             visit = Visit(crawl=crawl, draft=draft, until_ms=until_ms, purses=purses)
-            with self._segments.taking_part() as part:
+            with self._segments.taking_part(crawl.id) as part:
                 with purses.attended():
                     await self._visitor.visit(visit, pack.targets)
-                draft.locate(await part.put(crawl.id, draft.kept))
+                draft.locate(await part.put(draft.kept))
             purses.files = part.files
         delay_s = draft.put_off(pack.targets)
         # A commit gives back what is reserved; a suspect's strikes are those of its id.

@@ -1,9 +1,9 @@
 """What is stored of pages, on its way into one file a crawl and invocation.
 
 The file has to stand before any journal names it, and a file a pack would cost more than all else.
-So the packs of a batch wait for each other: whoever has visited puts in what it has, and the file
-is written when nobody is visiting any more, when it is large enough, or when the first one has
-waited for `segment_wait_s`. Who comes later begins another one.
+So the packs that a batch has of a crawl wait for each other: whoever has visited puts in what it
+has, and the file is written when nobody is visiting any more, when it is large enough, or when the
+first one has waited for `segment_wait_s`. Who comes later begins another one.
 
 A pack whose file cannot be written fails as it would if its journal could not.
 """
@@ -11,6 +11,7 @@ A pack whose file cannot be written fails as it would if its journal could not.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -41,18 +42,19 @@ class _Open:
 class Part:
     """One pack's part in the segments of its invocation."""
 
-    def __init__(self, segments: Segments) -> None:
+    def __init__(self, segments: Segments, crawl_id: str) -> None:
         self._segments = segments
+        self._crawl_id = crawl_id
         self.visiting = True
         # How many files it has written, for itself and others.
         self.files = 0
 
-    async def put(self, crawl_id: str, kept: Sequence[Kept]) -> Mapping[str, Place]:
+    async def put(self, kept: Sequence[Kept]) -> Mapping[str, Place]:
         """Store what is kept of pages; where it lies, by URL."""
         self.leave()
         if not kept:
             return {}
-        places, wrote = await self._segments.put(crawl_id, kept)
+        places, wrote = await self._segments.put(self._crawl_id, kept)
         self.files += wrote
         return places
 
@@ -60,7 +62,7 @@ class Part:
         """Have nothing to put in any more."""
         if self.visiting:
             self.visiting = False
-            self._segments.left()
+            self._segments.left(self._crawl_id)
 
 
 class Segments:
@@ -73,23 +75,23 @@ class Segments:
         self._random = random
         self._wait_s = settings.segment_wait_s
         self._bytes_max = settings.segment_bytes_max
-        self._visiting = 0
+        self._visiting: Counter[str] = Counter()
         self._open: dict[str, _Open] = {}
         self._turn = asyncio.Event()
 
     @contextmanager
-    def taking_part(self) -> Iterator[Part]:
-        """Visit, so that others wait for what comes of it."""
-        self._visiting += 1
-        part = Part(self)
+    def taking_part(self, crawl_id: str) -> Iterator[Part]:
+        """Visit, so that others of the crawl wait for what comes of it."""
+        self._visiting[crawl_id] += 1
+        part = Part(self, crawl_id)
         try:
             yield part
         finally:
             part.leave()
 
-    def left(self) -> None:
+    def left(self, crawl_id: str) -> None:
         """Note that somebody is through with visiting."""
-        self._visiting -= 1
+        self._visiting[crawl_id] -= 1
         self._turn.set()
 
     async def put(self, crawl_id: str, kept: Sequence[Kept]) -> tuple[Mapping[str, Place], bool]:
@@ -105,7 +107,7 @@ class Segments:
         places = {one.url: opened.segment.add(one) for one in kept}
         while opened.written is None:
             full = opened.segment.size >= self._bytes_max
-            if full or self._visiting <= 0 or running.time() >= opened.due_s:
+            if full or self._visiting[crawl_id] <= 0 or running.time() >= opened.due_s:
                 await self._write(crawl_id, opened)
                 return places, True
             await self._wait(opened.due_s - running.time())

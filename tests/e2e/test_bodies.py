@@ -44,7 +44,7 @@ def body_by_range(stand: Stand, row: Row) -> bytes:
             Bucket=stand.outputs["Bucket"], Key=row["body_key"], Range=f"bytes={first}-{last}"
         )
         member = answer["Body"].read()
-    (record,) = ArchiveIterator(io.BytesIO(member), check_digests="raise")
+    record = next(iter(ArchiveIterator(io.BytesIO(member), check_digests="raise")))
     assert record.rec_headers.get_header("WARC-Target-URI") == row["url"]
     content: bytes = record.content_stream().read()
     return content

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.e2e.stand import Stand
     from tests.sites.graph import Graph
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SEED = int(os.environ.get("ORBWEAVER_COMPLETION_SEED", "1"))
 AT_ONCE = 12

@@ -13,7 +13,7 @@ from tests.sites import graph
 if TYPE_CHECKING:
     from tests.e2e.stand import Stand
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 CRAWL = "buried"
 

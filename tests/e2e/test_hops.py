@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.stand import Stand
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 LINEAGE = Path(__file__).with_name("lineage")
 LAMBDA_MAX = 16

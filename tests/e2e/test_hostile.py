@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.e2e.stand import Crawled, Stand
     from tests.sites.hostile.site import Due
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
 
 FAILURES_MAX = 5
 TOOK_S_MAX = 90

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Deed = Callable[[Bench], Act]
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 DENIED = "AccessDenied"
 PAGES = 20

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.stand import Stand
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 EXAMPLES, DEFINITIONS = 5, 30  # made up at random, beside those that try each word
 CHECKS = (

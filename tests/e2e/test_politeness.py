@@ -14,7 +14,7 @@ from tests.sites import graph
 if TYPE_CHECKING:
     from tests.e2e.stand import Crawled, Row, Stand
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
 
 DELAY_MS = 300
 JITTER_MS = 5  # what a request may be faster than the one before, on an idle loopback

@@ -12,7 +12,7 @@ from tests.sites import child
 if TYPE_CHECKING:
     from tests.e2e.stand import Stand
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 
 def test_unchanged_pages_are_not_got_again(stand: Stand) -> None:

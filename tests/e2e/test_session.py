@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.e2e.stand import Stand
     from tests.sites.child import Child
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(400)]
 
 GUIDE = Path(__file__).parents[2] / "docs" / "session.md"
 SITE = "http://127.0.0.1:8800"

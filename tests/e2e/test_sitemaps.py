@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.e2e.stand import Stand
     from tests.sites.child import Child
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(400)]
 
 PLAIN = [f"/plain/{number}.html" for number in range(30)]
 ZIPPED = [f"/zipped/{number}.html" for number in range(30)]

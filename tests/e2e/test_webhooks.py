@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.e2e.stand import Stand
     from tests.sites.receiver import Posted, Receiver
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 NOTIFIER = "Orbweaver-notifier"
 CLOCK_S_MAX = 60

@@ -39,9 +39,9 @@ LIMITS = {
 }
 CUT = (
     f"skipped.{Reason.BYTES}",
-    f"cut.{Reason.BYTES}",
     f"skipped.{Reason.DOLLARS}",
     f"refused.{Refusal.DOLLARS}",
+    f"cut.{Reason.BYTES}",
 )
 CUT_HOST = f"skipped.{Reason.HOST_PAGES}"
 VISIT_S = Settings().wait_s_max + Settings().fetch_total_s

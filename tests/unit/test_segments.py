@@ -47,11 +47,11 @@ class Batch:
         self, crawl: str, url: str, after: asyncio.Event | None = None
     ) -> Mapping[str, Place]:
         """Visit one page, once something has happened, and store it."""
-        with self.segments.taking_part() as part:
+        with self.segments.taking_part(crawl) as part:
             await asyncio.sleep(0)  # so that all have begun before the first one is through
             if after is not None:
                 await after.wait()
-            return await part.put(crawl, [kept(url)])
+            return await part.put([kept(url)])
 
     def read(self, place: Place) -> str | None:
         """Read whose body lies there."""
@@ -110,13 +110,13 @@ async def test_a_pack_with_nothing_to_store_holds_nobody_up() -> None:
     batch = Batch()
 
     async def fails() -> None:
-        with batch.segments.taking_part():
+        with batch.segments.taking_part("c"):
             await asyncio.sleep(0.01)
             raise Transient("a table")
 
     async def brings_nothing() -> None:
-        with batch.segments.taking_part() as part:
-            assert await part.put("c", []) == {}
+        with batch.segments.taking_part("c") as part:
+            assert await part.put([]) == {}
 
     done = await asyncio.wait_for(
         asyncio.gather(
