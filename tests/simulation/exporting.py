@@ -12,6 +12,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.core.export_job import identity_of
 from orbweaver.core.export_order import decode_order
 from orbweaver.ports import Transient
 from tests.simulation.exports import Run, Watch, days_meant
@@ -40,6 +41,7 @@ class ExportFunction:
         self._waiting = 0
         self._idle = asyncio.Event()
         self._events = 0
+        self._asked: set[str] = set()
         # What befalls exporters: nothing that they do changes what befalls workers.
         self.chances = Random(f"{cloud.seed}/exports")
         self._room = asyncio.Semaphore(self.chances.randint(1, 4))
@@ -57,10 +59,14 @@ class ExportFunction:
         self._events += 1
         identity = f"request-{self._events}"
         days = days_meant(event, self._plan.span)
+        known = identity_of(dict(event), identity)
         for day in days:
-            # By the hour, a day that is not over waits for a run that is going on.
-            if "day" in event or self._plan.span == "day" or day != days[-1]:
+            # By the hour, a day that is not over waits for a run that is going on. What comes again
+            # asks for nothing more.
+            waits = "day" not in event and self._plan.span == "hour" and day == days[-1]
+            if not waits and known not in self._asked:
                 self.watch.ask(day)
+        self._asked.add(known)
 
         async def begin(process: ExporterProcess, _deadline_ms: int) -> None:
             await process.exporter.begin(event, identity)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.core.crawl import WEEK_S
 from tests.simulation.budgets import limited
 from tests.simulation.cloud import MIDNIGHT_MS
 from tests.simulation.exports import day_asked
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from orbweaver.core.rules import Rule
 
+UNBOUNDED = 100_000
 HOUR_S = 3_600.0
 DAY_S = 24 * HOUR_S
 # One of a release that is not here yet among them (case 7) (case 8) (case 26).
@@ -41,7 +43,7 @@ class CrawlPlan:
     name: str
     at_s: float
     seeds: tuple[str, ...]
-    pages_max: int = 100_000
+    pages_max: int = UNBOUNDED
     depth_max: int = 100
     delay_ms: int = 0
     concurrency: int = 4
@@ -106,7 +108,7 @@ def scenario(seed: int) -> Scenario:
     endless = any(site.endless for site in sites)
     if endless:
         crawls = [_bounded(random, plan) for plan in crawls]
-    crawls = ruled(seed, limited(seed, retried(seed, crawls)))
+    crawls = ruled(seed, limited(seed, retried(seed, renewed(seed, crawls))))
     before_midnight_s = random.choice((5, 60, 6 * HOUR_S, 12 * HOUR_S))
     return Scenario(
         seed=seed,
@@ -199,7 +201,7 @@ def _plan(random: Random, sites: list[Site], place: int) -> CrawlPlan:
         name=f"crawl{place}",
         at_s=random.choice((0.0, random.uniform(0, 30))),
         seeds=tuple(f"{site.origin}/" for site in chosen),
-        pages_max=random.choice((1, 5, 17)) if budget else 100_000,
+        pages_max=random.choice((1, 5, 17)) if budget else UNBOUNDED,
         delay_ms=delay_ms,
         concurrency=1 if delay_ms else random.choice((1, 4, 16)),
         shards=1 if budget else random.choice((1, 16)),
@@ -243,9 +245,20 @@ def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
         delay_ms=first.delay_ms,
         concurrency=first.concurrency,
         window_s=window_s,
-        shards=first.shards if first.pages_max == 100_000 else 1,
+        shards=first.shards if first.pages_max == UNBOUNDED else 1,
         pages_max=first.pages_max,
     )
+
+
+def renewed(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
+    """Have a forced run give back most of what it claims, before a third one; chance of its own."""
+    random = Random(f"renewal/{seed}")
+    *_, last = plans
+    if last.window_s > 0 or last.pages_max < UNBOUNDED or random.random() < 0.3:
+        return plans
+    forced = replace(last, pages_max=random.choice((1, 3, 5)), shards=1)
+    third = replace(last, at_s=last.at_s + 4 * HOUR_S, window_s=WEEK_S)
+    return [*plans[:-1], forced, third]
 
 
 def _bounded(random: Random, plan: CrawlPlan) -> CrawlPlan:
