@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import resource
 import sys
 import threading
@@ -12,6 +13,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
+
+from tests.bench.measure import peak
 
 MIB = 2**20
 # A thread's stack counts as data as a whole: eight megabytes by default, of which it uses a few KB.
@@ -78,7 +81,7 @@ async def export(
             desk=FolderDesk(folder=scratch),
             prefix="",
         ).exporter()
-        idle = peak_rss_mb()
+        idle = peak(os.getpid()) / MIB
         began, worked = time.monotonic(), time.process_time()
         manifest = await Alone(exporter=exporter, waiting=waiting).export(DAY)
         seconds, cpu_seconds = time.monotonic() - began, time.process_time() - worked
@@ -95,13 +98,8 @@ async def export(
         seconds=round(seconds, 2),
         cpu_seconds=round(cpu_seconds, 2),
         idle_rss_mb=round(idle, 1),
-        peak_rss_mb=round(peak_rss_mb(), 1),
+        peak_rss_mb=round(peak(os.getpid()) / MIB, 1),
     )
-
-
-def peak_rss_mb() -> float:
-    """Return the most memory that this process has had resident."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
+import os
 import sys
 
 from orbweaver import bootstrap, wiring
@@ -17,6 +17,7 @@ from orbweaver.core.exchange import Request, Response
 from orbweaver.core.page import parse
 from orbweaver.core.sniff import HTML_TYPES
 from orbweaver.settings import Settings
+from tests.bench.measure import peak
 
 
 async def main(origin: str) -> None:
@@ -25,8 +26,7 @@ async def main(origin: str) -> None:
     async with bootstrap.connect(settings) as ports:
         wiring.worker_of(ports)  # all that a worker has in memory before it begins
         done = await _fetch_all(origin, settings)
-    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    sys.stdout.write(json.dumps({"done": done, "peak_mib": peak_kib / 1024}))
+    sys.stdout.write(json.dumps({"done": done, "peak_mib": peak(os.getpid()) / 2**20}))
 
 
 async def _fetch_all(origin: str, settings: Settings) -> int:
