@@ -8,7 +8,7 @@ ARGS   ?=
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long check lint format typecheck pytest unit simulate chaos fairness bench \
-        export-scale hostile-site setup venv up down status lock clean python
+        scale export-scale hostile-site setup venv up down status lock clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ fairness: setup ## a small crawl beside a big one, on deployed stacks; ARGS="--u
 bench: setup ## ours beside other crawlers; ARGS="--quick --sites python,generated --peers floor,worker"
 	@$(PYTHON) tools/bootstrap.py bench
 	@$(PY) -m tests.bench $(ARGS)
+
+scale: venv ## a thousand workers over a hundred thousand hosts, in virtual time; ARGS="--only grid"
+	@$(PY) -m tests.scale $(ARGS)
 
 export-scale: venv ## export a day of a million pages under a limit of 256 MB; ARGS="--rows 20000"
 	@$(PY) -m tests.exports_scale $(ARGS)

@@ -17,10 +17,9 @@ import sys
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from infra.delivery_keys import ARN
-from infra.item_keys import ItemKeys
-from infra.keys import choice, convert, number, text, unfit, unknown
+from infra.keys import choice, convert, number, secret, text, unfit, unknown
 from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
+from infra.watch_keys import WatchKeys
 from orbweaver.core.export import FORMATS
 from orbweaver.core.export_job import SPANS
 from orbweaver.core.traps import Bounds
@@ -52,7 +51,7 @@ LOG_RETENTIONS_D = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 73
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(ItemKeys):
+class Config(WatchKeys):
     """One deployment: each field but `limits` is a context key."""
 
     target: str = choice("aws", ("aws", "local"), "an AWS account, or an emulator on this machine")
@@ -77,17 +76,10 @@ class Config(ItemKeys):
     user_agent: str = text("", "the whole User-Agent; empty: made of the name and `contact`")
     contact: str = text("", "a URL or mail address in the User-Agent, for those who are crawled")
     allow_addresses: str = text("", "private networks that may be crawled; target=local only")
-    proxy_secret: str = text(
-        "",
-        "name or ARN of the secret that lists proxies: docs/proxies.md",
-        pattern=rf"({ARN}|[A-Za-z0-9/_+=.@-]{{1,512}})?",
-        takes="the name or whole ARN of a secret, and not what it holds",
-    )
-    webhook_secret: str = text(
-        "",
+    proxy_secret: str = secret("name or ARN of the secret that lists proxies: docs/proxies.md")
+    webhook_secret: str = secret(
         "what webhooks are signed with: `generate`, or name or ARN of a secret: docs/webhooks.md",
-        pattern=rf"({ARN}|[A-Za-z0-9/_+=.@-]{{1,512}})?",
-        takes="generate, or the name or whole ARN of a secret, and not what it holds",
+        also="generate",
         local="generate",
     )
     # 1,769 MB are one CPU. A worker waits on the network for most of its time, and waiting is
@@ -155,6 +147,11 @@ class Config(ItemKeys):
         takes="formats, separated by commas",
     )
     exporter_memory_mb: int = number(1024, 256, 10_240, "memory of the exporter")
+    # The files of a chunk are 256 MiB together (`part_bytes_max`, four times), and of each table up
+    # to 64 MiB wait uncompressed to be written as Parquet. Lambda's own 512 MB would do for most.
+    exporter_storage_mb: int = number(
+        2048, 512, 10_240, "room of the exporter for files that it is making"
+    )
     exporter_timeout_s: int = number(300, 120, 900, "longest run of the exporter")
     exporter_concurrency_max: int = number(20, 2, 1_000, "exporters at once", local=2)
     api_rate_max: int = number(20, 1, 10_000, "API requests a second, all callers together")

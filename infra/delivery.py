@@ -20,16 +20,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.failures import failures_queue
-from infra.findings import accept
-from infra.program import Code, Needs, Program, allow, secret_arn
+from infra.failures import Keeping, failures_queue, work_queue
+from infra.findings import accept, accept_files
+from infra.program import Batches, Code, Needs, Program, allow, feed, secret_arn
 from infra.storage import EXPORTS
 from orbweaver.core.delivery import TRIES_MAX
 
@@ -62,18 +61,13 @@ class Delivery(Construct):
         super().__init__(scope, construct_id)
         name = f"{config.stack_name}-{HANDLER}"
         self.dead_letters = failures_queue(self, "DeadLetters", f"{name}-dead-letters", config)
-        self.queue = sqs.Queue(
-            self,
-            "Queue",
-            queue_name=name,
-            visibility_timeout=Duration.seconds(VISIBILITY_TIMEOUTS * TIMEOUT_S),
-            retention_period=Duration.days(RETENTION_D),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=config.tls_only,
-            dead_letter_queue=sqs.DeadLetterQueue(
-                queue=self.dead_letters, max_receive_count=TRIES_MAX
-            ),
+        keeping = Keeping(
+            hidden_s=VISIBILITY_TIMEOUTS * TIMEOUT_S,
+            kept_d=RETENTION_D,
+            receive_max=TRIES_MAX,
+            dead_letters=self.dead_letters,
         )
+        self.queue = work_queue(self, "Queue", name, config, keeping)
         program = Program(
             self,
             "Program",
@@ -90,7 +84,7 @@ class Delivery(Construct):
             ),
         )
         self.function, self.logs = program.function, program.logs
-        self.source = self._feed()
+        self.source = feed(self, "Source", program, self.queue, Batches(at_once=AT_ONCE))
         self._listen(storage)
         self._accept(config, storage, program)
 
@@ -131,29 +125,6 @@ class Delivery(Construct):
             ]
         return given
 
-    def _feed(self) -> lambda_.EventSourceMapping:
-        # Not the event source helper of the queue: it would widen the role.
-        source = lambda_.EventSourceMapping(
-            self,
-            "Source",
-            target=self.function,
-            event_source_arn=self.queue.queue_arn,
-            batch_size=1,
-            max_concurrency=AT_ONCE,
-            report_batch_item_failures=True,
-        )
-        accept(
-            source,
-            "Serverless-LambdaEventSourceMappingDestination",
-            "Lambda takes destinations for streams only; the queue's dead-letter queue is the way.",
-        )
-        accept(
-            self.function,
-            "Serverless-LambdaDLQ",
-            "Invoked by a queue only; its dead-letter queue takes what fails.",
-        )
-        return source
-
     def _listen(self, storage: Storage) -> None:
         """Have every export of the stack's bucket put on the queue."""
         events.Rule(
@@ -168,12 +139,16 @@ class Delivery(Construct):
         )
 
     def _accept(self, config: Config, storage: Storage, program: Program) -> None:
-        reason = "Names of files follow from days and crawls; the prefix is the narrowest fence."
+        accept(
+            self.function,
+            "Serverless-LambdaDLQ",
+            "Invoked by a queue only; its dead-letter queue takes what fails.",
+        )
         names = [f"<{storage.bucket_id}.Arn>"]
         if config.copy_bucket:
             names.append(f"arn:<AWS::Partition>:s3:::{config.copy_bucket}")
         for name in names:
-            accept(program.role, f"AwsSolutions-IAM5[Resource::{name}/{EXPORTS}*]", reason)
+            accept_files(program.role, f"{name}/{EXPORTS}")
 
 
 def _bucket_arn(scope: Construct, name: str) -> str:

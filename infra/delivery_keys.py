@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from infra.keys import number, text, unfit
+from infra.keys import number, secret, text, unfit
 from orbweaver.core.delivery import formats_of
 from orbweaver.core.hostkey import HostKeyError, host_keys_of
-
-# Whole: with the six characters that AWS puts behind the name.
-ARN = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +37,7 @@ class DeliveryKeys:
         "the server's host key: what `ssh-keyscan` prints, or its fingerprint (SHA256:…)",
         pattern=r"[ -~\s]*",
     )
-    sftp_secret: str = text(
-        "",
-        "name or ARN of the secret with the private key of `sftp_user`",
-        pattern=rf"({ARN}|[A-Za-z0-9/_+=.@-]{{1,512}})?",
-        takes="the name or whole ARN of a secret, and not what it holds",
-    )
+    sftp_secret: str = secret("name or ARN of the secret with the private key of `sftp_user`")
     sftp_formats: str = text(
         "",
         "which formats are pushed, of those that are exported; empty: all",

@@ -11,6 +11,7 @@ Source: docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.htm
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
@@ -54,6 +55,34 @@ def failures_queue(
         accept(queue, "AwsSolutions-SQS3", reason)
     accept(queue, "Serverless-SQSRedrivePolicy", reason)
     return queue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """How a queue keeps messages: taken ones hidden, all for so long, failed ones put aside."""
+
+    hidden_s: int
+    kept_d: int
+    receive_max: int
+    dead_letters: sqs.Queue
+
+
+def work_queue(
+    scope: Construct, construct_id: str, name: str, config: Config, keeping: Keeping
+) -> sqs.Queue:
+    """Make a queue for what is to be done; what fails too often is put aside."""
+    return sqs.Queue(
+        scope,
+        construct_id,
+        queue_name=name,
+        visibility_timeout=Duration.seconds(keeping.hidden_s),
+        retention_period=Duration.days(keeping.kept_d),
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        enforce_ssl=config.tls_only,
+        dead_letter_queue=sqs.DeadLetterQueue(
+            queue=keeping.dead_letters, max_receive_count=keeping.receive_max
+        ),
+    )
 
 
 def retry(scope: Construct, function: lambda_.Function, failures: sqs.Queue) -> None:

@@ -16,12 +16,19 @@ NOT_TRACED = (
     "A trace ends at every queue, which is where a crawl's questions begin; `orbweaver explain`,"
     " logs and metrics answer them. Tracing is billed per invocation."
 )
+TRACES_HAVE_NO_RESOURCE = "What X-Ray takes traces by knows no resources; it can do nothing else."
 NOT_LATEST = (
     "Python 3.13 is what all pinned libraries have wheels and a record of use for; `runtime` takes"
     " a newer one."
 )
+FENCED = "Names of files follow from days and crawls; the prefix is the narrowest fence."
 
 
 def accept(construct: Construct, rule: str, reason: str) -> None:
     """Accept one rule's finding about a resource and what belongs to it."""
     Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
+
+
+def accept_files(role: Construct, folder: str) -> None:
+    """Accept that what a role may do in a folder of a bucket, it may do to every file there."""
+    accept(role, f"AwsSolutions-IAM5[Resource::{folder}*]", FENCED)

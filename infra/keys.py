@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # Whoever takes it for what the secret holds has typed that.
 SECRETS = ("proxy_secret", "webhook_secret", "sftp_secret")
+# Whole: with the six characters that AWS puts behind the name.
+ARN = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}"
 
 
 class ConfigError(Exception):
@@ -35,6 +37,17 @@ def text(
     """A text of one pattern."""
     rule = {"pattern": pattern, "takes": takes, "meaning": meaning, "local": local}
     return field(default=default, metadata=rule)
+
+
+def secret(meaning: str, *, also: str = "", local: str | None = None) -> str:
+    """The name or ARN of a secret; `also` is a word that is taken as well."""
+    return text(
+        "",
+        meaning,
+        pattern=rf"({ARN}|[A-Za-z0-9/_+=.@-]{{1,512}})?",
+        takes=f"{also and also + ', or '}the name or whole ARN of a secret, and not what it holds",
+        local=local,
+    )
 
 
 def choice(default: str, options: tuple[str, ...], meaning: str, **local: str) -> str:

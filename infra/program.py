@@ -11,19 +11,21 @@ Rules
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack
+from aws_cdk import ArnFormat, Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.config import LOG_RETENTIONS_D
-from infra.findings import NOT_LATEST, NOT_TRACED, accept
+from infra.findings import NOT_LATEST, NOT_TRACED, TRACES_HAVE_NO_RESOURCE, accept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from aws_cdk import aws_sqs as sqs
 
     from infra.asset import Libraries
     from infra.config import Config
@@ -32,6 +34,8 @@ ARCHITECTURES = {
     "arm64": lambda_.Architecture.ARM_64,
     "x86_64": lambda_.Architecture.X86_64,
 }
+EVENT_BUS = "default"
+TRACES = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
 # CDK names what CloudWatch Logs takes, in the same order.
 RETENTIONS = dict(zip(LOG_RETENTIONS_D, logs.RetentionDays, strict=False))
 
@@ -57,6 +61,7 @@ class Needs:
     """What a function needs of its own; `handler` is its module in `handlers`, and its name.
 
     With `files` its code can write and deliver files (infra/asset.py): 0.2 s more of a cold start.
+    `storage_mb` is its room for temporary files; None: what Lambda gives to all, 512 MB.
     """
 
     handler: str
@@ -65,7 +70,22 @@ class Needs:
     environment: Mapping[str, str]
     permissions: Sequence[iam.PolicyStatement]
     libraries: Libraries = "runtime"
+    storage_mb: int | None = None
     recursive_loop: lambda_.RecursiveLoop | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batches:
+    """How a queue's messages are brought to a function, so many batches at once at most.
+
+    `partly`: the function says which messages of a batch failed, and only they come back.
+    """
+
+    at_once: int
+    size: int = 1
+    window_s: int | None = None
+    partly: bool = True
+    enabled: bool | None = None
 
 
 def allow(actions: Sequence[str], *resources: str) -> iam.PolicyStatement:
@@ -91,6 +111,16 @@ def secret_arn(scope: Construct, secret: str) -> str:
     )
 
 
+def event_bus_arn(scope: Construct) -> str:
+    """Return the ARN of the bus on which ends of crawls, and exports, are announced."""
+    return Stack.of(scope).format_arn(
+        service="events",
+        resource="event-bus",
+        resource_name=EVENT_BUS,
+        arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+    )
+
+
 class Program(Construct):
     """One function, as `function`, with its `role` and `logs`."""
 
@@ -107,14 +137,16 @@ class Program(Construct):
         name = f"{config.stack_name}-{needs.handler}"
         self.logs = log_group(self, "Logs", f"/aws/lambda/{name}", config)
         writes = allow(["logs:CreateLogStream", "logs:PutLogEvents"], self.logs.log_group_arn)
+        traced = config.tracing == "yes"
+        statements = [*needs.permissions, writes, *([allow(TRACES, "*")] if traced else [])]
         self.role = iam.Role(
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            inline_policies={"Needs": iam.PolicyDocument(statements=[*needs.permissions, writes])},
+            inline_policies={"Needs": iam.PolicyDocument(statements=statements)},
         )
         runtime = config.functions_run_on
-        own = code.of(needs.libraries)
+        own, room_mb = code.of(needs.libraries), needs.storage_mb
         self.function = lambda_.Function(
             self,
             "Function",
@@ -125,14 +157,56 @@ class Program(Construct):
             architecture=ARCHITECTURES[runtime.architecture],
             memory_size=needs.memory_mb,
             timeout=Duration.seconds(needs.timeout_s),
-            environment={**config.environment(), **needs.environment},
+            ephemeral_storage_size=None if room_mb is None else Size.mebibytes(room_mb),
+            environment={
+                **config.environment(),
+                "ORBWEAVER_MEMORY_MB": str(needs.memory_mb),
+                **needs.environment,
+            },
             role=self.role,
             log_group=self.logs,
             recursive_loop=needs.recursive_loop,
         )
-        accept(self.function, "Serverless-LambdaTracing", NOT_TRACED)
+        if traced:
+            self._trace()
+        else:
+            accept(self.function, "Serverless-LambdaTracing", NOT_TRACED)
         for rule in ("AwsSolutions-L1", "Serverless-LambdaLatestVersion"):
             accept(self.function, rule, NOT_LATEST)
+
+    def _trace(self) -> None:
+        """Have X-Ray take invocations; not by the function's own option, which widens the role."""
+        function = cast("lambda_.CfnFunction", self.function.node.default_child)
+        function.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
+        for rule in ("AwsSolutions-IAM5[Resource::*]", "Serverless-LambdaStarPermissions"):
+            accept(self.role, rule, TRACES_HAVE_NO_RESOURCE)
+
+
+def feed(
+    scope: Construct, construct_id: str, program: Program, queue: sqs.Queue, batches: Batches
+) -> lambda_.EventSourceMapping:
+    """Have a queue bring its messages to a function.
+
+    Not by the event source helper of the queue: it would widen the role.
+    """
+    window_s = batches.window_s
+    source = lambda_.EventSourceMapping(
+        scope,
+        construct_id,
+        target=program.function,
+        event_source_arn=queue.queue_arn,
+        batch_size=batches.size,
+        max_batching_window=None if window_s is None else Duration.seconds(window_s),
+        max_concurrency=batches.at_once,
+        report_batch_item_failures=batches.partly,
+        enabled=batches.enabled,
+    )
+    accept(
+        source,
+        "Serverless-LambdaEventSourceMappingDestination",
+        "Lambda takes destinations for streams only; the queue's dead-letter queue is the way.",
+    )
+    return source
 
 
 def log_group(scope: Construct, construct_id: str, name: str, config: Config) -> logs.LogGroup:

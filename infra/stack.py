@@ -71,9 +71,8 @@ class OrbweaverStack(Stack):
             api=self.api,
             failed_calls=self.failed_calls,
         )
-        if config.invalid_items_percent and not config.local:  # emulators have no metric math
-            self.monitoring.watch_items(config.invalid_items_percent)
         self.delivery = self._delivery(config, code) if config.delivers else None
+        self.monitoring.show()
         self.catalogue = Catalogue(self, "Catalogue", config=config, storage=self.storage)
         # Last, so that nothing is left out.
         Encryption(self, "Encryption", config=config).apply()

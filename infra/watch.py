@@ -1,48 +1,283 @@
-"""What one alarm is, and the one of a stack that extracts."""
+"""The alarms: what is watched, where the line is, what it means and which command comes next.
+
+Rules
+- An alarm means that someone must act, and stands for one cause. It names the command to begin
+  with: in its description, which is what the mail says, and in docs/operations.md.
+- Ten alarms on a metric each are free of charge; every metric of one more is $0.10 a month, idle or
+  not. So ten are there by default; others are asked for (`alarms`, `invalid_items_percent`, or by
+  delivering).
+- Dead letters are counted by what is visible: the metric of sent messages misses a redrive.
+- Messages grow old in a healthy crawl that is bigger than its concurrency. They are late when a
+  quarter of their retention is over, which leaves three to act; express ones after minutes.
+- A share is taken of 20 at least: of a handful each one would be a large share.
+
+Source: aws.amazon.com/cloudwatch/pricing.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-NAMESPACE = "Orbweaver"
+from infra.config import DAY_S
+from orbweaver.core.metric import DIMENSION, NAMESPACE, Metric, Service
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_lambda as lambda_
+    from aws_cdk import aws_sqs as sqs
+
+    from infra.api import Api
+    from infra.config import Config
+    from infra.exporter import Exporter
+    from infra.failures import FailedCalls
+    from infra.frontier import Frontier
+    from infra.worker import Worker
+
 PERIOD = Duration.minutes(5)
+EXPRESS_AGE_S_MAX = 15 * 60
+# Of the timeout: what takes longer is about to be cut off and delivered again.
+DURATION_SHARE_MAX = 0.95
 # What a share is taken of, at least.
-ITEMS_MIN = 20
+SHARED_MIN = 20
+ERROR_PERCENT_MAX = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What is watched of every stack."""
+
+    frontier: Frontier
+    worker: Worker
+    exporter: Exporter
+    api: Api
+    failed_calls: FailedCalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """One alarm: raised while the metric is above the limit, this many periods long."""
+    """One alarm: raised while the metric is above the limit, this many periods long.
+
+    Without a limit, once nothing has been counted for so many periods, after something had been.
+    """
 
     name: str
     metric: cloudwatch.IMetric
-    above: float
-    periods: int
+    above: float | None
+    periods: int = 1
     meaning: str
+    command: str
 
 
-def watch_of_items(percent: int) -> Watch:
-    """Describe the alarm of a stack that extracts: a template has changed, or a rule is wrong."""
-    found = {
-        name: cloudwatch.Metric(
-            namespace=NAMESPACE,
-            metric_name=f"Items{name.title()}",
-            dimensions_map={"service": "worker"},
-            statistic="Sum",
-            period=PERIOD,
-        )
-        for name in ("valid", "invalid")
-    }
-    both = "(FILL(valid, 0) + FILL(invalid, 0))"
-    share = cloudwatch.MathExpression(
-        # Of a handful each one would be a large share.
-        expression=f"IF({both} >= {ITEMS_MIN}, 100 * FILL(invalid, 0) / {both}, 0)",
-        using_metrics={**found},
-        period=PERIOD,
-        label="invalid items (%)",
+def ours(
+    metric: Metric,
+    statistic: str = "Sum",
+    *,
+    of: Service = Service.WORKER,
+    period: Duration = PERIOD,
+    label: str | None = None,
+) -> cloudwatch.Metric:
+    """One of the functions' own metrics."""
+    return cloudwatch.Metric(
+        namespace=NAMESPACE,
+        metric_name=str(metric),
+        dimensions_map={DIMENSION: str(of)},
+        statistic=statistic,
+        period=period,
+        label=label,
     )
-    meaning = "Items do not fit their rules: `problems` in the table invalid_items say why"
-    return Watch(name="InvalidItems", metric=share, above=percent, periods=1, meaning=meaning)
+
+
+def visible(queue: sqs.Queue, label: str | None = None) -> cloudwatch.Metric:
+    """How many messages of a queue could be taken."""
+    return queue.metric_approximate_number_of_messages_visible(
+        period=Duration.minutes(1), statistic="Maximum", label=label
+    )
+
+
+def age(queue: sqs.Queue, label: str | None = None) -> cloudwatch.Metric:
+    """How long the oldest message of a queue has been waiting."""
+    return queue.metric_approximate_age_of_oldest_message(
+        period=PERIOD, statistic="Maximum", label=label
+    )
+
+
+def failed_share() -> cloudwatch.MathExpression:
+    """How many percent of the URLs that ended failed."""
+    return _share("failed", {"failed": Metric.FAILED, "ended": Metric.URLS_ENDED}, of=["ended"])
+
+
+def invalid_share() -> cloudwatch.MathExpression:
+    """How many percent of the items that were found do not fit their rules."""
+    found = {"valid": Metric.ITEMS_VALID, "invalid": Metric.ITEMS_INVALID}
+    return _share("invalid", found, of=[*found])
+
+
+def _share(part: str, named: dict[str, Metric], of: list[str]) -> cloudwatch.MathExpression:
+    whole = " + ".join(f"FILL({name}, 0)" for name in of)
+    whole = f"({whole})" if len(of) > 1 else whole
+    return cloudwatch.MathExpression(
+        expression=f"IF({whole} >= {SHARED_MIN}, 100 * FILL({part}, 0) / {whole}, 0)",
+        using_metrics={name: ours(metric) for name, metric in named.items()},
+        period=PERIOD,
+        label=f"{part} (%)",
+    )
+
+
+def watches(config: Config, parts: Parts) -> list[Watch]:
+    """List the alarms of every stack."""
+    worker = parts.worker.function
+    late_s = config.queue_retention_d * DAY_S // 4
+    return [
+        Watch(
+            name="DeadLetters",
+            metric=visible(parts.frontier.dead_letters),
+            above=0,
+            meaning="Messages could not be processed: their attribute `reason` says why",
+            command="orbweaver dlq list",
+        ),
+        Watch(
+            name="ExportFailures",
+            metric=visible(parts.exporter.failures),
+            above=0,
+            meaning="A day could not be exported: the message names it",
+            command="aws sqs receive-message --queue-url $ExporterFailuresQueueUrl",
+        ),
+        Watch(
+            name="ExportDeadLetters",
+            metric=visible(parts.exporter.dead_letters),
+            above=0,
+            meaning="A part of a day could not be exported: see the log, then move messages back",
+            command=_errors_of(config, "exporter"),
+        ),
+        Watch(
+            name="FailedCalls",
+            metric=visible(parts.failed_calls.queue),
+            above=0,
+            meaning="A crawl did not recur, or a webhook was not told: the message says which",
+            command="aws sqs receive-message --queue-url $FailedCallsQueueUrl",
+        ),
+        Watch(
+            name="CrawlAge",
+            metric=age(parts.frontier.crawl),
+            above=late_s,
+            periods=3,
+            meaning="Messages wait for a quarter of their retention: more workers, or fewer crawls",
+            command=_more("worker_concurrency_max", config.worker_concurrency_max, 1_000),
+        ),
+        Watch(
+            name="ExpressAge",
+            metric=age(parts.frontier.express),
+            above=EXPRESS_AGE_S_MAX,
+            periods=3,
+            meaning="Urgent messages wait: more express workers",
+            command=_more("express_concurrency_max", config.express_concurrency_max, 1_000),
+        ),
+        Watch(
+            name="WorkerErrors",
+            metric=worker.metric_errors(period=PERIOD),
+            above=0,
+            periods=3,
+            meaning="Whole batches fail, over and over: see the worker's log",
+            command=_errors_of(config, "worker"),
+        ),
+        Watch(
+            name="WorkerThrottles",
+            metric=worker.metric_throttles(period=PERIOD),
+            above=0,
+            periods=3,
+            meaning="The account's concurrency is used up: deliveries count and nothing is done",
+            command="aws lambda get-account-settings --query AccountLimit",
+        ),
+        Watch(
+            name="WorkerDuration",
+            metric=worker.metric_duration(period=PERIOD, statistic="Maximum"),
+            above=DURATION_SHARE_MAX * config.worker_timeout_s * 1_000,
+            periods=3,
+            meaning="Workers are about to be cut off: give them longer, or fewer messages at once",
+            command=_more("worker_timeout_s", config.worker_timeout_s, 900),
+        ),
+        Watch(
+            name="ApiErrors",
+            metric=parts.api.rest.metric_server_error(period=PERIOD, statistic="Sum"),
+            above=0,
+            periods=3,
+            meaning="The API fails for reasons of its own: see its log",
+            command=_errors_of(config, "api"),
+        ),
+    ]
+
+
+def watches_paid(config: Config) -> list[Watch]:
+    """List the alarms that cost something: $0.40 a month for four metrics."""
+    return [
+        Watch(
+            name="ErrorRate",
+            metric=failed_share(),
+            above=ERROR_PERCENT_MAX,
+            meaning=f"More than {ERROR_PERCENT_MAX} % of the URLs of five minutes failed",
+            command="orbweaver report",
+        ),
+        Watch(
+            name="ExportMissing",
+            metric=ours(Metric.EXPORTS_SEALED, of=Service.EXPORTER, period=Duration.hours(1)),
+            above=None,
+            periods=config.export_missing_h,
+            meaning=f"No export has been finished for {config.export_missing_h} hours: see the log",
+            command=_errors_of(config, "exporter"),
+        ),
+        Watch(
+            name="YieldDrop",
+            metric=ours(Metric.YIELD_DROP_PERCENT, "Maximum"),
+            above=config.yield_drop_percent,
+            meaning="A run brought fewer pages than the one before: the event crawl.fell_short in"
+            " the worker's log names it",
+            command="orbweaver report",
+        ),
+    ]
+
+
+def watches_of_items(percent: int) -> list[Watch]:
+    """List the alarm of a stack that extracts: a template has changed, or a rule is wrong."""
+    return [
+        Watch(
+            name="InvalidItems",
+            metric=invalid_share(),
+            above=percent,
+            meaning="Items do not fit their rules: `problems` in the table invalid_items say why",
+            command="orbweaver query 'SELECT problems FROM invalid_items'",
+        )
+    ]
+
+
+def watches_of_deliveries(dead_letters: sqs.Queue) -> list[Watch]:
+    """List the alarm of a stack that delivers."""
+    return [
+        Watch(
+            name="Deliveries",
+            metric=visible(dead_letters),
+            above=0,
+            meaning="An export could not be delivered: the message's attribute `reason` says why",
+            command="aws sqs receive-message --queue-url $DeliveryDeadLetterQueueUrl"
+            " --message-attribute-names reason",
+        )
+    ]
+
+
+def durations(function: lambda_.Function) -> list[cloudwatch.Metric]:
+    """How long invocations take."""
+    return [
+        function.metric_duration(period=PERIOD, statistic=statistic, label=statistic)
+        for statistic in ("p50", "p99", "Maximum")
+    ]
+
+
+def _errors_of(config: Config, program: str) -> str:
+    group = f"/aws/lambda/{config.stack_name}-{program}"
+    return f"aws logs filter-log-events --log-group-name {group} --filter-pattern ERROR"
+
+
+def _more(key: str, value: int, most: int) -> str:
+    return f"orbweaver deploy -c {key}={min(2 * value, most)}"

@@ -12,25 +12,34 @@ Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html, …/invo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.findings import accept
-from infra.program import Code, Needs, Program, allow, secret_arn, sending
+from infra.findings import accept, accept_files
+from infra.program import (
+    EVENT_BUS,
+    Batches,
+    Code,
+    Needs,
+    Program,
+    allow,
+    event_bus_arn,
+    feed,
+    secret_arn,
+    sending,
+)
 from infra.storage import BODIES
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
-    from aws_cdk import aws_sqs as sqs
 
     from infra.config import Config
     from infra.frontier import Frontier
     from infra.storage import Storage
 
-EVENT_BUS = "default"
 LOOPS = {
     "Allow": lambda_.RecursiveLoop.ALLOW,
     "Terminate": lambda_.RecursiveLoop.TERMINATE,
@@ -78,12 +87,15 @@ class Worker(Construct):
             ),
         )
         self.function, self.logs = program.function, program.logs
-        self.crawl_source = self._feed(
-            "Crawl", frontier.crawl, config.worker_concurrency_max, config
+        batches = Batches(
+            at_once=config.worker_concurrency_max,
+            size=config.batch_size,
+            window_s=config.batch_window_s,
+            enabled=config.worker_enabled == "yes",
         )
-        self.express_source = self._feed(
-            "Express", frontier.express, config.express_concurrency_max, config
-        )
+        express = replace(batches, at_once=config.express_concurrency_max)
+        self.crawl_source = feed(self, "Crawl", program, frontier.crawl, batches)
+        self.express_source = feed(self, "Express", program, frontier.express, express)
         _accept(program, storage)
 
     def _permissions(
@@ -91,12 +103,6 @@ class Worker(Construct):
     ) -> list[iam.PolicyStatement]:
         crawl, express, dead = (
             queue.queue_arn for queue in (frontier.crawl, frontier.express, frontier.dead_letters)
-        )
-        bus = Stack.of(self).format_arn(
-            service="events",
-            resource="event-bus",
-            resource_name=EVENT_BUS,
-            arn_format=ArnFormat.SLASH_RESOURCE_NAME,
         )
         receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
         # A transaction is authorised by what is in it: PutItem, UpdateItem, ConditionCheckItem.
@@ -120,7 +126,7 @@ class Worker(Construct):
                 allow([f"dynamodb:{operation}" for operation in operations], table.table_arn)
                 for table, operations in tables.items()
             ),
-            allow(["events:PutEvents"], bus),
+            allow(["events:PutEvents"], event_bus_arn(self)),
             # Without reading or listing: a segment's name never repeats.
             allow(["s3:PutObject"], f"{storage.bucket.bucket_arn}/{BODIES}*"),
             *(
@@ -129,43 +135,16 @@ class Worker(Construct):
             ),
         ]
 
-    def _feed(
-        self, construct_id: str, queue: sqs.Queue, concurrency_max: int, config: Config
-    ) -> lambda_.EventSourceMapping:
-        # Not the event source helper of the queue: it would widen the role.
-        source = lambda_.EventSourceMapping(
-            self,
-            construct_id,
-            target=self.function,
-            event_source_arn=queue.queue_arn,
-            batch_size=config.batch_size,
-            max_batching_window=Duration.seconds(config.batch_window_s),
-            max_concurrency=concurrency_max,
-            report_batch_item_failures=True,
-            enabled=config.worker_enabled == "yes",
-        )
-        accept(
-            source,
-            "Serverless-LambdaEventSourceMappingDestination",
-            "Lambda takes destinations for streams only; the queue's dead-letter queue is the way.",
-        )
-        return source
-
 
 def _of_config(config: Config) -> dict[str, str]:
-    """Settings that are the deployment's: what its time costs, and where proxies are listed."""
+    """Settings that are the deployment's: where proxies are listed."""
     secret = config.proxy_secret
-    proxying = {"ORBWEAVER_PROXY_SECRET": secret} if secret else {}
-    return {"ORBWEAVER_MEMORY_MB": str(config.worker_memory_mb), **proxying}
+    return {"ORBWEAVER_PROXY_SECRET": secret} if secret else {}
 
 
 def _accept(program: Program, storage: Storage) -> None:
     """Say why what remains of findings is as it should be."""
-    accept(
-        program.role,
-        f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{BODIES}*]",
-        "Names of files follow from crawls and days; the prefix is the narrowest fence.",
-    )
+    accept_files(program.role, f"<{storage.bucket_id}.Arn>/{BODIES}")
     accept(
         program.function,
         "Serverless-LambdaDLQ",

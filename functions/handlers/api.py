@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from orbweaver.bootstrap import container
+from orbweaver.bootstrap import container, prepare
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Answer one request."""
     return container().answer(event)
+
+
+prepare("answer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orbweaver.bootstrap import container
+from orbweaver.bootstrap import container, prepare
 from orbweaver.delivery import Taken
 
 
@@ -19,3 +19,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     )
     failed = container().deliver(taken, context.get_remaining_time_in_millis())
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+prepare("deliver")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orbweaver.bootstrap import container
+from orbweaver.bootstrap import container, prepare
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -12,3 +12,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     # The request's id is the same when Lambda repeats an invocation.
     remaining_ms = context.get_remaining_time_in_millis()
     return container().export(event, context.aws_request_id, remaining_ms)
+
+
+prepare("export")

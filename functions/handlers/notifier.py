@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from orbweaver.bootstrap import container
+from orbweaver.bootstrap import container, prepare
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, str]:
     """Post it; what may be taken later is raised, so that Lambda tries again."""
     return container().notify(event)
+
+
+prepare("notify")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from orbweaver.advance import Delivery
-from orbweaver.bootstrap import container
+from orbweaver.bootstrap import container, prepare
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -20,3 +20,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     ]
     failed = container().work(deliveries, context.get_remaining_time_in_millis())
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+prepare("work")

@@ -27,9 +27,14 @@
     core/record     a page's record                       core/rules       what holds for some URLs
     treasury        what a pack may use of limits         core/allowance  what is used of them
     purse           reserved ahead                        core/cost        what a crawl costs
+    core/units      what AWS bills, counted               core/prices      and what it asks for that
+    core/estimate   what a crawl would use
+    sifting         links that need not be claimed
     settle          claim, store, commit, send, finish    core/crawl       a crawl and its books
+    committing      many packs at once
     core/seen       claims that need no second look       core/crawl_codec  a crawl as stored
-    core/standing   where packs and URLs stand
+    core/standing   where packs and URLs stand            core/metric      what is counted of it
+    core/comparison  how a run does beside the one before
     segments        bodies and texts, on their way        core/segment     in one file a batch
     core/warc       its records
     core/harvest    what is kept of a page                core/maintext  its main text
@@ -94,12 +99,14 @@
     cli             the command line
 
     ports           what the actors need of the world     adapters/        AWS, the web, memory
+    patience        asked again after a fault
     ports/queues    what is to be crawled                 ports/outside   files, the web, time
     ports/tables    packs, crawls, claims, hosts, records  ports/allowances  what is used of limits
     ports/errors    what goes wrong                       ports/couriers   to whom exports go
     settings        limits and names                      core/address     what may be dialled
     bootstrap       opens the ports, for containers       wiring           actors over them
     wiring_delivery  and over those of receivers          wiring_exporting  exporters
+    wiring_ports    ports over AWS, as they are needed
 
 Things are in `core/` and do no I/O; actors stand beside it; technologies are in `adapters/`.
 """

@@ -4,7 +4,7 @@
     admit    a paused crawl's pack is parked; a stopped crawl's URLs end unasked
     visit    robots, slots, requests, answers          (visit.py)
     keep     bodies and texts, in one file a batch     (segments.py)
-    journal  what it came to, written once
+    journal  what it came to, written once             (sifting.py)
     settle   claim, store, commit, send                (settle.py)
 
 A pack that comes a second time without a journal is cut into single URLs; a single URL that comes
@@ -18,23 +18,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from orbweaver.conclude import Visit
 from orbweaver.core.admission import admit_target
-from orbweaver.core.crawl import DAY_S, Crawl, State
+from orbweaver.core.crawl import Crawl, State
 from orbweaver.core.draft import Draft
 from orbweaver.core.journal import Journal, Letter, apart, outbox
 from orbweaver.core.message import Pack, Seeds
-from orbweaver.core.outcome import Refusal
-from orbweaver.core.rules import by_window
-from orbweaver.core.seen import Seen
-from orbweaver.core.target import Kind
-from orbweaver.core.traps import Shares
+from orbweaver.core.metric import counted, failures
 from orbweaver.ingest import draft_of
-from orbweaver.settle import claimer_of
+from orbweaver.sifting import Sifter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from orbweaver.core.standing import Recalled
-    from orbweaver.core.target import Prior
     from orbweaver.ports import Clock, Frontier, Metrics, Packs
     from orbweaver.recent import RecentCrawls
     from orbweaver.segments import Segments
@@ -84,6 +77,15 @@ class Hopeless:
 Result: TypeAlias = Done | PutOff | Hopeless
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What a visit, or the look at seeds, has come to, and is to be written down."""
+
+    draft: Draft
+    at_ms: int
+    purses: Purses
+
+
 class Advancer:
     """Takes packs along; one a container, its caches outlive an invocation."""
 
@@ -104,7 +106,6 @@ class Advancer:
         """Take the ports, and the actors of the middle and the end of the path."""
         self._packs = packs
         self._crawls = crawls
-        self._frontier = frontier
         self._visitor = visitor
         self._settler = settler
         self._segments = segments
@@ -112,9 +113,13 @@ class Advancer:
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
-        self._seen = Seen()
-        self._shares = Shares(settings.bounds)
-        self._spent: set[tuple[str, int]] = set()
+        self._sifter = Sifter(
+            packs=packs,
+            frontier=frontier,
+            samples=settler.samples,
+            clock=clock,
+            bounds=settings.bounds,
+        )
 
     async def advance(
         self, delivery: Delivery, message: Pack | Seeds, known: Recalled, deadline_ms: int
@@ -130,16 +135,24 @@ class Advancer:
             failures += message.failures
         if failures + 1 >= self._settings.receive_max:
             return Hopeless(reason=f"failed {failures} times")
-        journal = known.journal
-        if journal is None:
+        came: Journal | _Found | Result | None = known.journal
+        if came is None:
             suspected = failures > 0 or known.strikes > 0
             if isinstance(message, Pack):
                 message = replace(message, failures=failures)
             came = await self._come_to(delivery, message, crawl, suspected, deadline_ms)
-            if not isinstance(came, Journal):
-                return came
-            journal = await self._packs.write_journal(message.id, came)
-        return await self._settle(crawl, message.id, journal)
+        if not isinstance(came, Journal | _Found):
+            return came
+        with self._settler.commits.awaited(crawl.id, message.id):
+            if isinstance(came, _Found):
+                journal = await self._sifter.write_down(
+                    crawl, message, came.draft, came.at_ms, came.purses
+                )
+            elif came is known.journal:
+                journal = came
+            else:
+                journal = await self._packs.write_journal(message.id, came)
+            return await self._settle(crawl, message.id, journal)
 
     async def _let_go(self, crawl: Crawl, message: Pack | Seeds, known: Recalled) -> Done:
         """Finish with a message that is committed, or that came after its crawl's end."""
@@ -159,7 +172,7 @@ class Advancer:
         crawl: Crawl,
         suspected: bool,
         deadline_ms: int,
-    ) -> Journal | Result:
+    ) -> Journal | _Found | Result:
         """Do the part of the work that happens once; `Done` if the message went elsewhere."""
         if crawl.state is State.PAUSED:
             if await self._packs.park(crawl.id, delivery.body, message.id):
@@ -167,7 +180,7 @@ class Advancer:
             self._crawls.forget(crawl.id)
         if isinstance(message, Seeds):
             draft, purses = draft_of(message, crawl), self._treasury.open(crawl, message.id)
-            return await self._sift(crawl, message, draft, message.at_ms, purses)
+            return _Found(draft=draft, at_ms=message.at_ms, purses=purses)
         if suspected and len(message.targets) > 1:
             return apart(await self._treasury.marked(crawl, message), self._clock.now_ms())
         if not suspected:
@@ -184,7 +197,7 @@ class Advancer:
             # A worker that dies does not come by here; whatever else happened was no crash.
             await self._packs.absolve(message.id, strikes - 1)
 
-    async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> Journal | PutOff:
+    async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> _Found | PutOff:
         draft = Draft(crawl.id, crawl.hosts_counted)
         purses = self._treasury.open(crawl, pack.id)
         refused = admit_target(crawl, self._clock.now_ms())
@@ -193,7 +206,13 @@ class Advancer:
                 draft.leave(target, refused)
         else:
             until_ms = self._until_ms(deadline_ms)
-            visit = Visit(crawl=crawl, draft=draft, until_ms=until_ms, purses=purses)
+            visit = Visit(
+                crawl=crawl,
+                draft=draft,
+                until_ms=until_ms,
+                purses=purses,
+                seen=lambda urls: self._sifter.seen.of(crawl.id, urls, self._clock.now_ms()),
+            )
             with self._segments.taking_part(crawl.id) as part:
                 with purses.attended():
                     await self._visitor.visit(visit, pack.targets)
@@ -206,60 +225,13 @@ class Advancer:
             # Nothing was asked: the same pack again, later, costs no write.
             pack = replace(pack, put_offs=pack.put_offs + 1)
             return PutOff(letter=Letter(pack=pack, delay_s=delay_s), express=crawl.express)
-        return await self._sift(crawl, pack, draft, self._clock.now_ms(), purses)
-
-    async def _sift(
-        self, crawl: Crawl, message: Pack | Seeds, draft: Draft, at_ms: int, purses: Purses
-    ) -> Journal:
-        """Close the draft without the links that are known to be claimed already."""
-        order = message.targets if isinstance(message, Pack) else ()
-        looked_up = await self._drop_claimed(crawl, message, draft, at_ms)
-        await purses.pay(draft, len(order), looked_up)
-        await self._settler.samples.keep(crawl, draft.samples)
-        return draft.journal(order, at_ms, purses.reserved)
-
-    async def _drop_claimed(
-        self, crawl: Crawl, message: Pack | Seeds, draft: Draft, at_ms: int
-    ) -> int:
-        """Forget links that are known to be claimed; how many had to be looked up."""
-        order = message.targets if isinstance(message, Pack) else ()
-        if (crawl.id, crawl.pages_max) in self._spent:
-            dropped = draft.candidates
-            draft.refuse(Refusal.BUDGET, len(dropped), dropped)
-            draft.drop(dropped)
-            return 0
-        # What says that it was changed may be free though it was claimed.
-        modified = draft.modified
-        draft.drop(self._seen.of(crawl.id, draft.candidates, at_ms) - modified.keys())
-        looked_up = len(draft.candidates)
-        if looked_up:
-            lapsed: dict[str, Prior] = {}
-            for window_s, group in by_window(draft.links):
-                claimer = claimer_of(crawl, message.id, at_ms, window_s)
-                urls = [target.url for target in group]
-                known = await self._frontier.known(claimer, urls, modified)
-                self._remember(crawl, known.held, window_s)
-                draft.drop(known.held)
-                lapsed |= known.lapsed
-            # What a person or a sitemap lists has an end.
-            if order and all(target.kind is Kind.PAGE for target in order):
-                trapped = self._shares.take(crawl.id, draft.candidates)
-                draft.refuse(Refusal.PATTERN, len(trapped), trapped)
-                draft.drop(trapped)
-            draft.recall(lapsed)
-        return looked_up
+        return _Found(draft=draft, at_ms=self._clock.now_ms(), purses=purses)
 
     async def _settle(self, crawl: Crawl, pack_id: str, journal: Journal) -> Done:
         ledger = await self._settler.apply(crawl, pack_id, journal)
         if ledger is None:
             return Done()
-        if ledger.surplus:
-            # A lowered budget may have left one shard nothing, and another one much.
-            if crawl.shards == 1 or not crawl.quotas:
-                self._spent.add((crawl.id, crawl.pages_max))
-        else:
-            for window_s, group in by_window(journal.candidates):
-                self._remember(crawl, [target.url for target in group], window_s)
+        self._sifter.settled(crawl, journal, ledger)
         self._count(journal)
         more = ledger.children or journal.again
         return Done(check=None if more else crawl.id)
@@ -270,24 +242,11 @@ class Advancer:
         latest_ms = deadline_ms - round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
         return min(latest_ms, self._clock.now_ms() + round(settings.wait_s_max * 1000))
 
-    def _remember(self, crawl: Crawl, urls: Iterable[str], window_s: int | None) -> None:
-        window_s = crawl.window_s if window_s is None else window_s
-        if not crawl.continuous or window_s >= DAY_S:
-            self._seen.add(crawl.id, urls, self._clock.now_ms())
-
     def _count(self, journal: Journal) -> None:
-        for key, number in counted(journal.tally):
-            self._metrics.add(key, number)
-
-
-def counted(tally: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Name the metrics of a tally: of reasons and hosts there are none, of items those two."""
-    found, invalid = tally.get("items", 0), tally.get("items_invalid", 0)
-    for key, number in tally.items():
-        if "." not in key and not key.startswith("items"):
-            yield key, number
-    if found:
-        yield from (("ItemsValid", found - invalid), ("ItemsInvalid", invalid))
+        for metric, number in counted(journal.tally):
+            self._metrics.add(metric, number)
+        for reason, number in failures(journal.tally):
+            self._metrics.fail(reason, number)
 
 
 def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.core.meant import Meant
-    from orbweaver.ports import Clock, Files
+    from orbweaver.ports import Clock, Events, Files
     from orbweaver.restating import Say
 
 RESULTS = "athena-results/"
@@ -46,13 +46,21 @@ class OnlyRead:
 class Blotter:
     """Goes through all files that may hold it."""
 
-    def __init__(self, *, files: Files | OnlyRead, clock: Clock, meant: Meant, say: Say) -> None:
-        """Take the ports, and what is meant."""
+    def __init__(
+        self,
+        *,
+        files: Files | OnlyRead,
+        clock: Clock,
+        meant: Meant,
+        say: Say,
+        events: Events | None = None,
+    ) -> None:
+        """Take the ports, and what is meant; files that are only read need no bus."""
         self._files = files
         self._meant = meant
         self._say = say
         self._reader = Reader(files=files, meant=meant)
-        self._exports = Restater(reader=self._reader, clock=clock, say=say)
+        self._exports = Restater(reader=self._reader, clock=clock, say=say, events=events)
 
     @property
     def done(self) -> Counter[str]:

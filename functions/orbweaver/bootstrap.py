@@ -1,42 +1,30 @@
 """Wiring: the only place that knows both the settings and the adapters.
 
-Nothing is built at import. A Lambda container keeps one event loop and everything that is opened
-in it (`asyncio.run` would close the loop behind the clients' backs between two invocations).
+A Lambda container keeps one event loop and everything that is opened in it (`asyncio.run` would
+close the loop behind the clients' backs between two invocations). What every invocation needs is
+made before the first one, when a handler is imported (`prepare`): in Lambda's init phase, which has
+a whole CPU where an invocation of 1,024 MB has little more than half of one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import sys
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import cache
-from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from orbweaver.adapters.aws import Aws
-from orbweaver.adapters.clock import SystemClock
-from orbweaver.adapters.dynamodb import Dynamo
-from orbweaver.adapters.dynamodb_allowances import DynamoAllowances
-from orbweaver.adapters.dynamodb_crawls import DynamoCrawls
-from orbweaver.adapters.dynamodb_frontier import DynamoFrontier
-from orbweaver.adapters.dynamodb_hosts import DynamoHosts
-from orbweaver.adapters.dynamodb_packs import DynamoPacks
-from orbweaver.adapters.dynamodb_pages import DynamoPages
-from orbweaver.adapters.dynamodb_traces import DynamoTraces, Tables
-from orbweaver.adapters.events import BusEvents
-from orbweaver.adapters.s3 import BucketFiles
-from orbweaver.adapters.schedules import GroupSchedules, Target
-from orbweaver.adapters.secrets import ManagedSecrets
-from orbweaver.adapters.sqs import SqsQueue
-from orbweaver.adapters.sqs_dead_letters import SqsDeadLetters
-from orbweaver.adapters.sqs_deliveries import SqsDeliveries
-from orbweaver.settings import Settings
+from orbweaver.settings import Settings, in_lambda
 from orbweaver.wiring import api_of, notifying, starting, worker_of
+from orbweaver.wiring_ports import Ports, meter_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
+    from orbweaver.adapters.meter import Meter
     from orbweaver.advance import Delivery
     from orbweaver.api import Api
     from orbweaver.delivery import Taken
@@ -44,134 +32,33 @@ if TYPE_CHECKING:
     from orbweaver.worker import Worker
 
 T = TypeVar("T")
+Job: TypeAlias = Literal["work", "answer", "export", "fire", "notify", "deliver"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """The world, as AWS provides it."""
-
-    queue: SqsQueue
-    dead_letters: SqsDeadLetters
-    packs: DynamoPacks
-    allowances: DynamoAllowances
-    crawls: DynamoCrawls
-    frontier: DynamoFrontier
-    hosts: DynamoHosts
-    pages: DynamoPages
-    files: BucketFiles
-    events: BusEvents
-    deliveries: SqsDeliveries
-    schedules: GroupSchedules
-    secrets: ManagedSecrets
-    # Everything that is stored of URLs, and the queues as somebody looks through them.
-    traces: DynamoTraces
-    lanes: tuple[SqsDeadLetters, ...]
-    clock: SystemClock
-    random: Random
-    settings: Settings
-    aws: Aws
+GARBAGE_OBJECTS = 10_000
+# The clients that a job's first invocation is sure to need, or nearly so.
+CLIENTS: dict[Job, tuple[str, ...]] = {
+    "work": ("dynamodb", "sqs", "s3"),
+    "answer": ("dynamodb", "sqs"),
+    "export": ("dynamodb", "sqs", "s3"),
+    "fire": ("dynamodb", "sqs"),
+    "notify": ("dynamodb", "secretsmanager"),
+    "deliver": ("sqs", "s3"),
+}
 
 
 @asynccontextmanager
-async def connect(settings: Settings) -> AsyncIterator[Ports]:
+async def connect(settings: Settings, meter: Meter | None = None) -> AsyncIterator[Ports]:
     """Open the ports of the stack that `settings` name, in the usual AWS environment."""
-    clock, random = SystemClock(), Random()  # noqa: S311 - jitter, not secrets
-    async with Aws() as aws:
-        dynamo = Dynamo(await aws.client("dynamodb"), clock=clock, random=random)
-        yield Ports(
-            queue=SqsQueue(
-                await aws.client("sqs"),
-                clock=clock,
-                random=random,
-                crawl_url=settings.crawl_queue_url,
-                express_url=settings.express_queue_url,
-                dead_letter_url=settings.dead_letter_queue_url,
-            ),
-            dead_letters=SqsDeadLetters(
-                await aws.client("sqs"),
-                dead_letter_url=settings.dead_letter_queue_url,
-                crawl_url=settings.crawl_queue_url,
-            ),
-            packs=DynamoPacks(dynamo, clock=clock, **_ledgers_of(settings)),
-            allowances=DynamoAllowances(dynamo, clock=clock, **_ledgers_of(settings)),
-            crawls=DynamoCrawls(dynamo, clock=clock, random=random, **_crawls_of(settings)),
-            frontier=DynamoFrontier(dynamo, urls_table=settings.urls_table),
-            hosts=DynamoHosts(dynamo, clock=clock, hosts_table=settings.hosts_table),
-            pages=DynamoPages(
-                dynamo,
-                clock=clock,
-                pages_table=settings.pages_table,
-                retention_s=settings.page_retention_s,
-                shards=settings.pages_shards,
-            ),
-            files=BucketFiles(await aws.client("s3"), bucket=settings.bucket),
-            events=BusEvents(
-                await aws.client("events"), bus=settings.event_bus, bucket=settings.bucket
-            ),
-            deliveries=SqsDeliveries(
-                aws,
-                queue_url=settings.delivery_queue_url,
-                dead_letter_url=settings.delivery_dead_letter_url,
-            ),
-            schedules=GroupSchedules(aws, target=_target_of(settings)),
-            secrets=ManagedSecrets(aws),
-            traces=_traces_of(dynamo, clock, settings),
-            lanes=await _lanes_of(aws, settings),
-            clock=clock,
-            random=random,
-            settings=settings,
-            aws=aws,
-        )
-
-
-async def _lanes_of(aws: Aws, settings: Settings) -> tuple[SqsDeadLetters, ...]:
-    client = await aws.client("sqs")
-    crawl_url = settings.crawl_queue_url
-    return tuple(
-        SqsDeadLetters(client, dead_letter_url=url, crawl_url=crawl_url)
-        for url in (crawl_url, settings.express_queue_url)
-    )
-
-
-def _traces_of(dynamo: Dynamo, clock: SystemClock, settings: Settings) -> DynamoTraces:
-    tables = Tables(
-        urls=settings.urls_table,
-        pages=settings.pages_table,
-        hosts=settings.hosts_table,
-        crawls=settings.crawls_table,
-        packs=settings.packs_table,
-    )
-    kept_s = settings.ledger_retention_s
-    return DynamoTraces(dynamo, clock=clock, tables=tables, ledger_retention_s=kept_s)
-
-
-def _crawls_of(settings: Settings) -> dict[str, Any]:
-    kept_s = settings.crawl_retention_s
-    return {"crawls_table": settings.crawls_table, "crawl_retention_s": kept_s}
-
-
-def _ledgers_of(settings: Settings) -> dict[str, Any]:
-    return {
-        "packs_table": settings.packs_table,
-        "ledger_retention_s": settings.ledger_retention_s,
-        **_crawls_of(settings),
-    }
-
-
-def _target_of(settings: Settings) -> Target:
-    return Target(
-        group=settings.schedule_group,
-        function=settings.starter_function,
-        role=settings.schedule_role,
-        failed=settings.failed_calls_queue,
-    )
+    meter = meter or meter_of(settings)
+    async with Aws(meter=meter) as aws:
+        yield Ports(settings, aws, meter)
 
 
 class Container:
     """One Lambda execution environment: an event loop, and what is open in it."""
 
     def __init__(self) -> None:
-        """Read the settings; ports are opened by the first invocation."""
+        """Read the settings; ports are opened by `prepare`, or else by the first invocation."""
         self._settings = Settings.from_environment()
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
@@ -179,31 +66,67 @@ class Container:
         self._worker: Worker | None = None
         self._api: Api | None = None
         self._exporter: Exporter | None = None
-        _log_as_json()
+        self._meter = meter_of(self._settings)
+        _log_as_json(self._meter)
+
+    def prepare(self, job: Job) -> None:
+        """Open what a job will need and put together who does it, before there is any to do."""
+
+        async def made() -> None:
+            ports = await self._opened()
+            await ports.aws.open(*CLIENTS[job])
+            match job:
+                case "work":
+                    self._working(ports)
+                case "answer":
+                    self._answering(ports)
+                case "export":
+                    await self._exporting(ports)
+                case "fire":
+                    with starting(ports):  # made anew for each, and so without what it imports
+                        pass
+                case "notify":
+                    async with notifying(ports):
+                        pass
+                case "deliver":
+                    from orbweaver.wiring_delivery import delivering
+
+                    with delivering(ports):
+                        pass
+
+        self._runner.run(made())
 
     def work(self, deliveries: Sequence[Delivery], remaining_ms: int) -> tuple[str, ...]:
         """Process a batch; the ids of the messages that are to come back."""
 
         async def run(ports: Ports) -> tuple[str, ...]:
-            if self._worker is None:
-                self._worker = worker_of(ports)
+            worker = self._working(ports)
             try:
-                return await self._worker.run(deliveries, ports.clock.now_ms() + remaining_ms)
+                return await worker.run(deliveries, ports.clock.now_ms() + remaining_ms)
             finally:
-                self._worker.flush()
+                worker.flush()
 
-        return self._run(run)
+        return self._run(run, [delivery.body for delivery in deliveries])
+
+    def _working(self, ports: Ports) -> Worker:
+        if self._worker is None:
+            self._worker = worker_of(ports)
+        return self._worker
 
     def export(self, event: dict[str, Any], identity: str, remaining_ms: int) -> dict[str, Any]:
         """Begin to export what an event asks for, or do what exporters have ordered."""
+        from orbweaver.core.metric import Metric
+        from orbweaver.wiring_exporting import exports_counted
 
         async def run(ports: Ports) -> dict[str, Any]:
             exporter = await self._exporting(ports)
-            if "Records" not in event:
-                return {"days": list(await exporter.begin(event, identity))}
-            deadline_ms = ports.clock.now_ms() + remaining_ms
-            for record in event["Records"]:
-                await exporter.handle(record["body"], deadline_ms)
+            with exports_counted(ports) as metrics:
+                if "Records" not in event:
+                    return {"days": list(await exporter.begin(event, identity))}
+                deadline_ms = ports.clock.now_ms() + remaining_ms
+                for record in event["Records"]:
+                    if await exporter.handle(record["body"], deadline_ms) is not None:
+                        metrics.add(Metric.EXPORTS_SEALED, 1)
             return {}
 
         return self._run(run)
@@ -247,34 +170,62 @@ class Container:
         """Answer an API Gateway request."""
 
         async def run(ports: Ports) -> dict[str, Any]:
-            if self._api is None:
-                self._api = api_of(ports)
-            return await self._api.answer(event)
+            return await self._answering(ports).answer(event)
 
         return self._run(run)
 
-    def _run(self, act: Callable[[Ports], Coroutine[Any, Any, T]]) -> T:
-        async def opened() -> T:
-            if self._ports is None:
-                self._ports = await self._stack.enter_async_context(connect(self._settings))
-            return await act(self._ports)
+    def _answering(self, ports: Ports) -> Api:
+        if self._api is None:
+            self._api = api_of(ports)
+        return self._api
 
-        return self._runner.run(opened())
+    def _run(self, act: Callable[[Ports], Coroutine[Any, Any, T]], bodies: Sequence[str] = ()) -> T:
+        async def invoked() -> T:
+            with self._meter.invocation(bodies):
+                return await act(await self._opened())
+
+        return self._runner.run(invoked())
+
+    async def _opened(self) -> Ports:
+        if self._ports is None:
+            opening = connect(self._settings, self._meter)
+            self._ports = await self._stack.enter_async_context(opening)
+        return self._ports
 
 
 @cache
 def container() -> Container:
-    """The container of this process, made by its first invocation."""
+    """The container of this process."""
     return Container()
 
 
-def _log_as_json() -> None:
+def prepare(job: Job) -> None:
+    """End the import of a handler: have the container prepared, if that is where this runs."""
+    if in_lambda():
+        container().prepare(job)
+        keep_made()
+    gc.enable()
+
+
+def keep_made() -> None:
+    """Have garbage looked for seldom, and not among what was made until now, which stays.
+
+    Python looks after every 700 objects: a tenth of what a worker's CPU does. Pages leave nothing
+    behind that only looking finds (`tests/bench/memory.py`).
+    """
+    gc.freeze()
+    gc.set_threshold(GARBAGE_OBJECTS)
+
+
+def _log_as_json(meter: Meter) -> None:
     """One JSON line an event; the fields of `extra` are its keys."""
     from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
+    from orbweaver.adapters.meter import MeteredStream
+
     logger = logging.getLogger("orbweaver")
     if not logger.handlers:
-        handler = logging.StreamHandler()
+        handler = logging.StreamHandler(MeteredStream(sys.stderr, meter))
         handler.setFormatter(LambdaPowertoolsFormatter())
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)

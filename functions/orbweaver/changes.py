@@ -17,6 +17,7 @@ Order of effects for a run (core/changes.py decides, core/snapshot.py says where
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,8 @@ from orbweaver.core.changes import as_row, has_feed, judge, run_of
 from orbweaver.core.export import days_between
 from orbweaver.core.orphans import Orphans
 from orbweaver.core.record import day_of
-from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
 from orbweaver.core.snapshot import Head, Kind, Shard, entry_line, entry_of, line_of, row_of
-from orbweaver.ports import Transient
-from orbweaver.snapshots import STORAGE_BASE_S, joined, merged
+from orbweaver.snapshots import joined, merged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -204,18 +203,7 @@ class ChangeFeed:
     async def _day(
         self, crawl: Crawl, day: str, number: int
     ) -> AsyncIterator[tuple[str, PageRecord]]:
-        after, failures = None, 0
-        while True:
-            try:
-                rows = self.pages.read_shard(day, number, after=after, crawl=crawl.id)
-                async for key, record in rows:
-                    after, failures = key, 0
-                    yield key.rpartition("#")[2], record
-            except Transient:
-                failures += 1
-                if failures == ATTEMPTS_MAX:
-                    raise
-                snapshots = self.snapshots
-                await snapshots.clock.sleep(backoff_s(failures, snapshots.random, STORAGE_BASE_S))
-            else:
-                return
+        reading = self.snapshots.patience.read_shard(self.pages, day, number, crawl=crawl.id)
+        async with aclosing(reading) as rows:
+            async for key, record in rows:
+                yield key.rpartition("#")[2], record

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core import answer as answers
-from orbweaver.core.admission import admit_link, admit_redirect, widens
+from orbweaver.core.admission import admit_link, admit_redirect, in_scope, widens
 from orbweaver.core.crawl import Bodies
 from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.extraction import NO_EXTRACTORS, extract, rules_for
 from orbweaver.core.harvest import harvest
 from orbweaver.core.identity import identity_of
 from orbweaver.core.missing import is_missing
@@ -30,7 +29,8 @@ from orbweaver.core.url import canonicalize, host_of
 from orbweaver.health import SILENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Set as AbstractSet
     from random import Random
 
     from orbweaver.core.answer import Retry, Verdict
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 class Visit:
     """One pack's stay: its crawl, what it has come to, and when asking must be over.
 
-    `before` holds the records of earlier runs, by URL.
+    `before` holds the records of earlier runs, by URL; `seen` says which URLs the crawl is known
+    to have claimed.
     """
 
     crawl: Crawl
@@ -61,6 +62,7 @@ class Visit:
     until_ms: int
     purses: Purses
     before: Mapping[str, PageRecord] = field(default_factory=dict)
+    seen: Callable[[Iterable[str]], AbstractSet[str]] = frozenset().intersection
 
     def end(self, target: Target, record: PageRecord, kept: Kept | None = None) -> None:
         """Note how a target ended; a rule may say that no record of it is kept."""
@@ -81,7 +83,7 @@ class Concluder:
         clock: Clock,
         random: Random,
         settings: Settings,
-        extractors: Mapping[str, Extractor] = NO_EXTRACTORS,
+        extractors: Mapping[str, Extractor] | None = None,
     ) -> None:
         """Take the ports and limits, who reads sitemaps, and extractors of the user's own."""
         self._extractors = extractors
@@ -167,9 +169,13 @@ class Concluder:
         visit.end(target, record if before is None else still(record, before), kept)
 
     def _extracted(self, crawl: Crawl, page: Page, url: str) -> tuple[Item, ...] | None:
-        if not rules_for(crawl.items, url):
+        # Most crawls have no items: what finds them is not for every cold start to import.
+        from orbweaver.core.extraction import items_by, rules_for
+
+        matching = rules_for(crawl.items, url)
+        if not matching:
             return None
-        return extract(page, url, crawl.items, tracking=crawl.stripped, custom=self._extractors)
+        return items_by(matching, page, url, tracking=crawl.stripped, custom=self._extractors)
 
     def _read(self, visit: Visit, target: Target, page: Page, read: answers.Read) -> answers.End:
         """Take over what a page says; also of one that leads on, so that nothing is lost."""
@@ -225,19 +231,26 @@ class Concluder:
         )
 
     def _follow(self, visit: Visit, target: Target, page: Page) -> None:
-        draft = visit.draft
-        draft.refuse(Refusal.INVALID, page.links_invalid)
-        draft.refuse(Refusal.NOFOLLOW, page.links_nofollow)
-        draft.refuse(Refusal.CUT, page.links_cut)
-        if said_of(visit.crawl.rules, target.url).follow is False:
+        crawl, draft = visit.crawl, visit.draft
+        for refusal, count in (
+            (Refusal.INVALID, page.links_invalid),
+            (Refusal.NOFOLLOW, page.links_nofollow),
+            (Refusal.CUT, page.links_cut),
+        ):
+            if count:
+                draft.refuse(refusal, count)
+        if said_of(crawl.rules, target.url).follow is False:
             draft.refuse(Refusal.UNFOLLOWED, len(page.links), page.links)
             return
-        # Most links of a page are those of the last one, admitted a moment ago.
-        goes_on = target.depth < depth_limits(visit.crawl)[0]
+        # Most links of a page are those of others, admitted then.
+        goes_on = target.depth < depth_limits(crawl)[0]
+        seen = visit.seen(page.links) if goes_on else ()
         for url in page.links:
             if goes_on and draft.links_to(url):
                 continue
-            admitted = admit_link(visit.crawl, url, target, self._bounds)
+            if url in seen and in_scope(crawl, url, target.url, target.root):
+                continue
+            admitted = admit_link(crawl, url, target, self._bounds)
             if isinstance(admitted, Refusal):
                 draft.refuse(admitted, urls=(url,))
             else:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.core.address import parse_allowed
 from orbweaver.core.amendment import amended, shared_out
+from orbweaver.core.comparison import before, pages_of
 from orbweaver.core.crawl import State, Stop
 from orbweaver.core.crawl_codec import OF_THE_RUN
 from orbweaver.core.journal import Letter
@@ -77,6 +78,7 @@ class Control(Lookout):
             plan = keyed(plan, idempotency_key)
         crawl = crawl_of(plan, self._clock.now_ms())
         self.check(crawl)
+        crawl = await self._compared(crawl)
         if await self._crawls.create(crawl):
             await self._send_seeds(crawl)
             return crawl, True
@@ -97,6 +99,13 @@ class Control(Lookout):
             why = refusal_of(crawl.webhook, signing=signing, allowed=allowed)
             if why is not None:
                 raise ControlError(f"notify.webhook: {why}")
+
+    async def _compared(self, crawl: Crawl) -> Crawl:
+        """Note what the run before came to, which may be long forgotten when this one ends."""
+        earlier = before(crawl, await self._crawls.list())
+        if earlier is None:
+            return crawl
+        return replace(crawl, pages_before=pages_of((await self._crawls.books(earlier)).total))
 
     async def unfinished(self, plan: Plan) -> Crawl | None:
         """Find the newest run of a plan's name that has not ended, whatever its options."""

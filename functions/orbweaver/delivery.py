@@ -25,6 +25,7 @@ from orbweaver.core.delivery import (
     spelled,
 )
 from orbweaver.core.export import PREFIX, decode_manifest
+from orbweaver.core.metric import Metric
 from orbweaver.ports import Permanent, Transient
 from orbweaver.shipment import GONE, UNFINISHED, Delivered, Shipment, Source
 
@@ -105,23 +106,23 @@ class Deliverer:
             return await self._aside(taken, str(error))
         except Transient as error:
             _log.warning("delivery.failed", extra={**told, "error": str(error)})
-            self._metrics.add("DeliveriesFailed", 1)
+            self._metrics.add(Metric.DELIVERIES_FAILED, 1)
             if taken.receives >= TRIES_MAX:
                 return await self._aside(taken, str(error))
             await self._queue.put_off(taken.handle, retry_s(taken.receives))
             return (taken.id,)
         ended = {"how": delivered.how, "files": delivered.files, "bytes": delivered.bytes}
         _log.info("delivery.ended", extra={**told, **ended})
-        self._metrics.add("DeliveredFiles", delivered.files)
-        self._metrics.add("DeliveredBytes", delivered.bytes)
+        self._metrics.add(Metric.DELIVERED_FILES, delivered.files)
+        self._metrics.add(Metric.DELIVERED_BYTES, delivered.bytes)
         if delivered.how == UNFINISHED:
             await self._queue.send(taken.body)
         else:
-            self._metrics.add("Deliveries", 1)
+            self._metrics.add(Metric.DELIVERIES, 1)
         return ()
 
     async def _aside(self, taken: Taken, reason: str) -> tuple[str, ...]:
-        self._metrics.add("DeliveriesRefused", 1)
+        self._metrics.add(Metric.DELIVERIES_REFUSED, 1)
         await self._queue.bury(taken.body, reason)
         return ()
 

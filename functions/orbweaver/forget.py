@@ -91,7 +91,13 @@ class Forgetter:
         if not meant.runs:
             done.update(await self._definitions(meant))
         done.update(await self._records(meant))
-        blotter = Blotter(files=self._stores.files, clock=self._clock, meant=meant, say=self._say)
+        blotter = Blotter(
+            files=self._stores.files,
+            clock=self._clock,
+            meant=meant,
+            say=self._say,
+            events=self._stores.events,
+        )
         await blotter.blot()
         done.update(blotter.done)
         if meant.host is not None:

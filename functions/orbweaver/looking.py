@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from orbweaver.core.export import days_between
 from orbweaver.core.host_view import host_view, hosts_of, named
 from orbweaver.core.record import shard_of
 from orbweaver.core.skips import Examples, report_of
 from orbweaver.core.url import canonicalize, redacted, url_hash
+from orbweaver.patience import all_of, closing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from orbweaver.core.crawl import Books, Crawl
     from orbweaver.core.host_view import HostView
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from orbweaver.ports import Clock, Crawls, Hosts, Pages
     from orbweaver.settings import Settings
 
-T = TypeVar("T")
 LOOKUPS_AT_ONCE = 16
 
 
@@ -120,7 +118,7 @@ class Lookout:
         total = status.books.total
         refused = await self._crawls.samples(status.crawl.id)
         examples = Examples.of(total)
-        async with _closing(self.pages(status.crawl)) as records:
+        async with closing(self.pages(status.crawl)) as records:
             while not examples.enough:
                 record = await anext(records, None)
                 if record is None:
@@ -135,7 +133,7 @@ class Lookout:
         left = limit
         for day in self._days(crawl):
             for shard in range(self._pages.shards):
-                async with _closing(self._pages.read_shard(day, shard, crawl=crawl.id)) as rows:
+                async with closing(self._pages.read_shard(day, shard, crawl=crawl.id)) as rows:
                     async for _, record in rows:
                         if left is not None and left <= 0:
                             return
@@ -161,8 +159,6 @@ class Lookout:
         return ()
 
     async def _look_up(self, url: str, day: str, crawls: Sequence[Crawl]) -> list[PageRecord]:
-        permits = asyncio.Semaphore(LOOKUPS_AT_ONCE)
-
         async def one(crawl: Crawl) -> PageRecord | None:
             try:
                 wanted = canonicalize(url, tracking=crawl.stripped)
@@ -173,13 +169,13 @@ class Lookout:
             # Keys are read in order from behind one that stands just before the wanted key.
             before = f"{crawl.id}#{digest[:-1]}"
             rows = self._pages.read_shard(day, shard, after=before, crawl=crawl.id)
-            async with permits, _closing(rows):
+            async with closing(rows):
                 async for key, record in rows:
                     if key >= f"{crawl.id}#{digest}":
                         return record if record.url == wanted else None
             return None
 
-        found = await asyncio.gather(*(one(crawl) for crawl in crawls))
+        found = await all_of(map(one, crawls), LOOKUPS_AT_ONCE)
         return [record for record in found if record is not None]
 
     def _days(self, crawl: Crawl) -> tuple[str, ...]:
@@ -188,13 +184,3 @@ class Lookout:
         oldest_ms = now_ms - self._settings.page_retention_s * 1000
         last_ms = now_ms if crawl.finished_at_ms is None else crawl.finished_at_ms
         return days_between(max(crawl.started_at_ms, oldest_ms), last_ms)
-
-
-@asynccontextmanager
-async def _closing(rows: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """End a reading that is left in its middle at once, and not when it is found unused."""
-    try:
-        yield rows
-    finally:
-        if isinstance(rows, AsyncGenerator):
-            await rows.aclose()

@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Any, assert_never
 
 from orbweaver.core.exchange import Request
+from orbweaver.core.metric import Metric
 from orbweaver.core.webhook import (
     Delivered,
     Refused,
@@ -74,16 +75,16 @@ class Notifier:
         match delivery:
             case Delivered():
                 _log.info("webhook.delivered", extra=told)
-                self._metrics.add("WebhooksDelivered", 1)
+                self._metrics.add(Metric.WEBHOOKS_DELIVERED, 1)
                 return {"webhook": "delivered"}
             case Refused():
                 _log.error("webhook.refused", extra={**told, "error": delivery.why})
-                self._metrics.add("WebhooksRefused", 1)
+                self._metrics.add(Metric.WEBHOOKS_REFUSED, 1)
                 await self._queue.bury(json.dumps(event), delivery.why)
                 return {"webhook": "refused"}
             case Undelivered():
                 _log.warning("webhook.failed", extra={**told, "error": delivery.why})
-                self._metrics.add("WebhooksFailed", 1)
+                self._metrics.add(Metric.WEBHOOKS_FAILED, 1)
                 raise NotDelivered(f"{crawl.id}: {delivery.why}")
             case _:
                 assert_never(delivery)

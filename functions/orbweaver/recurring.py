@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.control import ControlError
 from orbweaver.core import definition
 from orbweaver.core.crawl import run_id
+from orbweaver.core.metric import Metric
 from orbweaver.core.plan import crawl_of
 from orbweaver.core.schedule import (
     NAME_CHARS_MAX,
@@ -128,11 +129,11 @@ class Starter:
         run = run_id(name, firing.due_ms)
         if plan.overlap is Overlap.SKIP and (other := await self._in_the_way(name, run)):
             _log.warning("schedule.skipped", extra={"crawl": run, "running": other})
-            self._metrics.add("SchedulesSkipped", 1)
+            self._metrics.add(Metric.SCHEDULES_SKIPPED, 1)
             return {"skipped": run, "running": other}
         crawl = await self._control.start(replace(plan, id=run))
         _log.info("schedule.started", extra={"crawl": crawl.id})
-        self._metrics.add("SchedulesStarted", 1)
+        self._metrics.add(Metric.SCHEDULES_STARTED, 1)
         return {"crawl": crawl.id}
 
     async def _in_the_way(self, name: str, run: str) -> str | None:

@@ -5,8 +5,11 @@ Order of effects, for a day of which any file holds any of it:
     note      the manifests that mean such files, below `_work/forget/`
     withdraw  those manifests, so that no reader goes by them
     write     the files anew, or remove those of which nothing is left
-    return    the manifests, with what stands now; then the notes go
+    return    the manifests, with what stands now
+    announce  them, each as if it had been exported; then its note goes
 
+- Receivers of exports bring what they are told of: by the announcement what they have is put right
+  as well. Of a manifest that means nothing any more, and stays away, nobody is told.
 - Killed anywhere, the notes say which manifests are to come back, and what they say of a file is
   read from the file. A note is the manifest as it was: names of files and counts.
 - Of a run that goes as a whole, files go by their names.
@@ -36,6 +39,7 @@ from orbweaver.core.export_job import RUN_MS_MAX
 from orbweaver.core.export_work import RUN, begun_ms
 from orbweaver.core.warc import WarcError
 from orbweaver.formats.blot import Blotted, blotted, outcomes
+from orbweaver.patience import all_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
     from orbweaver.blotting import OnlyRead
     from orbweaver.core.export import Place
     from orbweaver.core.meant import Meant
-    from orbweaver.ports import Clock, Files
+    from orbweaver.ports import Clock, Events, Files
 
     Say = Callable[[str], None]
 
@@ -85,25 +89,20 @@ class Reader:
 
     async def all(self, calls: Iterable[Awaitable[T]]) -> list[T]:
         """Await all, a few at a time."""
-        gate = asyncio.Semaphore(AT_ONCE)
-
-        async def one(call: Awaitable[T]) -> T:
-            async with gate:
-                return await call
-
-        return await asyncio.gather(*map(one, calls))
+        return await all_of(calls, AT_ONCE)
 
 
 class Restater:
     """Goes through exports."""
 
-    def __init__(self, *, reader: Reader, clock: Clock, say: Say) -> None:
-        """Take who looks through files, and who is told of it."""
+    def __init__(self, *, reader: Reader, clock: Clock, say: Say, events: Events | None) -> None:
+        """Take who looks through files, who is told of it, and the bus if any export changes."""
         self._reader = reader
         self._files = reader.files
         self._meant = reader.meant
         self._clock = clock
         self._say = say
+        self._events = events
 
     async def under_way(self) -> bool:
         """Wait until no export that may have read what is gone is at work; whether one was."""
@@ -203,7 +202,7 @@ class Restater:
             self._reader.done["rows"] += found.gone.get("rows", 0)
 
     async def _return(self, path: str, manifest: Manifest) -> None:
-        """Put a manifest back, with what stands now."""
+        """Put a manifest back, with what stands now, and announce it."""
         files = [await self._standing(file) for file in manifest.files]
         kept = [file for file in files if file is not None]
         crawls = {}
@@ -220,6 +219,8 @@ class Restater:
             return  # there is nothing that it could mean
         left = replace(manifest, files=tuple(kept), crawls=crawls)
         await self._files.put(f"{PREFIX}{path}", encode_manifest(left))
+        if self._events is not None:
+            await self._events.exported(left, f"{PREFIX}{path}")
 
     async def _standing(self, file: File) -> File | None:
         """Say what a file is by now; None if it is gone."""

@@ -15,8 +15,8 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
 from orbweaver.core.segment import Segment
+from orbweaver.patience import Patience, happens
 from orbweaver.ports import Transient
 
 if TYPE_CHECKING:
@@ -73,10 +73,12 @@ class Segments:
         self._files = files
         self._clock = clock
         self._random = random
+        self._patience = Patience(clock=clock, random=random, base_s=RETRY_BASE_S)
         self._wait_s = settings.segment_wait_s
         self._bytes_max = settings.segment_bytes_max
         self._visiting: Counter[str] = Counter()
         self._open: dict[str, _Open] = {}
+        # Somebody has left, or is about to write.
         self._turn = asyncio.Event()
 
     @contextmanager
@@ -110,18 +112,9 @@ class Segments:
             if full or self._visiting[crawl_id] <= 0 or running.time() >= opened.due_s:
                 await self._write(crawl_id, opened)
                 return places, True
-            await self._wait(opened.due_s - running.time())
+            await happens(self._turn, opened.due_s - running.time())
         await asyncio.shield(opened.written)
         return places, False
-
-    async def _wait(self, seconds: float) -> None:
-        """Wait until somebody has left, or for so long."""
-        self._turn.clear()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._turn.wait()
-        except TimeoutError:
-            return
 
     async def _write(self, crawl_id: str, opened: _Open) -> None:
         """Write a segment, for all who wait for it."""
@@ -130,7 +123,8 @@ class Segments:
             del self._open[crawl_id]
         self._turn.set()
         try:
-            await self._tried(opened.segment)
+            body = opened.segment.whole()
+            await self._patience.tried(lambda: self._files.put(opened.segment.key, body))
         except BaseException as error:
             # Whoever was to write it is gone, and with it the file: the others come back.
             gone = (
@@ -140,14 +134,3 @@ class Segments:
             opened.written.exception()  # somebody has seen it, whether anybody waits or not
             raise
         opened.written.set_result(None)
-
-    async def _tried(self, segment: Segment) -> None:
-        body = segment.whole()
-        for attempt in range(1, ATTEMPTS_MAX):
-            try:
-                await self._files.put(segment.key, body)
-            except Transient:
-                await self._clock.sleep(backoff_s(attempt, self._random, RETRY_BASE_S))
-            else:
-                return
-        await self._files.put(segment.key, body)

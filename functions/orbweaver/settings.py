@@ -11,8 +11,6 @@ import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, get_type_hints
 
-from orbweaver.core.export import formats_in
-from orbweaver.core.export_job import SPANS
 from orbweaver.core.retry import BASE_S
 from orbweaver.core.traps import DEFAULT_BOUNDS, Bounds
 
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
 PREFIX = "ORBWEAVER_"
 # Who runs it is for the deployment to say (`-c contact=…`): a made-up address would be a lie.
 USER_AGENT = "orbweaver/0.1"
+EXPORT_FORMATS, EXPORT_SPAN = "jsonl,parquet", "day"
 
 
 class SettingsError(Exception):
@@ -94,9 +93,9 @@ class Settings:
     # That of the key that webhooks are signed with; empty: there are none.
     webhook_secret: str = ""
     # Exporter
-    export_formats: str = "jsonl,parquet"
+    export_formats: str = EXPORT_FORMATS
     # By the day the day before; by the hour a day as far as it is, too (core/export_job.py).
-    export_span: str = "day"
+    export_span: str = EXPORT_SPAN
     # What a file of pages holds at most, and how large the largest of the files gets that are made
     # at once. Four times that has to fit into the function's temporary folder of 512 MB.
     part_rows_max: int = 100_000
@@ -146,12 +145,26 @@ class Settings:
             if isinstance(value, int | float) and not 0 < value < math.inf:
                 message = f"{PREFIX}{field.name.upper()} must be greater than 0, not {value}"
                 raise SettingsError(message)
+        self._check_exports()
+
+    def _check_exports(self) -> None:
+        # Only exporters are told otherwise, and only they need what says what there is.
+        if (self.export_formats, self.export_span) == (EXPORT_FORMATS, EXPORT_SPAN):
+            return
+        from orbweaver.core.export import formats_in
+        from orbweaver.core.export_job import SPANS
+
         try:
             formats_in(self.export_formats)
         except ValueError as error:
             raise SettingsError(f"{PREFIX}EXPORT_FORMATS: {error}") from error
         if self.export_span not in SPANS:
             raise SettingsError(f"{PREFIX}EXPORT_SPAN must be one of {', '.join(SPANS)}")
+
+
+def in_lambda() -> bool:
+    """Whether this process is a container of Lambda's, or of an emulator's."""
+    return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
 def _convert(variable: str, text: str, kind: type) -> str | int | float:

@@ -4,7 +4,7 @@ Every step may be repeated by another delivery, at any time, with the same effec
 
     claim    true also for what this pack has claimed before
     store    the same records under the same keys
-    commit   if the ledger is absent; else the one that stands counts
+    commit   if the ledger is absent; else the one that stands counts      (committing.py)
     release  only claims of this pack that its ledger leaves out, and only once there is a ledger
     send     the same ids; a copy finds its ledger and ends
     sent     noted last, so that a later copy of this pack does not send everything again
@@ -16,6 +16,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
+from orbweaver.committing import Commits
 from orbweaver.core.allowance import settlements
 from orbweaver.core.crawl import Crawl, State, Tally, finished
 from orbweaver.core.journal import Journal, Ledger, commit_tally, outbox, surplus_of
@@ -79,6 +80,7 @@ class Settler:
         self._pages = pages
         self._clock = clock
         self.samples = Samples(crawls)
+        self.commits = Commits(packs)
 
     async def apply(self, crawl: Crawl, pack_id: str, journal: Journal) -> Ledger | None:
         """Carry a journal out: claim, store, commit, release, send.
@@ -148,8 +150,10 @@ class Settler:
             await self._clock.sleep(CLOSE_WAIT_S)
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
-    async def finish(self, crawl_id: str) -> None:
+    async def finish(self, crawl_id: str) -> tuple[Crawl, Tally] | None:
         """Finish a crawl if its books balance, and see to it that this is announced.
+
+        The crawl and its books, if it is this that has ended it.
 
         Whoever commits a pack with an empty outbox calls this afterwards, so the last one does.
         The announcement follows the seal. Its sender may die in between, and its message may be
@@ -159,20 +163,21 @@ class Settler:
         for _ in range(SEAL_TRIES):
             crawl = await self._crawls.get(crawl_id)
             if crawl is None or crawl.continuous:
-                return
+                return None
             if crawl.state is State.FINISHED:
                 if not await self._announced_soon(crawl):
                     books = await self._crawls.books(crawl)
                     await self._announce(crawl, books.total)
-                return
+                return None
             books = await self._crawls.books(crawl)
             if not books.balance(crawl):
-                return
+                return None
             done = finished(crawl, books, self._clock.now_ms())
             if await self._crawls.seal(crawl, books, done):
                 _log.info("crawl.finished", extra={"crawl": crawl.id, "stop": done.stop})
                 await self._announce(done, books.total)
-                return
+                return done, books.total
+        return None
 
     async def _announced_soon(self, crawl: Crawl) -> bool:
         for wait_s in ANNOUNCE_WAITS_S:
@@ -195,7 +200,7 @@ class Settler:
             ledger = Ledger(pack=pack_id, children=tuple(kept), surplus=len(kept) < len(places))
             tally = commit_tally(journal, ledger, len(places), crawl.hosts_counted)
             settled = settlements(journal.reserved, tally)
-            result = await self._packs.commit(crawl, ledger, tally, settled)
+            result = await self.commits.commit(crawl, ledger, tally, settled)
             match result:
                 case Committed():
                     return ledger

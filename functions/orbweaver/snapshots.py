@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 from orbweaver.core import snapshot
 from orbweaver.core.export import PREFIX
 from orbweaver.core.record import shard_of
-from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
 from orbweaver.core.snapshot import Bundle, Kind, Place, entry_of
 from orbweaver.core.url import url_hash
-from orbweaver.ports import Permanent, Transient
+from orbweaver.patience import Patience
+from orbweaver.ports import Permanent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from random import Random
 
     from orbweaver.core.snapshot import Entry, Head, Shard
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 S = TypeVar("S")
-STORAGE_BASE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +38,11 @@ class Snapshots:
     random: Random
     prefix: str = PREFIX
     lines_max: int = snapshot.LINES_MAX
+
+    @property
+    def patience(self) -> Patience:
+        """How storage is called."""
+        return Patience(clock=self.clock, random=self.random)
 
     def place(self, name: str, run: str) -> Place:
         """Say where the snapshot of a run is."""
@@ -62,7 +66,9 @@ class Snapshots:
 
     async def prune(self, name: str, wanted: Iterable[str | None]) -> None:
         """Remove the snapshots of all runs of a name but these."""
-        keys = await self._tried(lambda: self.files.list(snapshot.folder_of(self.prefix, name)))
+        keys = await self.patience.tried(
+            lambda: self.files.list(snapshot.folder_of(self.prefix, name))
+        )
         for run in sorted(snapshot.runs_in(self.prefix, name, keys).difference(wanted)):
             place = self.place(name, run)
             # The head first: what is left of a snapshot is none.
@@ -123,23 +129,14 @@ class Snapshots:
 
     # --- files ------------------------------------------------------------------------------
 
-    async def _tried(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call a port; a transient fault is waited out a few times."""
-        for attempt in range(1, ATTEMPTS_MAX):
-            try:
-                return await call()
-            except Transient:
-                await self.clock.sleep(backoff_s(attempt, self.random, STORAGE_BASE_S))
-        return await call()
-
     async def _get(self, key: str) -> bytes | None:
-        return await self._tried(lambda: self.files.get(key))
+        return await self.patience.tried(lambda: self.files.get(key))
 
     async def _put(self, key: str, body: bytes) -> None:
-        await self._tried(lambda: self.files.put(key, body))
+        await self.patience.tried(lambda: self.files.put(key, body))
 
     async def _delete(self, keys: Sequence[str]) -> None:
-        await self._tried(lambda: self.files.delete(keys))
+        await self.patience.tried(lambda: self.files.delete(keys))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.meant import Meant
-    from orbweaver.ports import Clock, Crawls, DeadLetters, Files, Packs, Pages, Queue
+    from orbweaver.ports import Clock, Crawls, DeadLetters, Events, Files, Packs, Pages, Queue
     from orbweaver.ports.traces import ClaimTrace, Lane, Traces
     from orbweaver.settle import Settler
 
@@ -42,6 +42,7 @@ class Stores:
     pages: Pages
     files: Files
     settler: Settler
+    events: Events
     clock: Clock
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -19,7 +18,6 @@ from orbweaver.conclude import Concluder
 from orbweaver.core import answer as answers
 from orbweaver.core.crawl import Bodies, State
 from orbweaver.core.exchange import Failure, Request, Response, received_of
-from orbweaver.core.extraction import NO_EXTRACTORS
 from orbweaver.core.identity import identity_of
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import delay_of, is_down
@@ -52,6 +50,7 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
+_ALL_TYPES = HTML_TYPES | {ANY_TYPE}
 # How long URLs wait for a table that does not answer.
 TROUBLE_MS = 10_000
 
@@ -69,7 +68,7 @@ class Visitor:
         clock: Clock,
         random: Random,
         settings: Settings,
-        extractors: Mapping[str, Extractor] = NO_EXTRACTORS,
+        extractors: Mapping[str, Extractor] | None = None,
     ) -> None:
         """Take the ports and limits; queues for a host are made when it is first asked."""
         self._history = history
@@ -183,30 +182,34 @@ class Visitor:
     async def _ask(
         self, visit: Visit, target: Target, pacer: Pacer, turn: Turn, asking: asyncio.Semaphore
     ) -> None:
-        # What a sitemap takes is taken until it is dealt with.
-        room = self._large if target.kind is Kind.SITEMAP else nullcontext()
         try:
-            async with room:
-                async with self._everywhere:
-                    if not await self._goes_on(visit):
-                        self._defer(visit, [target], 0)
-                        return
-                    room_bytes = await visit.purses.room(visit.draft, target)
-                    if room_bytes is None:
-                        return
-                    if not pacer.on_time(turn.slot_ms):  # held up between the slot and here
-                        visit.purses.received(visit.draft, room_bytes, 0)
-                        self._defer(visit, [target], turn.slot_ms)
-                        return
-                    at_ms = self._clock.now_ms()
-                    answer = await self._fetch(visit, target, room_bytes)
-                if isinstance(answer, Failure) and answer.later_s is not None:
-                    later_ms = self._clock.now_ms() + round(answer.later_s * 1000)
-                    self._defer(visit, [target], later_ms)
-                    return
-                await self._concluder.conclude(visit, target, answer, at_ms, turn)
+            if target.kind is Kind.SITEMAP:
+                async with self._large:  # what it takes is taken until it is dealt with
+                    await self._ask_now(visit, target, pacer, turn)
+            else:
+                await self._ask_now(visit, target, pacer, turn)
         finally:
             asking.release()
+
+    async def _ask_now(self, visit: Visit, target: Target, pacer: Pacer, turn: Turn) -> None:
+        async with self._everywhere:
+            if not await self._goes_on(visit):
+                self._defer(visit, [target], 0)
+                return
+            room_bytes = await visit.purses.room(visit.draft, target)
+            if room_bytes is None:
+                return
+            if not pacer.on_time(turn.slot_ms):  # held up between the slot and here
+                visit.purses.received(visit.draft, room_bytes, 0)
+                self._defer(visit, [target], turn.slot_ms)
+                return
+            at_ms = self._clock.now_ms()
+            answer = await self._fetch(visit, target, room_bytes)
+        if isinstance(answer, Failure) and answer.later_s is not None:
+            later_ms = self._clock.now_ms() + round(answer.later_s * 1000)
+            self._defer(visit, [target], later_ms)
+            return
+        await self._concluder.conclude(visit, target, answer, at_ms, turn)
 
     async def _fetch(self, visit: Visit, target: Target, room_bytes: int) -> Response | Failure:
         """Ask, and note what was received; of what is broken off nobody knows, so all of it."""
@@ -226,6 +229,8 @@ class Visitor:
         What is not asked comes back at once, and is set aside, ended, or asked for as it is now.
         """
         then, now = visit.crawl, await self._crawls.get(visit.crawl.id)
+        if now is then and now.state is State.RUNNING:
+            return True  # most are as they were read for the pack
         if now is None or now.state is not State.RUNNING:
             return False
         return (now.delay_ms, now.concurrency, now.rules) == (
@@ -273,7 +278,7 @@ class Visitor:
 
     def _request(self, visit: Visit, target: Target, room_bytes: int) -> Request:
         identity = self._identity(visit, host_of(target.url))
-        accept = HTML_TYPES | {ANY_TYPE} if visit.crawl.bodies is Bodies.ALL else HTML_TYPES
+        accept = _ALL_TYPES if visit.crawl.bodies is Bodies.ALL else HTML_TYPES
         return Request(
             url=target.url,
             user_agent=identity.agent,

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from orbweaver.api import Api
-    from orbweaver.bootstrap import Ports
     from orbweaver.control import Control
     from orbweaver.explain import Explainer
     from orbweaver.notify import Notifier
-    from orbweaver.ports import Fetcher
+    from orbweaver.ports import Fetcher, Metrics
     from orbweaver.recent import RecentCrawls
     from orbweaver.recurring import Starter
     from orbweaver.settle import Settler
     from orbweaver.survey import Stores
     from orbweaver.visit import Visitor
+    from orbweaver.wiring_ports import Ports
     from orbweaver.worker import Worker
 
 
@@ -29,6 +29,7 @@ def worker_of(ports: Ports) -> Worker:
     """Put a worker together."""
     from orbweaver.adapters.metrics import EmfMetrics
     from orbweaver.advance import Advancer
+    from orbweaver.core.metric import Service
     from orbweaver.ingest import Ingester
     from orbweaver.recent import RecentCrawls
     from orbweaver.segments import Segments
@@ -36,13 +37,13 @@ def worker_of(ports: Ports) -> Worker:
     from orbweaver.worker import Worker
 
     settler = settler_of(ports)
-    metrics = EmfMetrics(service="worker")
+    metrics = EmfMetrics(service=Service.WORKER, meter=ports.meter)
     recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
     advancer = Advancer(
         packs=ports.packs,
         crawls=recent,
         frontier=ports.frontier,
-        visitor=visitor_of(ports, recent),
+        visitor=visitor_of(ports, recent, metrics),
         settler=settler,
         segments=Segments(
             files=ports.files, clock=ports.clock, random=ports.random, settings=ports.settings
@@ -66,16 +67,19 @@ def worker_of(ports: Ports) -> Worker:
         clock=ports.clock,
         metrics=metrics,
         settings=ports.settings,
+        of_crawl=ports.meter.of,
     )
 
 
-def visitor_of(ports: Ports, recent: RecentCrawls) -> Visitor:
+def visitor_of(ports: Ports, recent: RecentCrawls, metrics: Metrics) -> Visitor:
     """Put together who asks the web."""
     from orbweaver.adapters.extractors import deployed
+    from orbweaver.adapters.meter import MeteredFetcher
+    from orbweaver.adapters.metrics import TimedFetcher
     from orbweaver.visit import Visitor
 
     return Visitor(
-        fetcher=fetcher_of(ports),
+        fetcher=TimedFetcher(MeteredFetcher(fetcher_of(ports), ports.meter), metrics),
         hosts=ports.hosts,
         history=ports.pages,
         crawls=recent,
@@ -154,6 +158,7 @@ def stores_of(ports: Ports) -> Stores:
         pages=ports.pages,
         files=ports.files,
         settler=settler_of(ports),
+        events=ports.events,
         clock=ports.clock,
     )
 
@@ -198,9 +203,10 @@ def api_of(ports: Ports) -> Api:
 def starting(ports: Ports) -> Iterator[Starter]:
     """Put together who starts what schedules fire, for one invocation."""
     from orbweaver.adapters.metrics import EmfMetrics
+    from orbweaver.core.metric import Service
     from orbweaver.recurring import Starter
 
-    metrics = EmfMetrics(service="starter")
+    metrics = EmfMetrics(service=Service.STARTER, meter=ports.meter)
     try:
         yield Starter(control=control_of(ports), clock=ports.clock, metrics=metrics)
     finally:
@@ -213,9 +219,10 @@ async def notifying(ports: Ports) -> AsyncIterator[Notifier]:
     from orbweaver.adapters.http import HttpFetcher
     from orbweaver.adapters.metrics import EmfMetrics
     from orbweaver.core.address import parse_allowed
+    from orbweaver.core.metric import Service
     from orbweaver.notify import Notifier
 
-    metrics = EmfMetrics(service="notifier")
+    metrics = EmfMetrics(service=Service.NOTIFIER, meter=ports.meter)
     fetcher = HttpFetcher(allowed=parse_allowed(ports.settings.allow_addresses))
     try:
         yield Notifier(

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from orbweaver.bootstrap import Ports
     from orbweaver.delivery import Deliverer, Receiver
     from orbweaver.ports import Courier
+    from orbweaver.wiring_ports import Ports
 
 
 @contextmanager
 def delivering(ports: Ports) -> Iterator[Deliverer]:
     """Put together who brings exports to receivers, for one invocation."""
     from orbweaver.adapters.metrics import EmfMetrics
+    from orbweaver.core.metric import Service
     from orbweaver.delivery import Deliverer
 
-    settings, metrics = ports.settings, EmfMetrics(service="delivery")
+    settings = ports.settings
+    metrics = EmfMetrics(service=Service.DELIVERY, meter=ports.meter)
     receivers = {}
     if settings.copy_bucket:
         receivers["bucket"] = _copying(ports)

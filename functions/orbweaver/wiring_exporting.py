@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from orbweaver.adapters.glue import GlueCatalogue
-    from orbweaver.bootstrap import Ports
+    from orbweaver.adapters.metrics import EmfMetrics
+    from orbweaver.changes import ChangeFeed
     from orbweaver.core.export_work import Progress
     from orbweaver.exporting import Exporter
     from orbweaver.exporting.alone import Alone
+    from orbweaver.wiring_ports import Ports
 
 
 async def exporter_of(ports: Ports) -> Exporter:
     """Put together an exporter that shares its work with others."""
     from orbweaver.adapters.sqs_orders import SqsOrders
-    from orbweaver.changes import ChangeFeed
     from orbweaver.core.export import formats_in
     from orbweaver.exporting.assembly import Assembly
-    from orbweaver.snapshots import Snapshots
 
     settings, clock, random = ports.settings, ports.clock, ports.random
-    snapshots = Snapshots(files=ports.files, clock=clock, random=random)
     return Assembly(
         pages=ports.pages,
         crawls=ports.crawls,
@@ -36,12 +36,7 @@ async def exporter_of(ports: Ports) -> Exporter:
             queue_url=settings.export_queue_url,
         ),
         events=ports.events,
-        feed=ChangeFeed(
-            pages=ports.pages,
-            crawls=ports.crawls,
-            snapshots=snapshots,
-            page_retention_s=settings.page_retention_s,
-        ),
+        feed=_feed_of(ports),
         catalogue=_catalogue_of(ports),
         clock=clock,
         random=random,
@@ -50,6 +45,32 @@ async def exporter_of(ports: Ports) -> Exporter:
         part_bytes_max=settings.part_bytes_max,
         span=settings.export_span,
     ).exporter()
+
+
+def _feed_of(ports: Ports) -> ChangeFeed:
+    from orbweaver.changes import ChangeFeed
+    from orbweaver.snapshots import Snapshots
+
+    return ChangeFeed(
+        pages=ports.pages,
+        crawls=ports.crawls,
+        # The stack's own: a run is compared with what came before it, wherever that went.
+        snapshots=Snapshots(files=ports.files, clock=ports.clock, random=ports.random),
+        page_retention_s=ports.settings.page_retention_s,
+    )
+
+
+@contextmanager
+def exports_counted(ports: Ports) -> Iterator[EmfMetrics]:
+    """Count what becomes of orders, for one invocation."""
+    from orbweaver.adapters.metrics import EmfMetrics
+    from orbweaver.core.metric import Service
+
+    metrics = EmfMetrics(service=Service.EXPORTER, meter=ports.meter)
+    try:
+        yield metrics
+    finally:
+        metrics.flush()
 
 
 def _catalogue_of(ports: Ports) -> GlueCatalogue | None:
@@ -71,10 +92,8 @@ def alone_of(
 ) -> Alone:
     """Put together an exporter that writes into a folder, all by itself."""
     from orbweaver.adapters.files import FolderFiles
-    from orbweaver.changes import ChangeFeed
     from orbweaver.exporting.alone import Alone, Waiting
     from orbweaver.exporting.assembly import Assembly
-    from orbweaver.snapshots import Snapshots
 
     settings, clock, random = ports.settings, ports.clock, ports.random
     files, waiting = FolderFiles(folder), Waiting()
@@ -84,13 +103,7 @@ def alone_of(
         files=files,
         bodies=ports.files,
         orders=waiting,
-        feed=ChangeFeed(
-            pages=ports.pages,
-            crawls=ports.crawls,
-            # The stack's own: a run is compared with what came before it, wherever that went.
-            snapshots=Snapshots(files=ports.files, clock=clock, random=random),
-            page_retention_s=settings.page_retention_s,
-        ),
+        feed=_feed_of(ports),
         clock=clock,
         random=random,
         formats=formats,

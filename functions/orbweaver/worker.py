@@ -14,18 +14,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.advance import Done, Hopeless, PutOff, suspect
+from orbweaver.core.comparison import drop_percent
 from orbweaver.core.message import Close, Loose, Malformed, Message, Pack, Seeds, decode
+from orbweaver.core.metric import Metric
 from orbweaver.core.standing import Recalled
 from orbweaver.ports import PortError
 from orbweaver.recent import CRAWL_FRESH_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from orbweaver.advance import Advancer, Delivery
+    from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.ingest import Ingester
     from orbweaver.ports import Clock, Metrics, Packs, Queue
     from orbweaver.settings import Settings
@@ -34,10 +38,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+def _of_nobody(_crawl: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 class Worker:
     """Processes batches; one a container, its caches outlive an invocation."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - it stands at the path's beginning
         self,
         *,
         queue: Queue,
@@ -48,8 +56,12 @@ class Worker:
         clock: Clock,
         metrics: Metrics,
         settings: Settings,
+        of_crawl: Callable[[str], AbstractContextManager[None]] = _of_nobody,
     ) -> None:
-        """Take the ports, and the actors that ingest, advance and settle."""
+        """Take the ports, and the actors that ingest, advance and settle.
+
+        What is used within `of_crawl` is that crawl's.
+        """
         self._queue = queue
         self._packs = packs
         self._ingester = ingester
@@ -60,6 +72,7 @@ class Worker:
         request_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
         self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics
+        self._of_crawl = of_crawl
 
     async def run(self, deliveries: Sequence[Delivery], deadline_ms: int) -> tuple[str, ...]:
         """Process a batch; the ids of the messages that are to come back.
@@ -99,7 +112,7 @@ class Worker:
                 continue
             try:
                 await self._queue.send(list(waiting.values()), express=express)
-                self._metrics.add("PacksPutOff", len(waiting))
+                self._metrics.add(Metric.PACKS_PUT_OFF, len(waiting))
             except PortError as error:
                 _log.warning("packs.not_put_off", extra={"error": str(error)})
                 failed += waiting
@@ -152,11 +165,24 @@ class Worker:
         failed: list[str] = []
         for crawl_id, asking in checks.items():
             try:
-                await self._settler.finish(crawl_id)
+                with self._of_crawl(crawl_id):
+                    ended = await self._settler.finish(crawl_id)
+                if ended is not None:
+                    self._compare(*ended)
             except PortError as error:
                 _log.warning("crawl.check_failed", extra={"crawl": crawl_id, "error": str(error)})
                 failed += asking
         return failed
+
+    def _compare(self, crawl: Crawl, total: Tally) -> None:
+        """Note how a run that ended did beside the one before it."""
+        drop = drop_percent(crawl, total)
+        if drop is None:
+            return
+        self._metrics.observe(Metric.YIELD_DROP_PERCENT, drop)
+        if drop:
+            told = {"crawl": crawl.id, "percent": drop, "before": crawl.pages_before}
+            _log.warning("crawl.fell_short", extra=told)
 
     async def _guarded(
         self,
@@ -173,7 +199,7 @@ class Worker:
                 _log.warning("message.deferred", extra={"id": delivery.id, "error": repr(error)})
             else:
                 _log.exception("message.failed", extra={"id": delivery.id, "error": repr(error)})
-        self._metrics.add("MessagesFailed", 1)
+        self._metrics.add(Metric.MESSAGES_FAILED, 1)
         return None
 
     async def _process(
@@ -194,7 +220,8 @@ class Worker:
                 return Done()
             case Pack() | Seeds():
                 known = recalled.get(message.id, Recalled())
-                result = await self._advancer.advance(delivery, message, known, deadline_ms)
+                with self._of_crawl(message.crawl):
+                    result = await self._advancer.advance(delivery, message, known, deadline_ms)
                 if isinstance(result, Hopeless):
                     return await self._bury(delivery, result.reason)
                 return result
@@ -212,7 +239,7 @@ class Worker:
     async def _bury(self, delivery: Delivery, reason: str) -> Done:
         await self._queue.bury(delivery.body, reason)
         _log.error("message.buried", extra={"id": delivery.id, "reason": reason})
-        self._metrics.add("MessagesBuried", 1)
+        self._metrics.add(Metric.MESSAGES_BURIED, 1)
         return Done()
 
 

@@ -175,7 +175,8 @@ def got(client: Client, said: Mapping[str, Any]) -> dict[str, Any]:
             },
         }
     outcomes = said.get("outcomes", {})
-    dollars = said.get("cost_dollars")
+    counted = said.get("units_dollars")
+    dollars = said.get("cost_dollars") if counted is None else counted
     return {
         "pages": outcomes.get("fetched", 0),
         "nanodollars": None if dollars is None else round(dollars * 1e9),

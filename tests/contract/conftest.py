@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
+from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
 
-import aioboto3
 import pytest
+from aiobotocore.session import AioSession
 from werkzeug.serving import make_server
 
 from localstack import emulator, layout
@@ -36,6 +37,9 @@ def moto() -> Iterator[str]:
     """Run moto in a thread, one request at a time: its transactions are not isolated."""
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
+    # Not by the first request, whose client does not wait that long where a machine is busy.
+    for service in ("dynamodb", "events", "s3", "sqs"):
+        import_module(f"moto.{service}.urls")
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app))
     thread = Thread(target=server.serve_forever, daemon=True)
@@ -55,9 +59,9 @@ def ministack() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def session() -> aioboto3.Session:
+def session() -> AioSession:
     """Make one session: the service models are parsed once."""
-    return aioboto3.Session()
+    return AioSession()
 
 
 @pytest.fixture
@@ -69,7 +73,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def opener(
     request: pytest.FixtureRequest,
-    session: aioboto3.Session,
+    session: AioSession,
     clock: ManualClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Opener:

@@ -3,49 +3,128 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.clock import SystemClock
-from orbweaver.adapters.metrics import EmfMetrics
+from orbweaver.adapters.memory import MemoryMetrics
+from orbweaver.adapters.metrics import EmfMetrics, TimedFetcher, unit_of
+from orbweaver.core.exchange import Failure, Request, Response
+from orbweaver.core.metric import VALUES_MAX, Metric, Service
+from orbweaver.core.outcome import Outcome, Reason
 
 if TYPE_CHECKING:
     import pytest
 
+REQUEST = Request(
+    url="https://example.com/", user_agent="a", accept=frozenset(), body_bytes_max=1, total_s=1
+)
+
+
+def written(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """Read the one line that was written."""
+    (line,) = capsys.readouterr().out.splitlines()
+    body: dict[str, Any] = json.loads(line)
+    return body
+
 
 def test_counters_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """What was added in an invocation is written once, summed up, without a host's name."""
-    metrics = EmfMetrics(service="worker")
+    metrics = EmfMetrics(service=Service.WORKER)
     for _ in range(300):
-        metrics.add("PagesFetched", 1)
-    metrics.add("BodyBytes", 2_000)
-    metrics.add("FetchMs", 12.5)
+        metrics.add(Metric.FETCHED, 1)
+    metrics.add(Metric.BYTES, 2_000)
+    metrics.observe(Metric.FETCH_MS, 12.5)
+    metrics.observe(Metric.FETCH_MS, 7)
+    metrics.fail(Reason.TIMEOUT, 2)
+    metrics.fail(Reason.TIMEOUT, 1)
     metrics.flush()
-    (line,) = capsys.readouterr().out.splitlines()
-    body = json.loads(line)
+    body = written(capsys)
     (directive,) = body["_aws"]["CloudWatchMetrics"]
     assert directive["Namespace"] == "Orbweaver"
     assert directive["Dimensions"] == [["service"]]
     assert {metric["Name"]: metric["Unit"] for metric in directive["Metrics"]} == {
-        "BodyBytes": "Bytes",
+        "bytes": "Bytes",
         "FetchMs": "Milliseconds",
-        "PagesFetched": "Count",
+        "fetched": "Count",
     }
-    assert body["PagesFetched"] == [300]
-    assert body["FetchMs"] == [12.5]
+    assert body["fetched"] == [300]
+    assert body["FetchMs"] == [12.5, 7]
     assert body["service"] == "worker"
+    # A field of the line, and no metric.
+    assert body["failed_timeout"] == 3
+
+
+def test_all_metrics_fit_into_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """However much there was: every counter, more values than a line holds, every reason."""
+    metrics = EmfMetrics(service=Service.WORKER)
+    for metric in Metric:
+        metrics.add(metric, 1)
+    for number in range(10_000):
+        metrics.observe(Metric.FETCH_MS, number)
+        metrics.observe(Metric.YIELD_DROP_PERCENT, number % 100)
+    for reason in Reason:
+        metrics.fail(reason, 1)
+    metrics.flush()
+    assert written(capsys)["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Orbweaver"
+
+
+def test_values_are_sampled_evenly(capsys: pytest.CaptureFixture[str]) -> None:
+    """Percentiles of what a line holds are those of all that there was."""
+    for number in (1, VALUES_MAX, VALUES_MAX + 1, 1_000, 4_321):
+        metrics = EmfMetrics(service=Service.WORKER)
+        for value in range(number):
+            metrics.observe(Metric.FETCH_MS, value)
+        metrics.flush()
+        kept = written(capsys)["FetchMs"]
+        assert VALUES_MAX // 2 < len(kept) <= VALUES_MAX or len(kept) == number
+        steps = {after - before for before, after in pairwise(kept)}
+        assert len(steps) <= 1
+        assert kept[0] == 0
+        assert kept[-1] + max(steps, default=1) >= number
 
 
 def test_an_invocation_starts_anew(capsys: pytest.CaptureFixture[str]) -> None:
     """What was written is not written again, and nothing is written for nothing."""
-    metrics = EmfMetrics(service="worker")
-    metrics.add("PagesFetched", 3)
+    metrics = EmfMetrics(service=Service.WORKER)
+    metrics.add(Metric.FETCHED, 3)
+    metrics.fail(Reason.DNS, 1)
+    metrics.observe(Metric.FETCH_MS, 1)
     metrics.flush()
     capsys.readouterr()
     metrics.flush()
     assert capsys.readouterr().out == ""
-    metrics.add("PagesFetched", 2)
+    metrics.add(Metric.FETCHED, 2)
     metrics.flush()
-    assert json.loads(capsys.readouterr().out)["PagesFetched"] == [2]
+    body = written(capsys)
+    assert body["fetched"] == [2]
+    assert not {"failed_dns", "FetchMs"} & body.keys()
+
+
+async def test_answers_are_timed() -> None:
+    """What answers counts with its time; what does not is counted by its reason, elsewhere."""
+    answers: list[Response | Failure] = [
+        Response(status=404, headers={}, body=None, latency_ms=40),
+        Failure(reason=Reason.TIMEOUT, detail="slow", latency_ms=20_000),
+    ]
+
+    class Web:
+        async def fetch(self, _request: Request) -> Response | Failure:
+            return answers.pop(0)
+
+    metrics = MemoryMetrics()
+    fetcher = TimedFetcher(Web(), metrics)
+    assert isinstance(await fetcher.fetch(REQUEST), Response)
+    assert isinstance(await fetcher.fetch(REQUEST), Failure)
+    assert metrics.values == {Metric.FETCH_MS: [40]}
+
+
+def test_units_follow_from_names() -> None:
+    """The last word of a name is its unit; what has none is a count."""
+    units = {str(metric): unit_of(metric).value for metric in Metric}
+    assert (units["FetchMs"], units["bytes"]) == ("Milliseconds", "Bytes")
+    assert (units["DeliveredBytes"], units["YieldDropPercent"]) == ("Bytes", "Percent")
+    assert {units[outcome] for outcome in Outcome} == {"Count"}
 
 
 async def test_the_clock_tells_the_time() -> None:

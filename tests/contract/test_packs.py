@@ -93,6 +93,37 @@ async def test_many_packs_are_recalled_at_once(world: World) -> None:
     assert sorted(await packs.recall(ids)) == sorted(ids[:3])
 
 
+async def test_packs_are_committed_together(world: World) -> None:
+    """All ledgers stand, and the counts of all are on one shard, in one commit."""
+    container, crawl = world.container(), samples.crawl()
+    ledgers = [samples.ledger(pack, children=(place,)) for place, pack in enumerate((ONE, TWO))]
+    tally = {"claimed": 1, "fetched": 2, "fetched.ok": 2}
+    assert await container.packs.commit_together(crawl, [(one, tally) for one in ledgers])
+    books = await container.crawls.books(crawl)
+    assert samples.counts(books.total) == {"claimed": 2, "fetched": 4, "fetched.ok": 4}
+    assert sorted(shard.commits for shard in books.shards)[-2:] in ([1], [0, 1])
+    recalled = await world.container().packs.recall([ONE, TWO])
+    assert [recalled[ledger.pack].ledger for ledger in ledgers] == ledgers
+
+
+@pytest.mark.parametrize("why", ["a ledger stands", "over budget", "closed"])
+async def test_packs_are_committed_together_or_not_at_all(world: World, why: str) -> None:
+    """Whatever refuses one of them refuses all, and nothing is written."""
+    container, crawl = world.container(), samples.crawl(pages_max=3, shards=1)
+    claimed = 2 if why == "over budget" else 1
+    if why == "a ledger stands":
+        await container.packs.commit(crawl, samples.ledger(TWO), {"fetched": 1})
+    if why == "closed":
+        await container.crawls.create(crawl)
+        books = await container.crawls.books(crawl)
+        assert await container.crawls.seal(crawl, books, replace(crawl, state=State.FINISHED))
+    before = await container.crawls.books(crawl)
+    commits = [(samples.ledger(pack), {"claimed": claimed}) for pack in (ONE, TWO)]
+    assert not await container.packs.commit_together(crawl, commits)
+    assert await container.crawls.books(crawl) == before
+    assert ONE not in await container.packs.recall([ONE, TWO])
+
+
 async def test_a_commit_counts(world: World) -> None:
     """A commit adds its counts to the crawl's books, and its ledger is recalled."""
     container, crawl = world.container(), samples.crawl()

@@ -11,7 +11,7 @@ import json
 import os
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from orbweaver.bootstrap import Ports
     from orbweaver.control import Control
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.plan import Plan
     from orbweaver.settings import Settings
+    from orbweaver.wiring_ports import Ports
     from tests.e2e.stand import Stand
 
 POLL_S = 0.05
@@ -135,7 +135,8 @@ async def _session(settings: Settings, clock: SystemClock) -> AsyncIterator[sess
     @asynccontextmanager
     async def connect(settings: Settings, _: Mapping[str, str]) -> AsyncIterator[Ports]:
         async with bootstrap.connect(settings) as ports:
-            yield replace(ports, clock=clock)
+            ports.clock = clock
+            yield ports
 
     around = session.Surroundings(
         out=io.StringIO(),

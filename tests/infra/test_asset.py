@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import email
+import gzip
 import json
-import os
 import re
 import struct
 import subprocess
@@ -15,15 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 from zlib import crc32
 
+import botocore
 import pytest
 
-from infra import asset, wheels
 from infra.asset import FILES_ONLY, UNPACKED_BYTES_MAX, Asset, Libraries, build, own_files
 from infra.config import Config
-from infra.custom import MODULE, source_of
-from infra.pruning import SERVICES, is_needed
-from infra.wheels import MTIME_S, AssetError
-from orbweaver.adapters import extractors
+from infra.pruning import SERVICES, is_needed, without_words
+from infra.wheels import MTIME_S
 from orbweaver.core.tables import TEXTS
 from orbweaver.formats import NAMES
 from tests.unit.formats.reading import written
@@ -151,6 +149,34 @@ def test_models(local: Asset) -> None:
     assert models == SERVICES
 
 
+def test_words_are_left_out_of_models() -> None:
+    """What is called documentation is empty where it is text, and stays where it is a member."""
+    member = {"shape": "S", "documentation": "<p>of a member</p>"}
+    model = {"documentation": "<p>of all</p>", "shapes": [{"documentation": member}, 1, None]}
+    assert without_words(model) == {
+        "documentation": "",
+        "shapes": [{"documentation": {"shape": "S", "documentation": ""}}, 1, None],
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_models_are_botocores(local: Asset) -> None:
+    """All but words is as botocore has it; endpoints are those of the services that are used."""
+    ours, theirs = local.folder / "botocore" / "data", Path(botocore.__file__).parent / "data"
+    files = [file.relative_to(ours) for file in ours.glob("*/*/*.json.gz")]
+    assert len(files) >= 2 * len(SERVICES)
+    for file in files:
+        short, whole = (
+            json.loads(gzip.decompress((data / file).read_bytes())) for data in (ours, theirs)
+        )
+        assert short == without_words(whole), file
+    endpoints = json.loads((ours / "endpoints.json").read_text())
+    services = [set(partition["services"]) for partition in endpoints["partitions"]]
+    assert set.union(*services) <= SERVICES
+    assert {"dynamodb", "s3", "sqs"} <= services[0]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_archive_is_the_folder(local: Asset) -> None:
@@ -183,6 +209,19 @@ def test_packages_can_be_told(arm64: Asset) -> None:
     assert len(found) > 20
 
 
+# One of each service that needs no parameters.
+OPERATIONS = {
+    "dynamodb": "list_tables",
+    "events": "list_event_buses",
+    "glue": "get_databases",
+    "lambda": "list_functions",
+    "s3": "list_buckets",
+    "secretsmanager": "list_secrets",
+    "sqs": "list_queues",
+    "sts": "get_caller_identity",
+}
+assert OPERATIONS.keys() == SERVICES
+
 # Imports every module of ours and every library that pyproject.toml names, and makes a client of
 # each service, with nothing but the asset and the standard library to import from.
 IMPORT_ALL = """
@@ -194,14 +233,15 @@ for package in ("handlers", "orbweaver"):
         importlib.import_module(found.name)
 for library in libraries:
     importlib.import_module(library)
-import aioboto3
+from aiobotocore.session import AioSession
 async def clients():
-    session = aioboto3.Session(
-        aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
-    )
-    for service in services:
-        async with session.client(service) as client:
-            assert client.meta.service_model.operation_names
+    session = AioSession()
+    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    for service, operation in services.items():
+        async with session.create_client(service, region_name="us-east-1", **keys) as client:
+            # Takes everything but the network: the model, the rules for endpoints, a signature.
+            url = await client.generate_presigned_url(operation)
+            assert url.startswith("https://") and "amazonaws.com" in url, url
 asyncio.run(clients())
 foreign = {
     name for name, module in sys.modules.items()
@@ -238,10 +278,24 @@ def test_imports(local: Asset) -> None:
     modules = [MODULES.get(name, name.replace("-", "_")) for name in names]
     modules.append("selectolax.lexbor")
     command = [sys.executable, "-I", "-S", "-W", "error::ImportWarning", "-c", IMPORT_ALL]
-    arguments = [str(local.folder), json.dumps(modules), json.dumps(sorted(SERVICES))]
+    arguments = [str(local.folder), json.dumps(modules), json.dumps(OPERATIONS)]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 500
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("handler", ["worker", "api", "exporter"])
+def test_a_container_gets_ready(handler: str) -> None:
+    """With only the asset to import from, a container is prepared for its first invocation."""
+    built = build(LOCAL, "files" if handler == "exporter" else "runtime")
+    code = f"import sys; sys.path.insert(0, {str(built.folder)!r}); import handlers.{handler}"
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    environment = {"AWS_LAMBDA_FUNCTION_NAME": handler, "AWS_DEFAULT_REGION": "us-east-1", **keys}
+    words = [sys.executable, "-I", "-S", "-c", code]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.slow
@@ -276,128 +330,3 @@ def test_nothing_tells_when_it_was_built(local: Asset) -> None:
         for path in local.folder.rglob("*")
     }
     assert stats == {(MTIME_S, "0o755", True), (MTIME_S, "0o644", False)}
-
-
-def small_project(root: Path, text: str = "x = 1\n") -> Path:
-    """Make a project whose functions need no library."""
-    for name in ("handlers/__init__.py", "orbweaver/__init__.py"):
-        (root / "functions" / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / "functions" / name).write_text(text)
-    (root / "requirements").mkdir(exist_ok=True)
-    for libraries in get_args(Libraries):
-        (root / "requirements" / f"{libraries}.txt").touch()
-    return root
-
-
-@pytest.fixture
-def no_libraries(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Install nothing, and note into which folder it would have been."""
-    installed: list[Path] = []
-    monkeypatch.setattr(wheels, "install", lambda _runtime, _pins, folder: installed.append(folder))
-    return installed
-
-
-def test_same_inputs_same_asset(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """The same inputs give the same asset, kept or built anew; nothing is built twice."""
-    project = small_project(tmp_path)
-    first = build(LOCAL, root=project, store=tmp_path / "store")
-    assert build(LOCAL, root=project, store=tmp_path / "store") == first
-    assert len(no_libraries) == 1
-    elsewhere = build(LOCAL, root=project, store=tmp_path / "elsewhere")
-    assert elsewhere.hash == first.hash
-    made = [
-        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.py*")}
-        for folder in (first.folder, elsewhere.folder)
-    ]
-    assert made[0] == made[1]
-
-
-def test_a_change_of_code_keeps_the_libraries(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """A change to functions/ gives another asset without installing anything again."""
-    store = tmp_path / "store"
-    first = build(LOCAL, root=small_project(tmp_path), store=store)
-    second = build(LOCAL, root=small_project(tmp_path, "x = 2\n"), store=store)
-    assert first.hash != second.hash
-    assert (second.folder / "handlers" / "__init__.py").read_text() == "x = 2\n"
-    with zipfile.ZipFile(second.archive) as archive:
-        assert archive.read("handlers/__init__.py") == b"x = 2\n"
-    assert len(no_libraries) == 1
-
-
-def test_each_has_libraries_of_its_own(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """The two assets are two, with the same code of ours."""
-    project, store = small_project(tmp_path), tmp_path / "store"
-    first, second = (build(LOCAL, name, root=project, store=store) for name in get_args(Libraries))
-    assert first.hash != second.hash
-    assert [str(first).split(":")[0], str(second).split(":")[0]] == [
-        "code asset",
-        "code asset for files",
-    ]
-    assert len(no_libraries) == 2
-
-
-def test_a_change_of_pins_installs_again(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """Other libraries make another asset."""
-    store = tmp_path / "store"
-    first = build(LOCAL, root=small_project(tmp_path), store=store)
-    (tmp_path / "requirements" / "runtime.txt").write_text("# other\n")
-    assert build(LOCAL, root=tmp_path, store=store).hash != first.hash
-    assert len(no_libraries) == 2
-
-
-def test_old_assets_go(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """Only the newest few are kept."""
-    store = tmp_path / "store"
-    for number in range(asset.KEPT_MAX + 3):
-        built = build(LOCAL, root=small_project(tmp_path, f"x = {number}\n"), store=store)
-        os.utime(built.archive, (number, number))
-        assert built.folder.is_dir()
-    kept = [path for path in store.iterdir() if "libraries" not in path.name]
-    assert len(kept) == 2 * asset.KEPT_MAX
-
-
-def test_nothing_half_made_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation that fails leaves nothing that a later one would take for whole."""
-
-    def fail(*_: object) -> None:
-        raise AssetError("no index")
-
-    monkeypatch.setattr(wheels, "install", fail)
-    with pytest.raises(AssetError):
-        build(LOCAL, root=small_project(tmp_path), store=tmp_path / "store")
-    assert list((tmp_path / "store").iterdir()) == []
-
-
-def test_a_module_of_the_users_own_goes_along(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """As a package of a name that the worker knows; another content is another asset."""
-    project, store = small_project(tmp_path), tmp_path / "store"
-    (project / "own.py").write_text("def books(page, url): ...\n")
-    without = build(LOCAL, root=project, store=store)
-    own = source_of("own.py", project)
-    made = build(LOCAL, root=project, store=store, extractor=own)
-    assert made.hash != without.hash
-    with zipfile.ZipFile(made.archive) as archive:
-        assert archive.read(f"{MODULE}/__init__.py") == b"def books(page, url): ...\n"
-    (project / "own.py").write_text("def other(page, url): ...\n")
-    assert build(LOCAL, root=project, store=store, extractor=own).hash != made.hash
-    assert source_of("", project) is None
-    assert MODULE == extractors.MODULE
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (None, "context key extractor=own.py: there is no such file in "),
-        ("def (", "context key extractor=own.py: it is not Python: "),
-        ("def _books(page, url): ...", "context key extractor=own.py: it has no function: "),
-    ],
-)
-def test_a_module_that_cannot_work_stops_the_deployment(
-    tmp_path: Path, text: str | None, said: str
-) -> None:
-    """Before anything is built, with the file and the fix."""
-    if text is not None:
-        (tmp_path / "own.py").write_text(text)
-    with pytest.raises(AssetError) as stopped:
-        source_of("own.py", tmp_path)
-    assert str(stopped.value).startswith(said)

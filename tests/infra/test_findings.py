@@ -49,6 +49,7 @@ def found_in(stack: IConstruct) -> set[tuple[str, str]]:
         {},
         {"alarm_key": "yes", "alarm_email": "a@example.org"},
         {"proxy_secret": "crawl/proxies"},
+        {"tracing": "yes", "alarms": "all"},
         {"webhook_secret": "generate"},
         {"webhook_secret": "crawl/key"},
         {"copy_bucket": "their-exports", **SFTP},

@@ -1,4 +1,4 @@
-"""The functions: how they are run, what feeds them, and what each may do."""
+"""The functions: how they are run, and what feeds them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ import pytest
 
 from infra.runtime import host_runtime
 from orbweaver.settings import PREFIX, Settings
+from tests.infra.roles import (
+    ALLOWED,
+    API,
+    EXPORTER,
+    HERE,
+    KIND,
+    NOTIFIER,
+    STARTER,
+    WORKER,
+)
 from tests.infra.template import text
 
 if TYPE_CHECKING:
@@ -19,213 +29,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.infra
 
-KIND = "AWS::Lambda::Function"
-WORKER, EXPORTER, API, STARTER, NOTIFIER = (
-    f"{part}ProgramFunction" for part in ("Worker", "Exporter", "Api", "Starter", "Notifier")
-)
-HERE = "arn:<AWS::Partition>"
-LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
-# The whole of what each role may do. A line here is there because an adapter makes that call.
-ALLOWED = {
-    "WorkerProgramRole": {
-        "<FrontierCrawl.Arn>": {
-            "sqs:ReceiveMessage",
-            "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
-            "sqs:SendMessage",
-        },
-        "<FrontierExpress.Arn>": {
-            "sqs:ReceiveMessage",
-            "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
-            "sqs:SendMessage",
-        },
-        "<FrontierDeadLetters.Arn>": {"sqs:SendMessage"},
-        "<StorageUrls.Arn>": {
-            "dynamodb:BatchGetItem",
-            "dynamodb:PartiQLInsert",
-            "dynamodb:PutItem",
-            "dynamodb:DeleteItem",
-        },
-        "<StoragePages.Arn>": {"dynamodb:BatchWriteItem"},
-        "<StorageHosts.Arn>": {
-            "dynamodb:BatchGetItem",
-            "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
-        },
-        "<StorageCrawls.Arn>": {
-            "dynamodb:GetItem",
-            "dynamodb:BatchGetItem",
-            "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
-            "dynamodb:ConditionCheckItem",
-        },
-        "<StoragePacks.Arn>": {
-            "dynamodb:GetItem",
-            "dynamodb:BatchGetItem",
-            "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
-        },
-        f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
-        "<StorageBucket.Arn>/bodies/*": {"s3:PutObject"},
-        "<WorkerProgramLogs.Arn>": LOGS,
-    },
-    "ExporterProgramRole": {
-        "<StoragePages.Arn>": {"dynamodb:Query"},
-        "<StorageCrawls.Arn>": {"dynamodb:GetItem", "dynamodb:Scan"},
-        "<StorageBucket.Arn>/exports/*": {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"},
-        "<StorageBucket.Arn>/bodies/*": {"s3:GetObject"},
-        "<StorageBucket.Arn>": {"s3:ListBucket"},
-        "<ExporterOrders.Arn>": {
-            "sqs:ReceiveMessage",
-            "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
-            "sqs:SendMessage",
-        },
-        f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
-        **{
-            f"{HERE}:glue:<AWS::Region>:<AWS::AccountId>:{part}": {
-                "glue:GetTable",
-                "glue:CreateTable",
-                "glue:UpdateTable",
-            }
-            for part in ("catalog", "database/orbweaver", "table/orbweaver/items_*")
-        },
-        "<ExporterFailures.Arn>": {"sqs:SendMessage"},
-        "<ExporterProgramLogs.Arn>": LOGS,
-    },
-    "ApiProgramRole": {
-        "<FrontierCrawl.Arn>": {"sqs:SendMessage"},
-        "<FrontierExpress.Arn>": {"sqs:SendMessage"},
-        "<StorageCrawls.Arn>": {
-            "dynamodb:BatchGetItem",
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:Scan",
-            "dynamodb:UpdateItem",
-        },
-        "<StoragePacks.Arn>": {
-            "dynamodb:BatchGetItem",
-            "dynamodb:BatchWriteItem",
-            "dynamodb:Query",
-        },
-        "<StoragePages.Arn>": {"dynamodb:BatchGetItem", "dynamodb:Query"},
-        "<StorageUrls.Arn>": {"dynamodb:BatchGetItem"},
-        "<StorageHosts.Arn>": {"dynamodb:BatchGetItem"},
-        "<StorageBucket.Arn>": {"s3:ListBucket"},
-        "<StorageBucket.Arn>/seeds/*": {"s3:GetObject"},
-        "<ApiProgramLogs.Arn>": LOGS,
-    },
-    "ExporterScheduleRole": {
-        "<ExporterProgramFunction.Arn>": {"lambda:InvokeFunction"},
-        "<ExporterFailures.Arn>": {"sqs:SendMessage"},
-    },
-    "StarterProgramRole": {
-        "<FrontierCrawl.Arn>": {"sqs:SendMessage"},
-        "<FrontierExpress.Arn>": {"sqs:SendMessage"},
-        "<StorageCrawls.Arn>": {
-            "dynamodb:Scan",
-            "dynamodb:GetItem",
-            "dynamodb:BatchGetItem",
-            "dynamodb:PutItem",
-        },
-        "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
-        "<StarterProgramLogs.Arn>": LOGS,
-    },
-    "StarterFiringRole": {
-        "<StarterProgramFunction.Arn>": {"lambda:InvokeFunction"},
-        "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
-    },
-}
-# Where webhooks are signed.
-NOTIFYING = {
-    "<StorageCrawls.Arn>": {"dynamodb:GetItem", "dynamodb:BatchGetItem"},
-    "<NotifierSecret.Id>": {"secretsmanager:GetSecretValue"},
-    "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
-    "<NotifierProgramLogs.Arn>": LOGS,
-}
-
-
-@pytest.mark.parametrize("role", ALLOWED)
-def test_permissions(aws: Synthesized, role: str) -> None:
-    """A role may do exactly what its code does, to exactly the resources it does it to."""
-    assert aws.allowed(role) == ALLOWED[role]
-
-
-@pytest.mark.parametrize("role", ["WorkerProgramRole", "ApiProgramRole", "StarterProgramRole"])
-def test_permissions_on_an_emulator(local: Synthesized, role: str) -> None:
-    """An emulator asks for batches by their own name; otherwise roles are as they are on AWS."""
-    allowed = local.allowed(role)
-    sends = {
-        resource
-        for resource, actions in allowed.items()
-        if "sqs:SendMessage" in actions and "FailedCalls" not in resource
-    }
-    for resource in sends:
-        allowed[resource].remove("sqs:SendMessageBatch")
-    assert allowed == ALLOWED[role]
-
-
-@pytest.mark.parametrize(
-    ("secret", "resource"),
-    [
-        (
-            "crawl/proxies",
-            f"{HERE}:secretsmanager:<AWS::Region>:<AWS::AccountId>:secret:crawl/proxies-??????",
-        ),
-        (
-            "arn:aws:secretsmanager:eu-west-1:123456789012:secret:crawl/proxies-a1B2c3",
-            "arn:aws:secretsmanager:eu-west-1:123456789012:secret:crawl/proxies-a1B2c3",
-        ),
-    ],
-)
-def test_permission_to_read_the_list_of_proxies(
-    synthesize: Callable[..., Synthesized], secret: str, resource: str
-) -> None:
-    """The worker alone may read the one secret, and the name alone is in its environment."""
-    made = synthesize(proxy_secret=secret)
-    reading = {resource: {"secretsmanager:GetSecretValue"}}
-    for role, allowed in ALLOWED.items():
-        more = reading if role == "WorkerProgramRole" else {}
-        assert made.allowed(role) == {**allowed, **more}
-    for name, function in made.properties(KIND).items():
-        given = function["Environment"]["Variables"].get("ORBWEAVER_PROXY_SECRET")
-        assert given == (secret if name == WORKER else None)
-
-
-@pytest.mark.parametrize(
-    ("secret", "resource"),
-    [
-        ("generate", "<NotifierSecret.Id>"),
-        (
-            "crawl/key",
-            f"{HERE}:secretsmanager:<AWS::Region>:<AWS::AccountId>:secret:crawl/key-??????",
-        ),
-    ],
-)
-def test_webhooks_are_signed_with_the_key_that_is_named(
-    synthesize: Callable[..., Synthesized], secret: str, resource: str
-) -> None:
-    """The notifier alone may read it; a key of the stack's own is made where that is asked for."""
-    made = synthesize(webhook_secret=secret)
-    wanted = {**NOTIFYING, resource: {"secretsmanager:GetSecretValue"}}
-    if secret != "generate":
-        del wanted["<NotifierSecret.Id>"]
-    assert made.allowed("NotifierProgramRole") == wanted
-    for role, allowed in ALLOWED.items():
-        assert made.allowed(role) == allowed
-    variables = made.properties(KIND)[NOTIFIER]["Environment"]["Variables"]
-    named = secret if secret != "generate" else resource
-    assert text(variables["ORBWEAVER_WEBHOOK_SECRET"]) == named
-    assert text(made.template["Outputs"]["WebhookSecret"]["Value"]) == named
-    assert len(made.properties("AWS::SecretsManager::Secret")) == (secret == "generate")
-
-
-def test_no_other_permissions(aws: Synthesized) -> None:
-    """Nothing else gives permissions: no policy beside roles, no role beside those listed."""
-    assert set(aws.properties("AWS::IAM::Role")) == {*ALLOWED, "ApiLogsRole"}
-    assert not aws.properties("AWS::IAM::Policy")
-    assert not aws.properties("AWS::IAM::ManagedPolicy")
+# Settings of libraries, which are none of ours.
+ALLOCATORS = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 
 
 def test_functions(aws: Synthesized) -> None:
@@ -317,6 +122,18 @@ def test_exporter_limits(aws: Synthesized) -> None:
     assert exporter["RecursiveLoop"] == "Allow"
 
 
+def test_room_of_exporters(synthesize: Callable[..., Synthesized], aws: Synthesized) -> None:
+    """The exporter has room for a chunk's files, and allocators that give back what is free."""
+    exporter = aws.properties(KIND)[EXPORTER]
+    assert exporter["EphemeralStorage"] == {"Size": 2048}
+    variables = exporter["Environment"]["Variables"]
+    assert {key: variables.get(key) for key in ALLOCATORS} == ALLOCATORS
+    made = synthesize(exporter_storage_mb="512").properties(KIND)
+    assert made[EXPORTER]["EphemeralStorage"] == {"Size": 512}
+    others = {name for name, function in made.items() if "EphemeralStorage" in function}
+    assert others == {EXPORTER}
+
+
 def test_orders_of_exporters(synthesize: Callable[..., Synthesized]) -> None:
     """Orders come one at a time, to so many exporters at most, and back soon after a death."""
     made = synthesize(exporter_concurrency_max="7", exporter_timeout_s="200")
@@ -385,7 +202,7 @@ def test_crawls_that_name_a_webhook_invoke_the_notifier(
 def test_environment(local: Synthesized, name: str) -> None:
     """Every variable is a setting that the functions know, with a value that they take."""
     variables = local.properties(KIND)[name]["Environment"]["Variables"]
-    ours = {key: text(value) for key, value in variables.items()}
+    ours = {key: text(value) for key, value in variables.items() if key not in ALLOCATORS}
     known = {PREFIX + field.upper() for field in Settings.__dataclass_fields__}
     assert set(ours) <= known
     assert Settings.from_environment(ours).allow_addresses == "127.0.0.1/32"

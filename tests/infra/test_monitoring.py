@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.adapters.metrics import NAMESPACE
+from infra.dashboard import METRICS_FREE_MAX
+from orbweaver.cli.parser import parse
+from orbweaver.core.metric import DIMENSION, FAILURES, NAMESPACE, field_of
 from tests.infra.template import denies_plain_http, text
+from tests.unit.emission import crawl_everything, export_a_day, functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +41,8 @@ ALARMS = {
     "ApiErrors": ("5XXError", "Orbweaver", 0),
 }
 ALARMS_FREE_MAX = 10
+# What is asked for, and how many metrics each is paid for.
+PAID = {"ErrorRate": 2, "ExportMissing": 1, "YieldDrop": 1}
 # A key costs $1 a month; the rest are priced by the hour.
 PAID_WHILE_IDLE = (
     "AWS::KMS::",
@@ -52,6 +60,15 @@ def statements(made: Synthesized) -> list[dict[str, Any]]:
     policy: dict[str, Any] = made.only("AWS::SNS::TopicPolicy")["PolicyDocument"]
     found: list[dict[str, Any]] = policy["Statement"]
     return found
+
+
+def dashboard(made: Synthesized) -> list[dict[str, Any]]:
+    """Return the widgets of the dashboard."""
+    body: dict[str, Any] = json.loads(
+        text(made.only("AWS::CloudWatch::Dashboard")["DashboardBody"])
+    )
+    widgets: list[dict[str, Any]] = body["widgets"]
+    return widgets
 
 
 def test_alarms(aws: Synthesized) -> None:
@@ -104,13 +121,131 @@ def test_idle_costs_nothing(aws: Synthesized) -> None:
     assert not {kind for kind in kinds if kind.startswith(PAID_WHILE_IDLE)}
 
 
+def texts(made: Synthesized) -> dict[str, str]:
+    """Return what alarms say, by their names."""
+    found = made.properties("AWS::CloudWatch::Alarm").items()
+    return {
+        name.removeprefix("Monitoring"): text(alarm["AlarmDescription"]) for name, alarm in found
+    }
+
+
+def test_alarms_name_a_command(synthesize: Callable[..., Synthesized]) -> None:
+    """Whoever is mailed learns what to run; the table of the guide says the same."""
+    guide = (Path(__file__).parents[2] / "docs/operations.md").read_text()
+    made = synthesize(alarms="all", invalid_items_percent="5", copy_bucket="their-exports")
+    said = texts(made)
+    assert said.keys() == ALARMS.keys() | PAID.keys() | {"InvalidItems", "Deliveries"}
+    for name, description in said.items():
+        meaning, _, command = description.partition(". Run: ")
+        assert meaning, name
+        first, *rest = shlex.split(command)
+        assert first in ("orbweaver", "aws"), name
+        if first == "orbweaver":
+            assert parse(rest).command
+        row = next(line for line in guide.splitlines() if line.startswith(f"| `{name}` |"))
+        assert f"`{command}`" in row, name
+
+
+def test_alarms_that_cost(synthesize: Callable[..., Synthesized]) -> None:
+    """They are there where they are asked for, on $0.40 of metrics; an emulator has none."""
+    made = synthesize(alarms="all", yield_drop_percent="40", export_missing_h="30")
+    found = made.properties("AWS::CloudWatch::Alarm")
+    paid = {
+        name.removeprefix("Monitoring"): alarm
+        for name, alarm in found.items()
+        if name.removeprefix("Monitoring") not in ALARMS
+    }
+    assert paid.keys() == PAID.keys()
+    assert sum(PAID.values()) == 4
+    for name, alarm in paid.items():
+        stats = [one for one in alarm.get("Metrics", []) if "MetricStat" in one]
+        assert (len(stats) or 1) == PAID[name]
+        assert [text(action) for action in alarm["AlarmActions"]] == ["<MonitoringAlarms>"]
+    rate = paid["ErrorRate"]
+    assert (rate["Threshold"], rate["EvaluationPeriods"]) == (10, 1)
+    (share,) = (one["Expression"] for one in rate["Metrics"] if "Expression" in one)
+    assert share == "IF(FILL(ended, 0) >= 20, 100 * FILL(failed, 0) / FILL(ended, 0), 0)"
+    assert {one["MetricStat"]["Period"] for one in rate["Metrics"] if "MetricStat" in one} == {300}
+    drop = paid["YieldDrop"]
+    assert (drop["MetricName"], drop["Statistic"], drop["Threshold"]) == (
+        "YieldDropPercent",
+        "Maximum",
+        40,
+    )
+    local = synthesize(target="local", alarms="all").properties("AWS::CloudWatch::Alarm")
+    assert len(local) == len(ALARMS)
+
+
+def test_an_export_that_is_missing(synthesize: Callable[..., Synthesized]) -> None:
+    """Silence after exports is the alarm; a new stack, which never had any, calls nobody."""
+    made = synthesize(alarms="all", yield_drop_percent="40", export_missing_h="30")
+    alarm = made.properties("AWS::CloudWatch::Alarm")["MonitoringExportMissing"]
+    assert (alarm["MetricName"], alarm["Dimensions"]) == (
+        "ExportsSealed",
+        [{"Name": "service", "Value": "exporter"}],
+    )
+    assert (alarm["Period"], alarm["EvaluationPeriods"]) == (3600, 30)
+    # Periods of an hour may be watched for seven days.
+    assert 168 * 3600 <= 7 * 86_400
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
+    assert alarm["TreatMissingData"] == "missing"
+    for actions in (alarm["AlarmActions"], alarm["InsufficientDataActions"]):
+        assert [text(action) for action in actions] == ["<MonitoringAlarms>"]
+
+
+def test_traces(synthesize: Callable[..., Synthesized]) -> None:
+    """Where they are asked for every function is traced, and may do that; nowhere else."""
+    for context, traced in (({"tracing": "yes"}, True), ({}, False)):
+        made = synthesize(**context)
+        functions = made.properties("AWS::Lambda::Function")
+        modes = {function.get("TracingConfig", {}).get("Mode") for function in functions.values()}
+        assert modes == ({"Active"} if traced else {None})
+        for name in ("WorkerProgramRole", "ExporterProgramRole", "ApiProgramRole"):
+            actions = made.allowed(name).get("*", set())
+            assert ("xray:PutTraceSegments" in actions) is traced
+
+
+PANELS = [
+    *("Throughput", "Outcomes", "Backlog", "Oldest message", "How long sites take to answer"),
+    *("Failed URLs by reason", "Held back", "Failed", "Dead letters", "Lambda concurrency"),
+    *("Worker runs take", "Exports and API", "Cost", "Items, and yield"),
+]
+
+
 def test_dashboard(aws: Synthesized) -> None:
-    """The dashboard shows the queues, the functions, and all of the functions' own metrics."""
-    body = json.loads(text(aws.only("AWS::CloudWatch::Dashboard")["DashboardBody"]))
-    shown = json.dumps([widget["properties"]["metrics"] for widget in body["widgets"]])
-    assert f'Namespace=\\"{NAMESPACE}\\"' in shown
-    assert "<FrontierDeadLetters.QueueName>" in shown
-    assert "<WorkerProgramFunction>" in shown
+    """All that a crawl is run by is on one page, with the alarms, and free of charge."""
+    body = dashboard(aws)
+    assert [widget["properties"]["title"] for widget in body if widget["type"] != "text"] == [
+        "Alarms",
+        *PANELS,
+    ]
+    (alarms,) = (widget["properties"]["alarms"] for widget in body if widget["type"] == "alarm")
+    assert len(alarms) == len(ALARMS)
+    graphs = [widget["properties"] for widget in body if widget["type"] == "metric"]
+    shown = json.dumps([graph["metrics"] for graph in graphs])
+    for part in ("FrontierDeadLetters.QueueName", "FrontierCrawl.QueueName"):
+        assert f"<{part}>" in shown
+    for part in ("Worker", "Exporter"):
+        assert f"<{part}ProgramFunction>" in shown
+    metrics = [line for graph in graphs for line in graph["metrics"] if len(line) > 1]
+    assert len(metrics) <= METRICS_FREE_MAX
+    # Nothing lies on something else, and nothing sticks out.
+    places = [(one["x"], one["y"], one["width"], one["height"]) for one in body]
+    taken = [
+        (x, y)
+        for left, top, width, height in places
+        for x in range(left, left + width)
+        for y in range(top, top + height)
+    ]
+    assert len(taken) == len({*taken})
+    assert max(x for x, _ in taken) < 24
+
+
+def test_a_delivery_is_among_the_alarms(synthesize: Callable[..., Synthesized]) -> None:
+    """What is added to the stack later is on the dashboard as well."""
+    body = dashboard(synthesize(copy_bucket="their-exports"))
+    (alarms,) = (widget["properties"]["alarms"] for widget in body if widget["type"] == "alarm")
+    assert any("Deliveries" in alarm for alarm in alarms)
 
 
 def test_invalid_items(synthesize: Callable[..., Synthesized]) -> None:
@@ -133,3 +268,36 @@ def test_invalid_items(synthesize: Callable[..., Synthesized]) -> None:
         for one in metrics
         for dimension in one["MetricStat"]["Metric"]["Dimensions"]
     } == {("service", "worker")}
+
+
+def test_what_is_named_is_emitted(
+    synthesize: Callable[..., Synthesized], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alarms and dashboard name metrics, services and fields that the code has just written."""
+    with functions(monkeypatch) as (function, container):
+        crawl_everything(function, container)
+        export_a_day(function, container)
+    emitted = function.metrics
+    made = synthesize(alarms="all", invalid_items_percent="5", copy_bucket="their-exports")
+    named: set[tuple[str, str]] = set()
+    for alarm in made.properties("AWS::CloudWatch::Alarm").values():
+        stats = [
+            one["MetricStat"]["Metric"] for one in alarm.get("Metrics", []) if "MetricStat" in one
+        ]
+        for metric in stats or [alarm]:
+            if metric["Namespace"] == NAMESPACE:
+                ((name, service),) = ((one["Name"], one["Value"]) for one in metric["Dimensions"])
+                assert name == DIMENSION
+                named.add((service, metric["MetricName"]))
+    for widget in dashboard(made):
+        for line in widget["properties"].get("metrics", ()):
+            if line[0] == NAMESPACE:
+                _, metric, name, service, *_ = line
+                assert name == DIMENSION
+                named.add((service, metric))
+    assert len(named) > 15
+    for service, metric in named:
+        assert metric in emitted[service], (service, metric)
+    (query,) = (one["properties"]["query"] for one in dashboard(made) if one["type"] == "log")
+    assert re.findall(r"sum\((\w+)\)", query) == [field_of(reason) for reason in FAILURES]
+    assert any(field_of(reason) in line for line in function.lines for reason in FAILURES)

@@ -20,9 +20,11 @@ SPACES = ["", " ", "\t", "\n", "\x00", "\x1f", "\x7f", "\xa0", "\ud800", "\udfff
 PIECES = st.sampled_from([*WORDS.split(), *SPACES])
 SPELLED = st.lists(PIECES, max_size=10).map("".join)
 REFERENCES = SPELLED | st.text() | st.text(st.characters(categories=["Cs", "Cc", "Zs", "Po"]))
-BASES = st.none() | st.sampled_from(
-    ["http://a/", "https://a.b:8443/c/d?e#f", "http://u:p@a/b//c", "ftp://a/b", "mailto:a", "b"]
-)
+PAGES = """
+    http://a/ https://a.b:8443/c/d?e/f#g http://u:p@a/b//c ftp://a/b mailto:a b http://a//b///c
+    http://127.0.0.1:65535/a/b/c/d http://a:80/b/ https://1.2.3.256/b http://a/.b/c/../d/e
+"""
+BASES = st.none() | st.sampled_from(PAGES.split())
 
 
 @given(REFERENCES, BASES | SPELLED)
@@ -47,6 +49,13 @@ def test_a_canonical_url_is_its_own_canonical_form(reference: str, base: str | N
 @given(REFERENCES, BASES)
 @example("x.-y/0:8/..;a", "http://a/b")
 @example("https://0.a-/x?%zz", None)
+@example("../a//b", "http://a/b/c")
+@example("../../a", "http://a/b//c")
+@example("..//a", "http://a/b/c")
+@example("https://10.0.0.010:1/", None)
+@example("http://1.2.3.4:443/", None)
+@example("http://1.2.3.4:0/", None)
+@example("http://1.2:65536/", None)
 def test_short_cuts_agree_with_the_parser(reference: str, base: str | None) -> None:
     """What is said to be plainly spelled is what the parser makes of it."""
     expected = None

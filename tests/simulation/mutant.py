@@ -26,8 +26,8 @@ def poisoned(plan: Scenario) -> bool:
 
 def forced_in_bounds(plan: Scenario) -> bool:
     """Take those with a forced run that may have to give claims back, and one after it."""
-    *_, forced, last = None, *plan.crawls
-    return bool(forced and forced.window_s == 0 and forced.name == last.name)
+    *_, forced, last = plan.crawls[0], *plan.crawls
+    return forced.window_s == 0 and forced is not last and forced.name == last.name
 
 
 def steered(plan: Scenario) -> bool:

@@ -13,6 +13,7 @@ from tests.simulation import (
     mutants_retry,
     mutants_rules,
     mutants_tables,
+    mutants_together,
     mutants_web,
     mutants_worker,
 )
@@ -26,4 +27,5 @@ MUTANTS = (
     *mutants_retry.MUTANTS,
     *mutants_rules.MUTANTS,
     *mutants_bodies.MUTANTS,
+    *mutants_together.MUTANTS,
 )

@@ -4,29 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orbweaver import segments
 from orbweaver.core import segment
 from orbweaver.ports import Transient
 from tests.simulation.mutant import mutants
 
-_WHOLE_TRIED = segments.Segments.__dict__["_tried"]
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
 _WHOLE_PUT = segments.Segments.__dict__["put"]
 _WHOLE_ADD = segment.Segment.__dict__["_append"]
 
 
-async def _later(self: Any, whole: Any) -> None:
+def _writing(store: Callable[[Any, Any], Awaitable[None]]) -> Any:
+    """Write segments in another way: `store` is given the files and what to put there."""
+
+    async def write(self: Any, crawl_id: str, opened: Any) -> None:
+        opened.written = asyncio.get_running_loop().create_future()
+        self._open.pop(crawl_id, None)
+        self._turn.set()
+        await store(self._files, opened.segment)
+        opened.written.set_result(None)
+
+    return write
+
+
+async def _later(files: Any, whole: Any) -> None:
     """Have the file written while journals name it already."""
-    writing = asyncio.get_running_loop().create_task(_WHOLE_TRIED(self, whole))
+    writing = asyncio.get_running_loop().create_task(files.put(whole.key, whole.whole()))
     writing.add_done_callback(lambda done: done.cancelled() or done.exception())
     await asyncio.sleep(0)
 
 
-async def _if_it_goes(self: Any, whole: Any) -> None:
+async def _if_it_goes(files: Any, whole: Any) -> None:
     """Try once, and pass over that it failed."""
     with suppress(Transient):
-        await self._files.put(whole.key, whole.whole())
+        await files.put(whole.key, whole.whole())
 
 
 async def _shared(self: Any, _crawl_id: str, kept: Any) -> Any:
@@ -40,8 +55,13 @@ def _from_the_first(self: Any, member: bytes | None) -> Any:
 
 
 MUTANTS = mutants(
-    ("bodies: named before they are there", segments.Segments, "_tried", _later),
-    ("bodies: a file that fails is passed over", segments.Segments, "_tried", _if_it_goes),
+    ("bodies: named before they are there", segments.Segments, "_write", _writing(_later)),
+    (
+        "bodies: a file that fails is passed over",
+        segments.Segments,
+        "_write",
+        _writing(_if_it_goes),
+    ),
     ("bodies: one file for all crawls", segments.Segments, "put", _shared),
     ("bodies: places that are off", segment.Segment, "_append", _from_the_first),
 )

@@ -34,6 +34,7 @@ MOVED = {"outcome": Outcome.REDIRECTED, "reason": Reason.REDIRECT, "status": 301
 BROKEN = {"outcome": Outcome.FAILED, "reason": Reason.HTTP_SERVER_ERROR, "status": 503}
 SITEMAP = {"outcome": Outcome.FETCHED, "reason": Reason.SITEMAP, "status": 200}
 FORBIDDEN = {"outcome": Outcome.SKIPPED, "reason": Reason.ROBOTS}
+SKIPPED = {"outcome": Outcome.SKIPPED}
 
 
 def url_of(name: str) -> str:
@@ -124,3 +125,15 @@ def named(rows: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
     """Pick the row of a page."""
     [found] = [row for row in rows if row["url"] == url_of(name)]
     return found
+
+
+FIRST, SECOND, THIRD = run(0), run(2), run(4)
+
+
+async def begun(**more: Any) -> Stand:
+    """Give a stand where a run has found three pages, one by another."""
+    stand = Stand(**more)
+    await stand.add(
+        FIRST, page(FIRST, "home"), page(FIRST, "a", by="home"), page(FIRST, "b", by="a")
+    )
+    return stand

@@ -15,6 +15,7 @@ from orbweaver.adapters.memory import (
     Claim,
     Mail,
     MemoryDeadLetters,
+    MemoryEvents,
     MemoryFiles,
     MemoryLane,
     MemoryTraces,
@@ -178,6 +179,7 @@ def stores_of(stage: Stage, gate: Gate = open_gate) -> Stores:
         pages=stage.pages,
         files=MemoryFiles(world, gate),
         settler=stage.settler,
+        events=MemoryEvents(world, gate),
         clock=stage.clock,
     )
 

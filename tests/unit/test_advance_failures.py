@@ -230,10 +230,10 @@ async def test_links_that_are_claimed_already_cost_no_write() -> None:
         ("another container", {"frontier.known": 1, "frontier.claim": 0}),
     ):
         effects: list[str] = []
-        seen = stage.advancer._seen
+        seen = stage.advancer._sifter.seen
         stage.restart(noting(effects))
         if name == "same container":
-            stage.advancer._seen = seen
+            stage.advancer._sifter.seen = seen
         await stage.deliver(pack_of(A, pack=child_id(name, 0)))
         assert {key: effects.count(key) for key in effects_expected} == effects_expected, name
     assert stage.tally()["claimed"] == 6
@@ -269,14 +269,14 @@ async def test_a_spent_budget_is_not_tried_again() -> None:
 
 
 async def test_outcomes_are_metrics() -> None:
-    """What a pack came to is counted for the dashboard, without its reasons."""
+    """What a pack came to is counted for the dashboard; why URLs failed, beside it."""
     stage = Stage()
     stage.begin(CRAWL, A, B)
     stage.web.put(A, html())
     await stage.deliver(pack_of(A, B))
-    cost = stage.world.journals[ROOT].tally["nanodollars"]
-    received = {"bytes": 19, "received_bytes": 19}
-    assert stage.metrics.totals == {"fetched": 1, "failed": 1, "nanodollars": cost, **received}
+    ended = {"fetched": 1, "failed": 1, "UrlsEnded": 2}
+    assert stage.metrics.totals == {**ended, "bytes": 19}
+    assert stage.metrics.failures == {"http_client_error": 1}
 
 
 async def test_a_journal_that_cannot_be_written_brings_the_pack_back() -> None:

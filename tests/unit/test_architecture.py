@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(orbweaver.__file__).parent
 FUNCTION_LINES_MAX, MODULE_LINES_MAX = 50, 300
 # What may be longer, and why.
-LONGER = {"infra/monitoring.py watches": "a table of alarms"}
+LONGER = {"infra/watch.py watches": "a table of alarms"}
 PRODUCT = ("app.py", "functions", "infra", "localstack", "tools")
 
 # Whoever is in core decides by its arguments alone.
@@ -38,6 +38,7 @@ TECHNOLOGIES = frozenset(
 # Where the process's environment may be looked at, and why.
 ENVIRONMENT = {
     "settings.py": "the settings",
+    "adapters/tls.py": "OpenSSL is told by it where certificate authorities are",
     "cli/__init__.py": "a person's shell says which account and stack is meant",
     "cli/machine.py": "AWS clients of the command line read the process's environment themselves",
 }
@@ -96,7 +97,7 @@ def belongs(name: str, *packages: str) -> bool:
 
 def actors() -> dict[str, Path]:
     """Find the modules that stand beside core: they order effects and know no technology."""
-    wirings = ("bootstrap", "wiring", "wiring_delivery", "wiring_exporting")
+    wirings = ("bootstrap", "wiring", "wiring_delivery", "wiring_exporting", "wiring_ports")
     outside = ("core", "adapters", "cli", *wirings)
     return {
         name: path
@@ -109,7 +110,9 @@ def actors() -> dict[str, Path]:
 
 
 @pytest.mark.parametrize(
-    "path", sorted((PACKAGE / "core").glob("*.py")), ids=lambda path: path.stem
+    "path",
+    sorted((PACKAGE / "core").rglob("*.py")),
+    ids=lambda path: path.relative_to(PACKAGE / "core").with_suffix("").as_posix(),
 )
 def test_core_decides_by_its_arguments(path: Path) -> None:
     """No I/O, clock, chance, environment, logging or AWS in core, and nothing but core of ours."""
@@ -151,7 +154,7 @@ def test_adapters_know_no_actor() -> None:
 
 
 def test_one_place_wires() -> None:
-    """Only bootstrap, and the command line around it, know both settings and adapters."""
+    """Only bootstrap, its ports and the command line around it know both settings and adapters."""
     both = set()
     for name, path in modules(PACKAGE).items():
         names = [item.name for item in imports(path)]
@@ -161,7 +164,7 @@ def test_one_place_wires() -> None:
         ):
             both.add(name.partition("/")[0])
     assert "bootstrap" in both
-    assert both <= {"bootstrap", "cli"}
+    assert both <= {"bootstrap", "wiring_ports", "cli"}
 
 
 def test_nothing_of_the_product_needs_the_command_line_or_the_stack() -> None:

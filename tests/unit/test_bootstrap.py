@@ -31,6 +31,7 @@ from orbweaver.adapters.memory import (
     MemorySecrets,
     World,
 )
+from orbweaver.adapters.meter import Meter
 from orbweaver.advance import Delivery
 from orbweaver.core.crawl import Crawl
 from orbweaver.core.delivery import order_of
@@ -39,6 +40,7 @@ from orbweaver.core.record import PageRecord, page_key
 from orbweaver.core.schedule import ScheduleError
 from orbweaver.ports import Permanent
 from orbweaver.settings import Settings, SettingsError
+from orbweaver.wiring_ports import Ports
 from orbweaver.worker import Worker
 from tests.unit.delivering import exported, taken
 from tests.unit.stage import NOW_MS, SITE
@@ -46,7 +48,7 @@ from tests.unit.stage import NOW_MS, SITE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from orbweaver.bootstrap import Container, Ports
+    from orbweaver.bootstrap import Container
 
 DELIVERY = Delivery(id="m1", body=SITE, receives=1)
 
@@ -72,11 +74,13 @@ def logs() -> Iterator[logging.Logger]:
 
 
 async def test_a_connection_opens_every_port() -> None:
-    """All ports are there, over one session, and a worker can be made of them."""
+    """All ports are there, each made once and no client for them, and a worker made of them."""
     settings = Settings(crawl_queue_url="q", urls_table="u", bucket="b")
     async with bootstrap.connect(settings) as ports:
         assert ports.settings is settings
         assert ports.pages.shards == settings.pages_shards
+        for name in [name for name in vars(Ports) if not name.startswith("_")]:
+            assert getattr(ports, name) is getattr(ports, name), name
         assert isinstance(wiring.worker_of(ports), Worker)
 
 
@@ -132,7 +136,7 @@ class Warm:
         self.container: Container = bootstrap.Container()
 
     @contextlib.asynccontextmanager
-    async def _connect(self, settings: Settings) -> AsyncIterator[Any]:
+    async def _connect(self, settings: Settings, meter: Meter) -> AsyncIterator[Any]:
         self.connected += 1
 
         async def client(_service: str) -> FakeMessages:
@@ -153,6 +157,7 @@ class Warm:
             clock=ManualClock(NOW_MS),
             random=Random(1),
             aws=SimpleNamespace(client=client),
+            meter=meter,
         )
         self.closed += 1
 
@@ -320,7 +325,7 @@ def test_a_process_has_one_container(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_logs_are_one_json_line_an_event(warm: Warm, logs: logging.Logger) -> None:
     """Fields of an event are keys of its line, whatever strangers wrote into them (case 81)."""
-    bootstrap._log_as_json()
+    bootstrap._log_as_json(Meter())
     # Beside it there are those by which pytest listens.
     (handler,) = (one for one in logs.handlers if type(one) is logging.StreamHandler)
     stream = io.StringIO()

@@ -11,7 +11,7 @@ import pytest
 from orbweaver.adapters.memory import Moment
 from orbweaver.adapters.memory.world import ShardItem, open_gate
 from orbweaver.control import Conflict, ControlError, UnknownCrawl
-from orbweaver.core.crawl import State, default_crawl
+from orbweaver.core.crawl import State, Stop, default_crawl
 from orbweaver.core.message import Seeds
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.plan import Plan, PlanError
@@ -52,7 +52,7 @@ async def test_a_plan_that_does_not_fit_leaves_nothing_behind() -> None:
     assert not stage.world.sent
 
 
-@pytest.mark.parametrize("moment", range(1, 5))
+@pytest.mark.parametrize("moment", range(1, 7))
 async def test_a_start_that_died_is_completed_by_starting_again(moment: int) -> None:
     """Wherever a start dies, the same start completes it with the same messages."""
     whole, stage = Stage(), Stage(gate=kill_at(moment))
@@ -63,7 +63,7 @@ async def test_a_start_that_died_is_completed_by_starting_again(moment: int) -> 
     stage.clock.at_ms += 5_000
     crawl = await stage.control.start(replace(PLAN, id="run-1"))
     bodies = {mail.body for mail in stage.world.sent}
-    if moment > 1:  # it was created before it died, so it stands as it was
+    if moment > 3:  # it was created before it died, so it stands as it was
         assert crawl.started_at_ms == NOW_MS
         assert bodies == {mail.body for mail in whole.world.sent}
     assert len(bodies) == 1
@@ -314,3 +314,28 @@ async def test_a_report_reads_no_more_than_it_needs() -> None:
     stage.gate = note
     assert len((await stage.control.report()).skipped) == 1
     assert "pages.read" not in reads
+
+
+async def test_a_run_knows_what_the_one_before_came_to() -> None:
+    """Where both are alike and the first one's claims do not hold any more; as of its start."""
+    stage = Stage()
+    plan = replace(PLAN, window_s=60)
+    first = await stage.control.start(replace(plan, id="run-1"))
+    assert first.pages_before is None
+    stage.world.shards[first.id, 0] = ShardItem(tally={"fetched": 7, "unchanged": 2, "failed": 1})
+    ended_at_ms = NOW_MS + 1_000
+    stage.world.crawls[first.id] = replace(
+        first, state=State.FINISHED, stop=Stop.FINISHED, finished_at_ms=ended_at_ms
+    )
+    stage.clock.at_ms = ended_at_ms + 60_000
+    assert (await stage.control.start(replace(plan, id="run-2"))).pages_before is None
+    stage.clock.at_ms += 1
+    third = await stage.control.start(replace(plan, id="run-3"))
+    assert third.pages_before is None  # run-2 has not ended
+    del stage.world.crawls["run-2"]
+    again = await stage.control.start(replace(plan, id="run-4"))
+    assert again.pages_before is None  # run-3 has not, either
+    del stage.world.crawls["run-3"], stage.world.crawls["run-4"]
+    compared = await stage.control.start(replace(plan, id="run-5"))
+    assert compared.pages_before == 9
+    assert await stage.control.start(replace(plan, id="run-5")) == compared

@@ -16,10 +16,11 @@ import pytest
 from botocore import xform_name
 
 from infra.config import Config
-from orbweaver.cli import COMMANDS
+from orbweaver.cli import COMMANDS, gauges
 from orbweaver.cli.parser import parse
-from orbweaver.cli.stacks import NAMES
+from orbweaver.cli.stacks import NAMES, Depths
 from orbweaver.core.crawl import State, Stop
+from orbweaver.core.metric import Metric, Service
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.record import COLUMNS
 from orbweaver.core.robots import parse as parse_robots
@@ -253,10 +254,21 @@ def test_every_log_event_is_explained() -> None:
     assert {row[0] for row in rows(OPERATIONS, "event | means")} == logged
 
 
-def test_every_metric_is_named() -> None:
-    """Counters that are not outcomes are in the guide."""
-    for name in called("self._metrics.add"):
-        assert f"`{name}`" in OPERATIONS, name
+def test_every_metric_is_explained() -> None:
+    """The table of metrics is the list of them, in its order, each with who counts it."""
+    table = rows(OPERATIONS, "metric | of | counts")
+    assert [row[0] for row in table] == [str(metric) for metric in Metric]
+    assert {row[1] for row in table} == {*map(str, Service), "all"}
+
+
+def test_everything_that_prometheus_sees_is_explained() -> None:
+    """The table of what is scraped names all that is, with its labels."""
+    families = gauges.families((), Depths())
+    table = {row[0]: row[1] for row in rows(OPERATIONS, "metric | labels | counts")}
+    shown = {
+        f"{family.name}_total" if family.type == "counter" else family.name for family in families
+    }
+    assert table.keys() == shown
 
 
 def test_every_column_is_explained() -> None:

@@ -2,7 +2,9 @@
 
 Rules
 - One session and one client a service for the life of a container: signing keys, connections and
-  parsed service models are made once (a client costs about 50 ms to make).
+  parsed service models are made once (a client costs about 20 ms to make).
+- A session of aiobotocore's own: what aioboto3 and boto3 put around it is used by nobody here, and
+  took 50 ms to import.
 - Time limits are short and tries few, so that an unknown outcome shows up early, while there is
   still time to do something about it: every effect is idempotent.
 - Errors are told apart by their code, their type or the status of the answer, never by text. What
@@ -19,25 +21,25 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import AsyncExitStack, contextmanager
-from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import aioboto3
 import aiohttp
 from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
+from aiobotocore.session import AioSession
 from botocore import exceptions as boto
-from botocore.httpsession import where
 from botocore.parsers import ResponseParserError
 
+from orbweaver.adapters import tls
 from orbweaver.ports import Permanent, PortError, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
     from random import Random
     from types import TracebackType
 
+    from orbweaver.adapters.meter import Meter
     from orbweaver.ports import Clock
 
 T = TypeVar("T")
@@ -107,12 +109,6 @@ TRANSIENT_TYPES: tuple[type[Exception], ...] = (
 )
 
 
-@cache
-def _tls(authorities: str) -> ssl.SSLContext:
-    """Load the certificate authorities once a container: 25 ms of CPU each time."""
-    return ssl.create_default_context(cafile=authorities)
-
-
 class _HttpSession(AIOHTTPSession):
     """aiobotocore's connections, all clients' with the same certificate authorities."""
 
@@ -131,9 +127,11 @@ class _HttpSession(AIOHTTPSession):
         if proxy_url is not None or not self._verify:
             connector: aiohttp.TCPConnector = super()._create_connector(proxy_url)  # type: ignore[misc]
             return connector
-        authorities = where() if self._verify is True else self._verify
+        context = tls.context()
+        if isinstance(self._verify, str):  # `AWS_CA_BUNDLE`
+            context = ssl.create_default_context(cafile=self._verify)
         limit = self._max_pool_connections
-        return aiohttp.TCPConnector(limit=limit, ssl=_tls(authorities), **self._connector_args)
+        return aiohttp.TCPConnector(limit=limit, ssl=context, **self._connector_args)
 
 
 def config(read_s: int = READ_S) -> AioConfig:
@@ -155,19 +153,39 @@ def config(read_s: int = READ_S) -> AioConfig:
 class Aws:
     """The clients of one container, opened at first use; `async with` closes them."""
 
-    def __init__(self, session: aioboto3.Session | None = None) -> None:
-        """Take a session, or make one from the environment."""
-        self._session = session or aioboto3.Session()
+    def __init__(self, session: AioSession | None = None, meter: Meter | None = None) -> None:
+        """Take a session, or make one from the environment; and who counts what is used."""
+        self._session = session or AioSession()
         self._stack = AsyncExitStack()
         self._clients: dict[str, Any] = {}
+        self._meter = meter
+        self._opening = asyncio.Lock()
 
     async def client(self, service: str) -> Any:
         """Hand out the client of a service, the same one every time."""
         if service not in self._clients:
-            settings = config(READ_FILE_S if service == "s3" else READ_S)
-            opening = self._session.client(service, config=settings)  # type: ignore[call-overload]
-            self._clients[service] = await self._stack.enter_async_context(opening)
+            async with self._opening:
+                if service not in self._clients:  # nor meanwhile
+                    self._clients[service] = await self._open(service)
         return self._clients[service]
+
+    async def open(self, *services: str) -> None:
+        """Open clients ahead of their first calls, and read whom they may believe."""
+        tls.context()
+        for service in services:
+            await self.client(service)
+
+    async def _open(self, service: str) -> Any:
+        settings = config(READ_FILE_S if service == "s3" else READ_S)
+        opening = self._session.create_client(service, config=settings)  # type: ignore[call-overload]
+        client = await self._stack.enter_async_context(opening)
+        if self._meter is not None:
+            self._meter.watch(client)
+        return client
+
+    def later(self, service: str) -> Any:
+        """Hand out what does for a client, and opens it at the first call."""
+        return _LaterClient(self, service)
 
     async def close(self) -> None:
         """Close all clients and their connections."""
@@ -184,6 +202,22 @@ class Aws:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+class _LaterClient:
+    """A client's operations, of a client that may not be open yet."""
+
+    def __init__(self, clients: Aws, service: str) -> None:
+        self._clients = clients
+        self._service = service
+
+    def __getattr__(self, operation: str) -> Callable[..., Awaitable[dict[str, Any]]]:
+        async def asked(**parameters: Any) -> dict[str, Any]:
+            client = await self._clients.client(self._service)
+            answer: dict[str, Any] = await getattr(client, operation)(**parameters)
+            return answer
+
+        return asked
 
 
 def error_of(code: str, status: int, message: str) -> PortError:

@@ -2,6 +2,7 @@
 
 k            <crawl id>#count#<shard>
 n.<key>      one number a tally key (`n.claimed`, `n.fetched.ok`), only ever added to
+u.<code>     the same of billed units, shortly: there are many, and a KB of them costs every commit
 commits      how many commits it took: its version
 closed       there once the crawl is sealed; no commit gets by
 expires_at   with the crawl's own
@@ -14,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.dynamodb import Item, assign, from_item, to_item
 from orbweaver.core.crawl import Shard
+from orbweaver.core.units import CODES
 
 if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl, Tally
 
-TALLY_PREFIX = "n."
+TALLY_PREFIX, UNITS_PREFIX = "n.", "u."
 CLAIMED = f"{TALLY_PREFIX}claimed"
 CRAWL_KEPT_S = 90 * 86_400
+_KEYS = {code: key for key, code in CODES.items()}
 
 
 def expires_s(crawl: Crawl, kept_s: int = CRAWL_KEPT_S) -> int | None:
@@ -38,16 +41,25 @@ def shard_key(crawl_id: str, number: int) -> Item:
 def shard(item: Item) -> Shard:
     """Read a shard; an empty item is a shard that nobody has counted on."""
     fields = from_item(item)
-    tally = {
-        name.removeprefix(TALLY_PREFIX): count
-        for name, count in fields.items()
-        if name.startswith(TALLY_PREFIX)
-    }
+    keys = {_key_of(name): count for name, count in fields.items()}
+    tally = {key: count for key, count in keys.items() if key is not None}
     return Shard(
         commits=fields.get("commits", 0),
         closed=fields.get("closed", False),
         tally=MappingProxyType(tally),
     )
+
+
+def _name_of(key: str) -> str:
+    code = CODES.get(key)
+    return TALLY_PREFIX + key if code is None else UNITS_PREFIX + code
+
+
+def _key_of(name: str) -> str | None:
+    """Read a tally key; None for what is none, or one of another version."""
+    if name.startswith(UNITS_PREFIX):
+        return _KEYS.get(name.removeprefix(UNITS_PREFIX))
+    return name.removeprefix(TALLY_PREFIX) if name.startswith(TALLY_PREFIX) else None
 
 
 def add_counts(
@@ -58,7 +70,7 @@ def add_counts(
     values: dict[str, Any] = {":one": 1}
     adds = ["#commits :one"]
     for place, (key, count) in enumerate(entry for entry in tally.items() if entry[1]):
-        names[f"#n{place}"] = TALLY_PREFIX + key
+        names[f"#n{place}"] = _name_of(key)
         values[f":n{place}"] = count
         adds.append(f"#n{place} :n{place}")
     update = "ADD " + ", ".join(adds)
@@ -106,7 +118,7 @@ def close(
     else:
         update["ConditionExpression"] += "attribute_not_exists(#commits)"
     if rest:
-        names = {f"#n{place}": TALLY_PREFIX + key for place, key in enumerate(rest)}
+        names = {f"#n{place}": _name_of(key) for place, key in enumerate(rest)}
         counts = {f":n{place}": count for place, count in enumerate(rest.values())}
         update["UpdateExpression"] += " ADD " + ", ".join(
             map(" ".join, zip(names, counts, strict=True))

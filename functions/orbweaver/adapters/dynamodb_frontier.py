@@ -5,12 +5,12 @@ Rules
   days late, so both are compared, in reads and in conditions alike.
 - A pack's own claim is won again by that pack, so a redelivery goes on where it stopped, and a
   write whose outcome is unknown may be repeated.
-- A failed condition costs as much as a write, ten times a read: `claim` reads first and writes
-  only what looks free. That read may be a moment old. It can then call a URL held whose claim was
-  given back or ran out just now, which is a link found a moment too early; the other way round the
-  condition decides.
-- What looks absent, which is nearly all, is inserted in batches; only what turns out to be there
-  by then, and what has lapsed, is put one by one, in the place of the very claim that was read.
+- A failed condition costs as much as a write, ten times a read: whoever claims has looked up before
+  (`known`) what may be claimed, or has learned that next to nothing is (core/seen.py). That look
+  may be a moment old. It can then call a URL held whose claim was given back or ran out just now,
+  which is a link found a moment too early; the other way round the condition decides.
+- What is not known to have been claimed is inserted in batches; only what turns out to be there is
+  read, and what has lapsed is put one by one, in the place of the very claim that was read.
 - A claim that takes the place of one that has lapsed keeps it (`was`), and whoever gives the claim
   back puts it there again: it may still hold for a run that began earlier.
 - An abandoned claim (`unasked`) holds within its run, so that nothing is counted twice there; for
@@ -74,13 +74,17 @@ class DynamoFrontier:
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         """See the port."""
         wanted = {target.url: target for target in targets}
-        claims = await self._read(claimer.name, tuple(wanted))
-        own = {url for url, claim in claims.items() if claim["pack"] == claimer.pack}
-        absent = [target for url, target in wanted.items() if url not in claims]
+        # What was claimed once is there, and would refuse an insertion at the price of a write.
+        fresh = [target for target in wanted.values() if target.prior is None]
         inserted = await self._dynamo.insert_many(
-            self._table, [_item(claimer, target) for target in absent]
+            self._table, [_item(claimer, target) for target in fresh]
         )
-        new = {target.url for target, done in zip(absent, inserted, strict=True) if done}
+        new = {target.url for target, done in zip(fresh, inserted, strict=True) if done}
+        # An older read might not show what has just been in the way.
+        refused = [target.url for target in fresh if target.url not in new]
+        claims = await self._read(claimer.name, refused, consistent=True)
+        claims |= await self._read(claimer.name, [*wanted.keys() - {one.url for one in fresh}])
+        own = {url for url, claim in claims.items() if claim["pack"] == claimer.pack}
         # What has lapsed, and what was claimed since it was read, is for the condition to decide.
         open_ = [target for url, target in wanted.items() if url not in own | new]
         won = await all_of(
@@ -120,13 +124,15 @@ class DynamoFrontier:
             )
         return None
 
-    async def _read(self, name: str, urls: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Read claims, eventually consistent: URL to fields."""
+    async def _read(
+        self, name: str, urls: Sequence[str], *, consistent: bool = False
+    ) -> dict[str, dict[str, Any]]:
+        """Read claims: URL to fields."""
         by_key = {_key(name, url): url for url in urls}
         items = await self._dynamo.get_many(
             self._table,
             [to_item({"k": key}) for key in by_key],
-            consistent=False,
+            consistent=consistent,
             attributes=("k", *KEPT, "unasked", "was"),
         )
         claims = [from_item(item) for item in items]

@@ -16,11 +16,12 @@ ledger outlives every copy of its message, and one that is still readable is sti
 from __future__ import annotations
 
 import zlib
+from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters import dynamodb_journal
+from orbweaver.adapters import dynamodb_journal, dynamodb_ledger
 from orbweaver.adapters.dynamodb import (
     Cancelled,
     ConditionFailed,
@@ -32,25 +33,29 @@ from orbweaver.adapters.dynamodb import (
 from orbweaver.adapters.dynamodb_allowances import settling
 from orbweaver.adapters.dynamodb_books import CRAWL_KEPT_S, add_counts, shard
 from orbweaver.adapters.dynamodb_journal import JOURNAL
+from orbweaver.adapters.dynamodb_ledger import LEDGER
 from orbweaver.core.crawl import State
-from orbweaver.core.journal import Ledger
 from orbweaver.core.journal_codec import encode
 from orbweaver.core.record import shard_of
 from orbweaver.core.standing import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from orbweaver.core.allowance import Settlement
     from orbweaver.core.crawl import Crawl, Tally
-    from orbweaver.core.journal import Journal
+    from orbweaver.core.journal import Journal, Ledger
     from orbweaver.core.standing import CommitResult
     from orbweaver.ports import Clock
 
-LEDGER = "ledger"
 STRIKES = "strikes"
 # Longer than any crawl is kept that could be resumed.
 PARKED_KEPT_S = 365 * 86_400
+
+
+def _nothing_used(_crawl: str) -> AbstractContextManager[Tally]:
+    return nullcontext({})
 
 
 class DynamoPacks:
@@ -65,6 +70,7 @@ class DynamoPacks:
         crawls_table: str,
         ledger_retention_s: int,
         crawl_retention_s: int = CRAWL_KEPT_S,
+        booking: Callable[[str], AbstractContextManager[Tally]] = _nothing_used,
     ) -> None:
         self._dynamo = dynamo
         self._clock = clock
@@ -72,6 +78,8 @@ class DynamoPacks:
         self._crawls = crawls_table
         self._retention_s = ledger_retention_s
         self._crawl_kept_s = crawl_retention_s
+        # What the crawl has used of AWS, to be counted along; not, if that raises.
+        self._booking = booking
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
         """See the port."""
@@ -86,7 +94,7 @@ class DynamoPacks:
             fields = from_item(item)
             known = recalled.get(fields["k"], Recalled())
             if fields["part"] == LEDGER:
-                known = replace(known, ledger=_ledger(item))
+                known = replace(known, ledger=dynamodb_ledger.read(item))
             elif fields["part"] == STRIKES:
                 known = replace(known, strikes=fields["strikes"])
             else:
@@ -114,29 +122,39 @@ class DynamoPacks:
     ) -> CommitResult:
         """See the port."""
         number = shard_of(ledger.pack, crawl.shards)
-        put = self._if_absent(
-            {
-                "k": ledger.pack,
-                "part": LEDGER,
-                "children": _to_bits(ledger.children),
-                "surplus": ledger.surplus,
-                "expires_at": self._expires_s(),
-            }
-        )
-        counts = add_counts(self._crawls, crawl, number, tally, self._crawl_kept_s)
+        put = self._ledger_put(ledger)
+        settlings = [settling(self._crawls, crawl, each) for each in settled]
         try:
-            settlings = (settling(self._crawls, crawl, each) for each in settled)
-            await self._dynamo.transact([{"Put": put}, counts, *settlings])
+            with self._booking(crawl.id) as used:
+                kept_s = self._crawl_kept_s
+                counts = add_counts(self._crawls, crawl, number, {**tally, **used}, kept_s)
+                await self._dynamo.transact([put, counts, *settlings])
         except Cancelled as cancelled:
             standing = cancelled.items.get(0) or await self._read_ledger(ledger.pack)
             if standing:
-                return AlreadyCommitted(ledger=_ledger(standing))
+                return AlreadyCommitted(ledger=dynamodb_ledger.read(standing))
             books = shard(cancelled.items[1])
             if books.closed:
                 return Closed()
             left = crawl.shard_quota(number) - books.tally.get("claimed", 0)
             return OverBudget(left=max(0, left))
         return Committed()
+
+    async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Tally]]) -> bool:
+        """See the port."""
+        number = shard_of(commits[0][0].pack, crawl.shards)
+        total: Counter[str] = Counter()
+        for _, tally in commits:
+            total.update(tally)
+        puts = [self._ledger_put(ledger) for ledger, _ in commits]
+        try:
+            with self._booking(crawl.id) as used:
+                total.update(used)
+                counts = add_counts(self._crawls, crawl, number, total, self._crawl_kept_s)
+                await self._dynamo.transact([*puts, counts])
+        except Cancelled:
+            return False
+        return True
 
     async def strike(self, pack_id: str) -> int:
         """See the port."""
@@ -231,6 +249,11 @@ class DynamoPacks:
         item: Item = answer.get("Item") or {}
         return item
 
+    def _ledger_put(self, ledger: Ledger) -> Item:
+        """Put a ledger if absent: a transaction's Put."""
+        fields = {**dynamodb_ledger.fields_of(ledger), "expires_at": self._expires_s()}
+        return {"Put": self._if_absent(fields)}
+
     def _if_absent(self, fields: Mapping[str, object]) -> Item:
         return {
             "TableName": self._packs,
@@ -246,32 +269,3 @@ class DynamoPacks:
 
 def _parked_key(crawl: str) -> str:
     return f"parked#{crawl}"
-
-
-def _ledger(item: Item) -> Ledger:
-    fields = from_item(item)
-    return Ledger(
-        pack=fields["k"],
-        children=_from_bits(fields.get("children", b"")),
-        surplus=fields["surplus"],
-        sent=fields.get("sent", False),
-    )
-
-
-def _to_bits(places: Sequence[int]) -> bytes | None:
-    """Spell ascending places as a bitmap, None for no places at all."""
-    if not places:
-        return None
-    if any(low >= high for low, high in pairwise(places)):
-        message = "a ledger's children must be in ascending order"
-        raise ValueError(message)
-    bits = bytearray(places[-1] // 8 + 1)
-    for place in places:
-        bits[place // 8] |= 1 << place % 8
-    return bytes(bits)
-
-
-def _from_bits(blob: bytes) -> tuple[int, ...]:
-    return tuple(
-        place * 8 + bit for place, byte in enumerate(blob) for bit in range(8) if byte >> bit & 1
-    )

@@ -13,7 +13,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters import aws
-from orbweaver.core.export import encode_manifest
 
 if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl, Tally
@@ -51,6 +50,8 @@ class BusEvents:
 
     async def exported(self, manifest: Manifest, key: str) -> None:
         """See the port."""
+        from orbweaver.core.export import encode_manifest  # workers tell of no exports
+
         sha256 = hashlib.sha256(encode_manifest(manifest)).hexdigest()
         whose = (manifest.day, manifest.crawl, sha256[:ID_DIGITS])
         detail = {

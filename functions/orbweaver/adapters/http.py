@@ -36,6 +36,7 @@ from orbweaver.adapters.http_failure import (
     unresolved_reason,
 )
 from orbweaver.adapters.http_guard import AddressRefusedError, GuardedResolver, GuardedSockets
+from orbweaver.adapters.tls import context as tls_context
 from orbweaver.core.address import verdict
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
@@ -115,7 +116,7 @@ class HttpFetcher:
             raise ValueError("a fetcher dials proxies, or it dials targets")
         url = URL(request.url, encoded=True)  # canonical already: quoting again changes paths
         if self._tls is None and (url.scheme == "https" or proxy is not None):
-            self._tls = _tls_context()  # takes 50 ms, which are not the server's
+            self._tls = tls_context()  # takes 50 ms, which are not the server's
         attempt = Attempt()
         started_s = time.monotonic()
         total = asyncio.timeout(request.total_s)
@@ -247,14 +248,6 @@ class HttpFetcher:
         finally:
             await session.close()
             await resolver.close()
-
-
-def _tls_context() -> ssl.SSLContext:
-    """Make the usual context, stricter by one: a name must be among the alternative names."""
-    context = ssl.create_default_context()
-    context.hostname_checks_common_name = False  # no browser looks there since 2017
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _ms_since(moment_s: float) -> int:

@@ -61,7 +61,7 @@ async def read(
     began_s, size = clock(), 0
     # What is read in the hope for a page is left as soon as it turns out to be none.
     sniffed = HTML_TYPES.isdisjoint(request.accept) or ANY_TYPE in request.accept
-    async for chunk in answer.content.iter_any():
+    while chunk := await answer.content.readany():
         size += len(chunk)
         taken_s = clock() - began_s
         if taken_s > rate.after_s and size < rate.bytes_min * taken_s:
@@ -70,11 +70,11 @@ async def read(
         if not decoding.feed(chunk):
             answer.close()
             return Body(data=decoding.body, truncated=True)
-        if not sniffed and len(head := decoding.body) >= HEAD_BYTES:
+        if not sniffed and len(head := decoding.head(HEAD_BYTES)) == HEAD_BYTES:
             sniffed = True
             if kind_of(headers, head) not in request.accept:
                 answer.close()
-                return Body(data=head[:HEAD_BYTES], truncated=True)
+                return Body(data=head, truncated=True)
     body = decoding.body
     if not decoding.complete:
         if not _framed(headers):

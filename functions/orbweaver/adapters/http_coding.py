@@ -197,6 +197,8 @@ class Decoding:
 
     def feed(self, chunk: bytes) -> bool:
         """Decode a chunk of what came over the wire; False once the body is cut."""
+        if not self._stages:
+            return self._keep(chunk)
         pieces = self._counted(0, iter((chunk,) if chunk else ()))
         for place, stage in enumerate(self._stages, start=1):
             pieces = self._counted(place, self._through(stage, pieces))
@@ -209,6 +211,10 @@ class Decoding:
     def body(self) -> bytes:
         """What was decoded, up to the limit."""
         return bytes(self._kept)
+
+    def head(self, size: int) -> bytes:
+        """Return the first so many bytes of it, or fewer."""
+        return bytes(self._kept[:size])
 
     @property
     def cut(self) -> bool:
@@ -228,7 +234,7 @@ class Decoding:
     def _counted(self, place: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
             self._stage_bytes[place] += len(piece)
-            if self._stages and self._stage_bytes[place] > self._stage_bytes_max:
+            if self._stage_bytes[place] > self._stage_bytes_max:
                 raise CodingError("far more coded than decoded bytes")
             yield piece
 

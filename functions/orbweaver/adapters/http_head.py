@@ -10,9 +10,10 @@ Rules:
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from multidict import CIMultiDict
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from orbweaver.adapters.http_coding import ACCEPT_ENCODING
 from orbweaver.adapters.http_failure import one_line
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from orbweaver.core.exchange import Request
+    from orbweaver.core.identity import Headers
     from orbweaver.core.proxies import Proxy
     from orbweaver.core.recrawl import Condition
 
@@ -44,16 +46,29 @@ LISTS = frozenset(
 )
 
 
-def asking(request: Request, url: URL, proxy: Proxy | None) -> CIMultiDict[str]:
+def asking(
+    request: Request, url: URL, proxy: Proxy | None
+) -> CIMultiDict[str] | CIMultiDictProxy[str]:
     """Write the headers of a request; a plain one goes to the proxy itself, and says who we are."""
-    headers = CIMultiDict(request.headers)
-    headers["User-Agent"] = request.user_agent
-    headers["Accept"] = _accept(request.accept)
-    headers["Accept-Encoding"] = ACCEPT_ENCODING
+    said = _always_said(request.headers, request.user_agent, request.accept)
+    authorization = proxy.authorization if proxy is not None and url.scheme == "http" else None
+    if request.condition is None and not authorization:
+        return said
+    headers = CIMultiDict(said)
     headers.update(_conditions(request.condition))
-    if proxy is not None and proxy.authorization and url.scheme == "http":
-        headers["Proxy-Authorization"] = proxy.authorization
+    if authorization:
+        headers["Proxy-Authorization"] = authorization
     return headers
+
+
+@lru_cache(maxsize=64)
+def _always_said(own: Headers, agent: str, accept: frozenset[str]) -> CIMultiDictProxy[str]:
+    """Write what the requests of a crawl to a host have in common."""
+    headers = CIMultiDict(own)
+    headers["User-Agent"] = agent
+    headers["Accept"] = _accept(accept)
+    headers["Accept-Encoding"] = ACCEPT_ENCODING
+    return CIMultiDictProxy(headers)
 
 
 def connecting(request: Request, proxy: Proxy | None) -> dict[str, str] | None:
@@ -99,7 +114,7 @@ def answered(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     headers: dict[str, str] = {}
     left = HEADERS_CHARS_MAX
     for raw_name, raw_value in raw:
-        name, value = one_line(raw_name.decode("latin-1").lower()), one_line(_text(raw_value))
+        name, value = _name(raw_name), one_line(_text(raw_value))
         left -= len(name) + len(value)
         if left < 0:
             break
@@ -108,6 +123,11 @@ def answered(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
         elif name in LISTS:
             headers[name] += f", {value}"
     return headers
+
+
+@lru_cache(maxsize=256)
+def _name(raw: bytes) -> str:
+    return one_line(raw.decode("latin-1").lower())
 
 
 def _text(value: bytes) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters import aws
-from orbweaver.adapters.sqs import NOT_XML, REASON_CHARS_MAX
+from orbweaver.adapters.sqs import bury
 
 if TYPE_CHECKING:
     from orbweaver.adapters.aws import Aws
@@ -41,11 +41,4 @@ class SqsDeliveries:
 
     async def bury(self, body: str, reason: str) -> None:
         """See the port."""
-        text = NOT_XML.sub("\ufffd", reason)[:REASON_CHARS_MAX]
-        await aws.call(
-            await self._clients.client("sqs"),
-            "send_message",
-            QueueUrl=self._dead_letter_url,
-            MessageBody=body,
-            MessageAttributes={"reason": {"DataType": "String", "StringValue": text}},
-        )
+        await bury(await self._clients.client("sqs"), self._dead_letter_url, body, reason)

@@ -10,9 +10,11 @@ from orbweaver.core.export import page_as_json
 from orbweaver.core.fate import Fate
 from orbweaver.core.host_view import HostView
 from orbweaver.core.outcome import Outcome
+from orbweaver.core.prices import dollars
 from orbweaver.core.record import PageRecord
 from orbweaver.core.shape import Fits, schema_of_fields
 from orbweaver.core.skips import Skipped
+from orbweaver.core.units import units_of
 
 if TYPE_CHECKING:
     from orbweaver.control import Status
@@ -76,11 +78,14 @@ class Progress:
     bytes: int
     elapsed_s: float
     cost_usd: Annotated[float, Fits(says="an estimate, at list prices")]
+    units: Annotated[Counts, Fits(says="what AWS bills, by term, as far as it was counted")]
+    units_usd: Annotated[float, Fits(says="what that comes to, at list prices")]
 
     @classmethod
     def of(cls, status: "Status", cost_usd: float) -> Self:
         """Show a crawl and its books."""
         total = status.books.total
+        units = units_of(total).by_term
         return cls(
             crawl=Run.of(status.crawl),
             claimed=status.books.claimed,
@@ -93,6 +98,8 @@ class Progress:
             bytes=total.get("bytes", 0),
             elapsed_s=round(status.elapsed_ms / 1000, 3),
             cost_usd=round(cost_usd, 6),
+            units={str(term): number for term, number in units.items()},
+            units_usd=round(dollars(units), 6),
         )
 
 

@@ -21,6 +21,7 @@
     delivering  deliver                        querying    query
     exported    tables of exports              duck        asked with DuckDB
     saved       queries that are there already
+    exposing    metrics                    gauges      what is shown to Prometheus
 
 Exit codes: 0 done, 1 the crawl failed above the asked threshold (or there is no such record),
 2 usage, 3 the stack cannot be reached, 130 interrupted.
@@ -39,12 +40,14 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.cli import (
     asking,
     changing,
+    costing,
     crawling,
     dead_letters,
     deciding,
     defining,
     delivering,
     explaining,
+    exposing,
     extracting,
     forgetting,
     looking,
@@ -111,6 +114,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace, Surroundings], int | Coroutine
 COMMANDS = {
     "init": defining.init,
     "check": defining.check,
+    "estimate": costing.estimated,
     "crawl": crawling.crawl,
     "start": crawling.start,
     "status": looking.status,
@@ -121,6 +125,7 @@ COMMANDS = {
     "retry": changing.retry,
     "hosts": asking.hosts,
     "report": asking.report,
+    "cost": costing.cost,
     "pages": looking.pages,
     "page": looking.page,
     "export": looking.export,
@@ -133,6 +138,7 @@ COMMANDS = {
     "dlq": dead_letters.dlq,
     "forget": forgetting.forget,
     "schedule": scheduling.schedule,
+    "metrics": exposing.metrics,
     "local": steering.local,
     "deploy": steering.deploy,
     "destroy": steering.destroy,

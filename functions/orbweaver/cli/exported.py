@@ -11,7 +11,6 @@ Rules
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from orbweaver.cli import text
 from orbweaver.cli.parser import UsageError
 from orbweaver.core.catalogue import FORMAT, TABLES, query_names
 from orbweaver.core.export import MANIFESTS, PREFIX, decode_manifest
+from orbweaver.patience import all_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -159,10 +159,7 @@ async def exports_of(files: Files, folder: Path, day: str | None) -> list[Export
     keys = sorted(await files.list(f"{PREFIX}{MANIFESTS}"), key=lambda key: (-key.count("/"), key))
     of_day = f"{PREFIX}{MANIFESTS}dt={day}"
     keys = [key for key in keys if day is None or key.startswith(of_day)]
-    found = []
-    for start in range(0, len(keys), AT_ONCE):
-        some = keys[start : start + AT_ONCE]
-        found += await asyncio.gather(*(files.get(key) for key in some))
+    found = await all_of(map(files.get, keys), AT_ONCE)
     manifests = [decode_manifest(body) for body in found if body is not None]
     exports = [Export(folder=folder, manifest=manifest) for manifest in manifests if manifest]
     if not exports:
@@ -190,16 +187,14 @@ async def fetch(files: Files, sheets: Iterable[Sheet], say: Callable[[str], None
         )
     if wanted:
         say(f"fetching {text.plural(len(wanted), 'file')}, {text.size(size)}")
-    gate = asyncio.Semaphore(AT_ONCE)
 
     async def one(folder: Path, file: File) -> None:
-        async with gate:
-            body = await files.get(f"{PREFIX}{file.path}")
-            if body is None or sha256(body).hexdigest() != file.sha256:
-                raise UsageError(
-                    f"{file.path} is not the file that was exported: the day is being exported"
-                    " anew; try again in a few minutes"
-                )
-            await FolderFiles(folder).put(file.path, body)
+        body = await files.get(f"{PREFIX}{file.path}")
+        if body is None or sha256(body).hexdigest() != file.sha256:
+            raise UsageError(
+                f"{file.path} is not the file that was exported: the day is being exported"
+                " anew; try again in a few minutes"
+            )
+        await FolderFiles(folder).put(file.path, body)
 
-    await asyncio.gather(*(one(folder, file) for folder, file in wanted.values()))
+    await all_of((one(folder, file) for folder, file in wanted.values()), AT_ONCE)

@@ -54,8 +54,8 @@ ELSEWHERE = {
     "logs": "functions' logs may name it for log_retention_d days: wait, or delete the streams",
     "backups": "point-in-time recovery holds the tables as they were for 35 days: restore none from"
     " before now, or run this on what is restored",
-    "copies": "what SFTP or copy_bucket delivered, `export --out`, mails, webhooks: whoever has"
-    " them has to remove them",
+    "copies": "`export --out`, mails, webhooks, and what was delivered of days of which nothing is"
+    " left: whoever has them has to remove them",
 }
 AGAIN = "a crawl that finds it takes it in again: `exclude` in its definition keeps it out"
 

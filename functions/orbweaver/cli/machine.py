@@ -20,9 +20,9 @@ from orbweaver.cli.stacks import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
-    from orbweaver.bootstrap import Ports
     from orbweaver.cli.stacks import Say
     from orbweaver.settings import Settings
+    from orbweaver.wiring_ports import Ports
 
 DEPTHS = (
     "ApproximateNumberOfMessages",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEFINITION = Path("crawl.toml")
+# What is estimated of a crawl whose definition does not limit its pages.
+PAGES_ASSUMED = 10_000
 # What a part of a plan is called on the command line.
 OPTIONS = {
     "seeds": "URL",
@@ -188,19 +190,38 @@ def add_changing(add: Callable[..., argparse.ArgumentParser], *parents: Any) -> 
 
 
 def add_asking(add: Callable[..., argparse.ArgumentParser], *parents: Any) -> None:
-    """Add the commands that ask why: hosts, report."""
+    """Add the commands that ask why: hosts, report, cost."""
     hosts = add("hosts", "show how a crawl does at its hosts: counts, pace, blocks", *parents)
     hosts.add_argument("which", nargs="?", metavar="ID", help="an id or a name; default: newest")
     host = "this one, too: a name, or a URL's beginning; may be repeated"
     hosts.add_argument("--host", action="append", default=[], metavar="HOST", help=host)
     report = add("report", "say what a crawl left out and why, with examples", *parents)
     report.add_argument("which", nargs="?", metavar="ID", help="an id or a name; default: newest")
+    cost = add("cost", "show what a crawl has used of AWS, and what that costs", *parents)
+    cost.add_argument("which", metavar="ID", help="an id or a name")
 
 
 def add_definition(add: Callable[..., argparse.ArgumentParser], lines: Any) -> None:
-    """Add the commands about definitions: init, check."""
+    """Add the commands about definitions: init, check, estimate."""
     init = add("init", "write the definition of a crawl to begin with")
     what = f"where to; what is there stays ({DEFINITION})"
     init.add_argument("file", nargs="?", type=Path, default=DEFINITION, metavar="FILE", help=what)
     check = add("check", "say what the definition of a crawl would do, or what is wrong", lines)
     check.add_argument("file", type=Path, metavar="FILE", help="TOML; JSON if it ends in .json")
+    what = "say what a crawl would use of AWS, and what that would cost, before it begins"
+    _add_assumptions(add("estimate", what, lines).add_argument)
+
+
+def _add_assumptions(add: Callable[..., Any]) -> None:
+    file = f"what to crawl ({DEFINITION})"
+    add("file", nargs="?", type=Path, default=DEFINITION, metavar="FILE", help=file)
+    limit = f"so many pages; default: the definition's limit, or {PAGES_ASSUMED:,}"
+    add("--pages", type=values.count, metavar="N", help=limit)
+    add("--hosts", type=values.count, metavar="N", help="on so many hosts; default: the seeds'")
+    add("--links", type=values.count, default=50, metavar="N", help="on a page (50)")
+    size = "of a page, as it comes over the wire (30kB)"
+    add("--body-bytes", type=values.size_bytes, default=30_000, metavar="SIZE", help=size)
+    answer = "how long a host takes to answer (200ms)"
+    add("--answer", type=values.duration_ms, default=200, metavar="TIME", help=answer)
+    memory = "what the worker has (1024)"
+    add("--memory", type=values.count, default=1024, metavar="MB", help=memory)

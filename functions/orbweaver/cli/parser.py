@@ -106,10 +106,10 @@ def _see(command: argparse.ArgumentParser) -> str:
 
 
 def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    # Which raise our UsageError.
-    from orbweaver.cli import (
+    from orbweaver.cli import (  # which raise our UsageError
         delivering,
         explaining,
+        exposing,
         extracting,
         forgetting,
         querying,
@@ -149,10 +149,10 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
     _add_local(add("local", "the stack on this machine: up, down, status"), made)
     dead_letters.add_to(add("dlq", dead_letters.HELP), made, target, lines)
     forgetting.options(add("forget", forgetting.HELP, target, lines))
+    exposing.options(add("metrics", exposing.HELP, target))
     scheduling.add_to(add("schedule", scheduling.HELP), made, target, lines)
-    deploy = add("deploy", "deploy the stack, or bring it up to date", target, _context())
-    destroy = add("destroy", "remove the stack", target, _context())
-    for command in (deploy, destroy):
+    for name, text in _DEPLOYING.items():
+        command = add(name, text, target, _context())
         command.add_argument("--yes", action="store_true", help="do not ask")
     return parser, made
 
@@ -160,6 +160,10 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
 # Commands of several words.
 _GROUPS = ("local", "dlq", "schedule")
 _PORT = f"where the emulator listens, and which of several it is ({PORT})"
+_DEPLOYING = {
+    "deploy": "deploy the stack, or bring it up to date",
+    "destroy": "remove the stack",
+}
 _STEERING = {
     "pause": "have a crawl wait; it costs nothing then",
     "resume": "have a paused crawl go on",

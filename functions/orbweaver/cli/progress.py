@@ -13,6 +13,7 @@ from orbweaver.cli import forecast, hostrows, spending
 from orbweaver.cli.rates import History, Rates
 from orbweaver.core.crawl import State
 from orbweaver.core.outcome import Outcome
+from orbweaver.core.units import units_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,6 +209,9 @@ def as_json(view: View) -> dict[str, Any]:
         "left_basis": str(view.forecast.basis),
         "left_text": view.forecast.words,
         "cost_dollars": spending.dollars(view.total),
+        # What AWS bills, by term, as far as it was counted; and what that costs.
+        "units": units_of(view.total).by_term,
+        "units_dollars": spending.metered(view.total),
         "budgets": [
             {"name": budget.name, "used": budget.used, "limit": budget.limit}
             for budget in view.budgets

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from orbweaver.bootstrap import Ports
     from orbweaver.cli.display import Display
     from orbweaver.cli.progress import View
     from orbweaver.cli.stacks import Machine
     from orbweaver.control import Control
     from orbweaver.ports import Clock, Fetcher
     from orbweaver.settings import Settings
+    from orbweaver.wiring_ports import Ports
 
     Connect = Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Ports]]
 

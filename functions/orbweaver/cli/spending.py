@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
-from orbweaver.core import cost as prices
+from orbweaver.core import cost
 from orbweaver.core.allowance import COUNTED, Part
 from orbweaver.core.crawl import WEEK_S
+from orbweaver.core.outcome import Outcome
 from orbweaver.core.plan import PAGES_MAX_DEFAULT
+from orbweaver.core.prices import NANO
+from orbweaver.core.prices import dollars as priced
+from orbweaver.core.units import Term, units_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 MENTIONED_FROM = 0.5
 CENT = 0.01
+MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +79,7 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
 
 def dollars(total: Mapping[str, int]) -> float | None:
     """Estimate what was spent; None if nobody counted."""
-    return prices.dollars(total) if "nanodollars" in total else None
+    return cost.dollars(total) if "nanodollars" in total else None
 
 
 def price(amount: float) -> str:
@@ -89,13 +94,36 @@ def price(amount: float) -> str:
     return f"${amount:.{places}f}"
 
 
+def metered(total: Mapping[str, int]) -> float | None:
+    """Price the units that were counted; None if nobody counted."""
+    units = units_of(total)
+    return priced(units.by_term) if units else None
+
+
+def per_million(total: Mapping[str, int]) -> str:
+    """Say in a line what the counted units of a crawl come to; empty if nobody counted."""
+    units, pages = units_of(total), total.get(Outcome.FETCHED, 0)
+    if not units:
+        return ""
+    spent = priced(units.by_term)
+    said = f"{price(spent)} of units that were counted"
+    if not pages:
+        return said
+    terms = units.by_term
+    writes, reads = terms.get(Term.WRITE, 0) / pages, terms.get(Term.READ_HALVES, 0) / 2 / pages
+    return (
+        f"{said} · ${spent / pages * MILLION:,.2f} per million pages"
+        f" · {writes:.2f} writes and {reads:.2f} reads a page"
+    )
+
+
 def _received(total: Mapping[str, int]) -> int:
     """Count the bytes that a budget counts: as they came over the wire, and not only of pages."""
     return total.get(COUNTED[Part.BYTES], total.get("bytes", 0))
 
 
 def _dollars_max(nanodollars: int | None) -> float | None:
-    return None if nanodollars is None else nanodollars / prices.NANO
+    return None if nanodollars is None else nanodollars / NANO
 
 
 def _budget(

@@ -52,6 +52,7 @@ def rows(view: View) -> list[tuple[str, str]]:
         ("items", itemwords.found(view.total) or ""),
         ("again", again(view)),
         ("cost", cost(view)),
+        ("units", spending.per_million(view.total)),
         ("budgets", budgets(view)),
     ]
     found += [("waiting", f"{row.site}: {row.words}") for row in view.hosts if row.waits]

@@ -41,9 +41,9 @@ def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> 
         case Scope.ANY:
             return True
         case Scope.HOST:
-            return host_of(url) == host_of(page_url)
+            return url.startswith(host_of(page_url) + "/")
         case Scope.DOMAIN:
-            return host_of(url) == host_of(page_url) or same_site(url, page_url)
+            return url.startswith(host_of(page_url) + "/") or same_site(url, page_url)
         case Scope.PREFIX:
             if root is not None and url.startswith(root):
                 return True

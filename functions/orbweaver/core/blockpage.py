@@ -84,6 +84,6 @@ def rule_of(
             value = headers.get(rule.header)
             if value is not None and any(part in value.lower() for part in rule.values):
                 return rule
-        elif looks and all(mark in looks for mark in rule.marks):
+        elif rule.marks[0] in looks and all(mark in looks for mark in rule.marks):
             return rule
     return None

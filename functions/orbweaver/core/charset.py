@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import webencodings
@@ -51,6 +52,7 @@ _ATTRIBUTE = re.compile(
       | (?=[^=]) ) )""",
     re.VERBOSE,
 )
+_START_BYTES_MAX = 1_024
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ESCAPED = re.compile(rb"[\x00-\x20\"#&';<>\x7f-\xff]")
 
@@ -74,11 +76,17 @@ def from_header(content_type: str) -> str | None:
 
 def prescan(head: bytes) -> str | None:
     """Return the charset that the beginning of a page says it is in, if it says so."""
+    name = None
     # The walk takes a millisecond; most pages that say nothing do not have the word.
-    for attributes in _metas(head) if b"charset" in head.lower() else ():
-        name = _of_meta(attributes)
-        if name is not None:
-            return WINDOWS_1252 if name == "x-user-defined" else name
+    at = head.find(b"charset")
+    if at < 0:
+        at = head.lower().find(b"charset")
+    if at >= 0:
+        # What comes before it is the same in most pages of a site; what decides ends with its tag.
+        end = head.find(b">", at) + 1
+        name = (_known_start(head[:end]) if end <= _START_BYTES_MAX else None) or _of_start(head)
+    if name is not None:
+        return WINDOWS_1252 if name == "x-user-defined" else name
     found = _XML.match(head)
     return _self_named(found[2]) if found else None
 
@@ -95,6 +103,13 @@ def encode_query(reference: str, charset: str) -> str:
         return _ESCAPED.sub(lambda byte: b"%%%02X" % byte[0][0], raw).decode("ascii")
 
     return path + mark + _NOT_ASCII.sub(escape, query)
+
+
+def _of_start(head: bytes) -> str | None:
+    return next(filter(None, map(_of_meta, _metas(head))), None)
+
+
+_known_start = lru_cache(maxsize=64)(_of_start)
 
 
 def _metas(head: bytes) -> Iterator[dict[bytes, bytes]]:
@@ -153,6 +168,8 @@ def _codec(name: str) -> codecs.CodecInfo:
 
 
 def _is_utf8(body: bytes) -> bool:
+    if body.isascii():  # which makes no copy
+        return True
     try:
         body.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,6 @@
 """What a crawl costs on AWS: an estimate, from what its packs did, in 1e-9 USD (nanodollars).
 
-List prices of us-east-1, arm64, without free tier, as of November 2026 (aws.amazon.com: sqs,
-dynamodb, lambda, cloudwatch and s3 pricing). What is charged, and when:
+What is charged, and when, at the prices of core/prices.py:
 
 - a *claim* pays for all of a URL's way that happens once, whether it is asked for or not: its
   claim, its share of a pack's messages, journal, ledger and counters, its record,
@@ -21,26 +20,27 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
+from orbweaver.core.prices import NANO, each
+from orbweaver.core.units import Term
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NANO = 1_000_000_000
-# $0.40 and, for fair queues, $0.10 a million requests of 64 KB.
-SQS_REQUEST = 500
-# $0.625 a million KB written, twice that in transactions; $0.125 a million of 4 KB read, half of
-# that where it may be stale.
-WRITE, WRITE_TRANSACTED, READ, READ_STALE = 625, 1_250, 125, 63
-# $0.0000133334 a GB-second, $0.20 a million invocations.
-GB_SECOND, INVOCATION = 13_333, 200
-# $0.50 a GB of logs and $0.005 a thousand PUTs: what a record's rows and lines come to, and a file
-# that bodies are stored in.
-LOG_KB, EXPORTED_ROW, FILE = 500, 20, 5_000
+# A request of 64 KB.
+SQS_REQUEST = each(Term.SQS)
+# A KB written, twice that in transactions; 4 KB read, half of that where it may be stale.
+WRITE, WRITE_TRANSACTED = each(Term.WRITE), each(Term.WRITE, 2)
+READ, READ_STALE = each(Term.READ_HALVES, 2), each(Term.READ_HALVES)
+GB_SECOND, INVOCATION = each(Term.MB_MS, 1024 * 1000), each(Term.INVOCATIONS)
+# What a record's rows come to, and a file that bodies are stored in.
+LOG_KB, EXPORTED_ROW, FILE = each(Term.LOG_BYTES, 1024), 20, each(Term.S3_PUT)
 
 # A message is sent, received and deleted; these come in batches, which is not counted on.
 _MESSAGE = 3 * SQS_REQUEST + INVOCATION
-# Recall; journal of some KB; ledger and counters in a transaction; the note that it is sent; what
-# all of that takes of a function with 1 GB.
-_PACK = 3 * READ + 4 * WRITE + 5 * WRITE_TRANSACTED + GB_SECOND // 10 + LOG_KB
+# Recall; journal of some KB; ledger and counters of two KB in a transaction, as if no other pack
+# shared it (committing.py); the note that it is sent; what all of that takes of a function with
+# 1 GB.
+_PACK = 3 * READ + 5 * WRITE + 3 * WRITE_TRANSACTED + GB_SECOND // 10 + LOG_KB
 # Packs hold up to 25 URLs, and are seldom full.
 _SHARE = (_MESSAGE + _PACK) // 10
 CLAIM = WRITE + 2 * WRITE + EXPORTED_ROW + _SHARE

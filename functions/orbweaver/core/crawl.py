@@ -139,6 +139,8 @@ class Crawl:
     seed_depths: tuple[int, ...] = ()
     anchors: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
+    # How many pages the run before it could read, where it may be compared (core/comparison.py).
+    pages_before: int | None = None
     # What was asked for, as a digest: an edit does not change that.
     work: str | None = None
     edits: int = 0

@@ -9,17 +9,21 @@ from __future__ import annotations
 import json
 from dataclasses import MISSING, asdict, fields
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.crawl import Bodies, Crawl, Scope, State, Stop
-from orbweaver.core.extraction.codec import rule_of
 from orbweaver.core.rules import THINGS, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.core.extraction.rules import ItemRule
 
 COLUMNS = tuple(field.name for field in fields(Crawl))
 # What is of a run and not of its work.
 OF_THE_RUN = frozenset(
     {"id", "started_at_ms", "state", "stop", "finished_at_ms", "announced"}
-    | {"work", "edits", "quotas", "hosts_counted"}
+    | {"work", "edits", "quotas", "hosts_counted", "pages_before"}
 )
 
 
@@ -41,7 +45,7 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
     for name in ("quotas", "hosts_counted", "seed_depths", "anchors", "roots", "redacted"):
         known[name] = tuple(known.get(name, ()))
     known["rules"] = tuple(_rule(one) for one in known.get("rules", ()))
-    known["items"] = tuple(rule_of(one) for one in known.get("items", ()))
+    known["items"] = _items(known.get("items", ()))
     tracking = known.get("tracking")
     known["tracking"] = None if tracking is None else tuple(tracking)
     known["scope"] = Scope(known.get("scope", Scope.HOST))
@@ -49,6 +53,15 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
     stop = known.get("stop")
     known["stop"] = None if stop is None else Stop(stop)
     return Crawl(**known)
+
+
+def _items(raw: Sequence[dict[str, Any]]) -> tuple[ItemRule, ...]:
+    if not raw:
+        return ()
+    # As in `conclude`: for crawls that have items.
+    from orbweaver.core.extraction.codec import rule_of
+
+    return tuple(rule_of(one) for one in raw)
 
 
 def _rule(raw: dict[str, Any]) -> Rule:

@@ -32,10 +32,20 @@ _WORDS = r"""
     | ページが?(?:見つかりません|存在しません) | 페이지를\ 찾을\ 수\ 없습니다
 """
 _TITLE = re.compile(_WORDS, re.VERBOSE | re.IGNORECASE)
+# Of these, one at least is in whatever fits: looking for them first takes a tenth of the time. None
+# has a letter that other letters are taken for where case is ignored (i, k, s).
+_HINTS_TEXT = """
+    404 found page ex gefunden encontrada trovata gevonden dan funnet fundet vua znalez trona
+    nenalezena найдена знайдено bulunamad trang 页 頁 ペ 페이지
+"""
+_HINTS = tuple(_HINTS_TEXT.split())
 
 
 def is_missing(page: Page) -> bool:
     """Whether a page says that there is none."""
-    if page.title is None or not _TITLE.search(page.title):
-        return False
-    return len(page.text) <= TEXT_CHARS_MAX
+    return page.title is not None and _says_so(page.title) and len(page.text) <= TEXT_CHARS_MAX
+
+
+def _says_so(title: str) -> bool:
+    plain = title.casefold()
+    return any(hint in plain for hint in _HINTS) and _TITLE.search(title) is not None

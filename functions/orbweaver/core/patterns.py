@@ -108,6 +108,14 @@ def problem_of(pattern: str, *, apart: bool = False) -> PatternError | None:
     return None
 
 
+def problem_of_match(pattern: str) -> str | None:
+    """Say what does not fit in a pattern by which a rule says what it is about."""
+    if not pattern:
+        return "'' is found in every URL: give what some have, or \".\" for all"
+    error = problem_of(pattern, apart=True)
+    return None if error is None else str(error)
+
+
 @lru_cache(maxsize=256)
 def _compiled(patterns: tuple[str, ...]) -> Any:
     return _compile(patterns, MEMORY_BYTES)
@@ -120,20 +128,27 @@ def _apart(patterns: tuple[str, ...]) -> tuple[Any, ...]:
 
 def _compile(patterns: tuple[str, ...], memory_bytes: int) -> Any:
     """Compile patterns into one automaton; raises PatternError with the engine's words."""
+    # Alone first: a pattern that closes a group it did not open must not borrow this one.
+    for pattern in patterns:
+        automaton(pattern.encode(), memory_bytes, of_urls=True)
+    whole = "|".join(f"(?:{pattern})" for pattern in patterns)
+    return automaton(whole.encode(), memory_bytes, of_urls=True)
+
+
+def automaton(pattern: str | bytes, memory_bytes: int, *, of_urls: bool = False) -> Any:
+    """Compile what RE2 takes, about URLs or about text; raises PatternError in its words."""
     import re2
 
     options = re2.Options()
     options.log_errors = False
-    options.never_capture = True
     options.max_mem = memory_bytes
-    # One byte is one character of a URL.
-    options.encoding = re2.Options.Encoding.LATIN1
+    if of_urls:
+        options.never_capture = True
+        # One byte is one character of a URL.
+        options.encoding = re2.Options.Encoding.LATIN1
     try:
-        # Alone first: a pattern that closes a group it did not open must not borrow this one.
-        for pattern in patterns:
-            re2.compile(pattern.encode(), options)
-        return re2.compile("|".join(f"(?:{pattern})" for pattern in patterns).encode(), options)
+        return re2.compile(pattern, options)
     except re2.error as error:
         (said,) = error.args
-        text = said.decode("ascii", "replace") if isinstance(said, bytes) else str(said)
+        text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         raise PatternError(text) from error

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orbweaver.core.extraction import are_of
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import HEADER_CHARS_MAX
 
@@ -36,10 +35,19 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
         return None
     if before.links != 0 and target.depth < crawl.depth_max:
         return None
-    if not are_of(crawl.items, target.url, before.extracted):
+    if not _have_columns(crawl, target, before):
         return None
     condition = Condition(etag=_whole(before.etag), last_modified=_whole(before.last_modified))
     return condition if condition.etag or condition.last_modified else None
+
+
+def _have_columns(crawl: Crawl, target: Target, before: PageRecord) -> bool:
+    if not crawl.items:
+        return not before.extracted
+    # As in `conclude`: for crawls that have items.
+    from orbweaver.core.extraction import are_of
+
+    return are_of(crawl.items, target.url, before.extracted)
 
 
 def still(record: PageRecord, before: PageRecord) -> PageRecord:

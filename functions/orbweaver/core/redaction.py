@@ -32,6 +32,8 @@ from html import unescape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.core.patterns import automaton
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -212,9 +214,4 @@ def redact_bytes(html: bytes, kinds: Collection[str]) -> bytes:
 
 @lru_cache(maxsize=8)
 def _compiled(pattern: bytes) -> Any:
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = MEMORY_BYTES
-    return re2.compile(pattern, options)
+    return automaton(pattern, MEMORY_BYTES)

@@ -7,7 +7,8 @@ far cheaper than parsing. Each container counts for itself, and forgets the long
 from __future__ import annotations
 
 from collections import OrderedDict
-from zlib import crc32
+
+from isal.isal_zlib import crc32
 
 # So many pages of a host may be the same and be followed; a wiki's empty pages are fewer.
 REPEATS_MAX = 50

@@ -28,7 +28,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from orbweaver.core.patterns import places, problem_of, problems_together
+from orbweaver.core.patterns import places, problem_of_match, problems_together
 from orbweaver.core.target import Kind, Target
 
 if TYPE_CHECKING:
@@ -149,12 +149,10 @@ def problems_of(rules: tuple[Rule, ...]) -> Iterator[tuple[str, str]]:
     whole = True
     for place, rule in enumerate(rules):
         path = f"rules[{place}]"
-        error = problem_of(rule.match, apart=True)
-        if not rule.match:
-            yield f"{path}.match", "'' is found in every URL: give what some have, or \".\" for all"
-        elif error is not None:
-            yield f"{path}.match", str(error)
-        whole = whole and error is None
+        words = problem_of_match(rule.match)
+        if words is not None:
+            yield f"{path}.match", words
+        whole = whole and words is None
         if all(getattr(rule, thing) is None for thing in THINGS):
             fix = "give one of depth, priority, delay, window, follow and record"
             yield path, f"it says nothing of its URLs: {fix}"

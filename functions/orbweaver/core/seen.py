@@ -1,7 +1,11 @@
 """URLs whose claims are known to exist: a bounded memory that saves asking the table again.
 
-It may forget, and it may not invent: a URL goes in once its claim was read or written. Two
-generations, the older of which is dropped when the newer is full or old.
+It may forget, and it may not invent: a URL goes in once its claim was read or written, or stands in
+a journal, by which it is made. Two generations, the older of which is dropped when the newer is
+full or old.
+
+And whether it pays to ask the table about the others: an answer costs a tenth of a claim that is
+refused ($0.0625 and $0.625 a million).
 """
 
 from __future__ import annotations
@@ -14,6 +18,11 @@ if TYPE_CHECKING:
 GENERATION_URLS_MAX = 50_000
 # Far below the shortest window the worker remembers claims of (a day).
 GENERATION_MS = 600_000
+# Of so many links at least it must be known whether they were claimed, and then of the recent ones
+# no more may have been than so many in a hundred, for a look at a few of them to do.
+ASKED_MIN = 100
+CLAIMED_PERCENT_MAX = 5
+CRAWLS_MAX = 1_000
 
 
 class Seen:
@@ -34,9 +43,37 @@ class Seen:
             self._since_ms = now_ms
         self._newer.update((name, url) for url in urls)
 
+    def forget(self, name: str, urls: Iterable[str]) -> None:
+        """Forget URLs: they were given back."""
+        gone = {(name, url) for url in urls}
+        self._newer -= gone
+        self._older -= gone
+
     def of(self, name: str, urls: Iterable[str], now_ms: int) -> set[str]:
         """Those of `urls` that are remembered."""
         if not 0 <= now_ms - self._since_ms < 2 * GENERATION_MS:
             return set()
         newer, older = self._newer, self._older
         return {url for url in urls if (name, url) in newer or (name, url) in older}
+
+
+class Novelty:
+    """How many of a crawl's links that this container has not seen turn out to be claimed."""
+
+    def __init__(self) -> None:
+        """Start with no experience."""
+        self._asked: dict[str, tuple[int, int]] = {}
+
+    def note(self, crawl: str, asked: int, claimed: int) -> None:
+        """Note that of so many links some were claimed already, now or once."""
+        if len(self._asked) >= CRAWLS_MAX and crawl not in self._asked:
+            self._asked.clear()
+        before, found = self._asked.get(crawl, (0, 0))
+        if before >= 2 * ASKED_MIN:
+            before, found = before // 2, found // 2
+        self._asked[crawl] = before + asked, found + claimed
+
+    def look(self, crawl: str) -> bool:
+        """Whether each link is worth a look before it is claimed."""
+        asked, claimed = self._asked.get(crawl, (0, 0))
+        return asked < ASKED_MIN or 100 * claimed > CLAIMED_PERCENT_MAX * asked

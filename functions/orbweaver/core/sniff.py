@@ -65,7 +65,8 @@ _MARKUP = re.compile(_SPACES + rb"(?:<(?:" + _TAGS + rb")[\t\n\f\r />]|<!--)", r
 _PAGE = re.compile(_SPACES + rb"<(?:!DOCTYPE HTML|HTML)[\t\n\f\r />]", re.IGNORECASE)
 _XML = re.compile(_SPACES + rb"<\?xml[\t\n\f\r ]")
 _ROOT = re.compile(rb"<(?:!DOCTYPE[\t\n\f\r ]++)?html[\t\n\f\r />]", re.IGNORECASE)
-_NO_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_NO_TEXT = frozenset({*range(9), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)})
+_OF_TEXT = bytes(set(range(256)) - _NO_TEXT)
 _TAG = re.compile(rb"<[!/?a-zA-Z]")
 _PLAIN = (b"%PDF-", b"\xff\xd8\xff")  # the formats that may begin like a text
 _UTF_8_MARK, _UTF_16_MARKS = b"\xef\xbb\xbf", (b"\xfe\xff", b"\xff\xfe")
@@ -106,7 +107,7 @@ def _unknown(head: bytes, *, scriptable: bool) -> str:
 
 def _binary(head: bytes) -> str | None:
     """Name the binary format that bytes are of, None if they may be text in any charset."""
-    strange = _NO_TEXT.search(head) is not None
+    strange = bool(head.translate(None, _OF_TEXT))
     if head.startswith((_UTF_8_MARK, *_UTF_16_MARKS)):
         return None
     if not strange and not head.startswith(_PLAIN):

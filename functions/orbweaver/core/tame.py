@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 
 from orbweaver.core.markup import _ATTRIBUTES, _BOGUS_COMMENT, _COMMENT, _RAW_ELEMENT, is_small
 
@@ -63,9 +64,9 @@ _SELF_CLOSING = b"/>"
 _RAW_TAG = rf"(?P<raw>{_RAW_ELEMENT})"
 _TAG = rf"<(?P<end>/?)(?P<name>[a-zA-Z][^\t\n\f\r />]*)(?P<rest>{_ATTRIBUTES})"
 _PASSED = rf"{_COMMENT} | {_BOGUS_COMMENT}"
-_HTML = re.compile(rf"{_RAW_TAG} | {_TAG} | {_PASSED}".encode(), re.VERBOSE)
+_HTML = rf"{_RAW_TAG} | {_TAG} | {_PASSED}"
 # In foreign content there is no raw text.
-_XML = re.compile(rf"{_TAG} | {_PASSED}".encode(), re.VERBOSE)
+_XML = rf"{_TAG} | {_PASSED}"
 _ATTRIBUTE = re.compile(
     rb"""[^\t\n\f\r />=]+(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"[^"]*"|'[^']*'|[^\t\n\f\r >]*))?"""
 )
@@ -80,6 +81,12 @@ def why_wild(html: bytes) -> str | None:
     if html.count(b"<") > TAGS_MAX * 3:
         return f"the page has more than {TAGS_MAX:,} tags"
     return _Walk().over(html)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[bytes]:
+    """Compile for the first large page: most containers see none, and it takes 7 ms."""
+    return re.compile(pattern.encode(), re.VERBOSE)
 
 
 class _Walk:
@@ -98,7 +105,8 @@ class _Walk:
     def over(self, html: bytes) -> str | None:
         """Say what is too much, or None."""
         at, tags = 0, 0
-        while (tag := (_XML if self._is_foreign() else _HTML).search(html, at)) is not None:
+        next_html, next_xml = _compiled(_HTML).search, _compiled(_XML).search
+        while (tag := (next_xml if self._is_foreign() else next_html)(html, at)) is not None:
             at = max(tag.end(), at + 1)
             name = tag["name"]
             if name is None:

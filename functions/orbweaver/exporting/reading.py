@@ -12,19 +12,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.core import warc
-from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
 from orbweaver.exporting.chunk import WARC, Row
-from orbweaver.exporting.store import STORAGE_BASE_S
-from orbweaver.ports import Transient
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
     from orbweaver.core.export_work import Cut, Progress, Scope, Unit
     from orbweaver.core.record import PageRecord
@@ -116,31 +112,14 @@ class Reader:
         self, day: str, shard: int, after: str | None, crawl: str, inbox: _Inbox
     ) -> None:
         """Read one shard into its inbox; a transient fault is waited out where it stopped."""
-        failures = 0
+        patience = self.store.patience
+        reading = patience.read_shard(self.pages, day, shard, crawl=crawl, after=after)
         try:
-            while True:
-                rows = self.pages.read_shard(day, shard, after=after, crawl=crawl)
-                try:
-                    async for key, record in rows:
-                        await inbox.give(key, record)
-                        after, failures = key, 0
-                except Transient:
-                    failures += 1
-                    if failures == ATTEMPTS_MAX:
-                        raise
-                else:
-                    return
-                finally:
-                    await _closed(rows)
-                store = self.store
-                await store.clock.sleep(backoff_s(failures, store.random, STORAGE_BASE_S))
+            async with aclosing(reading) as rows:
+                async for key, record in rows:
+                    await inbox.give(key, record)
         finally:
             inbox.end()
-
-
-async def _closed(rows: AsyncIterator[tuple[str, PageRecord]]) -> None:
-    if isinstance(rows, AsyncGenerator):
-        await rows.aclose()
 
 
 def _stored(record: PageRecord, cut: Cut) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from orbweaver.core.export import PREFIX, decode_manifest
-from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
-from orbweaver.ports import Print, Transient
+from orbweaver.patience import Patience, all_of
+from orbweaver.ports import Print
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from orbweaver.ports import Clock, Files
 
 T = TypeVar("T")
-STORAGE_BASE_S = 2.0  # a busy bucket is back sooner than a busy site
 # Files looked at at a time: S3's latency is hidden, and connections are left for others.
 AT_ONCE = 16
 
@@ -37,24 +35,18 @@ class Store:
         """Say under which key something lies."""
         return f"{self.prefix}{path}"
 
+    @property
+    def patience(self) -> Patience:
+        """How it is called."""
+        return Patience(clock=self.clock, random=self.random)
+
     async def tried(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call a port; a transient fault is waited out a few times."""
-        for attempt in range(1, ATTEMPTS_MAX):
-            try:
-                return await call()
-            except Transient:
-                await self.clock.sleep(backoff_s(attempt, self.random, STORAGE_BASE_S))
-        return await call()
+        return await self.patience.tried(call)
 
     async def each(self, calls: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:
         """Call a port many times, some at once; what comes of each, in order."""
-        gate = asyncio.Semaphore(AT_ONCE)
-
-        async def one(call: Callable[[], Awaitable[T]]) -> T:
-            async with gate:
-                return await self.tried(call)
-
-        return list(await asyncio.gather(*map(one, calls)))
+        return await all_of(map(self.tried, calls), AT_ONCE)
 
     async def get(self, path: str) -> bytes | None:
         """Read a file."""

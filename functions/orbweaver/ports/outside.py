@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.core.exchange import Failure, Request, Response
     from orbweaver.core.export import Manifest
+    from orbweaver.core.metric import Metric
+    from orbweaver.core.outcome import Reason
     from orbweaver.core.schedule import Scheduled
     from orbweaver.core.tables import Table
 
@@ -116,10 +118,16 @@ class Clock(Protocol):
 
 
 class Metrics(Protocol):
-    """Counters of an invocation."""
+    """Counters of an invocation; which there are: `core/metric.py`."""
 
-    def add(self, name: str, value: float) -> None:
+    def add(self, metric: Metric, value: float) -> None:
         """Add to a counter."""
+
+    def observe(self, metric: Metric, value: float) -> None:
+        """Note one value of many, each of which counts: of them there are percentiles."""
+
+    def fail(self, reason: Reason, number: int) -> None:
+        """Note why URLs failed."""
 
     def flush(self) -> None:
         """Write the counters out; called once at the end of an invocation."""

@@ -37,6 +37,12 @@ class Packs(Protocol):
         (`Crawl.shard_quota`).
         """
 
+    async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Tally]]) -> bool:
+        """Put several ledgers and add all of their counts to one shard, in one go; or nothing.
+
+        False if a ledger exists, the shard is closed, or its quota does not admit all claims.
+        """
+
     async def strike(self, pack_id: str) -> int:
         """Note that a suspect is about to be processed; how often that was noted by now."""
 

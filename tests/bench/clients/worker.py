@@ -22,16 +22,18 @@ from orbweaver import __version__
 from orbweaver.adapters import memory
 from orbweaver.adapters.clock import SystemClock
 from orbweaver.advance import Delivery
+from orbweaver.bootstrap import keep_made
 from orbweaver.core.crawl import Bodies
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.plan import Plan
 from orbweaver.settings import Settings
 from orbweaver.wiring import control_of, worker_of
+from orbweaver.wiring_ports import meter_of
 from tests.bench.books import units_of
 from tests.bench.clients.said import arguments, said
 
 if TYPE_CHECKING:
-    from orbweaver.bootstrap import Ports
+    from orbweaver.wiring_ports import Ports
     from orbweaver.worker import Worker
 
 BATCH = 10
@@ -55,6 +57,7 @@ def ports_over(world: memory.World, at_once: int) -> Ports:
         clock=SystemClock(),
         random=Random(1),
         settings=settings,
+        meter=meter_of(settings),
     )
     return cast("Ports", ports)
 
@@ -102,6 +105,7 @@ def crawl(url: str, at_once: int) -> dict[str, object]:
         plan = Plan(seeds=(url,), delay_ms=0, concurrency=at_once, bodies=Bodies.OFF)
         crawl_id = runner.run(control_of(ports).start(plan)).id
         worker = worker_of(ports)
+        keep_made()
         with contextlib.redirect_stdout(null):
             while batch := belt.take():
                 batches, messages = batches + 1, messages + len(batch)

@@ -6,56 +6,23 @@ import asyncio
 import hashlib
 import json
 import random
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import asyncssh
 import pytest
 
-from orbweaver.adapters.memory import MemoryDeliveries, MemoryMetrics
-from orbweaver.adapters.sftp import GROWING, WINDOW_BYTES
-from orbweaver.core.delivery import Remains, ledger_path
-from orbweaver.core.export import FORMATS, PREFIX, encode_manifest
-from orbweaver.core.hostkey import host_keys_of
-from orbweaver.delivery import Deliverer, Receiver
-from orbweaver.ports import Permanent, TooLarge, Transient
-from tests.sites import sshd
+from orbweaver.adapters.sftp import WINDOW_BYTES
+from orbweaver.core.delivery import ledger_path
+from orbweaver.core.export import PREFIX, encode_manifest
+from orbweaver.ports import Transient
+from tests.integration.delivery.sending import FOREVER_MS, big, deliverer, one_file
 from tests.sites.cutter import cutting
 from tests.unit.delivering import exported, lies, taken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from orbweaver.core.export import File
     from tests.integration.delivery.conftest import Way
-    from tests.sites.sshd import Sshd
-
-FOREVER_MS = 10**15
 # What SSH adds to what is sent: heads, checksums, and the beginning of a connection.
 OVERHEAD = 1.02
 HELLO_BYTES = 16 * 1024
-
-
-def big(windows: float, seed: int = 1) -> bytes:
-    """Make a body of so many windows."""
-    return random.Random(seed).randbytes(round(windows * WINDOW_BYTES))
-
-
-def deliverer(way: Way, **how: Any) -> Deliverer:
-    """Put a deliverer together that leads to the server."""
-    return Deliverer(
-        files=way.files,
-        receivers={"sftp": Receiver(formats=FORMATS, courier=way.opener(**how))},
-        queue=MemoryDeliveries(way.world),
-        clock=way.clock,
-        metrics=MemoryMetrics(),
-    )
-
-
-def one_file(way: Way, body: bytes) -> File:
-    """Export one file."""
-    return exported(way.world.files, {"c": [body]}).files[0]
 
 
 async def test_an_export_comes_whole(way: Way) -> None:
@@ -213,209 +180,3 @@ async def test_an_export_that_is_being_made_anew_is_not_delivered(way: Way) -> N
         with pytest.raises(Transient, match="made anew"):
             await courier.bring(file, FOREVER_MS)
     assert file.path not in way.sshd.files()
-
-
-# --- who is there -----------------------------------------------------------------------------
-
-
-def other_key(kind: str = "ssh-ed25519") -> asyncssh.SSHKey:
-    """Make a key that nobody knows."""
-    return asyncssh.generate_private_key(kind)
-
-
-@pytest.mark.parametrize("kind", ["ssh-ed25519", "ecdsa-sha2-nistp256", "fingerprint"])
-async def test_a_host_key_that_is_not_known_is_refused(way: Way, kind: str) -> None:
-    """The order is put aside and says which key was shown; the server hears no user name."""
-    exported(way.world.files, {"c": [b"one"]})
-    if kind == "fingerprint":
-        text = other_key().get_fingerprint("sha256")
-    else:
-        text = other_key(kind).export_public_key().decode()
-    assert await deliverer(way, keys=host_keys_of(text)).run(taken(), FOREVER_MS) == ()
-
-    (mail,) = way.world.buried
-    shown = asyncssh.import_public_key(way.sshd.host_key).get_fingerprint("sha256")
-    assert mail.reason is not None
-    assert "shows a host key that sftp_host_key does not have" in mail.reason
-    assert shown in mail.reason
-    assert way.world.sent == []
-    assert way.sshd.files() == {}
-    assert way.sshd.user not in way.sshd.log.read_text().replace(str(way.sshd.folder), "")
-
-
-@pytest.mark.parametrize("written", ["key", "line", "fingerprint", "one of two"])
-async def test_a_host_key_is_known_however_it_is_written(way: Way, written: str) -> None:
-    """By itself, as a line of known_hosts, by its fingerprint, and beside another one."""
-    key = way.sshd.host_key
-    text = {
-        "key": key,
-        "line": f"# comment\n[{sshd.HOST}]:{way.sshd.port} {key}",
-        "fingerprint": asyncssh.import_public_key(key).get_fingerprint("sha256"),
-        "one of two": f"{other_key().export_public_key().decode()}\n{key}",
-    }[written]
-    async with way.courier(keys=host_keys_of(text)) as courier:
-        assert await courier.read("nothing", 10) is None
-
-
-async def test_a_key_that_is_not_taken_is_said_once(way: Way) -> None:
-    """The order is put aside at once, and neither it nor the error shows anything of the key."""
-    exported(way.world.files, {"c": [b"one"]})
-    key = other_key().export_private_key().decode()
-    assert await deliverer(way, key=key).run(taken(), FOREVER_MS) == ()
-    (mail,) = way.world.buried
-    assert mail.reason is not None
-    assert mail.reason.endswith("the server does not take the secret's key")
-    assert way.world.sent == []
-
-
-async def test_a_key_may_have_a_passphrase(way: Way) -> None:
-    """It stands in the secret beside the key; without it no more is said than that."""
-    key = asyncssh.import_private_key(way.sshd.key)
-    locked = key.export_private_key(
-        passphrase="open sesame", rounds=1, ignore_few_rounds=True
-    ).decode()
-    secret = json.dumps({"private_key": locked, "passphrase": "open sesame"})
-    async with way.courier(key=secret) as courier:
-        assert await courier.sizes(["x"]) == {}
-    for wrong in (locked, json.dumps({"private_key": locked, "passphrase": "sesame"}), "no key"):
-        with pytest.raises(Permanent, match="private key cannot be read") as raised:
-            async with way.courier(key=wrong):
-                pass
-        assert "sesame" not in str(raised.value)
-
-
-async def test_nobody_is_dialled_who_must_not_be(way: Way) -> None:
-    """Addresses that are not public are refused, unless the stack is one that may dial them."""
-    from orbweaver.adapters.sftp_connection import Identity, connected
-
-    identity = Identity.of(way.sshd.key)
-    for host in (sshd.HOST, "localhost", "169.254.169.254"):
-        with pytest.raises(Permanent, match="must not be dialled"):
-            async with connected(replace(way.server(), host=host), identity, ()):
-                pass
-    assert "Connection from" not in way.sshd.log.read_text().partition("rdomain")[2]
-
-
-async def test_a_server_that_is_not_there_is_tried_later(way: Way) -> None:
-    """A name that cannot be resolved, a port where nobody listens, and one who speaks no SSH."""
-    quiet = await asyncio.start_server(lambda _, writer: writer.close(), sshd.HOST, 0)
-    port = quiet.sockets[0].getsockname()[1]
-    cases: list[dict[str, Any]] = [{"host": "nowhere.invalid"}, {"port": 1}, {"port": port}]
-    try:
-        for case in cases:
-            with pytest.raises(Transient):
-                async with way.courier(**case):
-                    pass
-    finally:
-        quiet.close()
-
-
-# --- what servers do --------------------------------------------------------------------------
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Callable[..., Any]:
-    """Give what starts a server with other options."""
-    if sshd.program() is None:
-        pytest.skip(sshd.ABSENT)
-
-    def serve(*options: str, internal: str = "") -> Any:
-        return sshd.serving(tmp_path / "other", *options, internal=internal)
-
-    return serve
-
-
-async def _refused(running: Sshd) -> str:
-    from tests.integration.delivery.conftest import Way
-
-    way = Way(running)
-    exported(way.world.files, {"c": [b"one"]})
-    assert await deliverer(way).run(taken(), FOREVER_MS) == ()
-    (mail,) = way.world.buried
-    return mail.reason or ""
-
-
-async def test_a_folder_that_may_not_be_written_is_said_once(made: Callable[..., Any]) -> None:
-    """A server that serves for reading alone: the order is put aside with that."""
-    with made(internal="-R") as running:
-        assert "permission denied" in await _refused(running)
-
-
-async def test_a_server_without_extensions_is_served_as_well(made: Callable[..., Any]) -> None:
-    """Without fsync and posix-rename the file in the way is removed before the rename."""
-    from tests.integration.delivery.conftest import Way
-
-    with made(internal="-P fsync,posix-rename") as running:
-        way = Way(running)
-        for body in (b"one", b"three"):
-            file = one_file(way, body)
-            async with way.courier() as courier:
-                with_extensions = courier._sftp._handler
-                with_extensions._supports_posix_rename = False
-                with_extensions._supports_fsync = False
-                assert await courier.bring(file, FOREVER_MS)
-            assert running.files() == {file.path: body}
-
-
-async def test_a_server_that_takes_files_once_is_given_them_once(
-    way: Way, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Servers in front of object stores open no file again for writing: it is begun anew."""
-    file = one_file(way, big(3))
-    async with cutting(way.sshd.port) as cutter:
-        cutter.limits.append(round(2.5 * WINDOW_BYTES))
-        with pytest.raises(Transient):
-            async with way.courier(port=cutter.port) as courier:
-                await courier.bring(file, FOREVER_MS)
-    opened = asyncssh.SFTPClient.open
-
-    async def once(sftp: asyncssh.SFTPClient, name: str, flags: int, **more: Any) -> Any:
-        if flags == GROWING and await sftp.exists(name):
-            raise asyncssh.SFTPFailure("Failure")
-        return await opened(sftp, name, flags, **more)
-
-    monkeypatch.setattr(asyncssh.SFTPClient, "open", once)
-    async with way.courier() as courier:
-        assert await courier.bring(file, FOREVER_MS)
-    assert way.sshd.files() == {file.path: way.world.files[PREFIX + file.path]}
-
-
-async def test_a_full_disk_is_waited_for(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SFTP 3 has no word for it but "Failure": it is tried again later, and no name is given."""
-    manifest = exported(way.world.files, {"c": [b"one"]})
-
-    async def full(*_: object) -> int:
-        raise asyncssh.SFTPFailure("Failure")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(asyncssh.SFTPClientFile, "write", full)
-        assert await deliverer(way).run(taken(receives=3), FOREVER_MS) == ("m1",)
-    assert [mail.delay_s for mail in way.world.sent] == [240]
-    assert manifest.path not in way.sshd.files()
-    assert await deliverer(way).run(taken(receives=4), FOREVER_MS) == ()
-    lies(way.sshd.files(), manifest, way.world.files)
-
-
-async def test_a_folder_of_ones_own(way: Way, tmp_path: Path) -> None:
-    """Below the login's folder, or anywhere; folders that are missing are made."""
-    file = one_file(way, b"one")
-    near, far = way.sshd.folder / "in/box", tmp_path / "far"
-    for folder, root in (("in/box", near), (str(far), far)):
-        async with way.courier(folder=folder) as courier:
-            assert await courier.bring(file, FOREVER_MS)
-            assert await courier.sizes([file.path, "other"]) == {file.path: 3}
-        assert (root / file.path).read_bytes() == b"one"
-
-
-async def test_small_files_are_read_and_removed(way: Way) -> None:
-    """What is not there is None and may be removed; what is too large is not read."""
-    async with way.courier() as courier:
-        assert await courier.read("a/b", 10) is None
-        await courier.write("a/b", b"0123456789")
-        await courier.write("a/b", b"012")
-        assert await courier.read("a/b", 10) == b"012"
-        with pytest.raises(TooLarge):
-            await courier.read("a/b", 2)
-        await courier.remove([Remains(path="a/b", sha256="0" * 64), Remains(path="a/c")])
-        assert await courier.read("a/b", 10) is None
-    assert way.sshd.files() == {}

@@ -148,7 +148,7 @@ async def test_a_crawl_is_shown() -> None:
     stage.begin(ended)
     tally = {"claimed": 5, "fetched": 3, "fetched.ok": 2, "fetched.noindex": 1, "failed": 2}
     tally |= {"failed.dns": 2, "refused.scope": 7, "retries": 4, "deferrals": 1, "bytes": 900}
-    tally["nanodollars"] = 1_250_000
+    tally |= {"nanodollars": 1_250_000, "units.write.claim": 400, "units.write.store": 600}
     stage.world.shards[CRAWL.id, 0] = ShardItem(tally=tally)
     body = (await stage.get("/crawls/site-1")).body
     assert body["crawl"]["stop"] == "max_pages"
@@ -166,6 +166,7 @@ async def test_a_crawl_is_shown() -> None:
     assert (body["claimed"], body["done"], body["bytes"]) == (5, 5, 900)
     assert (body["retries"], body["deferrals"], body["elapsed_s"]) == (4, 1, 61.5)
     assert body["cost_usd"] == 0.00125
+    assert (body["units"], body["units_usd"]) == ({"write": 1_000}, 0.000625)
 
 
 async def test_hosts_are_shown() -> None:

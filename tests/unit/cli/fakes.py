@@ -47,11 +47,11 @@ from orbweaver.core.record import PageRecord, page_key
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
-    from orbweaver.bootstrap import Ports
     from orbweaver.cli.stacks import Say
     from orbweaver.core.exchange import Request
     from orbweaver.ports import Fetcher
     from orbweaver.settings import Settings
+    from orbweaver.wiring_ports import Ports
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"

@@ -62,6 +62,15 @@ def test_as_json(stage: Stage) -> None:
     assert told["elsewhere"] == forgetting.ELSEWHERE
 
 
+def test_receivers_of_exports_are_told(stage: Stage) -> None:
+    """What was exported without it is announced, and nothing is by a dry run."""
+    assert stage.run(f"forget --url {URL} --dry-run") == 0
+    assert stage.world.exported == []
+    assert stage.run(f"forget --url {URL} --yes") == 0
+    assert [manifest.crawl for manifest, _ in stage.world.exported] == [None, ENDED.id]
+    assert all(key in stage.world.files for _, key in stage.world.exported)
+
+
 def test_somebody_has_to_say_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without --yes it asks; where nobody can be asked it does nothing."""
     before = everything(stage.world)

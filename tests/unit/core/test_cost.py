@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbweaver.core import cost
+from orbweaver.core.prices import NANO
 
 
 def test_a_million_pages_cost_some_dollars() -> None:
@@ -12,7 +13,7 @@ def test_a_million_pages_cost_some_dollars() -> None:
     # A full pack at a page a second, beside nine others in the same function.
     visit = cost.visit(urls=25, again=1, files=1, seconds=2.5, memory_mb=1024)
     page = cost.CLAIM + visit / 25
-    assert 2 < page * 1_000_000 / cost.NANO < 8
+    assert 2 < page * 1_000_000 / NANO < 8
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from orbweaver.core.journal import (
 from orbweaver.core.journal_codec import decode, encode
 from orbweaver.core.message import Pack, Prior, Target, child_id
 from orbweaver.core.outcome import Outcome, Reason, Refusal
-from orbweaver.core.record import PageRecord
+from orbweaver.core.record import PageRecord, to_fields
 
 NOW_MS = 1_795_251_600_000
 SITE = "https://example.com"
@@ -268,9 +268,25 @@ def test_a_journal_is_stored_and_read_back() -> None:
 
 
 def test_a_journal_of_the_release_before_is_read() -> None:
-    """Parts that it did not have are empty."""
-    journal = Journal(at_ms=NOW_MS, candidates=(target("c"),), tally={"fetched": 1})
-    parts = json.loads(zlib.decompress(encode(journal)))
-    for later in ("unrecorded", "unasked", "reserved"):
+    """Records were rows, and parts that it did not have are empty."""
+    digest = "0f" * 32
+    records = (replace(record("a"), sha256=digest), record("b"))
+    journal = Journal(
+        at_ms=NOW_MS, records=records, candidates=(target("c"),), tally={"fetched": 2}
+    )
+    parts = json.loads(zlib.decompressobj().decompress(encode(journal)))
+    for later in ("unrecorded", "unasked", "reserved", "columns"):
         del parts[later]
+    parts["records"] = [to_fields(one) for one in records]
     assert decode(zlib.compress(json.dumps(parts).encode())) == journal
+
+
+def test_digests_of_pages_are_read_back() -> None:
+    """Each belongs to its page; what is no digest is left as it is."""
+    digests = ("0f" * 32, None, "f0" * 32, "no digest", "AB" * 32)
+    records = tuple(
+        replace(record(f"{place}"), sha256=digest) for place, digest in enumerate(digests)
+    )
+    journal = Journal(at_ms=NOW_MS, records=records)
+    assert decode(encode(journal)) == journal
+    assert b"0f0f" not in encode(journal)

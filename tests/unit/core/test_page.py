@@ -286,3 +286,16 @@ def test_a_quarter_of_a_million_links_are_cut() -> None:
     page = parse(html, URL, None)
     assert (len(page.links), page.links_cut) == (5_000, 245_000)
     assert time.perf_counter() - before < 20
+
+
+def test_what_else_has_an_href_is_no_link() -> None:
+    """Only `a` and `area` lead anywhere; drawings and made-up elements refer to their own parts."""
+    html = b'<svg><use href="/1"></use></svg><div href="/2">x</div><a href="/3">y</a>'
+    page = parse(html, "https://example.com/", "text/html")
+    assert page.links == ("https://example.com/3",)
+
+
+def test_no_language_is_none() -> None:
+    """The language is that of the whole page: its root's."""
+    html = b'<html><p lang="de">x</p></html>'
+    assert parse(html, "https://example.com/", "text/html").language is None

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.core.seen import GENERATION_MS, GENERATION_URLS_MAX, Seen
+from orbweaver.core.seen import (
+    ASKED_MIN,
+    CRAWLS_MAX,
+    GENERATION_MS,
+    GENERATION_URLS_MAX,
+    Novelty,
+    Seen,
+)
 
 NOW_MS = 1_795_251_600_000
 MINUTE_MS = 60_000
@@ -56,3 +63,47 @@ def test_memory_is_bounded() -> None:
     urls = [f"{place}" for place in range(4 * GENERATION_URLS_MAX)]
     known = seen.of("a", urls, NOW_MS)
     assert known == set(urls[2 * GENERATION_URLS_MAX :])
+
+
+def test_what_was_given_back_is_forgotten() -> None:
+    """URLs whose claims were released are looked up again, in both generations."""
+    seen = Seen()
+    seen.add("a", ["x", "y"], NOW_MS)
+    seen.add("a", ["z"], NOW_MS + GENERATION_MS)
+    seen.forget("a", ["x", "z", "never seen"])
+    assert seen.of("a", ["x", "y", "z"], NOW_MS + GENERATION_MS) == {"y"}
+
+
+@pytest.mark.parametrize(
+    ("noted", "looks"),
+    [
+        ((), True),
+        (((ASKED_MIN - 1, 0),), True),
+        (((ASKED_MIN, 0),), False),
+        (((ASKED_MIN, 5),), False),
+        (((ASKED_MIN, 6),), True),
+        (((1_000, 0), (ASKED_MIN, ASKED_MIN)), True),
+        (((ASKED_MIN, ASKED_MIN), *((1_000, 0),) * 8), False),
+    ],
+    ids=["nothing known", "too little", "new", "nearly new", "not new", "not now", "now"],
+)
+def test_a_look_pays_where_links_are_claimed(
+    noted: tuple[tuple[int, int], ...], *, looks: bool
+) -> None:
+    """Links are looked up until it is known that next to none of them are claimed."""
+    novelty = Novelty()
+    for asked, claimed in noted:
+        novelty.note("c", asked, claimed)
+    assert novelty.look("c") is looks
+    assert novelty.look("another")
+
+
+def test_experience_is_bounded() -> None:
+    """Of very many crawls a container begins anew."""
+    novelty = Novelty()
+    for number in range(CRAWLS_MAX):
+        novelty.note(f"c{number}", ASKED_MIN, 0)
+    assert not novelty.look("c0")
+    novelty.note("one more", ASKED_MIN, 0)
+    assert novelty.look("c0")
+    assert not novelty.look("one more")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from orbweaver.core.export import Manifest
     from orbweaver.core.journal import Letter
     from orbweaver.core.message import Close, Seeds
+    from orbweaver.core.metric import Metric
+    from orbweaver.core.outcome import Reason
 
 
 class MemoryQueue(Gated):
@@ -147,10 +149,20 @@ class MemoryMetrics:
     def __init__(self) -> None:
         """Start at zero."""
         self.totals: Counter[str] = Counter()
+        self.values: defaultdict[str, list[float]] = defaultdict(list)
+        self.failures: Counter[str] = Counter()
 
-    def add(self, name: str, value: float) -> None:
+    def add(self, metric: Metric, value: float) -> None:
         """See the port."""
-        self.totals[name] += int(value)
+        self.totals[metric] += int(value)
+
+    def observe(self, metric: Metric, value: float) -> None:
+        """See the port."""
+        self.values[metric].append(value)
+
+    def fail(self, reason: Reason, number: int) -> None:
+        """See the port."""
+        self.failures[reason] += number
 
     def flush(self) -> None:
         """See the port; the totals stay, for whoever asks."""

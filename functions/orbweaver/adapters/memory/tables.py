@@ -79,6 +79,28 @@ class MemoryPacks(Gated):
 
         return await self._do("packs.commit", transact)
 
+    async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Tally]]) -> bool:
+        """See the port."""
+
+        def transact() -> bool:
+            number = shard_of(commits[0][0].pack, crawl.shards)
+            shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
+            total: Counter[str] = Counter()
+            for _, tally in commits:
+                total.update(tally)
+            left = crawl.shard_quota(number) - shard.tally.get("claimed", 0)
+            done = any(ledger.pack in self._world.ledgers for ledger, _ in commits)
+            if done or shard.closed or total["claimed"] > max(0, left):
+                return False
+            shard.tally = dict(Counter(shard.tally) + total)
+            shard.commits += 1
+            for ledger, tally in commits:
+                self._world.ledgers[ledger.pack] = ledger
+                self._world.commits.append((crawl.id, ledger, tally))
+            return True
+
+        return await self._do("packs.commit", transact)
+
     def _settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
         for each in settled:
             standing = self._world.allowances[crawl.id, each.part]

@@ -59,7 +59,7 @@ ERROR_CHARS_MAX = 300
 Extractor: TypeAlias = (
     "Callable[[Page, str], Iterable[Mapping[str, Any]] | Mapping[str, Any] | None]"
 )
-NO_EXTRACTORS: Mapping[str, Extractor] = MappingProxyType({})
+_NO_EXTRACTORS: Mapping[str, Extractor] = MappingProxyType({})
 
 
 def extract(
@@ -71,10 +71,21 @@ def extract(
     custom: Mapping[str, Extractor] | None = None,
 ) -> tuple[Item, ...]:
     """Find all items on a page that `url` answered with; `custom` are functions by name."""
-    matching = rules_for(rules, url)
+    return items_by(rules_for(rules, url), page, url, tracking=tracking, custom=custom)
+
+
+def items_by(
+    matching: tuple[ItemRule, ...],
+    page: Page,
+    url: str,
+    *,
+    tracking: frozenset[str] = TRACKING_PARAMETERS,
+    custom: Mapping[str, Extractor] | None = None,
+) -> tuple[Item, ...]:
+    """Find the items of rules that are about `url`, which answered with a page."""
     if not matching:
         return ()
-    custom = NO_EXTRACTORS if custom is None else custom
+    custom = _NO_EXTRACTORS if custom is None else custom
     document = Document(page, url, tracking)
     items: list[Item] = []
     bytes_left = EXTRACTED_BYTES_MAX

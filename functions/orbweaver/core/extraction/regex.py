@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from orbweaver.core.patterns import PatternError, automaton
+
 CHARS_MAX = 500
 MEMORY_BYTES = 256 * 1024
 
@@ -41,13 +43,10 @@ def found_in(pattern: str, text: str) -> str | None:
 
 
 def _refused(pattern: str) -> str | None:
-    import re2
-
     try:
         _compiled(pattern)
-    except re2.error as error:
-        (said,) = error.args
-        return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    except PatternError as error:
+        return str(error)
     except UnicodeError:
         return "it holds half a character"
     return None
@@ -55,9 +54,4 @@ def _refused(pattern: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> Any:
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = MEMORY_BYTES
-    return re2.compile(pattern, options)
+    return automaton(pattern, MEMORY_BYTES)

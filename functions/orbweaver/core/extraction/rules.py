@@ -22,7 +22,7 @@ from orbweaver.core.extraction.currencies import CODES
 from orbweaver.core.extraction.dates import problem_of_format
 from orbweaver.core.extraction.regex import problem_of as problem_of_regex
 from orbweaver.core.extraction.selectors import problem_of as problem_of_selector
-from orbweaver.core.patterns import problem_of, problems_together
+from orbweaver.core.patterns import problem_of_match, problems_together
 from orbweaver.core.tables import ORIGIN, Column, Type
 
 if TYPE_CHECKING:
@@ -177,12 +177,10 @@ def problems_of(rules: tuple[ItemRule, ...]) -> Iterator[tuple[str, str]]:
     whole = True
     for place, rule in enumerate(rules):
         path = f"items[{place}]"
-        error = problem_of(rule.match, apart=True)
-        whole = whole and error is None
-        if not rule.match:
-            yield f"{path}.match", "'' is found in every URL: give what some have, or \".\" for all"
-        elif error is not None:
-            yield f"{path}.match", str(error)
+        unfit = problem_of_match(rule.match)
+        whole = whole and unfit is None
+        if unfit is not None:
+            yield f"{path}.match", unfit
         if any(rule.name == other.name for other in rules[:place]):
             yield f"{path}.name", f"{rule.name!r} is another one's name: give each its own"
         yield from ((f"{path}{at}", words) for at, words in _problems_of_rule(rule))

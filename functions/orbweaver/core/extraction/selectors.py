@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from selectolax.lexbor import LexborNode
 
@@ -135,55 +135,39 @@ def _followed(steps: Steps, within: LexborNode) -> list[LexborNode]:
             case "+":
                 nodes = [node for node in candidates if _id(_previous(node)) in before]
             case "~":
-                nodes = _after(candidates, before)
+                nodes = _past(candidates, before, _previous)
             case _:
                 nodes = _inside(candidates, before, within.mem_id)
     return nodes
 
 
 def _inside(candidates: Iterable[LexborNode], outer: set[int], top: int) -> list[LexborNode]:
-    """Keep the nodes that stand inside of others; each ancestor is looked at once."""
+    """Keep the nodes that stand inside of others; the node that is looked in may be the last."""
+    return _past(candidates, outer, lambda node: node.parent if node.mem_id != top else None)
+
+
+def _past(
+    candidates: Iterable[LexborNode],
+    others: set[int],
+    step: Callable[[LexborNode], LexborNode | None],
+) -> list[LexborNode]:
+    """Keep the nodes from where steps lead past others; each node on the way is looked at once."""
     known: dict[int, bool] = {}
     kept: list[LexborNode] = []
     for node in candidates:
         passed: list[int] = []
         answer = False
-        # The node that is looked in is the last one that may count.
-        above = node.parent if node.mem_id != top else None
-        while above is not None:
-            here = above.mem_id
+        there = step(node)
+        while there is not None:
+            here = there.mem_id
             if here in known:
                 answer = known[here]
                 break
             passed.append(here)
-            if here in outer:
+            if here in others:
                 answer = True
                 break
-            above = above.parent if here != top else None
-        known |= dict.fromkeys(passed, answer)
-        if answer:
-            kept.append(node)
-    return kept
-
-
-def _after(candidates: Iterable[LexborNode], before: set[int]) -> list[LexborNode]:
-    """Keep the nodes that stand behind a sibling of others; each sibling is looked at once."""
-    known: dict[int, bool] = {}
-    kept: list[LexborNode] = []
-    for node in candidates:
-        passed: list[int] = []
-        answer = False
-        sibling = _previous(node)
-        while sibling is not None:
-            here = sibling.mem_id
-            if here in known:
-                answer = known[here]
-                break
-            passed.append(here)
-            if here in before:
-                answer = True
-                break
-            sibling = _previous(sibling)
+            there = step(there)
         known |= dict.fromkeys(passed, answer)
         if answer:
             kept.append(node)

@@ -1,0 +1,284 @@
+"""The dashboard: all that a person needs to run a crawl by, on one page.
+
+Rules
+- From top to bottom: is anything wrong, how fast does it go, what is left, how do URLs end, how do
+  sites take it, what goes wrong inside, what does it cost.
+- Three dashboards of 50 metrics each are free of charge, and so is this one.
+- Why URLs fail is read from the log, where it costs nothing until somebody looks
+  (orbweaver/core/metric.py); a look costs $0.005 a GB of log.
+
+Source: aws.amazon.com/cloudwatch/pricing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from infra.watch import (
+    ERROR_PERCENT_MAX,
+    age,
+    durations,
+    failed_share,
+    invalid_share,
+    ours,
+    visible,
+)
+from orbweaver.core.metric import FAILURES, Metric, Service, field_of
+from orbweaver.core.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from infra.watch import Parts
+
+METRICS_FREE_MAX = 50
+MINUTE = Duration.minutes(1)
+HEADLINE = """\
+**{stack}**: `orbweaver status --watch` shows one crawl, `orbweaver report` why URLs were left out
+or failed, `orbweaver dlq list` what could not be processed. Stop one: `orbweaver pause ID`; all at
+once: `orbweaver deploy -c worker_enabled=no`. What an alarm asks for stands in its description.
+"""
+WIDTH, HEIGHT = 12, 6
+COLORS = {
+    Outcome.FETCHED: cloudwatch.Color.GREEN,
+    Outcome.UNCHANGED: "#98df8a",
+    Outcome.REDIRECTED: cloudwatch.Color.BLUE,
+    Outcome.SKIPPED: cloudwatch.Color.ORANGE,
+    Outcome.FAILED: cloudwatch.Color.RED,
+}
+
+Row = list[cloudwatch.IWidget]
+
+
+def rows_of(stack: str, parts: Parts, alarms: Sequence[cloudwatch.IAlarm]) -> list[Row]:
+    """Lay the dashboard out."""
+    return [
+        [cloudwatch.TextWidget(markdown=HEADLINE.format(stack=stack), width=24, height=2)],
+        [cloudwatch.AlarmStatusWidget(alarms=[*alarms], title="Alarms", width=24, height=3)],
+        [_throughput(), _outcomes()],
+        [_backlog(parts), _age(parts)],
+        [_latency(), _failures(parts)],
+        [_manners(), _errors(parts)],
+        [_dead_letters(parts), _concurrency(parts)],
+        [_durations(parts), _trouble(parts)],
+        [_cost(), _items()],
+    ]
+
+
+def _graph(
+    title: str,
+    *left: cloudwatch.IMetric,
+    right: Sequence[cloudwatch.IMetric] = (),
+    unit: str = "",
+    other: str = "",
+    stacked: bool = False,
+    line: float | None = None,
+) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(
+        title=title,
+        left=[*left],
+        right=[*right],
+        left_y_axis=cloudwatch.YAxisProps(label=unit, min=0, show_units=False),
+        right_y_axis=cloudwatch.YAxisProps(label=other, min=0, show_units=False),
+        stacked=stacked,
+        left_annotations=[] if line is None else [_line(line)],
+        period=MINUTE,
+        width=WIDTH,
+        height=HEIGHT,
+    )
+
+
+def _line(at: float) -> cloudwatch.HorizontalAnnotation:
+    return cloudwatch.HorizontalAnnotation(value=at, color=cloudwatch.Color.RED, label="alarm")
+
+
+def _sum(metric: Metric, label: str, of: Service = Service.WORKER) -> cloudwatch.Metric:
+    return ours(metric, of=of, period=MINUTE, label=label)
+
+
+def _math(
+    expression: str, label: str, metrics: Mapping[str, cloudwatch.IMetric]
+) -> cloudwatch.MathExpression:
+    return cloudwatch.MathExpression(
+        expression=expression, label=label, using_metrics={**metrics}, period=MINUTE
+    )
+
+
+def _throughput() -> cloudwatch.GraphWidget:
+    def per_second(metric: Metric, name: str, label: str) -> cloudwatch.MathExpression:
+        return _math(f"{name} / PERIOD({name})", label, {name: _sum(metric, name)})
+
+    return _graph(
+        "Throughput",
+        per_second(Metric.FETCHED, "pages", "pages fetched"),
+        per_second(Metric.URLS_ENDED, "ended", "URLs ended"),
+        right=[per_second(Metric.BYTES, "bytes", "bytes")],
+        unit="a second",
+        other="bytes a second",
+    )
+
+
+def _outcomes() -> cloudwatch.GraphWidget:
+    ended = [
+        _sum(Metric(outcome), str(outcome)).with_(color=COLORS[outcome]) for outcome in Outcome
+    ]
+    return _graph("Outcomes", *ended, unit="URLs a minute", stacked=True)
+
+
+def _backlog(parts: Parts) -> cloudwatch.GraphWidget:
+    crawl, express = parts.frontier.crawl, parts.frontier.express
+    return _graph(
+        "Backlog",
+        visible(crawl, "waiting"),
+        crawl.metric_approximate_number_of_messages_not_visible(
+            label="in work", period=MINUTE, statistic="Maximum"
+        ),
+        crawl.metric_approximate_number_of_messages_delayed(
+            label="later", period=MINUTE, statistic="Maximum"
+        ),
+        visible(express, "express, waiting"),
+        unit="messages of up to 25 URLs",
+    )
+
+
+def _age(parts: Parts) -> cloudwatch.GraphWidget:
+    crawl, express = parts.frontier.crawl, parts.frontier.express
+    return _graph("Oldest message", age(crawl, "crawl"), age(express, "express"), unit="seconds")
+
+
+def _latency() -> cloudwatch.GraphWidget:
+    answers = [
+        ours(Metric.FETCH_MS, statistic, period=MINUTE, label=statistic)
+        for statistic in ("p50", "p90", "p99")
+    ]
+    return _graph("How long sites take to answer", *answers, unit="ms")
+
+
+def _failures(parts: Parts) -> cloudwatch.LogQueryWidget:
+    """Show why URLs failed, from fields of the lines that metrics are made of."""
+    sums = ", ".join(f"sum({field_of(reason)}) as {reason}" for reason in FAILURES)
+    return cloudwatch.LogQueryWidget(
+        title="Failed URLs by reason",
+        log_group_names=[parts.worker.logs.log_group_name],
+        query_lines=[f"filter ispresent({Metric.FAILED})", f"stats {sums} by bin(5m)"],
+        view=cloudwatch.LogQueryVisualizationType.STACKEDAREA,
+        width=WIDTH,
+        height=HEIGHT,
+    )
+
+
+def _manners() -> cloudwatch.GraphWidget:
+    return _graph(
+        "Held back",
+        _sum(Metric.ROBOTS_REFUSED, "forbidden by robots.txt"),
+        _sum(Metric.RETRIES, "retries"),
+        _sum(Metric.DEFERRALS, "deferred to a slot"),
+        right=[_sum(Metric.PACKS_PUT_OFF, "packs put off")],
+        unit="URLs a minute",
+        other="packs a minute",
+    )
+
+
+def _errors(parts: Parts) -> cloudwatch.GraphWidget:
+    return _graph(
+        "Failed",
+        failed_share(),
+        right=[
+            _sum(Metric.MESSAGES_FAILED, "messages that come back"),
+            parts.worker.function.metric_errors(label="batches that come back", period=MINUTE),
+        ],
+        unit="% of URLs",
+        other="a minute",
+        line=ERROR_PERCENT_MAX,
+    )
+
+
+def _dead_letters(parts: Parts) -> cloudwatch.GraphWidget:
+    return _graph(
+        "Dead letters",
+        visible(parts.frontier.dead_letters, "crawls"),
+        visible(parts.exporter.dead_letters, "exports"),
+        visible(parts.exporter.failures, "days not begun"),
+        visible(parts.failed_calls.queue, "schedules and webhooks"),
+        right=[_sum(Metric.MESSAGES_BURIED, "moved there by workers")],
+        unit="messages",
+        other="a minute",
+    )
+
+
+def _concurrency(parts: Parts) -> cloudwatch.GraphWidget:
+    at_once = [
+        program.function.metric(
+            "ConcurrentExecutions", statistic="Maximum", period=MINUTE, label=name
+        )
+        for name, program in (("workers", parts.worker), ("exporters", parts.exporter))
+    ]
+    throttled = parts.worker.function.metric_throttles(label="throttled", period=MINUTE)
+    invoked = parts.worker.function.metric_invocations(label="worker runs", period=MINUTE)
+    return _graph(
+        "Lambda concurrency",
+        *at_once,
+        right=[throttled, invoked],
+        unit="at once",
+        other="a minute",
+    )
+
+
+def _durations(parts: Parts) -> cloudwatch.GraphWidget:
+    return _graph("Worker runs take", *durations(parts.worker.function), unit="ms")
+
+
+def _trouble(parts: Parts) -> cloudwatch.GraphWidget:
+    return _graph(
+        "Exports and API",
+        _sum(Metric.EXPORTS_SEALED, "exports finished", Service.EXPORTER),
+        parts.exporter.function.metric_errors(label="exporter errors", period=MINUTE),
+        parts.api.rest.metric_server_error(label="API errors", period=MINUTE, statistic="Sum"),
+        right=[visible(parts.exporter.queue, "export orders waiting")],
+    )
+
+
+def _cost() -> cloudwatch.GraphWidget:
+    spent = {
+        "crawling": _sum(Metric.COST_DOLLARS, "crawling"),
+        "exporting": _sum(Metric.COST_DOLLARS, "exporting", Service.EXPORTER),
+    }
+    pages = {"pages": _sum(Metric.FETCHED, "pages")}
+    return _graph(
+        "Cost",
+        _math("3600 * crawling / PERIOD(crawling)", "crawling", {"crawling": spent["crawling"]}),
+        _math(
+            "3600 * exporting / PERIOD(exporting)", "exporting", {"exporting": spent["exporting"]}
+        ),
+        right=[
+            _math(
+                "1000000 * crawling / pages",
+                "a million pages",
+                {**pages, "crawling": spent["crawling"]},
+            )
+        ],
+        unit="$ an hour",
+        other="$ a million pages",
+    )
+
+
+def _items() -> cloudwatch.GraphWidget:
+    return _graph(
+        "Items, and yield",
+        _sum(Metric.ITEMS_VALID, "valid items"),
+        _sum(Metric.ITEMS_INVALID, "invalid items"),
+        right=[
+            invalid_share(),
+            ours(
+                Metric.YIELD_DROP_PERCENT,
+                "Maximum",
+                period=MINUTE,
+                label="pages less than the run before (%)",
+            ),
+        ],
+        unit="a minute",
+        other="%",
+    )

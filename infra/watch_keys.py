@@ -1,0 +1,26 @@
+"""Context keys about watching a stack: docs/operations.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from infra.item_keys import ItemKeys
+from infra.keys import choice, number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchKeys(ItemKeys):
+    """What a deployment may say of alarms and traces."""
+
+    alarms: str = choice(
+        "free",
+        ("free", "all"),
+        "all: also ErrorRate, ExportMissing and YieldDrop, $0.40 a month, idle or not",
+    )
+    export_missing_h: int = number(
+        26, 1, 168, "hours without an export until the alarm ExportMissing is raised"
+    )
+    yield_drop_percent: int = number(
+        30, 1, 99, "how much less a run may bring than the one before, for the alarm YieldDrop"
+    )
+    tracing: str = choice("no", ("no", "yes"), "trace invocations with X-Ray, which bills them")

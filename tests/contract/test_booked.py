@@ -1,0 +1,93 @@
+"""What a container has used of AWS, in the crawl's books: booked with commits, once."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.dynamodb import Dynamo
+from orbweaver.adapters.dynamodb_packs import DynamoPacks
+from orbweaver.adapters.meter import Meter
+from orbweaver.core.standing import AlreadyCommitted, Committed
+from orbweaver.core.units import Stage, Term, item_bytes, units_of
+from tests.contract import samples
+from tests.contract.worlds import LEDGER_RETENTION_S
+
+if TYPE_CHECKING:
+    from tests.contract.worlds import AwsWorld
+
+ONE, TWO, THREE = samples.pack_ids(3)
+CRAWL = samples.crawl()
+TALLY = {"claimed": 1, "fetched": 2}
+
+
+@pytest.fixture
+def meter() -> Meter:
+    """Make a meter."""
+    return Meter()
+
+
+def packs_of(world: AwsWorld, meter: Meter) -> DynamoPacks:
+    """Give packs whose commits book what the meter has counted."""
+    return DynamoPacks(
+        Dynamo(world.clients["dynamodb"], clock=world.clock, random=Random(1)),
+        clock=world.clock,
+        packs_table=world.table("packs"),
+        crawls_table=world.table("crawls"),
+        ledger_retention_s=LEDGER_RETENTION_S,
+        booking=meter.booking,
+    )
+
+
+def use(meter: Meter, number: int) -> None:
+    """Count something for the crawl."""
+    with meter.of(CRAWL.id):
+        meter.use(Term.WRITE, Stage.CLAIM, number)
+        meter.use(Term.SQS, Stage.SEND, 1)
+
+
+async def booked(world: AwsWorld) -> dict[Term, int]:
+    """Read what the crawl's books say."""
+    books = await world.container().crawls.books(CRAWL)
+    assert books.total["fetched"] >= TALLY["fetched"]
+    return units_of(books.total).by_term
+
+
+async def test_units_are_booked_with_commits(aws_world: AwsWorld, meter: Meter) -> None:
+    """Each commit takes what was used since the one before, alone or for several packs."""
+    packs = packs_of(aws_world, meter)
+    use(meter, 3)
+    assert await packs.commit(CRAWL, samples.ledger(ONE), TALLY) == Committed()
+    assert await booked(aws_world) == {Term.WRITE: 3, Term.SQS: 1}
+    use(meter, 4)
+    together = [(samples.ledger(pack), TALLY) for pack in (TWO, THREE)]
+    assert await packs.commit_together(CRAWL, together)
+    assert await booked(aws_world) == {Term.WRITE: 7, Term.SQS: 2}
+
+
+async def test_a_commit_that_comes_late_books_nothing(aws_world: AwsWorld, meter: Meter) -> None:
+    """Another has committed the pack: what was used for it all the same goes along next time."""
+    packs = packs_of(aws_world, meter)
+    ledger = samples.ledger(ONE)
+    await packs.commit(CRAWL, ledger, TALLY)
+    use(meter, 3)
+    assert await packs.commit(CRAWL, ledger, TALLY) == AlreadyCommitted(ledger=ledger)
+    assert not await packs.commit_together(CRAWL, [(ledger, TALLY), (samples.ledger(TWO), TALLY)])
+    assert await booked(aws_world) == {}
+    await packs.commit(CRAWL, samples.ledger(THREE), TALLY)
+    assert await booked(aws_world) == {Term.WRITE: 3, Term.SQS: 1}
+
+
+async def test_counters_of_units_take_little_room(aws_world: AwsWorld, meter: Meter) -> None:
+    """Every commit pays for each KB of its shard: twenty counters take less than 200 bytes."""
+    with meter.of(CRAWL.id):
+        for stage in Stage:
+            meter.use(Term.WRITE, stage, 99_999)
+    await packs_of(aws_world, meter).commit(CRAWL, samples.ledger(ONE), TALLY)
+    answer = await aws_world.clients["dynamodb"].scan(TableName=aws_world.table("crawls"))
+    (item,) = answer["Items"]
+    counters = {name: value for name, value in item.items() if name.startswith("u.")}
+    assert len(counters) == len(Stage)
+    assert item_bytes(counters) <= 200

@@ -1,0 +1,282 @@
+"""The meter's own rules beside what two implementations of DynamoDB say was consumed.
+
+Which of them is asked what, found by trying all:
+
+- dynalite reads and writes by size, in every operation that it has; but of a scan it forgets that
+  a consistent one costs twice as much. It has no transactions and no PartiQL.
+- The emulator writes by size, also in transactions, as was measured on AWS. Of reads, statements
+  and what is inserted by one it says a unit each, whatever the size.
+- moto says a constant for each operation, so it is not asked.
+
+What the meter adds up is what they say: nothing is skipped, and nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from localstack import layout
+from orbweaver.adapters.aws import Aws
+from orbweaver.adapters.meter import ASKED, Meter
+from orbweaver.adapters.meter_dynamodb import used
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from aiobotocore.session import AioSession
+
+    from orbweaver.adapters.dynamodb import Item
+    from orbweaver.adapters.meter_dynamodb import Used
+
+DYNALITE = layout.ROOT / "node_modules" / "dynalite" / "cli.js"
+TABLE = "consumed"
+Around: TypeAlias = "tuple[AioSession, pytest.MonkeyPatch]"
+
+
+def key(name: str) -> Item:
+    """Name an item."""
+    return {"k": {"S": "all"}, "s": {"S": name}}
+
+
+def item(name: str, size: int) -> Item:
+    """Make an item with so many bytes, and some of each type."""
+    return {
+        **key(name),
+        "blob": {"B": b"x" * size},
+        "number": {"N": "-1234.5"},
+        "list": {"L": [{"S": "ä"}, {"BOOL": True}, {"M": {"n": {"N": "100"}}}]},
+    }
+
+
+def add_one(name: str, **more: Any) -> dict[str, Any]:
+    """Parameters of an update that adds to a number."""
+    return {
+        "TableName": TABLE,
+        "Key": key(name),
+        "UpdateExpression": "ADD hits :one",
+        "ExpressionAttributeValues": {":one": {"N": "1"}},
+        **more,
+    }
+
+
+def query(**more: Any) -> dict[str, Any]:
+    """Parameters of a query for all items."""
+    values = {":all": {"S": "all"}}
+    return {
+        "TableName": TABLE,
+        "KeyConditionExpression": "k = :all",
+        "ExpressionAttributeValues": values,
+        **more,
+    }
+
+
+def batch(*names: str, **more: Any) -> dict[str, Any]:
+    """Parameters of a read of several items."""
+    return {"RequestItems": {TABLE: {"Keys": [key(name) for name in names], **more}}}
+
+
+def one(name: str, **more: Any) -> dict[str, Any]:
+    """Parameters of what is done to an item."""
+    return {"TableName": TABLE, "Key": key(name), **more}
+
+
+def kept(operation: str, parameters: dict[str, Any]) -> Any:
+    """Make a case, under its operation's name and how it differs from others of it."""
+    more = parameters.keys() - {"TableName", "Key", "Item", "RequestItems", "TransactItems"}
+    return pytest.param(operation, parameters, id="-".join((operation, *sorted(more))))
+
+
+WRITES = [
+    kept("put_item", {"TableName": TABLE, "Item": item("new", 10)}),
+    kept("put_item", {"TableName": TABLE, "Item": item("new", 950)}),
+    kept("put_item", {"TableName": TABLE, "Item": item("new", 9_000)}),
+    kept("put_item", {"TableName": TABLE, "Item": item("three", 100), "ReturnValues": "ALL_OLD"}),
+    kept("update_item", add_one("new")),
+    kept("update_item", add_one("large", ReturnValues="ALL_NEW")),
+    kept("update_item", add_one("large", ReturnValues="ALL_OLD")),
+    kept("delete_item", one("small")),
+    kept("delete_item", one("absent")),
+    kept("delete_item", one("large", ReturnValues="ALL_OLD")),
+    kept(
+        "batch_write_item",
+        {
+            "RequestItems": {
+                TABLE: [
+                    {"PutRequest": {"Item": item("new", 2_000)}},
+                    {"PutRequest": {"Item": item("newer", 100)}},
+                    {"DeleteRequest": {"Key": key("small")}},
+                    {"DeleteRequest": {"Key": key("absent")}},
+                ]
+            }
+        },
+    ),
+]
+READS = [
+    kept("get_item", one("large")),
+    kept("get_item", one("large", ConsistentRead=True)),
+    kept("get_item", one("absent")),
+    kept("get_item", one("absent", ConsistentRead=True)),
+    kept("batch_get_item", batch("small", "three", "large", "absent")),
+    kept("batch_get_item", batch("small", "large", "absent", ConsistentRead=True)),
+    kept("query", query()),
+    kept("query", query(ConsistentRead=True)),
+    kept("query", query(Limit=2)),
+    kept("scan", {"TableName": TABLE}),
+]
+TRANSACTIONS = [
+    kept(
+        "transact_write_items",
+        {
+            "TransactItems": [
+                {"Put": {"TableName": TABLE, "Item": item("new", 3_000)}},
+                {"Update": add_one("newer")},
+                {"Delete": one("small")},
+            ]
+        },
+    ),
+]
+# What our rules cannot know: sizes of items that were not sent, and that did not come back.
+UNKNOWN = [
+    kept("put_item", {"TableName": TABLE, "Item": item("three", 100)}),
+    kept("update_item", add_one("large")),
+    kept("delete_item", one("large")),
+    kept("get_item", one("large", ProjectionExpression="k")),
+    kept("query", query(FilterExpression="attribute_exists(absent)")),
+    kept("query", query(Select="COUNT")),
+]
+
+
+@pytest.fixture(scope="session")
+def dynalite() -> Iterator[str]:
+    """Run dynalite, in memory."""
+    node = layout.node_directory() / "node"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [str(node), str(DYNALITE), "--host", "127.0.0.1", "--port", str(port)]
+    words += ["--createTableMs", "1", "--deleteTableMs", "1"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        found = re.search(r"http://\S+", said)
+        assert found is not None, said
+        yield found[0]
+        process.terminate()
+
+
+class Bench:
+    """A table, and a client of which every answer is noted."""
+
+    def __init__(self, client: Any, meter: Meter) -> None:
+        self.client = client
+        self.meter = meter
+        self.seen: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        client.meta.events.register_first("after-call.dynamodb", self._note)
+
+    def _note(self, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+        asked, model = context[ASKED]
+        self.seen.append((model.name, asked, parsed))
+
+    async def fill(self) -> None:
+        """Make the table, with items of some sizes."""
+        names = ("k", "s")
+        await self.client.create_table(
+            TableName=TABLE,
+            KeySchema=[
+                {"AttributeName": name, "KeyType": kind}
+                for name, kind in zip(names, ("HASH", "RANGE"), strict=True)
+            ],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        await self.client.get_waiter("table_exists").wait(
+            TableName=TABLE, WaiterConfig={"Delay": 0, "MaxAttempts": 100}
+        )
+        for name, size in (("small", 100), ("three", 3_000), ("large", 20_000)):
+            await self.client.put_item(TableName=TABLE, Item=item(name, size))
+        self.seen.clear()
+
+    async def ask(self, operation: str, parameters: dict[str, Any]) -> tuple[Used, Used]:
+        """Ask; what our rules say alone, and what the answer says, which the meter counts."""
+        with self.meter.invocation():
+            await getattr(self.client, operation)(**parameters)
+            counted = self.meter.total.by_term
+        ((name, asked, answer),) = self.seen
+        silent = {part: value for part, value in answer.items() if part != "ConsumedCapacity"}
+        ours = used(name, asked, silent, final=False)
+        told = used(name, asked, answer, final=True)
+        assert {table for table, _ in told} == {TABLE}
+        for (_, term), number in told.items():
+            assert counted[term] == number
+        return ours, told
+
+
+@pytest.fixture
+def around(session: AioSession, monkeypatch: pytest.MonkeyPatch) -> Around:
+    """Give what clients are made of: a session, and an environment that says where to go."""
+    return session, monkeypatch
+
+
+@asynccontextmanager
+async def opened(endpoint_url: str, around: Around) -> AsyncIterator[Bench]:
+    """Open a table that is gone afterwards."""
+    session, monkeypatch = around
+    for variable, value in layout.client_environment(endpoint_url).items():
+        monkeypatch.setenv(variable, value)
+    meter = Meter(tables={TABLE: "urls"})
+    async with Aws(session, meter) as aws:
+        bench = Bench(await aws.client("dynamodb"), meter)
+        await bench.fill()
+        try:
+            yield bench
+        finally:
+            await bench.client.delete_table(TableName=TABLE)
+            await bench.client.get_waiter("table_not_exists").wait(
+                TableName=TABLE, WaiterConfig={"Delay": 0, "MaxAttempts": 100}
+            )
+
+
+@pytest.mark.parametrize(("operation", "parameters"), [*WRITES, *READS])
+async def test_by_size_as_dynalite_says(
+    operation: str,
+    parameters: dict[str, Any],
+    dynalite: str,
+    around: Around,
+) -> None:
+    """What is sent or comes back has its size, and so its units."""
+    async with opened(dynalite, around) as bench:
+        ours, told = await bench.ask(operation, parameters)
+    assert ours == told
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize(("operation", "parameters"), [*WRITES, *TRANSACTIONS])
+async def test_by_size_as_the_emulator_says(
+    operation: str,
+    parameters: dict[str, Any],
+    ministack: str,
+    around: Around,
+) -> None:
+    """What is written has its size, and so its units, in a transaction twice as many."""
+    async with opened(ministack, around) as bench:
+        ours, told = await bench.ask(operation, parameters)
+    assert ours == told
+
+
+@pytest.mark.parametrize(("operation", "parameters"), UNKNOWN)
+async def test_what_only_the_answer_knows(
+    operation: str,
+    parameters: dict[str, Any],
+    dynalite: str,
+    around: Around,
+) -> None:
+    """Our rules alone say too little, never too much; the meter takes the answer's word."""
+    async with opened(dynalite, around) as bench:
+        ours, told = await bench.ask(operation, parameters)
+    assert ours.keys() == told.keys()
+    assert all(ours[what] < told[what] for what in told)

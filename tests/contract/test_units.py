@@ -1,0 +1,102 @@
+"""What a page takes of AWS, in a small closed crawl: bounds that a change must not pass unnoticed.
+
+The real worker and adapters over moto, metered at the clients; the web is in memory and time stands
+still, so every run takes the same. Of few pages, more packs are not full than of many: for 10,000
+pages see `python -m tests.bench.units`.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from orbweaver import committing, sifting, wiring
+from orbweaver.adapters.meter import Meter
+from orbweaver.core.crawl import State
+from orbweaver.core.exchange import Response
+from orbweaver.core.plan import Plan
+from orbweaver.core.units import Term
+from orbweaver.settings import Settings
+from tests.bench import generated
+from tests.bench.units import Line
+from tests.contract.worlds import KEYS
+
+if TYPE_CHECKING:
+    import pytest
+
+    from orbweaver.core.exchange import Request
+    from tests.contract.worlds import AwsWorld
+
+PAGES = 300
+SITE = "https://made-up.example"
+# A page: what was measured (2.41, 0.50, 0.047, 0.013, 24), and a little more.
+BOUNDS = {
+    Term.WRITE: 2.5,
+    Term.READ_HALVES: 2 * 0.6,
+    Term.SQS: 0.06,
+    Term.S3_PUT: 0.02,
+    Term.LOG_BYTES: 40,
+}
+
+
+class Web:
+    """A generated site."""
+
+    def __init__(self) -> None:
+        self._pages = dict(generated.pages(PAGES, 30_000))
+
+    async def fetch(self, request: Request) -> Response:
+        """See the port."""
+        body = self._pages.get(request.url.removeprefix(SITE))
+        return Response(
+            status=404 if body is None else 200,
+            headers={"content-type": "text/html"},
+            body=body or b"",
+            latency_ms=10,
+        )
+
+
+def ports_of(world: AwsWorld, meter: Meter) -> Any:
+    """Open the ports of a container, which are metered from here on."""
+    for service in ("dynamodb", "sqs", "s3"):
+        meter.watch(world.clients[service])
+    settings = Settings(allow_addresses="127.0.0.1/32")
+    container = world.container()
+    names = ("queue", "packs", "allowances", "crawls", "frontier", "hosts", "pages", "files")
+    return SimpleNamespace(
+        **{name: getattr(container, name) for name in (*names, "events")},
+        clock=world.clock,
+        random=Random(1),
+        settings=settings,
+        meter=meter,
+    )
+
+
+async def test_units_of_a_page_stay_within_bounds(
+    moto_world: AwsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A closed crawl of 300 pages with 50 links each takes so many units of everything."""
+    web = Web()
+    monkeypatch.setattr(wiring, "fetcher_of", lambda _ports: web)
+    # However busy this machine is, packs wait for each other.
+    monkeypatch.setattr(sifting, "TURN_WAIT_S", 60.0)
+    monkeypatch.setattr(committing, "WAIT_S", 60.0)
+    meter = Meter(tables={moto_world.table(name): name for name in KEYS})
+    ports = ports_of(moto_world, meter)
+    plan = Plan(seeds=(SITE,), delay_ms=0, concurrency=16)
+    crawl = await wiring.control_of(ports).start(plan)
+    queue_url = moto_world.urls["crawl"]
+    line = Line([wiring.worker_of(ports)], meter, moto_world.clients["sqs"], queue_url)
+    while await line.batch(10, moto_world.clock.now_ms()):
+        pass
+    ended = await ports.crawls.get(crawl.id)
+    assert ended.state is State.FINISHED
+    books = await ports.crawls.books(ended)
+    assert books.total["fetched"] == books.total["claimed"] == PAGES
+    used = cast("dict[Term, float]", line.used.units.by_term)
+    line.used.pages = PAGES
+    over = {
+        str(term): used[term] / PAGES for term, most in BOUNDS.items() if used[term] > most * PAGES
+    }
+    assert not over, line.used.table()

@@ -1,0 +1,100 @@
+"""A crawl that runs, as Prometheus and CloudWatch see it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.core.metric import Metric
+from tests.e2e.stand import OUTCOMES, PROGRAM, until
+from tests.integration.prometheus import NEEDED, prometheus
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.e2e.stand import Stand
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+PAGES = 40
+# Where much else is going on at once.
+ENDS_S_MAX = 150
+SITE = {
+    **{f"/{page}": graph.page(f"Page {page}", [f"/{page + 1}"]) for page in range(PAGES)},
+    "/": graph.page("Home", [*(f"/{page}" for page in range(PAGES)), "/gone"]),
+}
+
+
+@contextlib.contextmanager
+def exposed(stand: Stand) -> Iterator[str]:
+    """Run `orbweaver metrics`; where it is scraped."""
+    with subprocess.Popen(
+        [PROGRAM, "metrics", "--listen", "127.0.0.1:0"],
+        env=stand.environment,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            assert running.stderr is not None
+            found = re.search(r"listening on (\S+)", running.stderr.readline())
+            assert found
+            yield found[1]
+        finally:
+            running.terminate()
+            running.communicate(timeout=20)
+    assert running.returncode == 130
+
+
+@NEEDED
+def test_prometheus_sees_a_crawl_run_and_end(stand: Stand, tmp_path: Path) -> None:
+    """Its numbers follow the crawl, and come to what the crawl comes to."""
+    with graph.serve_in_background(SITE) as site:
+        started = stand.orbweaver("start", f"{site.url}/", "--name", "scraped", "--delay", "100ms")
+        crawl = started.out.split()[0]
+        labels = f'crawl="{crawl}"'
+        with exposed(stand) as url, prometheus(tmp_path, url) as server:
+
+            def state(name: str) -> float | None:
+                selected = f'{{{labels}, orbweaver_crawl_state="{name}"}}'
+                return server.value(f"max_over_time(orbweaver_crawl_state{selected}[10m])")
+
+            until(lambda: state("running") == 1, "it was seen running", log=stand.log)
+            ends = "it was seen to end"
+            until(lambda: state("finished") == 1, ends, timeout_s=ENDS_S_MAX, log=stand.log)
+            query = f"sum by (outcome) (orbweaver_urls_ended_total{{{labels}}})"
+            ended = {found["outcome"]: round(number) for found, number in server.ask(query)}
+            claimed = server.value(f"orbweaver_urls_claimed_total{{{labels}}}")
+            written = server.value(f'orbweaver_units_total{{{labels}, term="write"}}')
+    told = stand.orbweaver("status", crawl, "--json").result
+    assert {outcome: ended.get(outcome, 0) for outcome in OUTCOMES} == told["outcomes"]
+    assert (told["outcomes"]["fetched"], told["outcomes"]["failed"]) == (PAGES + 1, 2)
+    assert claimed == told["claimed"]
+    assert written is not None
+    assert written > PAGES
+
+
+def test_an_invocation_leaves_one_line_of_metrics(stand: Stand) -> None:
+    """In the worker's log, with the outcomes, times and costs of what it did; no line a page."""
+    with graph.serve_in_background(SITE) as site:
+        crawled = stand.start(f"{site.url}/", "--name", "lines", "--delay", "0")
+    assert crawled.result["outcomes"]["fetched"] == PAGES + 1
+    with stand.client("logs") as logs:
+        pages = logs.get_paginator("filter_log_events").paginate(
+            logGroupName=stand.outputs["WorkerLogGroup"]
+        )
+        lines = [event["message"].strip() for page in pages for event in page["events"]]
+    written = [json.loads(line) for line in lines if '"CloudWatchMetrics"' in line]
+    worked = [line for line in written if Metric.URLS_ENDED in line]
+    assert sum(sum(line[Metric.URLS_ENDED]) for line in worked) >= PAGES + 3
+    for line in worked:
+        assert {Metric.FETCH_MS, Metric.COST_DOLLARS} & line.keys()
+        assert line["service"] == "worker"
+    assert not [line for line in lines if f"{site.url}/" in line]

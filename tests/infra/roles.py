@@ -1,0 +1,129 @@
+"""The functions by their names in the template, and the whole of what each may do."""
+
+from __future__ import annotations
+
+KIND = "AWS::Lambda::Function"
+WORKER, EXPORTER, API, STARTER, NOTIFIER = (
+    f"{part}ProgramFunction" for part in ("Worker", "Exporter", "Api", "Starter", "Notifier")
+)
+HERE = "arn:<AWS::Partition>"
+LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
+# The whole of what each role may do. A line here is there because an adapter makes that call.
+ALLOWED = {
+    "WorkerProgramRole": {
+        "<FrontierCrawl.Arn>": {
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:SendMessage",
+        },
+        "<FrontierExpress.Arn>": {
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:SendMessage",
+        },
+        "<FrontierDeadLetters.Arn>": {"sqs:SendMessage"},
+        "<StorageUrls.Arn>": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:PartiQLInsert",
+            "dynamodb:PutItem",
+            "dynamodb:DeleteItem",
+        },
+        "<StoragePages.Arn>": {"dynamodb:BatchWriteItem"},
+        "<StorageHosts.Arn>": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+        },
+        "<StorageCrawls.Arn>": {
+            "dynamodb:GetItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+            "dynamodb:ConditionCheckItem",
+        },
+        "<StoragePacks.Arn>": {
+            "dynamodb:GetItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+        },
+        f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
+        "<StorageBucket.Arn>/bodies/*": {"s3:PutObject"},
+        "<WorkerProgramLogs.Arn>": LOGS,
+    },
+    "ExporterProgramRole": {
+        "<StoragePages.Arn>": {"dynamodb:Query"},
+        "<StorageCrawls.Arn>": {"dynamodb:GetItem", "dynamodb:Scan"},
+        "<StorageBucket.Arn>/exports/*": {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"},
+        "<StorageBucket.Arn>/bodies/*": {"s3:GetObject"},
+        "<StorageBucket.Arn>": {"s3:ListBucket"},
+        "<ExporterOrders.Arn>": {
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:SendMessage",
+        },
+        f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
+        **{
+            f"{HERE}:glue:<AWS::Region>:<AWS::AccountId>:{part}": {
+                "glue:GetTable",
+                "glue:CreateTable",
+                "glue:UpdateTable",
+            }
+            for part in ("catalog", "database/orbweaver", "table/orbweaver/items_*")
+        },
+        "<ExporterFailures.Arn>": {"sqs:SendMessage"},
+        "<ExporterProgramLogs.Arn>": LOGS,
+    },
+    "ApiProgramRole": {
+        "<FrontierCrawl.Arn>": {"sqs:SendMessage"},
+        "<FrontierExpress.Arn>": {"sqs:SendMessage"},
+        "<StorageCrawls.Arn>": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:Scan",
+            "dynamodb:UpdateItem",
+        },
+        "<StoragePacks.Arn>": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:BatchWriteItem",
+            "dynamodb:Query",
+        },
+        "<StoragePages.Arn>": {"dynamodb:BatchGetItem", "dynamodb:Query"},
+        "<StorageUrls.Arn>": {"dynamodb:BatchGetItem"},
+        "<StorageHosts.Arn>": {"dynamodb:BatchGetItem"},
+        "<StorageBucket.Arn>": {"s3:ListBucket"},
+        "<StorageBucket.Arn>/seeds/*": {"s3:GetObject"},
+        "<ApiProgramLogs.Arn>": LOGS,
+    },
+    "ExporterScheduleRole": {
+        "<ExporterProgramFunction.Arn>": {"lambda:InvokeFunction"},
+        "<ExporterFailures.Arn>": {"sqs:SendMessage"},
+    },
+    "StarterProgramRole": {
+        "<FrontierCrawl.Arn>": {"sqs:SendMessage"},
+        "<FrontierExpress.Arn>": {"sqs:SendMessage"},
+        "<StorageCrawls.Arn>": {
+            "dynamodb:Scan",
+            "dynamodb:GetItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+        },
+        "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
+        "<StarterProgramLogs.Arn>": LOGS,
+    },
+    "StarterFiringRole": {
+        "<StarterProgramFunction.Arn>": {"lambda:InvokeFunction"},
+        "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
+    },
+}
+# Where webhooks are signed.
+NOTIFYING = {
+    "<StorageCrawls.Arn>": {"dynamodb:GetItem", "dynamodb:BatchGetItem"},
+    "<NotifierSecret.Id>": {"secretsmanager:GetSecretValue"},
+    "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
+    "<NotifierProgramLogs.Arn>": LOGS,
+}

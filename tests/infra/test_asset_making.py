@@ -1,0 +1,146 @@
+"""How assets are made: once for the same inputs, whole or not at all, with users' own modules."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from typing import TYPE_CHECKING, get_args
+
+import pytest
+
+from infra import asset, wheels
+from infra.asset import Libraries, build
+from infra.config import Config
+from infra.custom import MODULE, source_of
+from infra.wheels import AssetError
+from orbweaver.adapters import extractors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOCAL = Config.from_context({"target": "local"}).functions_run_on
+
+
+def small_project(root: Path, text: str = "x = 1\n") -> Path:
+    """Make a project whose functions need no library."""
+    for name in ("handlers/__init__.py", "orbweaver/__init__.py"):
+        (root / "functions" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "functions" / name).write_text(text)
+    (root / "requirements").mkdir(exist_ok=True)
+    for libraries in get_args(Libraries):
+        (root / "requirements" / f"{libraries}.txt").touch()
+    return root
+
+
+@pytest.fixture
+def no_libraries(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Install nothing, and note into which folder it would have been."""
+    installed: list[Path] = []
+    monkeypatch.setattr(wheels, "install", lambda _runtime, _pins, folder: installed.append(folder))
+    return installed
+
+
+def test_same_inputs_same_asset(tmp_path: Path, no_libraries: list[Path]) -> None:
+    """The same inputs give the same asset, kept or built anew; nothing is built twice."""
+    project = small_project(tmp_path)
+    first = build(LOCAL, root=project, store=tmp_path / "store")
+    assert build(LOCAL, root=project, store=tmp_path / "store") == first
+    assert len(no_libraries) == 1
+    elsewhere = build(LOCAL, root=project, store=tmp_path / "elsewhere")
+    assert elsewhere.hash == first.hash
+    made = [
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.py*")}
+        for folder in (first.folder, elsewhere.folder)
+    ]
+    assert made[0] == made[1]
+
+
+def test_a_change_of_code_keeps_the_libraries(tmp_path: Path, no_libraries: list[Path]) -> None:
+    """A change to functions/ gives another asset without installing anything again."""
+    store = tmp_path / "store"
+    first = build(LOCAL, root=small_project(tmp_path), store=store)
+    second = build(LOCAL, root=small_project(tmp_path, "x = 2\n"), store=store)
+    assert first.hash != second.hash
+    assert (second.folder / "handlers" / "__init__.py").read_text() == "x = 2\n"
+    with zipfile.ZipFile(second.archive) as archive:
+        assert archive.read("handlers/__init__.py") == b"x = 2\n"
+    assert len(no_libraries) == 1
+
+
+def test_each_has_libraries_of_its_own(tmp_path: Path, no_libraries: list[Path]) -> None:
+    """The two assets are two, with the same code of ours."""
+    project, store = small_project(tmp_path), tmp_path / "store"
+    first, second = (build(LOCAL, name, root=project, store=store) for name in get_args(Libraries))
+    assert first.hash != second.hash
+    assert [str(first).split(":")[0], str(second).split(":")[0]] == [
+        "code asset",
+        "code asset for files",
+    ]
+    assert len(no_libraries) == 2
+
+
+def test_a_change_of_pins_installs_again(tmp_path: Path, no_libraries: list[Path]) -> None:
+    """Other libraries make another asset."""
+    store = tmp_path / "store"
+    first = build(LOCAL, root=small_project(tmp_path), store=store)
+    (tmp_path / "requirements" / "runtime.txt").write_text("# other\n")
+    assert build(LOCAL, root=tmp_path, store=store).hash != first.hash
+    assert len(no_libraries) == 2
+
+
+def test_old_assets_go(tmp_path: Path, no_libraries: list[Path]) -> None:
+    """Only the newest few are kept."""
+    store = tmp_path / "store"
+    for number in range(asset.KEPT_MAX + 3):
+        built = build(LOCAL, root=small_project(tmp_path, f"x = {number}\n"), store=store)
+        os.utime(built.archive, (number, number))
+        assert built.folder.is_dir()
+    kept = [path for path in store.iterdir() if "libraries" not in path.name]
+    assert len(kept) == 2 * asset.KEPT_MAX
+
+
+def test_nothing_half_made_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation that fails leaves nothing that a later one would take for whole."""
+
+    def fail(*_: object) -> None:
+        raise AssetError("no index")
+
+    monkeypatch.setattr(wheels, "install", fail)
+    with pytest.raises(AssetError):
+        build(LOCAL, root=small_project(tmp_path), store=tmp_path / "store")
+    assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_a_module_of_the_users_own_goes_along(tmp_path: Path, no_libraries: list[Path]) -> None:
+    """As a package of a name that the worker knows; another content is another asset."""
+    project, store = small_project(tmp_path), tmp_path / "store"
+    (project / "own.py").write_text("def books(page, url): ...\n")
+    without = build(LOCAL, root=project, store=store)
+    own = source_of("own.py", project)
+    made = build(LOCAL, root=project, store=store, extractor=own)
+    assert made.hash != without.hash
+    with zipfile.ZipFile(made.archive) as archive:
+        assert archive.read(f"{MODULE}/__init__.py") == b"def books(page, url): ...\n"
+    (project / "own.py").write_text("def other(page, url): ...\n")
+    assert build(LOCAL, root=project, store=store, extractor=own).hash != made.hash
+    assert source_of("", project) is None
+    assert MODULE == extractors.MODULE
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "context key extractor=own.py: there is no such file in "),
+        ("def (", "context key extractor=own.py: it is not Python: "),
+        ("def _books(page, url): ...", "context key extractor=own.py: it has no function: "),
+    ],
+)
+def test_a_module_that_cannot_work_stops_the_deployment(
+    tmp_path: Path, text: str | None, said: str
+) -> None:
+    """Before anything is built, with the file and the fix."""
+    if text is not None:
+        (tmp_path / "own.py").write_text(text)
+    with pytest.raises(AssetError) as stopped:
+        source_of("own.py", tmp_path)
+    assert str(stopped.value).startswith(said)

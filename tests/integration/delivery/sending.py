@@ -1,0 +1,39 @@
+"""Exports for a server, and who brings them there."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.memory import MemoryDeliveries, MemoryMetrics
+from orbweaver.adapters.sftp import WINDOW_BYTES
+from orbweaver.core.export import FORMATS
+from orbweaver.delivery import Deliverer, Receiver
+from tests.unit.delivering import exported
+
+if TYPE_CHECKING:
+    from orbweaver.core.export import File
+    from tests.integration.delivery.conftest import Way
+
+FOREVER_MS = 10**15
+
+
+def big(windows: float, seed: int = 1) -> bytes:
+    """Make a body of so many windows."""
+    return random.Random(seed).randbytes(round(windows * WINDOW_BYTES))
+
+
+def deliverer(way: Way, **how: Any) -> Deliverer:
+    """Put a deliverer together that leads to the server."""
+    return Deliverer(
+        files=way.files,
+        receivers={"sftp": Receiver(formats=FORMATS, courier=way.opener(**how))},
+        queue=MemoryDeliveries(way.world),
+        clock=way.clock,
+        metrics=MemoryMetrics(),
+    )
+
+
+def one_file(way: Way, body: bytes) -> File:
+    """Export one file."""
+    return exported(way.world.files, {"c": [body]}).files[0]

@@ -1,0 +1,48 @@
+"""A real Prometheus reads what `orbweaver metrics` shows."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.cli.exposing import READ_MS
+from tests.e2e.stand import until
+from tests.integration.prometheus import NEEDED, prometheus
+from tests.unit.cli.scraping import serving
+from tests.unit.cli.test_exposing import CRAWL, TALLY, stage_with
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [NEEDED, pytest.mark.slow]
+
+
+async def test_prometheus_scrapes_it(tmp_path: Path) -> None:
+    """By OpenMetrics: values and types are as they were shown, and new ones follow."""
+    stage = stage_with(CRAWL)
+    shop = '{crawl="shop-1"}'
+    async with serving(stage) as url:
+        with prometheus(tmp_path, url) as server:
+
+            def asked(query: str, value: float) -> None:
+                what = f"{query} is {value}"
+                until(lambda: server.value(query) == pytest.approx(value), what)
+
+            async def comes(query: str, value: float) -> None:
+                # In a thread, for what is scraped is in this one.
+                await asyncio.to_thread(asked, query, value)
+
+            claimed = f"orbweaver_urls_claimed_total{shop}"
+            await comes(claimed, TALLY["claimed"])
+            await comes(f"sum(orbweaver_urls_ended_total{shop})", 9)
+            await comes("orbweaver_queue_messages{state='waiting'}", 11)
+            await comes('orbweaver_crawl_state{orbweaver_crawl_state="running"}', 1)
+            await comes("up", 1)
+            stage.world.shards[CRAWL.id, 0].tally["claimed"] = 25
+            stage.clock.at_ms += READ_MS
+            await comes(claimed, 25)
+            (target,) = await asyncio.to_thread(server.targets)
+            assert target["health"] == "up"
+            assert not target["lastError"]

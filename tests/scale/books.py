@@ -1,0 +1,158 @@
+"""What a run used: billed units by term and stage, and by table and second; time, and events.
+
+Sizes of what is stored are measured once, by the real codecs, on packs of pages as documentation
+sites have them; what is read and written when is that of the adapters (`adapters/dynamodb_*.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+
+from orbweaver.core.journal import Again, Journal
+from orbweaver.core.journal_codec import encode
+from orbweaver.core.message import Pack, Target
+from orbweaver.core.message import encode as encode_message
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.prices import NANO, PRICES
+from orbweaver.core.record import PageRecord
+from orbweaver.core.units import Stage, Term, Units, chunks, write_units
+
+TABLES = ("urls", "pages", "hosts", "crawls", "packs")
+# A counter shard with the reasons, metrics and units of an ordinary crawl.
+SHARD_BYTES = 1_500
+# What a function logs: one document of metrics, and Lambda's own three lines.
+LOG_BYTES = 1_900
+# What goes out of AWS: a request's head, and its share of handshakes.
+REQUEST_BYTES = 900
+# One record in so many is larger than a KB: long titles, descriptions and addresses.
+RECORDS_LONG = 20
+
+
+class Books:
+    """Counts, of one run."""
+
+    def __init__(self) -> None:
+        self.units = Units()
+        self.counts: Counter[str] = Counter()
+        self.waits_ms: Counter[str] = Counter()
+        # Write units and halves of read units, by table and second.
+        self.writes: dict[str, Counter[int]] = {table: Counter() for table in TABLES}
+        self.reads: dict[str, Counter[int]] = {table: Counter() for table in TABLES}
+        self.second = 0
+
+    def forget(self) -> None:
+        """Begin anew: what was used so far is not this run's."""
+        self.units.clear()
+        for table in TABLES:
+            self.writes[table].clear()
+            self.reads[table].clear()
+
+    def write(self, table: str, stage: Stage, units: int) -> None:
+        """Count write units."""
+        self.units[Term.WRITE, stage] += units
+        self.writes[table][self.second] += units
+
+    def read(self, table: str, stage: Stage, halves: int) -> None:
+        """Count halves of read units."""
+        self.units[Term.READ_HALVES, stage] += halves
+        self.reads[table][self.second] += halves
+
+    def use(self, term: Term, stage: Stage, number: int) -> None:
+        """Count another term."""
+        self.units[term, stage] += number
+
+    def count(self, event: str, number: int = 1) -> None:
+        """Count an event."""
+        self.counts[event] += number
+
+    @property
+    def dollars_a_million(self) -> dict[Term, float]:
+        """What a million ended URLs cost, by term."""
+        ended = max(1, self.counts["ended"])
+        by_term = self.units.by_term
+        return {term: PRICES[term].of(by_term[term]) / NANO / ended * 1e6 for term in by_term}
+
+    def a_page(self, term: Term) -> float:
+        """How many units of a term an ended URL took."""
+        return self.units.by_term.get(term, 0) / max(1, self.counts["ended"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Bytes of what is stored or sent: of a thing, and for each of its parts."""
+
+    pack: int
+    target: int
+    journal: int
+    record: int
+    candidate: int
+    again: int
+
+    def journal_units(self, *, records: int, candidates: int, again: int) -> int:
+        """Write units of a pack's journal."""
+        parts = self.record * records + self.candidate * candidates + self.again * again
+        return write_units(self.journal + parts)
+
+    def letters_chunks(self, targets: int, letters: int) -> int:
+        """How many requests of SQS so many letters are, in batches of ten."""
+        batches = -(-letters // 10)
+        return max(batches, chunks(self.pack * letters + self.target * targets))
+
+
+@cache
+def sizes() -> Sizes:
+    """Measure them."""
+    empty = len(encode(Journal(at_ms=0, crawl="crawl-20261121-200000")))
+    count = 20
+    targets = tuple(map(_target, range(count)))
+    records = tuple(map(_record, targets))
+    again = tuple(Again(target=target, delay_s=17) for target in targets)
+    pack = Pack(id="0" * 32, crawl="crawl-20261121-200000", at_ms=0, targets=targets)
+
+    def each(journal: Journal) -> int:
+        return (len(encode(journal)) - empty) // count
+
+    return Sizes(
+        pack=180,
+        target=(len(encode_message(pack)) - 180) // count,
+        # Key, digest of the crawl, and expiry beside it.
+        journal=empty + 90,
+        record=each(Journal(at_ms=0, records=records)),
+        candidate=each(Journal(at_ms=0, candidates=targets)),
+        again=each(Journal(at_ms=0, again=again)),
+    )
+
+
+def _target(place: int) -> Target:
+    word = blake2b(str(place).encode(), digest_size=9).hexdigest()
+    url = f"https://www.example.com/library/{word[:7]}/{word[7:]}.html"
+    return Target(url=url, depth=3, referrer=f"https://www.example.com/library/{word[:7]}/")
+
+
+def _record(target: Target) -> PageRecord:
+    words = blake2b(target.url.encode(), digest_size=32).hexdigest()
+    return PageRecord(
+        crawl="crawl-20261121-200000",
+        url=target.url,
+        outcome=Outcome.FETCHED,
+        reason=Reason.OK,
+        fetched_at=1_790_035_200_000,
+        depth=3,
+        referrer=target.referrer,
+        attempt=1,
+        error=None,
+        status=200,
+        content_type="text/html; charset=utf-8",
+        charset="utf-8",
+        bytes=33_123,
+        latency_ms=251,
+        title=f"{words[:12]} {words[12:20]}: the library",
+        description=json.dumps(words),
+        language="en",
+        links=50,
+        sha256=words,
+    )

@@ -1,0 +1,78 @@
+"""Breaks of what packs of a batch share: a commit, and what one knows of another's links."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from orbweaver import committing, sifting
+from orbweaver.adapters.memory import tables
+from orbweaver.adapters.memory.world import ShardItem
+from orbweaver.core.record import shard_of
+from tests.simulation.mutant import mutants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _together(
+    *, ledgers: bool = True, budget: bool = True, every: bool = True
+) -> Callable[..., Any]:
+    """Make a `MemoryPacks.commit_together` that lacks a condition, or some of the counts."""
+
+    async def commit_together(self: Any, crawl: Any, commits: Any) -> bool:
+        def transact() -> bool:
+            number = shard_of(commits[0][0].pack, crawl.shards)
+            shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
+            total: Counter[str] = Counter()
+            for _, tally in commits if every else commits[:1]:
+                total.update(tally)
+            left = crawl.shard_quota(number) - shard.tally.get("claimed", 0)
+            standing = any(ledger.pack in self._world.ledgers for ledger, _ in commits)
+            over = total["claimed"] > max(0, left)
+            if (ledgers and standing) or shard.closed or (budget and over):
+                return False
+            shard.tally = dict(Counter(shard.tally) + total)
+            shard.commits += 1
+            for ledger, tally in commits:
+                self._world.ledgers[ledger.pack] = ledger
+                self._world.commits.append((crawl.id, ledger, tally))
+            return True
+
+        return bool(await self._do("packs.commit", transact))
+
+    return commit_together
+
+
+async def _taken_for_done(self: Any, group: Any) -> bool:
+    """Commit a group, and believe that it is done whatever became of it."""
+    await _WHOLE_WRITE(self, group)
+    if group.done.done():
+        group.done = asyncio.get_running_loop().create_future()
+        group.done.set_result(True)
+    return len(group.commits) > 1
+
+
+_WHOLE_WRITE = committing.Commits.__dict__["_write"]
+
+
+async def _seen_too_early(
+    self: Any, crawl: Any, message: Any, draft: Any, at_ms: int, *, look: bool
+) -> int:
+    """Remember links as claimed before any journal says that they will be."""
+    looked_up = await _WHOLE_DROP(self, crawl, message, draft, at_ms, look=look)
+    self.seen.add(crawl.id, draft.candidates, self._clock.now_ms())
+    return int(looked_up)
+
+
+_WHOLE_DROP = sifting.Sifter.__dict__["_drop_claimed"]
+
+PACKS = tables.MemoryPacks
+MUTANTS = mutants(
+    ("together: ledgers not checked", PACKS, "commit_together", _together(ledgers=False)),
+    ("together: budget not checked", PACKS, "commit_together", _together(budget=False)),
+    ("together: one pack counted for all", PACKS, "commit_together", _together(every=False)),
+    ("together: a refusal taken for done", committing.Commits, "_write", _taken_for_done),
+    ("links seen before they are journaled", sifting.Sifter, "_drop_claimed", _seen_too_early),
+)

@@ -1,0 +1,73 @@
+"""Scraping what `orbweaver metrics` shows, in the loop that serves it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import re
+from typing import TYPE_CHECKING
+
+import aiohttp
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from orbweaver.cli import exposing
+from orbweaver.cli.parser import parse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.unit.cli.fakes import Stage
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+Labels = frozenset[tuple[str, str]]
+
+
+class Told(io.StringIO):
+    """A stream that tells when something was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = asyncio.Event()
+
+    def write(self, text: str) -> int:
+        """Take it."""
+        self.written.set()
+        return super().write(text)
+
+
+@contextlib.asynccontextmanager
+async def serving(stage: Stage, line: str = "metrics --listen 127.0.0.1:0") -> AsyncIterator[str]:
+    """Serve as the command does; where."""
+    stage.err = told = Told()
+    task = asyncio.create_task(exposing.metrics(parse(line.split()), stage.surroundings()))
+    ready = asyncio.create_task(told.written.wait())
+    try:
+        await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        found = re.search(r"listening on (\S+)", stage.noted)
+        assert found, stage.noted
+        yield found[1]
+    finally:
+        ready.cancel()
+        task.cancel()
+        await asyncio.gather(task, ready, return_exceptions=True)
+
+
+async def scraped(url: str, accept: str = OPENMETRICS) -> tuple[int, str, str]:
+    """Ask once: status, type and text."""
+    async with (
+        aiohttp.ClientSession() as client,
+        client.get(url, headers={"accept": accept}) as answer,
+    ):
+        return answer.status, answer.headers["content-type"], await answer.text()
+
+
+def samples(text: str) -> dict[tuple[str, Labels], float]:
+    """Read OpenMetrics by its strict parser."""
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+        for sample in family.samples
+    }

@@ -1,0 +1,139 @@
+"""Commands about money: cost, estimate, and a line in status."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.cli import spending
+from tests.unit.cli.fakes import SITE, Machine, Row, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = "example.com-20261121-090000"
+COUNTED = {
+    "units.write.claim": 30,
+    "units.write.commit": 10,
+    "units.read_halves.lookup": 7,
+    "units.mb_ms.run": 1024 * 1000 * 60,
+}
+# 40 x 625 + 7 x 62.5 + 60 x 13,333.4 nanodollars
+SPENT = 25_000 + 437.5 + 800_004
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a machine with a stack on which a crawl of two pages has ended."""
+    stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
+    stage.site = [Row("/"), Row("/b")]
+    stage.run(f"crawl {SITE} --out first")
+    return stage
+
+
+def count(stage: Stage) -> None:
+    """Have units stand in the crawl's books."""
+    shard = next(item for (crawl, _), item in stage.world.shards.items() if crawl == RUN)
+    shard.tally.update(COUNTED)
+
+
+def test_cost_by_term_and_by_stage(stage: Stage) -> None:
+    """What was used, a page's share, and what a million pages come to."""
+    count(stage)
+    assert stage.run("cost example.com") == 0
+    lines = [" ".join(line.split()) for line in stage.said.splitlines()]
+    assert f"{RUN} · 2 pages fetched" in lines
+    assert "write units 40 20 12.5000 $0.000025" in lines
+    assert "read units 3.5000 1.7500 0.2188 $0.00000044" in lines
+    assert "GB-seconds 60 30 400.0020 $0.00080" in lines
+    assert any(line.startswith("in all 412.720") for line in lines)
+    assert "claim write units 9.3750 $0.000019" in lines
+    # What costs most comes first.
+    assert lines.index("run GB-seconds 400.0020 $0.00080") < lines.index(
+        "claim write units 9.3750 $0.000019"
+    )
+
+
+def test_cost_for_machines(stage: Stage) -> None:
+    """One object, with the counters as they are."""
+    count(stage)
+    assert stage.run("cost example.com --json") == 0
+    (body,) = stage.objects()
+    assert (body["type"], body["crawl"], body["pages"]) == ("cost", RUN, 2)
+    assert body["usd"] == pytest.approx(SPENT / 1e9, abs=1e-9)
+    assert body["usd_per_million_pages"] == pytest.approx(SPENT / 2 / 1e3, abs=1e-4)
+    assert body["terms"]["write"] == {
+        "used": 40,
+        "per_page": 20.0,
+        "usd": 0.000025,
+        "usd_per_million_pages": 12.5,
+    }
+    assert body["stages"]["commit"] == {"write": 10}
+
+
+def test_cost_of_a_crawl_that_nobody_counted(stage: Stage) -> None:
+    """There is nothing to show."""
+    assert stage.run("cost example.com") == 1
+    assert "nothing has been counted" in stage.noted
+    assert stage.run("status") == 0
+    assert "units" not in stage.said
+
+
+def test_status_says_what_pages_cost(stage: Stage) -> None:
+    """In a line for people, in fields for machines."""
+    count(stage)
+    assert stage.run("status") == 0
+    assert "$412.72 per million pages · 20.00 writes and 1.75 reads a page" in stage.said
+    assert stage.run("status --json") == 0
+    (body,) = stage.objects()
+    assert body["units"] == {"write": 40, "read_halves": 7, "mb_ms": 61_440_000}
+    assert body["units_dollars"] == pytest.approx(SPENT / 1e9)
+
+
+def test_units_before_the_first_page() -> None:
+    """There is no share of a page yet."""
+    assert spending.per_million({"units.write.claim": 16}) == (
+        "$0.000010 of units that were counted"
+    )
+
+
+# --- before the crawl -----------------------------------------------------------------------------
+
+
+def test_an_estimate_of_a_definition(stage: Stage) -> None:
+    """Units, dollars, and everything that they rest on; nothing is asked for."""
+    (stage.folder / "crawl.toml").write_text(
+        'seeds = ["https://a.example/", "https://b.example/"]\n'
+        "[limits]\npages = 50000\nduration = '1h'\ndollars = 0.01\n"
+    )
+    assert stage.run("estimate") == 0
+    assert "50,000 pages on 2 hosts" in stage.said
+    assert "a delay of 1 s" in stage.said
+    assert "GB-seconds" in stage.said
+    assert "it takes 7 h at least, at the pace of its hosts" in stage.said
+    assert "longer than it may run (1 hour)" in stage.said
+    assert "more than it may spend ($0.010)" in stage.said
+
+
+def test_an_estimate_for_machines(stage: Stage) -> None:
+    """With what options say about the site."""
+    (stage.folder / "my.toml").write_text(
+        'seeds = ["https://a.example/"]\n[scope]\nlinks = "any"\n[politeness]\ndelay = 0\n'
+    )
+    line = "estimate my.toml --pages 1000 --links 9 --body-bytes 9kB --answer 1s --memory 2048"
+    assert stage.run(f"{line} --json") == 0
+    (body,) = stage.objects()
+    assert (body["type"], body["pages"]) == ("estimate", 1_000)
+    assert body["terms"]["write"]["used"] >= 2_000
+    said = "\n".join(body["assumed"])
+    for words in ("9 links", "9.0 kB", "1 s until", "2,048 MB", "say how many", "no delay"):
+        assert words in said
+
+
+def test_an_estimate_without_a_limit(stage: Stage) -> None:
+    """Some number of pages has to be assumed."""
+    (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
+    assert stage.run("estimate --hosts 5") == 0
+    assert "10,000 pages on 5 hosts" in stage.said
+    assert "it ends before" not in stage.said

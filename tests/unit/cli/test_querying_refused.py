@@ -1,0 +1,149 @@
+"""`query`: what it refuses, and what it says of mistakes."""
+
+from __future__ import annotations
+
+import builtins
+import io
+from typing import Any
+
+import pytest
+
+from orbweaver.cli import run
+from tests.unit.cli.conftest import USAGE, Desk
+from tests.unit.cli.exports import CRAWL, USUAL, made, put
+
+# --- what a query may not -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('/etc/hostname')",
+        "SELECT * FROM read_csv('/etc/hostname')",
+        "SELECT * FROM '/etc/hostname'",
+        "SELECT * FROM glob('/*')",
+        "SELECT * FROM parquet_metadata('/etc/hostname')",
+        "SELECT * FROM 'http://127.0.0.1:9/a.parquet'",
+        "SELECT * FROM read_parquet('s3://bucket/a.parquet')",
+    ],
+)
+def test_a_query_reads_no_files_and_no_network(desk: Desk, sql: str) -> None:
+    """But those of the tables that it names."""
+    said = desk.refused(sql)
+    assert "a query reads tables" in said or "there is no table '/etc/hostname'" in said
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("COPY (SELECT 1) TO 'x.csv'", "COPY"),
+        ("INSTALL httpfs", "LOAD"),
+        ("LOAD httpfs", "LOAD"),
+        ("ATTACH 'x.db'", "ATTACH"),
+        ("SET enable_external_access = true", "SET"),
+        ("CREATE TABLE t AS SELECT 1", "CREATE"),
+        ("DROP VIEW pages", "DROP"),
+        ("DELETE FROM pages", "DELETE"),
+        ("PRAGMA enable_profiling", "PRAGMA"),
+        ("CALL enable_logging()", "CALL"),
+        ("EXPLAIN ANALYZE COPY (SELECT 1) TO 'x.csv'", "EXPLAIN"),
+        ("EXPORT DATABASE 'x'", "EXPORT"),
+        ("SELECT 1; SELECT 2", "SELECT, SELECT"),
+        ("", "none"),
+        ("-- nothing", "none"),
+    ],
+)
+def test_a_query_is_one_statement_that_reads(desk: Desk, sql: str, kind: str) -> None:
+    """Of whichever kind another one is, it is not carried out."""
+    around = desk.surroundings()
+    object.__setattr__(around, "stdin", io.StringIO(sql))
+    assert run(["query", "-"], around) == USAGE
+    assert f"this is {kind}" in desk.noted
+    assert sorted(path.name for path in desk.folder.iterdir()) == ["out"]
+
+
+def test_settings_cannot_be_reached_from_a_select(desk: Desk) -> None:
+    """Where one is a function, the configuration is locked."""
+    said = desk.refused("SELECT * FROM enable_logging(storage = 'file', storage_path = 'x')")
+    assert "locked" in said
+
+
+def test_variables_of_the_program_are_no_tables(desk: Desk) -> None:
+    """DuckDB would look for one in Python."""
+    assert "there is no table 'sheets'" in desk.refused("SELECT * FROM sheets")
+
+
+def test_memory_is_bounded(desk: Desk) -> None:
+    """What is too large is refused, and not somebody's machine brought down."""
+    desk.folder.joinpath("x").mkdir()
+    said = desk.refused("SELECT length(string_agg(repeat('x', 1000000), '')) FROM range(3000)")
+    assert "memory" in said.lower()
+
+
+# --- what is said of mistakes -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("query", "give one of SQL, --saved NAME and --list"),
+        ("query 'SELECT 1' --list", "give one of"),
+        ("query --saved outcome", "there are changes, hosts, outcomes"),
+        ("query 'SELECT 1' --from out --target local", "leave out --target"),
+        ("query 'SELECT 1' --from nowhere", "there are no exports in nowhere"),
+        ("query 'SELECT 1' --day 2026-11-20", "there are no exports of 2026-11-20 in out"),
+        ("query 'SELECT 1' --format xml", "--format"),
+        ("query 'SELECT * FROM page'", "there is no table 'page': did you mean pages? There are"),
+        ("query 'SELECT * FROM items_x'", "items_books_example_books"),
+        ("query 'SELEC 1'", 'syntax error at or near "SELEC"'),
+        ("query 'SELECT nope FROM pages'", 'Referenced column "nope" not found'),
+        ("query \"SELECT CAST('x' AS bigint) FROM pages\"", "Could not convert string"),
+    ],
+)
+def test_mistakes_are_explained(desk: Desk, line: str, said: str) -> None:
+    """In words, on the standard error, with exit code 2."""
+    assert desk.run(line) == USAGE
+    assert said in desk.noted
+    assert "Traceback" not in desk.noted
+
+
+def test_what_a_mistake_quotes_cannot_steer_a_terminal(desk: Desk) -> None:
+    """A query may have been copied from somewhere."""
+    assert "\x1b" not in desk.refused('SELECT * FROM "a\x1b[31mb"')
+    assert "\x1b" not in desk.refused("SELECT '\x1b[31m' nope nope")
+
+
+def test_exports_without_parquet_cannot_be_asked(desk: Desk) -> None:
+    """The error says what to do."""
+    put(desk.folder / "lines", made(USUAL, names=("jsonl",)))
+    assert "export with --format parquet" in desk.refused("SELECT 1", "--from lines")
+
+
+@pytest.mark.parametrize("harm", ["cut", "gone"])
+def test_a_file_that_is_not_the_exported_one_is_an_error(desk: Desk, harm: str) -> None:
+    """Rather than an answer that is a little wrong."""
+    [file] = (desk.folder / "out" / CRAWL / "pages").rglob("*.parquet")
+    if harm == "cut":
+        file.write_bytes(file.read_bytes()[:-1])
+    else:
+        file.unlink()
+    assert "is not the file that was exported" in desk.refused("SELECT 1 FROM pages")
+
+
+def test_what_is_no_manifest_is_passed_over(desk: Desk) -> None:
+    """Another version's, for one."""
+    (desk.folder / "out" / CRAWL / "manifests" / "dt=2026-11-20.json").write_text("{}")
+    assert desk.rows("SELECT count(*) AS n FROM pages") == [{"n": 3}]
+
+
+def test_without_duckdb_it_says_how_to_get_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an extra."""
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "duckdb":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert "pip install 'orbweaver[cli]'" in desk.refused("SELECT 1")

@@ -1,0 +1,211 @@
+"""What the functions really write: containers over a world in memory, and the lines they leave.
+
+A container is wired as on AWS; in the place of its ports are those of a world, and of the web a
+small one. What it writes on standard output is what CloudWatch would make metrics of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from dataclasses import dataclass, field, replace
+from random import Random
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver import bootstrap, wiring
+from orbweaver.adapters.memory import (
+    ManualClock,
+    MemoryAllowances,
+    MemoryCrawls,
+    MemoryEvents,
+    MemoryFiles,
+    MemoryFrontier,
+    MemoryHosts,
+    MemoryPacks,
+    MemoryPages,
+    MemoryQueue,
+    MemorySecrets,
+    World,
+)
+from orbweaver.adapters.memory.world import open_gate
+from orbweaver.advance import Delivery
+from orbweaver.core.extraction import Field, ItemRule, Kind
+from orbweaver.core.message import encode, seeds_of
+from orbweaver.core.politeness import Host
+from tests.unit.stage import CRAWL, NOW_MS, SITE, SmallWeb, answer, fail_on, html, pack_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    import pytest
+
+    from orbweaver.adapters.memory.world import Gate
+    from orbweaver.adapters.meter import Meter
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.ports import Fetcher
+    from orbweaver.settings import Settings
+
+HOME = f"{SITE}/"
+PRICE = Field(name="price", where=".price", type=Kind.PRICE, required=True)
+BOOKS = ItemRule(name="books", match="/book", fields=(PRICE,))
+BLOCKED = "https://blocked.example"
+ROBOTS = b"User-agent: *\nDisallow: /private"
+LINKS = ("/book1", "/book2", "/gone", "/private", "/moved", "/flaky")
+
+
+class Orders:
+    """An SQS client that keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    async def send_message_batch(self, **parameters: Any) -> dict[str, Any]:
+        self.sent += [entry["MessageBody"] for entry in parameters["Entries"]]
+        return {}
+
+
+@dataclass
+class Function:
+    """One container, the world around it, and the lines that it has written."""
+
+    world: World = field(default_factory=World)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
+    orders: Orders = field(default_factory=Orders)
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    gate: Gate = open_gate
+
+    def __post_init__(self) -> None:
+        self.web = SmallWeb(self.clock)
+
+    @contextlib.asynccontextmanager
+    async def connect(self, settings: Settings, meter: Meter) -> AsyncIterator[Any]:
+        """Open ports over the world."""
+
+        async def client(_service: str) -> Orders:
+            return self.orders
+
+        async def gate(effect: str, moment: Any) -> None:
+            await self.gate(effect, moment)
+
+        yield SimpleNamespace(
+            queue=MemoryQueue(self.world, gate),
+            packs=MemoryPacks(self.world, gate),
+            allowances=MemoryAllowances(self.world, gate),
+            crawls=MemoryCrawls(self.world, gate),
+            frontier=MemoryFrontier(self.world, gate),
+            hosts=MemoryHosts(self.world, gate),
+            pages=MemoryPages(self.world, gate),
+            files=MemoryFiles(self.world, gate),
+            events=MemoryEvents(self.world, gate),
+            secrets=MemorySecrets(self.world, gate),
+            settings=settings,
+            clock=self.clock,
+            random=Random(1),
+            aws=SimpleNamespace(client=client),
+            meter=meter,
+        )
+
+    def invoke(self, run: Any) -> None:
+        """Invoke it once, and take down the line that it writes, of which there is one at most."""
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            run()
+        lines = [json.loads(line) for line in out.getvalue().splitlines()]
+        assert len(lines) <= 1
+        self.lines += lines
+
+    @property
+    def metrics(self) -> dict[str, set[str]]:
+        """Return the names of all metrics that were written, by their one dimension."""
+        found: dict[str, set[str]] = {}
+        for line in self.lines:
+            for directive in line["_aws"]["CloudWatchMetrics"]:
+                assert directive["Namespace"] == "Orbweaver"
+                assert directive["Dimensions"] == [["service"]]
+                names = {metric["Name"] for metric in directive["Metrics"]}
+                assert all(isinstance(line[name], list) for name in names)
+                found.setdefault(line["service"], set()).update(names)
+        return found
+
+
+@contextlib.contextmanager
+def functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Function, bootstrap.Container]]:
+    """Start a container over a world."""
+    function = Function()
+
+    def web(_ports: Any) -> Fetcher:
+        return function.web
+
+    monkeypatch.setattr(bootstrap, "connect", function.connect)
+    monkeypatch.setattr(wiring, "fetcher_of", web)
+    monkeypatch.setenv("ORBWEAVER_RECEIVE_MAX", "5")
+    container = bootstrap.Container()
+    try:
+        yield function, container
+    finally:
+        container._runner.run(container._stack.aclose())
+        container._runner.close()
+
+
+def crawl_everything(function: Function, container: bootstrap.Container) -> None:
+    """Have workers meet all that is counted: every outcome, retries, slots, items, faults."""
+    web = function.web
+    web.put(f"{SITE}/robots.txt", answer(200, ROBOTS, content_type="text/plain"))
+    web.put(HOME, html(*LINKS))
+    priced = b"<h1>x</h1><b class=price>%b</b>"
+    for path, price in (("/book1", b"$1"), ("/book2", b"call us")):
+        web.put(SITE + path, answer(200, priced % price, content_type="text/html", etag=path))
+    web.put(f"{SITE}/moved", answer(301, location="/book1"))
+    web.put(f"{SITE}/flaky", answer(500), html())
+    crawl = replace(
+        CRAWL, seeds=(HOME,), seeds_planned=1, obey_robots=True, items=(BOOKS,), pages_before=100
+    )
+    _crawl(function, container, crawl)
+    # The same once more: most of it has not changed.
+    for path in ("/book1", "/book2"):
+        web.put(SITE + path, answer(304, None))
+    again = replace(crawl, id="site-2", started_at_ms=function.clock.at_ms + 1, window_s=0)
+    _crawl(function, container, again)
+    # A host that wants to be left alone: a pack that waits unopened, and a URL that is put off.
+    blocked = Host(name=BLOCKED, blocked_until_ms=function.clock.at_ms + 600_000)
+    function.world.hosts[BLOCKED] = blocked
+    third = replace(crawl, id="site-3")
+    function.world.crawls[third.id] = third
+    _work(function, container, encode(pack_of(f"{BLOCKED}/", crawl=third.id)))
+    mixed = pack_of(f"{BLOCKED}/", f"{SITE}/more", crawl=third.id, pack="1" * 32)
+    _work(function, container, encode(mixed))
+    # No message of ours; and a table that does not answer.
+    _work(function, container, "{")
+    function.gate = fail_on("packs.journal")
+    _work(function, container, encode(pack_of(f"{SITE}/other", crawl=third.id, pack="0" * 32)))
+    function.gate = open_gate
+
+
+def export_a_day(function: Function, container: bootstrap.Container) -> None:
+    """Have exporters begin a day, and seal it."""
+    event = {"day": "2026-11-21"}
+    function.invoke(lambda: container.export(event, "request", 300_000))
+    while function.orders.sent:
+        order = {"Records": [{"body": function.orders.sent.pop(0)}]}
+        function.invoke(lambda order=order: container.export(order, "another", 300_000))
+
+
+def _crawl(function: Function, container: bootstrap.Container, crawl: Crawl) -> None:
+    world = function.world
+    world.crawls[crawl.id] = crawl
+    for seeds in seeds_of(
+        crawl.id, crawl.id, crawl.references, at_ms=crawl.started_at_ms, planned=True
+    ):
+        _work(function, container, encode(seeds))
+    while world.sent:
+        mail = min(world.sent, key=lambda mail: mail.delay_s)
+        world.sent.remove(mail)
+        function.clock.at_ms += mail.delay_s * 1000
+        _work(function, container, mail.body)
+    assert world.crawls[crawl.id].finished_at_ms is not None
+
+
+def _work(function: Function, container: bootstrap.Container, body: str) -> None:
+    delivery = Delivery(id="m", body=body, receives=1)
+    function.invoke(lambda: container.work([delivery], 60_000))

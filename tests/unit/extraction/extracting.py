@@ -1,0 +1,19 @@
+"""Rules as definitions have them, for tests that extract."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.core.definition import parse
+
+if TYPE_CHECKING:
+    from orbweaver.core.extraction import ItemRule
+
+URL = "https://shop.example/books/1/"
+
+
+def rule(**keys: Any) -> ItemRule:
+    """Read one rule as a definition has it."""
+    one = {"name": "x", "match": "/books/", "fields": {"a": "h1"}, **keys}
+    (found,) = parse({"seeds": [URL], "items": [one]}).items
+    return found

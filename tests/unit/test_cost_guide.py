@@ -1,0 +1,48 @@
+"""docs/cost.md says what is counted, and what it costs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from orbweaver.core.crawl import Crawl
+from orbweaver.core.estimate import Assumed, estimate
+from orbweaver.core.prices import PRICES, dollars
+from orbweaver.core.units import Stage, Term
+
+GUIDE = (Path(__file__).parents[2] / "docs/cost.md").read_text()
+PAGES = 10_000
+
+
+def cells(section: str) -> list[list[str]]:
+    """Read the rows of the first table of a section."""
+    text = GUIDE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.+) \|$", text, re.MULTILINE)
+    return [[cell.strip(" `") for cell in row.split(" | ")] for row in rows][2:]
+
+
+def test_all_terms_and_their_prices() -> None:
+    """In the order and the words of the table of prices."""
+    told = {name: price for name, _, price in cells("Terms")}
+    assert told == {str(term): price.words for term, price in PRICES.items()}
+    assert list(told) == list(Term)
+
+
+def test_all_stages() -> None:
+    """In the order of a pack's way."""
+    assert [name for name, _ in cells("Stages")] == list(Stage)
+
+
+@pytest.mark.parametrize(
+    ("place", "delay_ms", "hosts"), [(0, 0, 1), (1, 1_000, 100), (2, 1_000, 1)]
+)
+def test_what_waiting_costs(place: int, delay_ms: int, hosts: int) -> None:
+    """Numbers are those that the command says today."""
+    crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=delay_ms, concurrency=16)
+    if delay_ms:
+        crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=delay_ms)
+    found = estimate(crawl, Assumed(pages=PAGES, hosts=hosts))
+    (_, told) = cells("Before a crawl")[place]
+    assert float(told) == round(dollars(found.units.by_term) / PAGES * 1_000_000, 2)
