@@ -46,6 +46,8 @@ class Pacer:
         self._delay_ms = delay_ms
         self._until_ms = until_ms
         self._slots: deque[int] = deque()
+        # When those may return that got no slot beside others that did: they have their place.
+        self._rest_at_ms: int | None = None
         self._late_ms = slack_ms(delay_ms) if delay_ms else LOOK_MS
         self.turn = Turn(slot_ms=0)
 
@@ -59,13 +61,9 @@ class Pacer:
         lead_ms = LEAD_MS if self._delay_ms else 0
         for _ in range(LAPSES_MAX):
             if not self._slots:
-                now_ms = self._clock.now_ms() + lead_ms
-                got = await self._hosts.reserve(
-                    self._host, wanted, spacing_ms(self._delay_ms), now_ms, self._until_ms
-                )
-                if not got.at_ms:
-                    return got.return_at_ms
-                self._slots.extend(got.at_ms)
+                return_at_ms = await self._reserve(wanted, lead_ms)
+                if return_at_ms is not None:
+                    return return_at_ms
             slot_ms = self._slots.popleft()
             await self._sleep_until(slot_ms - LOOK_MS)
             state = await self._hosts.look(self._host)
@@ -92,6 +90,21 @@ class Pacer:
     def on_time(self, slot_ms: int) -> bool:
         """Whether a slot may still be used."""
         return self._clock.now_ms() <= slot_ms + self._late_ms
+
+    async def _reserve(self, wanted: int, lead_ms: int) -> int | None:
+        """Reserve slots, unless there is a place in line; when to come back if there are none."""
+        if self._rest_at_ms is not None:
+            return self._rest_at_ms
+        now_ms = self._clock.now_ms() + lead_ms
+        got = await self._hosts.reserve(
+            self._host, wanted, spacing_ms(self._delay_ms), now_ms, self._until_ms
+        )
+        if not got.at_ms:
+            return got.return_at_ms
+        self._slots.extend(got.at_ms)
+        if len(got.at_ms) < wanted:
+            self._rest_at_ms = got.return_at_ms
+        return None
 
     async def _sleep_until(self, at_ms: int) -> None:
         while (wait_ms := at_ms - self._clock.now_ms()) > 0:

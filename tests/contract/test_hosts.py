@@ -67,8 +67,10 @@ async def test_no_slot_lies_beyond_the_horizon(world: World) -> None:
 async def test_the_turns_of_a_waiting_line_differ(world: World) -> None:
     """Packs that get no slot are sent away for longer and longer, at most a quarter of an hour."""
     hosts, now_ms = world.container().hosts, world.clock.now_ms()
+    until_ms = now_ms + 24 * SPACING_MS
     turns = [
-        (await hosts.reserve(HOST, 25, SPACING_MS, now_ms, now_ms)).return_at_ms for _ in range(60)
+        (await hosts.reserve(HOST, 30, SPACING_MS, now_ms, until_ms)).return_at_ms
+        for _ in range(60)
     ]
     assert turns == sorted(turns)
     assert len(set(turns[:20])) == 20
@@ -78,10 +80,24 @@ async def test_the_turns_of_a_waiting_line_differ(world: World) -> None:
 async def test_another_container_knows_the_waiting_line(world: World) -> None:
     """Where the line ends is written with the slots that precede it."""
     now_ms = world.clock.now_ms()
-    first = await world.container().hosts.reserve(HOST, 10, SPACING_MS, now_ms, now_ms)
-    second = await world.container().hosts.reserve(HOST, 10, SPACING_MS, now_ms, now_ms)
-    assert second.at_ms == ()
+    until_ms = now_ms + 9 * SPACING_MS
+    first = await world.container().hosts.reserve(HOST, 20, SPACING_MS, now_ms, until_ms)
+    second = await world.container().hosts.reserve(HOST, 20, SPACING_MS, now_ms, until_ms)
+    assert (len(first.at_ms), second.at_ms) == (10, ())
     assert second.return_at_ms >= first.return_at_ms + 9 * SPACING_MS
+
+
+async def test_a_place_in_line_is_for_one_visit(world: World) -> None:
+    """Whoever waits with more than a visit may ask for takes the places of one visit, no more."""
+    now_ms = world.clock.now_ms()
+    until_ms = now_ms + 4 * SPACING_MS
+    hosts = world.container().hosts
+    turns = [
+        (await hosts.reserve(HOST, 500, SPACING_MS, now_ms, until_ms)).return_at_ms
+        for _ in range(10)
+    ]
+    gaps = [later - earlier for earlier, later in pairwise(turns)]
+    assert gaps == [5 * SPACING_MS] * 9
 
 
 async def test_slots_of_competing_containers_never_overlap(world: World) -> None:

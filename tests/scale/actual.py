@@ -80,7 +80,7 @@ async def _play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[
     # The model's web, queue and hosts live by the event loop's time from here on.
     kernel = cast("Kernel", _Loop())
     model.queue._kernel = kernel
-    table = Table(kernel, books, scenario.changes, round(scenario.settings.wait_s_max * 1000))
+    table = Table(kernel, books, scenario.changes)
     monkeypatch.setattr(process, "MemoryHosts", lambda _world, _gate: View(table))
     world = World()
     model._begin()

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from tests.scale.model import Result
 
-LINES = Changes(line_once=True, line_by_visit=True)
-ALL = replace(LINES, room_before_slot=True)
 AS_IS = Changes()
-VARIANTS: Mapping[str, Changes] = {"as is": AS_IS, "line": LINES}
+ONCE = Changes(line_for_all=True)
+ROOM = Changes(room_before_slot=True)
+VARIANTS: Mapping[str, Changes] = {"as it was": ONCE, "as is": AS_IS}
 DELAYS_MS = (250, 1_000, 4_000, 15_000)
 HOSTS = (30, 300, 3_000)
 # As many workers as there are, from the first second on: what is measured is not how they come.
@@ -170,7 +170,7 @@ def costs(sizes: tuple[int, ...] = (10_000, 30_000, 100_000)) -> dict[str, Figur
 
 
 def skew() -> dict[str, Figures]:
-    """What few hosts and one giant do, and what changes of how they line up would."""
+    """What few hosts and one giant do, and what lining up for a visit brought."""
     found = {}
     shapes = {
         "one host": Web(hosts=1, pages=1_500),
@@ -191,13 +191,7 @@ def skew() -> dict[str, Figures]:
 
 def changed(workers: int = 30) -> dict[str, Figures]:
     """What each change of a decision does to an ordinary crawl, to its end."""
-    variants = {
-        "as is": AS_IS,
-        "line once": Changes(line_once=True),
-        "line by visit": Changes(line_by_visit=True),
-        "both": LINES,
-        "and room before slot": ALL,
-    }
+    variants = {**VARIANTS, "room before slot": ROOM}
     web = Web(hosts=10 * workers, pages=1_000 * workers, slow_share=0.0, strict_share=0.0)
     fleet = Fleet(workers_max=workers, batch_size=40)
     plan = Scenario(web=web, fleet=fleet, minutes=60 * 24)
@@ -210,7 +204,7 @@ def crowd(workers: int = 15) -> dict[str, Figures]:
     wider = replace(plan.settings, fetch_concurrency=256)
     variants = {
         "as is": plan,
-        "room before slot": replace(plan, changes=Changes(room_before_slot=True)),
+        "room before slot": replace(plan, changes=ROOM),
         "256 requests at once": replace(plan, settings=wider),
     }
     return {name: figures(to, 0.5) for name, to in variants.items()}

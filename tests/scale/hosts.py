@@ -29,11 +29,10 @@ HOSTS_MAX = 512
 class Table:
     """All hosts' items."""
 
-    def __init__(self, kernel: Kernel, books: Books, changes: Changes, wait_ms: int) -> None:
+    def __init__(self, kernel: Kernel, books: Books, changes: Changes) -> None:
         self.kernel = kernel
         self.books = books
         self.changes = changes
-        self.wait_ms = wait_ms
         self.items: dict[str, Host] = {}
         # What is written to an item in a second; the most that any item has seen.
         self.second = 0
@@ -58,8 +57,6 @@ class View:
         self._table = table
         self._kernel = table.kernel
         self._seen: dict[str, tuple[Host, int]] = {}
-        # Of the last reservation that gave only a part: when the rest of it may return.
-        self._promised: dict[str, int] = {}
 
     async def look(self, host: str) -> Host:
         """See the port."""
@@ -81,11 +78,12 @@ class View:
         self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
         """See the port."""
-        table, changes = self._table, self._table.changes
+        table = self._table
         state = await self.look(host)
-        at_once = wanted
-        if changes.line_by_visit and spacing_ms:
-            at_once = min(wanted, table.wait_ms // spacing_ms + 1)
+        # Whoever may use slots for that long takes places for all that is left.
+        line_until_ms = until_ms
+        if table.changes.line_for_all:
+            line_until_ms = now_ms + wanted * spacing_ms
         for _ in range(RESERVE_TRIES):
             if state.blocked_until_ms > now_ms:
                 break
@@ -105,22 +103,22 @@ class View:
             return_at_ms = tat_ms
             item = replace(item, tat_ms=tat_ms)
             if count < wanted:
-                rest = min(at_once, wanted - count)
-                return_at_ms, line_ms = turn(state.line_ms, tat_ms, rest, spacing_ms, now_ms)
+                rest = wanted - count
+                return_at_ms, line_ms = turn(
+                    state.line_ms, tat_ms, rest, spacing_ms, now_ms, line_until_ms
+                )
                 item = replace(item, line_ms=line_ms)
-                self._promised[host] = return_at_ms
             table.items[host] = item
             self._refresh(item)
             slots = tuple(first_ms + place * spacing_ms for place in range(count))
             return Slots(at_ms=slots, return_at_ms=return_at_ms)
-        return self._line_up(state, at_once, spacing_ms, now_ms)
+        return self._line_up(state, wanted, spacing_ms, now_ms, line_until_ms)
 
-    def _line_up(self, state: Host, wanted: int, spacing_ms: int, now_ms: int) -> Slots:
+    def _line_up(
+        self, state: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
+    ) -> Slots:
         busy_ms = max(state.tat_ms, state.blocked_until_ms)
-        promised_ms = self._promised.pop(state.name, 0)
-        if self._table.changes.line_once and promised_ms > now_ms:
-            return Slots(at_ms=(), return_at_ms=max(promised_ms, busy_ms))
-        return_at_ms, line_ms = turn(state.line_ms, busy_ms, wanted, spacing_ms, now_ms)
+        return_at_ms, line_ms = turn(state.line_ms, busy_ms, wanted, spacing_ms, now_ms, until_ms)
         self._keep(replace(state, line_ms=line_ms))
         return Slots(at_ms=(), return_at_ms=return_at_ms)
 

@@ -89,8 +89,7 @@ class Model:
         self.books = Books()
         self.random = Random(f"{scenario.seed}/model")
         self.web = Web(scenario.web, scenario.seed, scenario.minutes)
-        wait_ms = round(scenario.settings.wait_s_max * 1000)
-        self.table = Table(self.kernel, self.books, scenario.changes, wait_ms)
+        self.table = Table(self.kernel, self.books, scenario.changes)
         self.sizes = sizes()
         self.queue = Queue(self.kernel, self.books, self.sizes)
         self.crawl = Crawl(

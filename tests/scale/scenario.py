@@ -9,12 +9,11 @@ from orbweaver.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Changes of real decisions that are tried out; none of them is how it is."""
+    """Real decisions as they once were, or as they might be; none of them is how it is."""
 
-    # The pacer keeps the place that it got with its first slots, and does not line up once more.
-    line_once: bool = False
-    # Who lines up asks for as many places as a visit can use, and not for all that is left.
-    line_by_visit: bool = False
+    # URLs without a slot line up for all of them and not for a visit's, and once more after a
+    # part of them got slots, as it once was.
+    line_for_all: bool = False
     # A place among the requests of a container is taken before a slot of the host, not after.
     room_before_slot: bool = False
     # Every pack is committed by itself, as it once was.

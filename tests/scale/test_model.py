@@ -19,9 +19,7 @@ SMALL = Scenario(
     fleet=Fleet(workers_max=8, workers_first=5),
     minutes=60 * 24,
 )
-CHANGES = Changes(
-    line_once=True, line_by_visit=True, room_before_slot=True, commit_each=True
-)  # fmt: skip
+CHANGES = Changes(line_for_all=True, room_before_slot=True, commit_each=True)
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +64,19 @@ def test_pages_grow_with_workers() -> None:
     ]
     assert rates[0] > 0
     assert rates[1] == pytest.approx(4 * rates[0], rel=0.2)
+
+
+def test_a_host_gives_more_of_its_slots_to_packs_that_line_up_for_a_visit() -> None:
+    """Where packs took places for all they hold, a crawl of one host took half as long again."""
+    web = Web(hosts=1, pages=600, dead_share=0.0, strict_share=0.0, slow_share=0.0)
+    plan = Scenario(web=web, fleet=Fleet(workers_max=5), minutes=60 * 24)
+    now, once = (
+        Model(replace(plan, changes=Changes(line_for_all=for_all))).run().finished_ms
+        for for_all in (False, True)
+    )
+    assert now is not None
+    assert once is not None
+    assert once >= 1.5 * now
 
 
 def test_a_page_costs_no_more_in_a_larger_crawl() -> None:

@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 CPU_FULL_MB = 1_769
 
 
+class Forgetful(Pacer):
+    """The pacer as it once was: it does not keep its place, and lines up once more."""
+
+    async def take(self, wanted: int) -> int | None:
+        """See the pacer."""
+        self._rest_at_ms = None
+        return await super().take(wanted)
+
+
 class Container:
     """An execution environment: what it remembers, its CPU, its requests under way."""
 
@@ -261,7 +270,8 @@ class Visit:
         self.model.books.count("deferrals", len(targets))
 
     def _pacer(self, host: Host, delay_ms: int) -> Pacer:
-        return Pacer(
+        pacer = Forgetful if self.model.scenario.changes.line_for_all else Pacer
+        return pacer(
             hosts=cast("Hosts", self.container.view),
             clock=cast("Clock", self.model.kernel),
             host=host.name,

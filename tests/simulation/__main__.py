@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.simulation.hunt import hunt, note, quickest
+from tests.simulation.hunt import hunt, note, notes, quickest
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.run import Result, simulate
 
@@ -67,8 +67,9 @@ def _tell(result: Result) -> None:
 
 def _mutants(*, noted: bool) -> int:
     places: dict[str, int] = {}
+    hints = notes()
     for mutant in MUTANTS:
-        caught = quickest(mutant) if noted else hunt(mutant)
+        caught = quickest(mutant, hints.get(mutant.name)) if noted else hunt(mutant)
         if caught is not None:
             places[mutant.name] = caught.place
         told = "SURVIVED" if caught is None else f"{caught.place:3} seeds  {caught.invariant}"

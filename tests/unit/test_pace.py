@@ -79,6 +79,42 @@ async def test_who_gets_no_slot_is_told_when_to_return() -> None:
     assert clock.at_ms == NOW_MS
 
 
+@pytest.mark.parametrize(("wanted", "slots"), [(2, 1), (20, 5), (25, 24)])
+async def test_who_got_some_slots_keeps_the_place_for_the_others(wanted: int, slots: int) -> None:
+    """After a part of what it wanted, a pack returns as then said, and reserves nothing again."""
+    world, clock, reserved = World(), ManualClock(NOW_MS), []
+    spacing = spacing_ms(DELAY_MS)
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("hosts.reserve", Moment.BEFORE):
+            reserved.append(clock.at_ms)
+
+    pace = pacer(world, clock, gate=gate, ahead_ms=LEAD_MS + (slots - 1) * spacing)
+    for place in range(slots):
+        assert await pace.take(wanted - place) is None
+    known = world.hosts[SITE]
+    place_ms = NOW_MS + LEAD_MS + slots * spacing
+    assert [await pace.take(wanted - slots) for _ in range(3)] == [place_ms] * 3
+    assert reserved == [NOW_MS]
+    assert world.hosts[SITE] == known
+    assert known.tat_ms == place_ms
+    assert known.line_ms == place_ms + min(wanted - slots, slots) * spacing
+
+
+async def test_packs_with_more_than_a_visit_return_when_its_slots_are_due() -> None:
+    """Of packs with twenty URLs each, every one returns as many slots later as a visit has."""
+    world, clock = World(), ManualClock(NOW_MS)
+    spacing = spacing_ms(DELAY_MS)
+    packs = [pacer(world, clock, ahead_ms=4 * spacing + 500) for _ in range(4)]
+    returns = [await pace.take(20) for pace in packs]
+    assert returns[0] is None
+    for place in range(1, 5):
+        assert await packs[0].take(20 - place) is None
+    returns[0] = await packs[0].take(15)
+    first_ms = NOW_MS + LEAD_MS + 5 * spacing
+    assert returns == [first_ms + visit * 5 * spacing for visit in range(4)]
+
+
 async def test_a_blocked_host_gives_no_slot() -> None:
     """A block is known before anything is reserved."""
     world, clock = World(), ManualClock(NOW_MS)

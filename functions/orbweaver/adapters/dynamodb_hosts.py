@@ -103,7 +103,9 @@ class DynamoHosts:
             return_at_ms, line_ms = tat_ms, None
             if count < wanted:
                 rest = wanted - count
-                return_at_ms, line_ms = turn(state.line_ms, tat_ms, rest, spacing_ms, now_ms)
+                return_at_ms, line_ms = turn(
+                    state.line_ms, tat_ms, rest, spacing_ms, now_ms, until_ms
+                )
             update = self._advance(state, count, spacing_ms, now_ms, until_ms, line_ms)
             try:
                 answer = await self._dynamo.call("update_item", **update)
@@ -114,7 +116,7 @@ class DynamoHosts:
             first_ms = state.tat_ms - count * spacing_ms
             slots = tuple(first_ms + place * spacing_ms for place in range(count))
             return Slots(at_ms=slots, return_at_ms=return_at_ms)
-        return self._line_up(state, wanted, spacing_ms, now_ms)
+        return self._line_up(state, wanted, spacing_ms, now_ms, until_ms)
 
     def _advance(
         self,
@@ -151,10 +153,14 @@ class DynamoHosts:
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
 
-    def _line_up(self, state: Host, wanted: int, spacing_ms: int, now_ms: int) -> Slots:
+    def _line_up(
+        self, state: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
+    ) -> Slots:
         """Give no slot, and a place in the waiting line as far as this container knows it."""
         busy_until_ms = max(state.tat_ms, state.blocked_until_ms)
-        return_at_ms, line_ms = turn(state.line_ms, busy_until_ms, wanted, spacing_ms, now_ms)
+        return_at_ms, line_ms = turn(
+            state.line_ms, busy_until_ms, wanted, spacing_ms, now_ms, until_ms
+        )
         self._seen.update(replace(state, line_ms=line_ms))
         return Slots(at_ms=(), return_at_ms=return_at_ms)
 

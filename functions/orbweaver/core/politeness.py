@@ -8,7 +8,8 @@ A slot may be used up to `slack` late and is forfeited after that; the spacing i
 the slack, so two requests in neighbouring slots are never closer than the delay.
 
 `line` is a second, advisory time: where the end of the waiting line is. URLs that get no slot come
-back when their turn in the line is due, instead of all at once. It is never more than a hint.
+back when their turn in the line is due, instead of all at once; they line up for the slots of one
+visit. It is never more than a hint.
 
 A block is what a host asks for (429, 503), or what it gets for not answering: after `FAILURES_MAX`
 failures without an answer between it is left alone for a minute, then *one* request tries it, and
@@ -114,10 +115,17 @@ def grant(tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int) ->
     return first_ms, min(wanted, (until_ms - first_ms) // spacing + 1)
 
 
-def turn(line_ms: int, tat_ms: int, wanted: int, spacing: int, now_ms: int) -> tuple[int, int]:
-    """Join the waiting line: when to return, and where the line then ends (at most 15 minutes)."""
+def turn(
+    line_ms: int, tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int
+) -> tuple[int, int]:
+    """Join the waiting line: when to return, and where the line then ends (at most 15 minutes).
+
+    Whoever returns uses as many slots as a visit has, from now until `until_ms`, and lines up anew
+    for the others: places for all of them would be places that nobody takes.
+    """
     return_ms = min(max(line_ms, tat_ms, now_ms), now_ms + HORIZON_MS)
-    return return_ms, min(return_ms + wanted * spacing, now_ms + HORIZON_MS)
+    places = min(wanted, max(0, until_ms - now_ms) // spacing + 1) if spacing else wanted
+    return return_ms, min(return_ms + places * spacing, now_ms + HORIZON_MS)
 
 
 def after_failure(host: Host, now_ms: int, chance: float, *, probe: bool) -> Host:

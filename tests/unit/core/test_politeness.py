@@ -102,7 +102,7 @@ def test_who_gets_no_slot_stands_in_line(
     line_ms: int, tat_ms: int, return_ms: int, end_ms: int
 ) -> None:
     """URLs return when those before them are served, within what a queue can hold."""
-    got = turn(NOW_MS + line_ms, NOW_MS + tat_ms, 3, 1_000, NOW_MS)
+    got = turn(NOW_MS + line_ms, NOW_MS + tat_ms, 3, 1_000, NOW_MS, NOW_MS + 5_000)
     assert got == (NOW_MS + return_ms, NOW_MS + end_ms)
 
 

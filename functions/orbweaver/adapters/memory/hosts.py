@@ -36,7 +36,7 @@ class MemoryHosts(Gated):
             return_at_ms = now_ms
             if count < wanted:
                 return_at_ms, line_ms = turn(
-                    state.line_ms, state.tat_ms, wanted - count, spacing_ms, now_ms
+                    state.line_ms, state.tat_ms, wanted - count, spacing_ms, now_ms, until_ms
                 )
                 state = replace(state, line_ms=line_ms)
             self._world.hosts[host] = state
