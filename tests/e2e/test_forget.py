@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 PATH = "/people/jane-roe-1971"
 TABLES = ("UrlsTable", "PagesTable", "HostsTable", "CrawlsTable", "PacksTable")
+WORK = "exports/_work/"
 QUEUES = ("CrawlQueueUrl", "ExpressQueueUrl", "DeadLetterQueueUrl")
 
 
@@ -81,14 +82,19 @@ def messages(stand: Stand) -> Iterator[tuple[str, str]]:
                 )
 
 
+def keys(stand: Stand) -> list[str]:
+    """List every file in the bucket."""
+    with stand.client("s3") as s3:
+        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=stand.outputs["Bucket"])
+        return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+
+
 def files(stand: Stand) -> Iterator[tuple[str, str]]:
     """Read every file in the bucket."""
     with stand.client("s3") as s3:
-        bucket = stand.outputs["Bucket"]
-        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-            for entry in page.get("Contents", ()):
-                body = s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
-                yield entry["Key"], unpacked(entry["Key"], body)
+        for key in keys(stand):
+            body = s3.get_object(Bucket=stand.outputs["Bucket"], Key=key)["Body"].read()
+            yield key, unpacked(key, body)
 
 
 def places(stand: Stand) -> list[str]:
@@ -104,7 +110,7 @@ def records(stand: Stand, crawl: str) -> list[dict[str, Any]]:
 
 
 def export(stand: Stand, day: str) -> None:
-    """Have the day exported by the stack's own exporter."""
+    """Have the day exported by the stack's own exporter, to its end."""
     with stand.client("lambda") as functions:
         answer = functions.invoke(
             FunctionName=stand.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
@@ -112,7 +118,12 @@ def export(stand: Stand, day: str) -> None:
         said = answer["Payload"].read()
     assert "FunctionError" not in answer, f"{said!r}\n{stand.log()}"
     manifest = f"exports/manifests/dt={day}.json"
-    until(lambda: manifest in dict(files(stand)), manifest, timeout_s=120, log=stand.log)
+
+    def is_done() -> bool:
+        present = keys(stand)
+        return manifest in present and not any(WORK in key for key in present)
+
+    until(is_done, manifest, timeout_s=120, log=stand.log)
 
 
 def test_a_url_is_forgotten(stand: Stand) -> None:
