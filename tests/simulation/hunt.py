@@ -71,11 +71,9 @@ def quickest(mutant: Mutant, hint: int | None = None) -> Catch | None:
     best: Catch | None = None
     best_s, started_s = float("inf"), time.perf_counter()
     with mutant.active():
-        places = itertools.islice(enumerate(_plans(mutant), 1), SEEDS_MAX)
-        if hint is not None:
-            noted = itertools.islice(enumerate(_plans(mutant), 1), hint - 1, hint)
-            places = itertools.chain(noted, places)
-        for place, plan in places:
+        noted = itertools.islice(enumerate(_plans(mutant), 1), (hint or 1) - 1, hint or 0)
+        all_of_them = itertools.islice(enumerate(_plans(mutant), 1), SEEDS_MAX)
+        for place, plan in itertools.chain(noted, all_of_them):
             before_s = time.perf_counter()
             found = play(plan, steps_max=STEPS_MAX).violations
             now_s = time.perf_counter()
