@@ -33,8 +33,6 @@ BUSY = "this machine is busy (load {load:.1f}): the figures will be too low"
 def main(words: Sequence[str] | None = None) -> int:
     """Measure what is asked for; 1 if a round was void, or there was nothing to measure."""
     asked = _parser().parse_args(words)
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)
     if asked.render:
         return _render(asked.results or LAST)
     try:
@@ -142,4 +140,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
+    # A polite kill ends like Ctrl-C, also where whoever started this had it ignored.
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
     sys.exit(main())

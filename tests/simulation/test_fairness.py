@@ -16,19 +16,21 @@ from tests.simulation.fair import Contest, took_s
 pytestmark = [pytest.mark.simulation, pytest.mark.slow, pytest.mark.timeout(300)]
 
 CONTEST = Contest(workers=20)
-RATIO_MAX = 1.5
+RATIO_MAX = 1.4
 # An invocation that waits longer keeps everybody else waiting for a worker, at every hop.
 LONG_WAIT_S = 20.0
 WORSE_RATIO_MIN = 2.0
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_small_crawl_beside_a_big_one_takes_about_as_long_as_alone(seed: int) -> None:
-    """With fair queues and short waits the ratio is bounded, however much is queued."""
-    contest = replace(CONTEST, seed=seed)
-    alone_s = took_s(replace(contest, big_urls=0))
+def test_a_small_crawl_beside_a_big_one_takes_about_as_long_as_alone() -> None:
+    """With fair queues and short waits the ratio is bounded, however much is queued.
 
-    assert took_s(contest) <= RATIO_MAX * alone_s
+    Over some seeds: one crawl of half a minute takes a visit more or less, which is five seconds.
+    """
+    contests = [replace(CONTEST, seed=seed) for seed in (1, 2, 3)]
+    alone_s = sum(took_s(replace(contest, big_urls=0)) for contest in contests)
+
+    assert sum(map(took_s, contests)) <= RATIO_MAX * alone_s
 
 
 def test_workers_that_wait_long_are_not_there_for_others() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -104,8 +105,10 @@ def test_the_plot_has_a_bar_a_client_scaled_to_the_fastest(tmp_path: Path) -> No
 def test_nothing_is_rendered_of_results_that_are_not_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command says how to get some."""
+    """The command says how to get some, and leaves its caller's signals alone."""
+    before = signal.getsignal(signal.SIGINT)
     assert command.main(["--render", "--results", str(tmp_path / "none.json")]) == 1
+    assert signal.getsignal(signal.SIGINT) is before
     assert "make bench" in capsys.readouterr().err
 
 
