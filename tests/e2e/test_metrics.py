@@ -56,23 +56,26 @@ def exposed(stand: Stand) -> Iterator[str]:
 @NEEDED
 def test_prometheus_sees_a_crawl_run_and_end(stand: Stand, tmp_path: Path) -> None:
     """Its numbers follow the crawl, and come to what the crawl comes to."""
-    with graph.serve_in_background(SITE) as site:
-        started = stand.orbweaver("start", f"{site.url}/", "--name", "scraped", "--delay", "100ms")
+    with (
+        graph.serve_in_background(SITE) as site,
+        exposed(stand) as url,
+        prometheus(tmp_path, url) as server,
+    ):
+        started = stand.orbweaver("start", f"{site.url}/", "--name", "scraped", "--delay", "250ms")
         crawl = started.out.split()[0]
         labels = f'crawl="{crawl}"'
-        with exposed(stand) as url, prometheus(tmp_path, url) as server:
 
-            def state(name: str) -> float | None:
-                selected = f'{{{labels}, orbweaver_crawl_state="{name}"}}'
-                return server.value(f"max_over_time(orbweaver_crawl_state{selected}[10m])")
+        def state(name: str) -> float | None:
+            selected = f'{{{labels}, orbweaver_crawl_state="{name}"}}'
+            return server.value(f"max_over_time(orbweaver_crawl_state{selected}[10m])")
 
-            until(lambda: state("running") == 1, "it was seen running", log=stand.log)
-            ends = "it was seen to end"
-            until(lambda: state("finished") == 1, ends, timeout_s=ENDS_S_MAX, log=stand.log)
-            query = f"sum by (outcome) (orbweaver_urls_ended_total{{{labels}}})"
-            ended = {found["outcome"]: round(number) for found, number in server.ask(query)}
-            claimed = server.value(f"orbweaver_urls_claimed_total{{{labels}}}")
-            written = server.value(f'orbweaver_units_total{{{labels}, term="write"}}')
+        until(lambda: state("running") == 1, "it was seen running", log=stand.log)
+        ends = "it was seen to end"
+        until(lambda: state("finished") == 1, ends, timeout_s=ENDS_S_MAX, log=stand.log)
+        query = f"sum by (outcome) (orbweaver_urls_ended_total{{{labels}}})"
+        ended = {found["outcome"]: round(number) for found, number in server.ask(query)}
+        claimed = server.value(f"orbweaver_urls_claimed_total{{{labels}}}")
+        written = server.value(f'orbweaver_units_total{{{labels}, term="write"}}')
     told = stand.orbweaver("status", crawl, "--json").result
     assert {outcome: ended.get(outcome, 0) for outcome in OUTCOMES} == told["outcomes"]
     assert (told["outcomes"]["fetched"], told["outcomes"]["failed"]) == (PAGES + 1, 2)
