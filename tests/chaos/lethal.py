@@ -11,18 +11,18 @@ from tests.chaos import processes
 from tests.sites.graph import page, robots
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
-    from localstack.processes import Identity
+    from tests.chaos.processes import Find
 
 HOST = "127.0.0.1"
 PATH = "/lethal"
 
 
 class Lethal:
-    """The host; `armed` says whether it kills, `find` tells who has the connection from a port."""
+    """The host; `armed` says whether it kills, `find` tells who is at a connection's other end."""
 
-    def __init__(self, find: Callable[[int], Identity | None]) -> None:
+    def __init__(self, find: Find) -> None:
         self.url = ""
         self.armed = True
         self.kills = 0
@@ -35,13 +35,13 @@ class Lethal:
             return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
         transport = request.transport
         if self.armed and transport is not None:
-            self.kills += processes.kill(self._find(transport.get_extra_info("peername")[1]))
+            self.kills += processes.kill(self._find(transport))
         answer = page("Harmless now")
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
 
 
 @contextlib.asynccontextmanager
-async def standing(find: Callable[[int], Identity | None]) -> AsyncIterator[Lethal]:
+async def standing(find: Find) -> AsyncIterator[Lethal]:
     """Have the host for the length of a block."""
     lethal = Lethal(find)
     runner = web.ServerRunner(web.Server(lethal.handle, access_log=None), shutdown_timeout=0.1)

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING
 from localstack.processes import Identity, identify, is_running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from asyncio import BaseTransport
+    from collections.abc import Callable, Iterable
+
+    Find = Callable[[BaseTransport], Identity | None]  # who is at the other end
 
 PROC = Path("/proc")
 SCRIPT = "_worker.py"
@@ -60,25 +63,34 @@ def _runs(words: tuple[str, ...], function: str) -> bool:
     return script.name == SCRIPT and script.parent.name.startswith(f"ministack-lambda-{function}-")
 
 
-def socket_of(connections: str, port: int) -> str | None:
-    """Find the inode of the socket at a local port in what /proc/net/tcp says."""
-    local = f"{LOOPBACK}:{port:04X}"
+def socket_of(connections: str, port: int, remote: int) -> str | None:
+    """Find the inode of the socket from a local port to a remote one in what /proc/net/tcp says.
+
+    The local port alone would not tell: the kernel gives one to many connections at a time, as
+    long as they lead elsewhere, and one that is closed stands there for a minute yet.
+    """
+    ends = [f"{LOOPBACK}:{port:04X}", f"{LOOPBACK}:{remote:04X}"]
     for line in connections.splitlines()[1:]:
         fields = line.split()
-        if fields[1] == local:
+        if fields[1:3] == ends:
             return fields[9]
     return None
 
 
-def holder(port: int, candidates: Iterable[int], proc: Path = PROC) -> Identity | None:
-    """Tell which of these processes has the connection from a local port."""
-    inode = socket_of((proc / "net" / "tcp").read_text(), port)
+def holder(port: int, remote: int, candidates: Iterable[int], proc: Path = PROC) -> Identity | None:
+    """Tell which of these processes has the connection from a local port to a remote one."""
+    inode = socket_of((proc / "net" / "tcp").read_text(), port, remote)
     for pid in candidates:
         with contextlib.suppress(OSError):
             links = (str(link.readlink()) for link in (proc / str(pid) / "fd").iterdir())
             if f"socket:[{inode}]" in links:
                 return identify(pid)
     return None
+
+
+def ends(transport: BaseTransport) -> tuple[int, int]:
+    """Return a connection's ports as who is at its other end has them: local, remote."""
+    return transport.get_extra_info("peername")[1], transport.get_extra_info("sockname")[1]
 
 
 def kill(process: Identity | None) -> bool:

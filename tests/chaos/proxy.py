@@ -14,12 +14,11 @@ from tests.chaos import processes, wire
 from tests.chaos.faults import Fault, Moment
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
     from localstack.processes import Identity
     from tests.chaos.faults import Doom, Plan
-
-    Find = Callable[[int], Identity | None]
+    from tests.chaos.processes import Find
 
 HOST = "127.0.0.1"
 HOLD_S = 6.0  # the workers' clients give up after 5 s
@@ -95,7 +94,7 @@ class Proxy:
     async def _end(self, doom: Doom, request: web.BaseRequest, body: bytes) -> web.Response:
         """Kill who asks: before it is done, after, or a while later."""
         transport = request.transport
-        worker = self._find(transport.get_extra_info("peername")[1]) if transport else None
+        worker = self._find(transport) if transport else None
         match doom.moment:
             case Moment.BEFORE:
                 self.kills[doom.moment] += processes.kill(worker)
@@ -155,7 +154,7 @@ class Proxy:
 async def standing(plan: Plan, target: str, find: Find) -> AsyncIterator[Proxy]:
     """Have a proxy before an endpoint for the length of a block, disarmed at first.
 
-    `find` tells which worker has the connection from a port.
+    `find` tells which worker is at the other end of a connection.
     """
     proxy = Proxy(plan, target, find)
     server = web.Server(proxy.handle, access_log=None, keepalive_timeout=60)

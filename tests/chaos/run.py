@@ -156,11 +156,11 @@ class _Run:
                 await replaying
         return time.monotonic() - began_s
 
-    def _find(self, port: int) -> Identity | None:
-        """Tell which worker has the connection from a port."""
+    def _find(self, transport: asyncio.BaseTransport) -> Identity | None:
+        """Tell which worker is at the other end of a connection."""
         emulator = self._rig.emulator.process.pid
         workers = processes.workers(processes.table(), emulator, self._rig.function)
-        return processes.holder(port, workers)
+        return processes.holder(*processes.ends(transport), workers)
 
     async def _replay_on(self, between: proxy.Proxy) -> None:
         chance = Random(f"{self._seed}/replays")

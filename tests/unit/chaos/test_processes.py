@@ -17,6 +17,7 @@ from tests.chaos.processes import Process
 if TYPE_CHECKING:
     from pathlib import Path
 
+HEADING = "sl local rem st q t r uid to inode"
 EMULATOR = 100
 SCRIPT = "/x/tmp/ministack-lambda-Orbweaver-worker-ab12/_worker.py"
 TABLE = [
@@ -64,17 +65,27 @@ def test_the_holder_of_a_connection_is_found() -> None:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as client,
     ):
-        port = client.getsockname()[1]
-        assert processes.holder(port, [1, os.getpid()]) == identify(os.getpid())
-        assert processes.holder(port, []) is None
+        ends = client.getsockname()[1], client.getpeername()[1]
+        assert processes.holder(*ends, [1, os.getpid()]) == identify(os.getpid())
+        assert processes.holder(*ends, []) is None
 
 
 def test_a_port_that_nobody_has_is_nobodys() -> None:
     """The table of connections without the port names no socket."""
-    lines = "sl local rem st q t r uid to inode\n 0: 0100007F:1F90 00:0 0A 0 0 0 0 0 4242 1"
+    lines = f"{HEADING}\n 0: 0100007F:1F90 0100007F:0050 01 0 0 0 0 0 4242 1"
 
-    assert processes.socket_of(lines, 8080) == "4242"
-    assert processes.socket_of(lines, 8081) is None
+    assert processes.socket_of(lines, 8080, 80) == "4242"
+    assert processes.socket_of(lines, 8081, 80) is None
+
+
+def test_a_port_of_several_connections_is_told_by_where_each_leads() -> None:
+    """One that is closed, or leads elsewhere, may have the same local port and come first."""
+    closed = " 0: 0100007F:1F90 0100007F:0051 06 0 0 0 0 0 0 3"
+    elsewhere = " 1: 0100007F:1F90 0100007F:0052 01 0 0 0 0 0 4141 1"
+    meant = " 2: 0100007F:1F90 0100007F:0050 01 0 0 0 0 0 4242 1"
+    lines = f"{HEADING}\n{closed}\n{elsewhere}\n{meant}"
+
+    assert processes.socket_of(lines, 8080, 80) == "4242"
 
 
 def test_only_who_is_meant_is_killed() -> None:

@@ -14,6 +14,7 @@ from tests.chaos import proxy
 from tests.chaos.faults import Fault, Plan, Rates
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator
 
 NONE: dict[str, float] = dict.fromkeys(
@@ -31,7 +32,7 @@ class Nobody:
     def __init__(self) -> None:
         self.asked = 0
 
-    def __call__(self, port: int) -> None:
+    def __call__(self, transport: asyncio.BaseTransport) -> None:
         self.asked += 1
 
 
