@@ -31,7 +31,7 @@
     core/estimate   what a crawl would use
     sifting         links that need not be claimed
     settle          claim, store, commit, send, finish    core/crawl       a crawl and its books
-    committing      many packs at once
+    committing      many packs at once                    gathering       tasks that share a call
     core/seen       claims that need no second look       core/crawl_codec  a crawl as stored
     core/standing   where packs and URLs stand            core/metric      what is counted of it
     core/comparison  how a run does beside the one before

@@ -21,12 +21,8 @@ _WHOLE_ADD = segment.Segment.__dict__["_append"]
 def _writing(store: Callable[[Any, Any], Awaitable[None]]) -> Any:
     """Write segments in another way: `store` is given the files and what to put there."""
 
-    async def write(self: Any, crawl_id: str, opened: Any) -> None:
-        opened.written = asyncio.get_running_loop().create_future()
-        self._open.pop(crawl_id, None)
-        self._turn.set()
-        await store(self._files, opened.segment)
-        opened.written.set_result(None)
+    async def write(self: Any, whole: Any) -> None:
+        await store(self._files, whole)
 
     return write
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -45,13 +44,10 @@ def _together(
     return commit_together
 
 
-async def _taken_for_done(self: Any, group: Any) -> bool:
-    """Commit a group, and believe that it is done whatever became of it."""
-    await _WHOLE_WRITE(self, group)
-    if group.done.done():
-        group.done = asyncio.get_running_loop().create_future()
-        group.done.set_result(True)
-    return len(group.commits) > 1
+async def _taken_for_done(self: Any, batch: Any) -> bool:
+    """Commit a batch, and believe that it is done whatever became of it."""
+    await _WHOLE_WRITE(self, batch)
+    return len(batch.commits) > 1
 
 
 _WHOLE_WRITE = committing.Commits.__dict__["_write"]
