@@ -23,11 +23,11 @@ from orbweaver.core.draft import Draft
 from orbweaver.core.journal import Journal, Letter, apart, outbox
 from orbweaver.core.message import Pack, Seeds
 from orbweaver.core.metric import counted, failures
+from orbweaver.core.standing import Recalled
 from orbweaver.ingest import draft_of
 from orbweaver.sifting import Sifter
 
 if TYPE_CHECKING:
-    from orbweaver.core.standing import Recalled
     from orbweaver.ports import Clock, Frontier, Metrics, Packs
     from orbweaver.recent import RecentCrawls
     from orbweaver.segments import Segments
@@ -156,6 +156,9 @@ class Advancer:
 
     async def _let_go(self, crawl: Crawl, message: Pack | Seeds, known: Recalled) -> Done:
         """Finish with a message that is committed, or that came after its crawl's end."""
+        if known.ledger is None:
+            # The crawl may have ended since that was looked up, and by a copy of this message.
+            known = (await self._packs.recall([message.id])).get(message.id, Recalled())
         if known.ledger is None:
             await self._settler.drop(crawl, message, known.journal)
             return Done(check=crawl.id)

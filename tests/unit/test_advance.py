@@ -11,6 +11,7 @@ from orbweaver.core.crawl import Crawl, State, Stop
 from orbweaver.core.journal import Journal, Ledger
 from orbweaver.core.message import Pack, Seeds, Target, child_id, encode
 from orbweaver.recent import CRAWL_FRESH_MS
+from orbweaver.settle import claimer_of
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
@@ -49,6 +50,26 @@ async def test_a_pack_that_is_done_is_not_asked_for_again() -> None:
     assert stage.world.sent == sent
     assert stage.tally() == books
     assert effects == ["packs.recall", "crawls.get"]
+
+
+async def test_a_copy_that_looked_before_its_crawl_ended_lets_go_of_nothing() -> None:
+    """It saw no ledger, then the end: what the other copy came to counts, for later runs too."""
+    stage = Stage()
+    pack = stage.begin(CRAWL, A)
+    await stage.frontier.claim(claimer_of(CRAWL, ROOT, NOW_MS), pack.targets)
+    stage.web.put(A, html())
+    other = Stage(world=stage.world, clock=stage.clock)
+    copies = [stage.deliver(pack)]  # one, by the container that is not held up
+
+    async def end_meanwhile(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("packs.recall", Moment.AFTER) and copies:
+            assert await copies.pop() == []
+
+    other.restart(end_meanwhile)
+    assert await other.deliver(pack) == []
+    assert stage.world.crawls[CRAWL.id].state is State.FINISHED
+    later = claimer_of(replace(CRAWL, id="later"), "another pack", NOW_MS + 1)
+    assert (await stage.frontier.known(later, [A])).held == {A}
 
 
 async def test_an_outbox_that_may_be_missing_is_sent_again() -> None:
