@@ -18,7 +18,6 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from orbweaver.core.exchange import Response
 from orbweaver.core.metric import DIMENSION, NAMESPACE, VALUES_MAX, Metric, Service, field_of
-from orbweaver.core.prices import dollars
 
 if TYPE_CHECKING:
     from orbweaver.adapters.meter import Meter
@@ -58,7 +57,7 @@ class EmfMetrics:
 
     def flush(self) -> None:
         """Write the counters out and start anew; called once at the end of an invocation."""
-        if self._meter is not None and (spent := dollars(self._meter.total.by_term)):
+        if self._meter is not None and (spent := self._meter.dollars()):
             self.add(Metric.COST_DOLLARS, spent)
         if not (self._totals or self._samples):
             return

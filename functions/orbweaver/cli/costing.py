@@ -13,7 +13,8 @@ from orbweaver.cli import text
 from orbweaver.cli.defining import plan_in
 from orbweaver.cli.options import PAGES_ASSUMED
 from orbweaver.cli.session import chosen
-from orbweaver.cli.spending import price
+from orbweaver.cli.spending import MILLION, price
+from orbweaver.core.cost import dollars as charged
 from orbweaver.core.crawl import Scope
 from orbweaver.core.estimate import CPU_MB, Assumed, estimate
 from orbweaver.core.host_view import hosts_of
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from orbweaver.cli.session import Surroundings
-    from orbweaver.core.crawl import Crawl, Tally
+    from orbweaver.core.crawl import Crawl
 
 OK, FAILED = 0, 1
-MILLION = 1_000_000
 MEMORY_MB_MIN = 128
 # Numbers from here on have digits enough before the point.
 DIGITS = 100
@@ -58,7 +58,7 @@ async def cost(arguments: argparse.Namespace, around: Surroundings) -> int:
     units, pages = units_of(status.books.total), status.books.total.get(Outcome.FETCHED, 0)
     if arguments.json:
         body = {"type": "cost", "crawl": status.crawl.id, **as_json(units, pages)}
-        around.write(json.dumps({**body, "limit_estimate_usd": _charged(status.books.total)}))
+        around.write(json.dumps({**body, "limit_estimate_usd": charged(status.books.total)}))
         return OK
     if not units:
         around.note(f"{status.crawl.id}: nothing has been counted")
@@ -158,10 +158,6 @@ def _amount(number: float) -> str:
 def _mostly(part: Units) -> str:
     """Name the term that costs most of a stage."""
     return _NAMES[max(part.by_term, key=lambda term: PRICES[term].of(part.by_term[term]))]
-
-
-def _charged(total: Tally) -> float:
-    return total.get("nanodollars", 0) / NANO
 
 
 def _assumptions(crawl: Crawl, assumed: Assumed) -> Iterator[str]:

@@ -18,6 +18,7 @@ from orbweaver.cli.parser import UsageError
 from orbweaver.cli.session import chosen
 from orbweaver.control import UnknownCrawl
 from orbweaver.core.crawl import State
+from orbweaver.patience import all_of
 from orbweaver.ports import PortError
 
 if TYPE_CHECKING:
@@ -97,16 +98,15 @@ class Board:
     async def _look(self, now_ms: int) -> tuple[Metric, ...]:
         from orbweaver.cli.gauges import families
 
-        session, permits = self.session, asyncio.Semaphore(READ_AT_ONCE)
+        session = self.session
 
         async def status(crawl_id: str) -> Status | None:
-            async with permits:
-                try:
-                    return await session.control.status(crawl_id)
-                except UnknownCrawl:  # past its retention meanwhile
-                    return None
+            try:
+                return await session.control.status(crawl_id)
+            except UnknownCrawl:  # past its retention meanwhile
+                return None
 
-        read = await asyncio.gather(*map(status, await self._shown(now_ms)))
+        read = await all_of(map(status, await self._shown(now_ms)), READ_AT_ONCE)
         statuses = [one for one in read if one is not None]
         depths = await asyncio.to_thread(
             session.machine.depths, session.settings, session.environment

@@ -8,7 +8,6 @@ Source: the OpenMetrics specification, 1.0 (prometheus.io/docs/specs/om).
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import (
@@ -142,8 +141,5 @@ def _queue(depths: Depths) -> Iterator[Metric]:
 def _within(total: Tally, group: str) -> Iterator[tuple[str, int]]:
     """List the counts of a group by what follows its name."""
     prefix = f"{group}."
-    found: Counter[str] = Counter()
-    for key, number in total.items():
-        if key.startswith(prefix):
-            found[key.removeprefix(prefix)] += number
-    yield from sorted(found.items())
+    for key in sorted(key for key in total if key.startswith(prefix)):
+        yield key.removeprefix(prefix), total[key]
