@@ -84,6 +84,8 @@ class Span:
     mixed: bool = False
     # An event or order failed for the last time: it may have left anything but a broken promise.
     given_up: bool = False
+    # Nobody has asked since a run was given up, but for hours, which may give way to it.
+    gives_way: bool = False
 
 
 class Watch:
@@ -96,6 +98,8 @@ class Watch:
         self._spans: dict[str, Span] = {}
         # Days whose files a dead run may have left mixed.
         self._left_mixed: set[str] = set()
+        # Days with a run that was given up: until it is too old, an hour gives way to it.
+        self._given_up: set[str] = set()
         self._bytes_of: dict[tuple[str, frozenset[bytes]], str] = {}
         self._digests: dict[bytes, str] = {}
         self._lines: dict[PageRecord, bytes] = {}
@@ -105,7 +109,8 @@ class Watch:
 
     def ask(self, day: str) -> None:
         """Note that somebody wants what is there now."""
-        self._span(day).asked = self._records(day)
+        span = self._span(day)
+        span.asked, span.gives_way = self._records(day), False
 
     def expect(self, day: str, more: int = 1) -> None:
         """Note that an event or order about a day is waiting, or is no longer."""
@@ -151,7 +156,8 @@ class Watch:
     def _span(self, day: str) -> Span:
         if day not in self._spans:
             records = self._records(day)
-            self._spans[day] = Span(records=records, asked=records)
+            gives_way = day in self._given_up
+            self._spans[day] = Span(records=records, asked=records, gives_way=gives_way)
         return self._spans[day]
 
     def _close(self, day: str) -> None:
@@ -159,13 +165,16 @@ class Watch:
         if span.runs or span.waiting:
             return
         del self._spans[day]
+        self._given_up.discard(day)
+        if span.given_up or span.gives_way:
+            self._given_up.add(day)
         self._left_mixed.discard(day)
         if span.mixed and self._broken(day):
             self._left_mixed.add(day)
             self._trace.counts["export left mixed"] += 1
             if not span.given_up:
                 self.found.append(f"{day}: the files of two runs were left mixed")
-        elif not span.given_up:
+        elif not (span.given_up or span.gives_way):
             manifest = self._world.files.get(manifest_of(day))
             if manifest is None:
                 self.found.append(f"{day}: asked for, and not exported")
