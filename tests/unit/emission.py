@@ -10,23 +10,11 @@ import contextlib
 import io
 import json
 from dataclasses import dataclass, field, replace
-from random import Random
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver import bootstrap, wiring
 from orbweaver.adapters.memory import (
     ManualClock,
-    MemoryAllowances,
-    MemoryCrawls,
-    MemoryEvents,
-    MemoryFiles,
-    MemoryFrontier,
-    MemoryHosts,
-    MemoryPacks,
-    MemoryPages,
-    MemoryQueue,
-    MemorySecrets,
     World,
 )
 from orbweaver.adapters.memory.world import open_gate
@@ -34,6 +22,7 @@ from orbweaver.advance import Delivery
 from orbweaver.core.extraction import Field, ItemRule, Kind
 from orbweaver.core.message import encode, seeds_of
 from orbweaver.core.politeness import Host
+from tests.unit.containers import FakeMessages, close, ports_over
 from tests.unit.stage import CRAWL, NOW_MS, SITE, SmallWeb, answer, fail_on, html, pack_of
 
 if TYPE_CHECKING:
@@ -55,24 +44,13 @@ ROBOTS = b"User-agent: *\nDisallow: /private"
 LINKS = ("/book1", "/book2", "/gone", "/private", "/moved", "/flaky")
 
 
-class Orders:
-    """An SQS client that keeps what is sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[str] = []
-
-    async def send_message_batch(self, **parameters: Any) -> dict[str, Any]:
-        self.sent += [entry["MessageBody"] for entry in parameters["Entries"]]
-        return {}
-
-
 @dataclass
 class Function:
     """One container, the world around it, and the lines that it has written."""
 
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
-    orders: Orders = field(default_factory=Orders)
+    orders: FakeMessages = field(default_factory=FakeMessages)
     lines: list[dict[str, Any]] = field(default_factory=list)
     gate: Gate = open_gate
 
@@ -83,28 +61,16 @@ class Function:
     async def connect(self, settings: Settings, meter: Meter) -> AsyncIterator[Any]:
         """Open ports over the world."""
 
-        async def client(_service: str) -> Orders:
-            return self.orders
-
         async def gate(effect: str, moment: Any) -> None:
             await self.gate(effect, moment)
 
-        yield SimpleNamespace(
-            queue=MemoryQueue(self.world, gate),
-            packs=MemoryPacks(self.world, gate),
-            allowances=MemoryAllowances(self.world, gate),
-            crawls=MemoryCrawls(self.world, gate),
-            frontier=MemoryFrontier(self.world, gate),
-            hosts=MemoryHosts(self.world, gate),
-            pages=MemoryPages(self.world, gate),
-            files=MemoryFiles(self.world, gate),
-            events=MemoryEvents(self.world, gate),
-            secrets=MemorySecrets(self.world, gate),
+        yield ports_over(
+            self.world,
             settings=settings,
-            clock=self.clock,
-            random=Random(1),
-            aws=SimpleNamespace(client=client),
             meter=meter,
+            clock=self.clock,
+            messages=self.orders,
+            gate=gate,
         )
 
     def invoke(self, run: Any) -> None:
@@ -144,8 +110,7 @@ def functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Function, boots
     try:
         yield function, container
     finally:
-        container._runner.run(container._stack.aclose())
-        container._runner.close()
+        close(container)
 
 
 def crawl_everything(function: Function, container: bootstrap.Container) -> None:

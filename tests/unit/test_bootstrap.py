@@ -7,8 +7,6 @@ import io
 import json
 import logging
 from dataclasses import replace
-from random import Random
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import asyncssh
@@ -19,16 +17,6 @@ from orbweaver.adapters.http import HttpFetcher
 from orbweaver.adapters.http_proxy import ProxyingFetcher
 from orbweaver.adapters.memory import (
     ManualClock,
-    MemoryCrawls,
-    MemoryDeliveries,
-    MemoryEvents,
-    MemoryFiles,
-    MemoryFrontier,
-    MemoryHosts,
-    MemoryPacks,
-    MemoryPages,
-    MemoryQueue,
-    MemorySecrets,
     World,
 )
 from orbweaver.adapters.meter import Meter
@@ -42,6 +30,7 @@ from orbweaver.ports import Permanent
 from orbweaver.settings import Settings, SettingsError
 from orbweaver.wiring_ports import Ports
 from orbweaver.worker import Worker
+from tests.unit.containers import FakeMessages, close, ports_over
 from tests.unit.delivering import exported, taken
 from tests.unit.stage import NOW_MS, SITE
 
@@ -111,17 +100,6 @@ class FakeWorker:
         self.flushed += 1
 
 
-class FakeMessages:
-    """An SQS client that notes what is sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[str] = []
-
-    async def send_message_batch(self, **parameters: Any) -> dict[str, Any]:
-        self.sent += [entry["MessageBody"] for entry in parameters["Entries"]]
-        return {}
-
-
 class Warm:
     """A container over ports in memory, and what was made of them."""
 
@@ -139,37 +117,18 @@ class Warm:
     async def _connect(self, settings: Settings, meter: Meter) -> AsyncIterator[Any]:
         self.connected += 1
 
-        async def client(_service: str) -> FakeMessages:
-            return self.messages
-
-        yield SimpleNamespace(
-            queue=MemoryQueue(self.world),
-            crawls=MemoryCrawls(self.world),
-            events=MemoryEvents(self.world),
-            frontier=MemoryFrontier(self.world),
-            pages=MemoryPages(self.world),
-            files=MemoryFiles(self.world),
-            packs=MemoryPacks(self.world),
-            hosts=MemoryHosts(self.world),
-            secrets=MemorySecrets(self.world),
-            deliveries=MemoryDeliveries(self.world),
+        yield ports_over(
+            self.world,
             settings=settings,
-            clock=ManualClock(NOW_MS),
-            random=Random(1),
-            aws=SimpleNamespace(client=client),
             meter=meter,
+            clock=ManualClock(NOW_MS),
+            messages=self.messages,
         )
         self.closed += 1
 
     def _worker_of(self, _ports: Ports) -> FakeWorker:
         assert self.connected == 1
         return self.worker
-
-    def close(self) -> None:
-        """End the container, as Lambda does without asking."""
-        runner = self.container._runner
-        runner.run(self.container._stack.aclose())
-        runner.close()
 
 
 @pytest.fixture
@@ -178,7 +137,7 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Warm]:
     monkeypatch.setenv("ORBWEAVER_PART_ROWS_MAX", "1")
     started = Warm(monkeypatch)
     yield started
-    started.close()
+    close(started.container)
     assert started.closed == started.connected
 
 

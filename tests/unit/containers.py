@@ -1,0 +1,81 @@
+"""A Lambda container over a world in memory: its ports, and how it ends."""
+
+from __future__ import annotations
+
+from random import Random
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.memory import (
+    MemoryAllowances,
+    MemoryCrawls,
+    MemoryDeliveries,
+    MemoryEvents,
+    MemoryFiles,
+    MemoryFrontier,
+    MemoryHosts,
+    MemoryPacks,
+    MemoryPages,
+    MemoryQueue,
+    MemorySecrets,
+)
+from orbweaver.adapters.memory.world import open_gate
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.memory import ManualClock, World
+    from orbweaver.adapters.memory.world import Gate
+    from orbweaver.adapters.meter import Meter
+    from orbweaver.bootstrap import Container
+    from orbweaver.settings import Settings
+
+
+class FakeMessages:
+    """An SQS client that notes what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    async def send_message_batch(self, **parameters: Any) -> dict[str, Any]:
+        """Take messages."""
+        self.sent += [entry["MessageBody"] for entry in parameters["Entries"]]
+        return {}
+
+
+def ports_over(
+    world: World,
+    *,
+    settings: Settings,
+    meter: Meter,
+    clock: ManualClock,
+    messages: FakeMessages,
+    gate: Gate = open_gate,
+) -> Any:
+    """Make the ports of a container, as `bootstrap.connect` does."""
+
+    async def client(_service: str) -> FakeMessages:
+        return messages
+
+    return SimpleNamespace(
+        queue=MemoryQueue(world, gate),
+        packs=MemoryPacks(world, gate),
+        allowances=MemoryAllowances(world, gate),
+        crawls=MemoryCrawls(world, gate),
+        frontier=MemoryFrontier(world, gate),
+        hosts=MemoryHosts(world, gate),
+        pages=MemoryPages(world, gate),
+        files=MemoryFiles(world, gate),
+        events=MemoryEvents(world, gate),
+        secrets=MemorySecrets(world, gate),
+        deliveries=MemoryDeliveries(world, gate),
+        settings=settings,
+        clock=clock,
+        random=Random(1),
+        aws=SimpleNamespace(client=client),
+        meter=meter,
+    )
+
+
+def close(container: Container) -> None:
+    """End a container, as Lambda does without asking."""
+    container._runner.run(container._stack.aclose())
+    container._runner.close()

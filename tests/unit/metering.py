@@ -1,0 +1,106 @@
+"""A meter on a test's clock, and clients whose calls it counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from botocore.hooks import HierarchicalEmitter
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.meter import Meter
+
+TABLES = {
+    "Stack-urls": "urls",
+    "Stack-hosts": "hosts",
+    "Stack-packs": "packs",
+    "Stack-crawls": "crawls",
+}
+AWS = "https://dynamodb.us-east-1.amazonaws.com/"
+EMULATOR = "http://127.0.0.1:4566/"
+PUT = {"TableName": "Stack-urls", "Item": {"k": {"S": "x" * 2_000}}}
+
+
+@dataclass
+class Named:
+    """Something with a name, as botocore's models have them."""
+
+    name: str
+    service_model: Any = None
+
+
+@dataclass
+class Answered:
+    """The head of an answer."""
+
+    status_code: int
+    url: str
+
+
+@dataclass
+class FakeClient:
+    """A client of a service, whose answers the test gives."""
+
+    service: str
+    events: HierarchicalEmitter = field(default_factory=HierarchicalEmitter)
+
+    @property
+    def meta(self) -> FakeClient:
+        return self
+
+    @property
+    def service_model(self) -> FakeClient:
+        return self
+
+    @property
+    def service_id(self) -> FakeClient:
+        return self
+
+    @property
+    def service_name(self) -> str:
+        return self.service
+
+    def hyphenize(self) -> str:
+        return self.service
+
+    def ask(
+        self,
+        operation: str,
+        asked: dict[str, Any],
+        answer: dict[str, Any] | None,
+        *,
+        url: str = EMULATOR,
+        status: int = 200,
+    ) -> None:
+        """Emit what botocore emits of a call; without an answer, those of one that was lost."""
+        model = Named(operation, self)
+        context: dict[str, Any] = {}
+        name = f"{self.service}.{operation}"
+        said = {"params": asked, "model": model, "context": context}
+        self.events.emit(f"provide-client-params.{name}", **said)
+        if answer is None:
+            self.events.emit(f"after-call-error.{name}", exception=TimeoutError(), context=context)
+        else:
+            self.events.emit(
+                f"after-call.{name}",
+                http_response=Answered(status, url),
+                parsed=answer,
+                model=model,
+                context=context,
+            )
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def used(meter: Meter) -> dict[str, int]:
+    """Spell what this invocation used, without what every one does."""
+    tally = meter.total.tally
+    return {key: n for key, n in tally.items() if not key.endswith(".run")}
