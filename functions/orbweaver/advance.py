@@ -21,7 +21,7 @@ from orbweaver.core.admission import admit_target
 from orbweaver.core.crawl import Crawl, State
 from orbweaver.core.draft import Draft
 from orbweaver.core.journal import Journal, Letter, apart, outbox
-from orbweaver.core.message import Pack, Seeds
+from orbweaver.core.message import Pack, Seeds, child_id
 from orbweaver.core.metric import counted, failures
 from orbweaver.core.standing import Recalled
 from orbweaver.ingest import draft_of
@@ -195,10 +195,14 @@ class Advancer:
             return Hopeless(reason=f"crashed its worker {STRIKES_MAX} times")
         try:
             # Put off, it stays a suspect; how often it was one when a worker died, strikes say.
-            return await self._visit(replace(message, failures=1), crawl, deadline_ms)
+            came = await self._visit(replace(message, failures=1), crawl, deadline_ms)
         finally:
             # A worker that dies does not come by here; whatever else happened was no crash.
             await self._packs.absolve(message.id, strikes - 1)
+        if strikes > 1 and isinstance(came, _Found) and came.draft.put_off(message.targets):
+            # Nothing is proved, and it goes on under another id, with its strikes.
+            await self._packs.absolve(child_id(message.id, 0), strikes - 1)
+        return came
 
     async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> _Found | PutOff:
         draft = Draft(crawl.id, crawl.hosts_counted)
@@ -222,9 +226,9 @@ class Advancer:
                 draft.locate(await part.put(draft.kept))
             purses.files = part.files
         delay_s = draft.put_off(pack.targets)
-        # A commit gives back what is reserved; a suspect's strikes are those of its id.
-        again = pack.put_offs < PUT_OFFS_MAX or pack.failures
-        if delay_s is not None and not purses.reserved and again:
+        # A commit gives back what is reserved.
+        again = pack.put_offs < PUT_OFFS_MAX and not purses.reserved
+        if delay_s is not None and again:
             # Nothing was asked: the same pack again, later, costs no write.
             pack = replace(pack, put_offs=pack.put_offs + 1)
             return PutOff(letter=Letter(pack=pack, delay_s=delay_s), express=crawl.express)

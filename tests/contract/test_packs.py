@@ -292,6 +292,8 @@ async def test_strikes_are_counted_until_absolved(world: World) -> None:
     recalled = await world.container().packs.recall([ONE, TWO])
     assert recalled == {ONE: Recalled(strikes=1), TWO: Recalled()}
     assert await packs.strike(ONE) == 2
+    await packs.absolve(THREE, 2)
+    assert await packs.recall([THREE]) == {THREE: Recalled(strikes=2)}
 
 
 async def test_a_sent_outbox_is_noted_in_its_ledger(world: World) -> None:

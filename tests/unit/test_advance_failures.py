@@ -126,6 +126,20 @@ async def test_a_suspect_that_is_put_off_keeps_its_strikes(strikes: int) -> None
     assert pack == replace(pack_of(A, failures=1), put_offs=1)
 
 
+async def test_copies_of_a_suspect_that_is_put_off_become_one_that_has_its_strikes() -> None:
+    """Put off too often, it goes on under another id: one that never died is a suspect no more."""
+    for strikes, left in ((2, {ROOT: 2, child_id(ROOT, 0): 2}), (0, {ROOT: 0})):
+        stage = Stage()
+        stage.begin(CRAWL, A)
+        stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 90_000)
+        stage.world.strikes[ROOT] = strikes
+        pack = replace(pack_of(A, failures=1), put_offs=PUT_OFFS_MAX)
+        for _copy in range(2):
+            assert await stage.deliver(pack) == []
+        assert {sent.id for sent in stage.sent()} == {child_id(ROOT, 0)}
+        assert stage.world.strikes == left
+
+
 async def test_trouble_with_a_table_is_no_crash() -> None:
     """A suspect that fails by our fault comes back unstruck."""
     stage = Stage(gate=fail_on("hosts.reserve"))

@@ -175,9 +175,9 @@ class DynamoPacks:
             "update_item",
             TableName=self._packs,
             Key=to_item({"k": pack_id, "part": STRIKES}),
-            UpdateExpression="SET #strikes = :left",
-            ExpressionAttributeNames={"#strikes": "strikes"},
-            ExpressionAttributeValues=to_item({":left": strikes}),
+            UpdateExpression="SET #strikes = :left, #expires = :expires",
+            ExpressionAttributeNames={"#strikes": "strikes", "#expires": "expires_at"},
+            ExpressionAttributeValues=to_item({":left": strikes, ":expires": self._expires_s()}),
         )
 
     async def sent(self, pack_id: str) -> None:

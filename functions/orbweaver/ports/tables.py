@@ -47,7 +47,7 @@ class Packs(Protocol):
         """Note that a suspect is about to be processed; how often that was noted by now."""
 
     async def absolve(self, pack_id: str, strikes: int) -> None:
-        """Leave a suspect with this many strikes: it was processed, and nobody died of it."""
+        """Leave a suspect with this many strikes, whatever it had: nobody died of it this time."""
 
     async def sent(self, pack_id: str) -> None:
         """Note that a committed pack's outbox is on the queue and its surplus given back."""
