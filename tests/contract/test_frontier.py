@@ -203,7 +203,7 @@ async def test_what_a_claim_replaced_stands_again(world: World) -> None:
     assert await frontier.claim(asks, targets(*URLS[:2])) == frozenset()
 
 
-@pytest.mark.parametrize("how", ["release", "abandon", "claim again"])
+@pytest.mark.parametrize("how", ["release", "claim again"])
 async def test_what_was_taken_over_can_be_given_up(world: World, how: str) -> None:
     """Whoever gives the new claim back later leaves none behind that nobody wants."""
     frontier = world.container().frontier
@@ -216,8 +216,6 @@ async def test_what_was_taken_over_can_be_given_up(world: World, how: str) -> No
         match how:
             case "release":
                 await frontier.release(early, [URLS[0]])
-            case "abandon":
-                await frontier.abandon(samples.crawl(), [URLS[0]])
             case _:  # and learn that it is lost
                 assert await frontier.claim(early, targets(URLS[0])) == frozenset()
     assert (await frontier.known(early, URLS)).held == {URLS[0]}
@@ -242,6 +240,29 @@ async def test_what_a_run_abandons_is_free_for_others(world: World) -> None:
     assert await frontier.claim(other, targets(*URLS[:4])) == set(URLS[1:3])
     await frontier.release(other, [URLS[1]])
     assert await frontier.claim(third, targets(*URLS[1:3])) == {URLS[1]}
+
+
+@pytest.mark.parametrize("first", ["abandoned", "taken over"])
+async def test_what_a_run_abandons_it_never_claims_again(world: World, first: str) -> None:
+    """Though another run takes it over, and gives it back; for anybody else it is not there."""
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    early = claimer("a", now_ms)
+    await frontier.claim(early, targets(URLS[0]))
+    other = replace(claimer("b", now_ms + 5_000), crawl="shop-2", stale_before_ms=now_ms + 1_000)
+    if first == "abandoned":
+        await frontier.abandon(samples.crawl(), [URLS[0]])
+    assert await frontier.claim(other, targets(URLS[0])) == {URLS[0]}
+    if first == "taken over":
+        for _ in range(2):
+            await frontier.abandon(samples.crawl(), [URLS[0]])
+    await frontier.release(other, [URLS[0]])
+    asks = replace(early, pack="c", at_ms=now_ms + 9_000)
+    assert (await frontier.known(asks, URLS)).held == {URLS[0]}
+    assert await frontier.claim(asks, targets(URLS[0])) == frozenset()
+    third = replace(claimer("d", now_ms + 9_000), crawl="shop-3")
+    assert await frontier.known(third, URLS) == Known(held=frozenset())
+    assert await frontier.claim(third, targets(URLS[0])) == {URLS[0]}
 
 
 async def test_what_an_abandoned_claim_replaced_holds(world: World) -> None:

@@ -14,7 +14,8 @@ Rules
 - A claim that takes the place of one that has lapsed keeps it (`was`), and whoever gives the claim
   back puts it there again: it may still hold for a run that began earlier.
 - An abandoned claim (`unasked`) holds within its run, so that nothing is counted twice there; for
-  other runs it is not there.
+  other runs it is not there. So another run's claim keeps it, too, unless there is one to keep that
+  holds for everybody.
 
 Source: DynamoDB developer guide, "Working with expired items and time to live".
 """
@@ -44,7 +45,7 @@ TAKE_OVER_TRIES = 5
 ABSENT = "attribute_not_exists(#pack)"
 AS_READ = "#pack = :pack AND #at = :at"
 # What a claim keeps of the one in whose place it stands.
-KEPT = ("crawl", "pack", "depth", "at", "expires_at")
+KEPT = ("crawl", "pack", "depth", "at", "expires_at", "unasked")
 
 
 class DynamoFrontier:
@@ -133,7 +134,7 @@ class DynamoFrontier:
             self._table,
             [to_item({"k": key}) for key in by_key],
             consistent=consistent,
-            attributes=("k", *KEPT, "unasked", "was"),
+            attributes=("k", *KEPT, "was"),
         )
         claims = [from_item(item) for item in items]
         return {by_key[claim["k"]]: claim for claim in claims}
@@ -150,7 +151,7 @@ class DynamoFrontier:
                     await self._forget_former(standing)
                 return False
             try:
-                former = None if standing is None else _seen_by(claimer, standing)
+                former = standing and (_seen_by(claimer, standing) or standing)
                 await self._put(_item(claimer, target, former), standing)
             except ConditionFailed as refusal:
                 standing = from_item(refusal.item) or None
@@ -158,22 +159,25 @@ class DynamoFrontier:
                 return True
         raise Transient(f"{target.url} is claimed again and again")
 
-    async def _mark(self, crawl: Crawl, url: str) -> None:
+    async def _mark(self, crawl: Crawl, url: str, *, former: bool = False) -> None:
+        """Mark a run's claim as abandoned, or the one in whose place another run's stands."""
+        names = {"#unasked": "unasked", "#crawl": "crawl"} | ({"#was": "was"} if former else {})
+        within = "#was." if former else ""
         try:
             await self._dynamo.call(
                 "update_item",
                 TableName=self._table,
                 Key=to_item({"k": _key(crawl.name, url)}),
-                UpdateExpression="SET #unasked = :yes",
-                ConditionExpression="#crawl = :crawl",
-                ExpressionAttributeNames={"#unasked": "unasked", "#crawl": "crawl"},
+                UpdateExpression=f"SET {within}#unasked = :yes",
+                ConditionExpression=f"{within}#crawl = :crawl",
+                ExpressionAttributeNames=names,
                 ExpressionAttributeValues=to_item({":yes": True, ":crawl": crawl.id}),
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         except ConditionFailed as refusal:
-            claim = from_item(refusal.item)
-            if claim.get("was", {}).get("crawl") == crawl.id:
-                await self._forget_former(claim)
+            was = from_item(refusal.item).get("was", {})
+            if not former and was.get("crawl") == crawl.id:
+                await self._mark(crawl, url, former=True)
 
     async def _forget_former(self, claim: dict[str, Any]) -> None:
         """Have a claim stand in the place of none; whoever gives it back leaves nothing."""
@@ -260,10 +264,10 @@ def _holds(claim: Mapping[str, Any], claimer: Claimer, modified_at_ms: int | Non
 
 def _seen_by(claimer: Claimer, claim: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """What a claimer sees of a claim: one that another run has abandoned is not there."""
-    if claim.get("unasked") and claim.get("crawl") != claimer.crawl:
-        former: Mapping[str, Any] | None = claim.get("was")
-        return former
-    return claim
+    seen: Mapping[str, Any] | None = claim
+    while seen is not None and seen.get("unasked") and seen.get("crawl") != claimer.crawl:
+        seen = seen.get("was")
+    return seen
 
 
 def _stale_before_ms(claimer: Claimer, modified_at_ms: int | None) -> int:

@@ -75,7 +75,7 @@ class MemoryFrontier(Gated):
             if claim is not None and claim.crawl == crawl.id:
                 claims[crawl.name, url] = replace(claim, unasked=True)
             elif claim is not None and claim.was is not None and claim.was.crawl == crawl.id:
-                claims[crawl.name, url] = replace(claim, was=None)
+                claims[crawl.name, url] = replace(claim, was=replace(claim.was, unasked=True))
 
         for url in urls:
             await self._do("frontier.abandon", lambda url=url: mark(url))  # type: ignore[misc]
@@ -131,13 +131,15 @@ def _former(claim: Claim | None, claimer: Claimer) -> Claim | None:
         return None
     if claim.pack == claimer.pack:
         return claim.was
-    seen = _seen_by(claimer, claim)
-    return None if seen is None else replace(seen, was=None)
+    return replace(_seen_by(claimer, claim) or claim, was=None)
 
 
 def _seen_by(claimer: Claimer, claim: Claim) -> Claim | None:
     """What a claimer sees of a claim: one that another run has abandoned is not there."""
-    return claim.was if claim.unasked and claim.crawl != claimer.crawl else claim
+    seen: Claim | None = claim
+    while seen is not None and seen.unasked and seen.crawl != claimer.crawl:
+        seen = seen.was
+    return seen
 
 
 def _holds(claim: Claim, claimer: Claimer, modified_at_ms: int | None) -> bool:
