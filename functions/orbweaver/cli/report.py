@@ -79,7 +79,7 @@ def nothing_new(view: View) -> str:
     seeds = "every seed was" if len(crawl.seeds) > 1 else "the seed was"
     return (
         f"nothing new: {seeds} crawled within the window of {text.span(crawl.window_s)};"
-        " --window 0s crawls it again"
+        " --window 0s crawls it again, and `orbweaver explain URL` says what became of it"
     )
 
 
