@@ -121,7 +121,9 @@ def _ratios(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
 
 
 def _units(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    priced = [row for row in rows if row.dollars_per_million is not None]
+    # A worker alone has nothing that AWS would bill, but an estimate all the same.
+    billed = [row for row in rows if any(row.units_per_page.values())]
+    priced = [row for row in billed if row.dollars_per_million is not None]
     if not priced:
         return ""
     names = list(dict.fromkeys(name for row in priced for name in row.units_per_page))
