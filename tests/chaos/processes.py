@@ -69,10 +69,10 @@ def socket_of(connections: str, port: int, remote: int) -> str | None:
     The local port alone would not tell: the kernel gives one to many connections at a time, as
     long as they lead elsewhere, and one that is closed stands there for a minute yet.
     """
-    ends = [f"{LOOPBACK}:{port:04X}", f"{LOOPBACK}:{remote:04X}"]
+    wanted = [f"{LOOPBACK}:{port:04X}", f"{LOOPBACK}:{remote:04X}"]
     for line in connections.splitlines()[1:]:
         fields = line.split()
-        if fields[1:3] == ends:
+        if fields[1:3] == wanted:
             return fields[9]
     return None
 

@@ -39,6 +39,11 @@ def targets(*urls: str) -> list[Target]:
     return [Target(url=url, depth=1) for url in urls]
 
 
+def forcing(now_ms: int) -> Claimer:
+    """Who claims, five seconds later, for a run that no claim of an earlier one holds against."""
+    return replace(claimer("b", now_ms + 5_000), crawl="shop-2", stale_before_ms=now_ms + 1_000)
+
+
 async def test_absent_claims_are_won(world: World) -> None:
     """What nobody claimed belongs to whoever asks first."""
     frontier = world.container().frontier
@@ -191,7 +196,7 @@ async def test_what_a_claim_replaced_stands_again(world: World) -> None:
     now_ms = world.clock.now_ms()
     early = claimer("a", now_ms)
     await frontier.claim(early, [Target(url=url, depth=3) for url in URLS[:2]])
-    forced = replace(claimer("b", now_ms + 5_000), crawl="shop-2", stale_before_ms=now_ms + 1_000)
+    forced = forcing(now_ms)
     for _ in range(2):  # the second time it is its own
         assert await frontier.claim(forced, targets(*URLS[:2])) == set(URLS[:2])
     await frontier.release(forced, [URLS[0]])
@@ -210,7 +215,7 @@ async def test_what_was_taken_over_can_be_given_up(world: World, how: str) -> No
     now_ms = world.clock.now_ms()
     early = claimer("a", now_ms)
     await frontier.claim(early, targets(URLS[0]))
-    forced = replace(claimer("b", now_ms + 5_000), crawl="shop-2", stale_before_ms=now_ms + 1_000)
+    forced = forcing(now_ms)
     await frontier.claim(forced, targets(URLS[0]))
     for _ in range(2):
         match how:
@@ -249,7 +254,7 @@ async def test_what_a_run_abandons_it_never_claims_again(world: World, first: st
     now_ms = world.clock.now_ms()
     early = claimer("a", now_ms)
     await frontier.claim(early, targets(URLS[0]))
-    other = replace(claimer("b", now_ms + 5_000), crawl="shop-2", stale_before_ms=now_ms + 1_000)
+    other = forcing(now_ms)
     if first == "abandoned":
         await frontier.abandon(samples.crawl(), [URLS[0]])
     assert await frontier.claim(other, targets(URLS[0])) == {URLS[0]}
@@ -270,7 +275,7 @@ async def test_what_an_abandoned_claim_replaced_holds(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(URLS[0]))
-    forced = replace(claimer("b", now_ms + 5_000), crawl="shop-2", stale_before_ms=now_ms + 1_000)
+    forced = forcing(now_ms)
     await frontier.claim(forced, targets(URLS[0]))
     await frontier.abandon(samples.crawl(id="shop-2"), [URLS[0]])
     later = replace(claimer("c", now_ms + 9_000), crawl="shop-3")

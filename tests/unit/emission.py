@@ -13,10 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver import bootstrap, wiring
-from orbweaver.adapters.memory import (
-    ManualClock,
-    World,
-)
+from orbweaver.adapters.memory import ManualClock, World
 from orbweaver.adapters.memory.world import open_gate
 from orbweaver.advance import Delivery
 from orbweaver.core.extraction import Field, ItemRule, Kind

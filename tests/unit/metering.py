@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.hooks import HierarchicalEmitter
 
-if TYPE_CHECKING:
-    from orbweaver.adapters.meter import Meter
+from orbweaver.adapters.meter import Meter
 
 TABLES = {
     "Stack-urls": "urls",
@@ -98,6 +97,11 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now_s
+
+
+def meter_by(clock: Clock) -> Meter:
+    """Make a meter of a function with 1,000 MB."""
+    return Meter(tables=TABLES, memory_mb=1_000, clock_s=clock)
 
 
 def used(meter: Meter) -> dict[str, int]:

@@ -15,10 +15,7 @@ import pytest
 from orbweaver import bootstrap, wiring
 from orbweaver.adapters.http import HttpFetcher
 from orbweaver.adapters.http_proxy import ProxyingFetcher
-from orbweaver.adapters.memory import (
-    ManualClock,
-    World,
-)
+from orbweaver.adapters.memory import ManualClock, World
 from orbweaver.adapters.meter import Meter
 from orbweaver.advance import Delivery
 from orbweaver.core.crawl import Crawl

@@ -17,7 +17,7 @@ from orbweaver.adapters.meter import (
 )
 from orbweaver.core.exchange import Request, Response
 from orbweaver.core.units import Stage, Term, units_of
-from tests.unit.metering import PUT, TABLES, Clock, FakeClient
+from tests.unit.metering import PUT, Clock, FakeClient, meter_by
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def clock() -> Clock:
 
 @pytest.fixture
 def meter(clock: Clock) -> Meter:
-    """Make a meter of a function with 1,000 MB."""
-    return Meter(tables=TABLES, memory_mb=1_000, clock_s=clock)
+    """Make a meter by that clock."""
+    return meter_by(clock)
 
 
 # --- for whom -----------------------------------------------------------------------------------

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.adapters.meter import Meter
 from orbweaver.core.units import Term
-from tests.unit.metering import AWS, EMULATOR, PUT, TABLES, Clock, FakeClient, used
+from tests.unit.metering import AWS, EMULATOR, PUT, Clock, FakeClient, meter_by, used
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.meter import Meter
 
 
 @pytest.fixture
-def clock() -> Clock:
-    """Start a clock."""
-    return Clock()
-
-
-@pytest.fixture
-def meter(clock: Clock) -> Meter:
-    """Make a meter of a function with 1,000 MB."""
-    return Meter(tables=TABLES, memory_mb=1_000, clock_s=clock)
+def meter() -> Meter:
+    """Make a meter by a clock that stands."""
+    return meter_by(Clock())
 
 
 ADD = {
