@@ -8,7 +8,7 @@ Rules:
 - Redirects are not followed, cookies not kept, proxies and `.netrc` of the environment not asked.
 - A fetcher dials either targets or proxies, and never the one in the place of the other.
 - Every address goes through `http_guard`; certificates are always verified.
-- Bodies are read by the rules of `http_body`.
+- Bodies are read by the rules of `http_body`, limits of time are those of `http_deadline`.
 - `latency_ms` is the time from the sending of the request to the head of the answer: it says how
   busy the server is, not how busy we are.
 """
@@ -28,6 +28,7 @@ from yarl import URL
 from orbweaver.adapters import http_body as bodies
 from orbweaver.adapters import http_head as heads
 from orbweaver.adapters.http_connection import Attempt, AwareRequest
+from orbweaver.adapters.http_deadline import Deadlines
 from orbweaver.adapters.http_failure import (
     FAILURES,
     detail_of,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from aiohttp.abc import AbstractResolver
 
+    from orbweaver.adapters.http_deadline import Deadline
     from orbweaver.core.address import Network
     from orbweaver.core.exchange import Request
     from orbweaver.core.proxies import Proxy
@@ -60,7 +62,7 @@ class Limits:
     connections: int = 64
     connections_per_host: int = 1
     connect_s: float = 8.0  # TCP and TLS together
-    idle_s: float = 10.0  # nothing at all from the server
+    idle_s: float = 10.0  # no head, nor more of a body
     keepalive_s: float = 15.0
     resolve_s: float = 5.0
     drain_s: float = 1.0  # to save a connection, after the head of an answer nobody reads
@@ -101,6 +103,7 @@ class HttpFetcher:
         self._resolver = resolver
         self._tls = tls
         self._dials_proxies = dials_proxies
+        self._deadlines = Deadlines(self._limits.idle_s)
         self._guard: GuardedResolver | None = None
         self._lifetime: AsyncGenerator[aiohttp.ClientSession, None] | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -117,19 +120,18 @@ class HttpFetcher:
         url = URL(request.url, encoded=True)  # canonical already: quoting again changes paths
         if self._tls is None and (url.scheme == "https" or proxy is not None):
             self._tls = tls_context()  # takes 50 ms, which are not the server's
-        attempt = Attempt()
         started_s = time.monotonic()
-        total = asyncio.timeout(request.total_s)
+        deadline = self._deadlines.within(request.total_s)
+        attempt = Attempt(deadline)
         try:
-            async with total:
-                answer = await self._ask(url, request, attempt, total, proxy)
+            with deadline:
+                answer = await self._ask(url, request, attempt, deadline, proxy)
             return Asked(answer=answer)
         except FAILURES as error:
             latency_ms = _ms_since(attempt.sent_s or started_s)
             reason, detail = reason_of(error), detail_of(error)
-            if total.expired():
-                what = "not connected" if attempt.sent_s is None else "not answered in full"
-                reason, detail = Reason.TIMEOUT, f"{what} within {request.total_s:g} s"
+            if deadline.expired:
+                reason, detail = Reason.TIMEOUT, self._out_of_time(attempt, started_s, request)
             return Asked(
                 answer=Failure(
                     reason=reason,
@@ -141,6 +143,12 @@ class HttpFetcher:
                 sent=attempt.sent_s is not None,
                 tunnelled=proxy is not None and url.scheme == "https",
             )
+
+    def _out_of_time(self, attempt: Attempt, started_s: float, request: Request) -> str:
+        if time.monotonic() < started_s + request.total_s:
+            return f"nothing came for {self._limits.idle_s:g} s"
+        what = "not connected" if attempt.sent_s is None else "not answered in full"
+        return f"{what} within {request.total_s:g} s"
 
     async def refusal(self, origin: URL) -> Failure | None:
         """Judge a target as if it were dialled from here, for whoever has it dialled elsewhere."""
@@ -170,10 +178,12 @@ class HttpFetcher:
         url: URL,
         request: Request,
         attempt: Attempt,
-        total: asyncio.Timeout,
+        deadline: Deadline,
         proxy: Proxy | None,
     ) -> Response:
-        session = await self._session_here()
+        session = self._session
+        if session is None or self._loop is not asyncio.get_running_loop():
+            session = await self._session_here()
         async with session.request(
             "GET" if request.body is None else "POST",
             url,
@@ -190,12 +200,12 @@ class HttpFetcher:
             attempt.watch(answer.content)
             body = bodies.Body()
             if heads.wanted(answer.status, headers, request.accept):
-                body = await bodies.read(answer, headers, request, self._limits.rate)
+                body = await bodies.read(answer, headers, request, deadline, self._limits.rate)
             else:
                 keep = heads.telling(answer.status, headers, request.accept)
                 most = min(bodies.DRAIN_BYTES_MAX, request.body_bytes_max)
                 drain_s = self._limits.drain_s
-                body = await bodies.drain(answer, headers, total, drain_s, most, keep=keep)
+                body = await bodies.drain(answer, headers, deadline, drain_s, most, keep=keep)
         return Response(
             status=answer.status,
             headers=headers,
@@ -240,7 +250,8 @@ class HttpFetcher:
             cookie_jar=aiohttp.DummyCookieJar(),
             request_class=AwareRequest,
             # No limit on "connect": it counts the wait for a free connection too, which is ours.
-            timeout=aiohttp.ClientTimeout(sock_connect=limits.connect_s, sock_read=limits.idle_s),
+            # The others are kept by `http_deadline`.
+            timeout=aiohttp.ClientTimeout(sock_connect=limits.connect_s),
             trust_env=False,
         )
         try:

@@ -26,6 +26,7 @@ from orbweaver.core.sniff import ANY_TYPE, HEAD_BYTES, HTML_TYPES, kind_of
 if TYPE_CHECKING:
     import aiohttp
 
+    from orbweaver.adapters.http_deadline import Deadline
     from orbweaver.core.exchange import Request
 
 DRAIN_BYTES_MAX = 65_536
@@ -52,16 +53,24 @@ class Body:
 
 
 async def read(
-    answer: aiohttp.ClientResponse, headers: dict[str, str], request: Request, rate: Rate
+    answer: aiohttp.ClientResponse,
+    headers: dict[str, str],
+    request: Request,
+    deadline: Deadline,
+    rate: Rate,
 ) -> Body:
     """Read a body up to its limit."""
     coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
-    decoding = Decoding(coded, request.body_bytes_max)
+    content, most = answer.content, request.body_bytes_max
+    if not coded and content.is_eof() and content.total_bytes <= most:
+        return Body(data=content.read_nowait())  # all of it is here: there is nothing to leave
+    decoding = Decoding(coded, most)
     clock = asyncio.get_running_loop().time
     began_s, size = clock(), 0
     # What is read in the hope for a page is left as soon as it turns out to be none.
     sniffed = HTML_TYPES.isdisjoint(request.accept) or ANY_TYPE in request.accept
-    while chunk := await answer.content.readany():
+    while chunk := await content.readany():
+        deadline.heard()
         size += len(chunk)
         taken_s = clock() - began_s
         if taken_s > rate.after_s and size < rate.bytes_min * taken_s:
@@ -87,7 +96,7 @@ async def read(
 async def drain(
     answer: aiohttp.ClientResponse,
     headers: dict[str, str],
-    total: asyncio.Timeout,
+    deadline: Deadline,
     drain_s: float,
     bytes_max: int = DRAIN_BYTES_MAX,
     *,
@@ -100,8 +109,8 @@ async def drain(
     coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
     kept: Decoding | None = None
     until = asyncio.get_running_loop().time() + drain_s
-    until = min(until, total.when() or until)
-    total.reschedule(None)  # the head is here: the answer stands, whatever becomes of the rest
+    until = min(until, deadline.until_s)
+    deadline.release()  # the head is here: the answer stands, whatever becomes of the rest
     little = _framed(headers) and (answer.content_length or 0) <= bytes_max
     left = bytes_max if little else 0
     try:

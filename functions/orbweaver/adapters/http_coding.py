@@ -171,8 +171,10 @@ ACCEPT_ENCODING = ", ".join(_STAGES)
 
 def codings_of(*headers: str | None) -> tuple[str, ...]:
     """Name the codings of these header values in the order of their application."""
-    listed = ",".join(header for header in headers if header).lower().split(",")
-    names = (name.strip().removeprefix("x-") for name in listed)
+    listed = ",".join(filter(None, headers)).lower()
+    if not listed:
+        return ()
+    names = (name.strip().removeprefix("x-") for name in listed.split(","))
     return tuple(name for name in names if name not in {"", "identity", "chunked"})
 
 

@@ -33,8 +33,17 @@ if TYPE_CHECKING:
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.connector import Connection
 
-# The connections on which a request was sent, each with the body that was last read on it.
-_readers: WeakKeyDictionary[ResponseHandler, aiohttp.StreamReader | None] = WeakKeyDictionary()
+    from orbweaver.adapters.http_deadline import Deadline
+
+
+class _Use:
+    """What a connection is used for: the body that is being read on it, if one is."""
+
+    content: aiohttp.StreamReader | None = None
+
+
+# The connections on which a request was sent.
+_uses: WeakKeyDictionary[ResponseHandler, _Use] = WeakKeyDictionary()
 
 
 class AwareRequest(aiohttp.ClientRequest):
@@ -44,28 +53,34 @@ class AwareRequest(aiohttp.ClientRequest):
     repeated = False
     sent_s: float | None = None
     protocol: ResponseHandler | None = None
+    use: _Use | None = None
+    deadline: Deadline | None = None
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """Send the request, unless the connection is a pooled one that cannot be trusted."""
         protocol = conn.protocol
         assert protocol is not None  # noqa: S101 - set until the connection is released
-        self.protocol = protocol
-        self.reused = protocol in _readers
-        passed_over = self.repeated or protocol.should_close or _readable(protocol.transport)
-        if self.reused and passed_over:
+        self.protocol, use = protocol, _uses.get(protocol)
+        self.reused = use is not None
+        if use is None:
+            use = _uses[protocol] = _Use()
+            if protocol.closed is not None:
+                protocol.closed.add_done_callback(partial(_tell, protocol, use))
+        elif self.repeated or protocol.should_close or _readable(protocol.transport):
             raise aiohttp.ServerDisconnectedError
-        if not self.reused and protocol.closed is not None:
-            protocol.closed.add_done_callback(partial(_tell, protocol))
-        _readers[protocol] = None
+        self.use, use.content = use, None
         self.repeated = self.reused  # from here on the server may have seen it
         self.sent_s = time.monotonic()
+        if self.deadline is not None:
+            self.deadline.heard()
         return await super().send(conn)
 
 
 class Attempt:
     """One request with its repeats; a middleware, so that it is told of every connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
         self._request: AwareRequest | None = None
         self._content: aiohttp.StreamReader | None = None
 
@@ -75,6 +90,7 @@ class Attempt:
         """Send a request, again where a reused connection turns out to be dead."""
         assert isinstance(request, AwareRequest)  # noqa: S101 - the session makes no others
         self._request = request
+        request.deadline = self._deadline
         while True:
             try:
                 return await handler(request)
@@ -96,21 +112,21 @@ class Attempt:
 
     def watch(self, content: aiohttp.StreamReader) -> None:
         """Have a parser error within a body raised to whoever reads it; and count the body."""
-        self._content = content
-        protocol = self._request.protocol if self._request else None
-        if protocol is None:
+        self._deadline.heard()
+        self._content, request = content, self._request
+        if request is None or request.protocol is None or request.use is None:
             return
-        _readers[protocol] = content
-        closed = protocol.closed
+        request.use.content = content
+        closed = request.protocol.closed
         if closed is not None and closed.done():
-            _tell(protocol, closed)
+            _tell(request.protocol, request.use, closed)
 
 
-def _tell(protocol: ResponseHandler, closed: asyncio.Future[None]) -> None:
+def _tell(protocol: ResponseHandler, use: _Use, closed: asyncio.Future[None]) -> None:
     """Pass a parser's error on to the reader of the body, once a connection is closed."""
     if not closed.cancelled():
         closed.exception()  # looked at, or asyncio reports it as nobody's
-    content, error = _readers.get(protocol), protocol.exception()
+    content, error = use.content, protocol.exception()
     if content is not None and isinstance(error, HttpProcessingError) and not content.is_eof():
         content.set_exception(aiohttp.ClientPayloadError(error.message), error)
 

@@ -268,7 +268,8 @@ class MeteredFetcher:
         """See the port."""
         answer = await self._fetcher.fetch(request)
         sent = HEAD_BYTES + len(request.url) + len(request.user_agent) + len(request.body or b"")
-        sent += sum(len(name) + len(value) for name, value in request.headers)
+        if request.headers:
+            sent += sum(len(name) + len(value) for name, value in request.headers)
         sent += ACK_BYTES * -(-received_of(answer) // ACKED_BYTES)
         self._meter.use(Term.SENT_BYTES, Stage.WEB, sent)
         return answer

@@ -65,6 +65,11 @@ RULES = (
     Rule(name="recaptcha", marks=(b'class="g-recaptcha"',), plain=True),
     Rule(name="turnstile", marks=(b"challenges.cloudflare.com/turnstile",), plain=True),
 )
+# What is not plain has a mark with one of these in it, or one that begins a title. Looking for them
+# first takes a third of the time.
+_HINTS = (b"captcha", b"incap", b"_cf_chl_opt", b"gokuprops", b"kpsdk.", b"url was rejected")
+_TITLE = b"<title>"
+_TITLES = tuple(mark for rule in RULES for mark in rule.marks if mark.startswith(_TITLE))
 _HEADERS = frozenset(rule.header for rule in RULES if rule.header is not None)
 
 
@@ -75,6 +80,8 @@ def rule_of(
     looks = b""
     if body and (status in STATUSES or links <= LINKS_MAX):
         looks = body[:LOOK_BYTES].lower()
+        if status not in STATUSES and not hinted(looks):
+            looks = b""
     if not looks and _HEADERS.isdisjoint(headers):
         return None
     for rule in RULES:
@@ -87,3 +94,15 @@ def rule_of(
         elif rule.marks[0] in looks and all(mark in looks for mark in rule.marks):
             return rule
     return None
+
+
+def hinted(looks: bytes) -> bool:
+    """Whether a page in lower case may have all marks of a rule that is not plain."""
+    if any(map(looks.__contains__, _HINTS)):
+        return True
+    at = looks.find(_TITLE)
+    while at >= 0:
+        if looks.startswith(_TITLES, at):
+            return True
+        at = looks.find(_TITLE, at + 1)
+    return False

@@ -80,6 +80,11 @@ def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
     headers = crawl.headers
     if headers and host not in _own(crawl.anchors or crawl.seeds):
         headers = tuple(pair for pair in headers if pair[0].lower() in OPEN_HEADERS)
+    return _identity(agent, headers)
+
+
+@lru_cache(maxsize=256)
+def _identity(agent: str, headers: Headers) -> Identity:
     return Identity(agent=agent, token=token_of(agent), headers=headers)
 
 

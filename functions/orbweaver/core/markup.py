@@ -18,6 +18,7 @@ from string import ascii_lowercase
 
 TREE_BYTES_MAX = 65_536
 TREE_TAGS_MAX = 2_000
+_TAG_BYTES_MIN = 3
 # The attributes of a tag that `outline` keeps: lexbor compares each with each.
 _VALUES_MAX = 32
 _NAMES_BYTES_MAX = 256
@@ -98,6 +99,8 @@ _LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
 
 def is_small(html: bytes) -> bool:
     """Whether a page may be parsed into a tree."""
+    if len(html) <= TREE_TAGS_MAX * _TAG_BYTES_MIN:
+        return True
     return len(html) <= TREE_BYTES_MAX and html.count(b"<") <= TREE_TAGS_MAX
 
 

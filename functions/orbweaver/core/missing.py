@@ -48,4 +48,4 @@ def is_missing(page: Page) -> bool:
 
 def _says_so(title: str) -> bool:
     plain = title.casefold()
-    return any(hint in plain for hint in _HINTS) and _TITLE.search(title) is not None
+    return any(map(plain.__contains__, _HINTS)) and _TITLE.search(title) is not None

@@ -21,7 +21,7 @@ from orbweaver.core import charset as charsets
 from orbweaver.core.markup import is_small, outline, text_of
 from orbweaver.core.refresh import Refresh, refresh_of
 from orbweaver.core.tame import WildPageError, why_wild
-from orbweaver.core.url import SPACES, TRACKING_PARAMETERS, canonicalize
+from orbweaver.core.url import SPACES, TRACKING_PARAMETERS, canonicalize, is_base
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -118,7 +118,7 @@ def parse(
     whole = _tree(html) if is_small(html) else None
     found = _look(whole or _tree(outline(html)), addressees)
     wishes = found.wishes | wishes_of(robots_tag or "", addressees)
-    here = _resolved(url, None)
+    here = url if is_base(url) else None
     base = here if found.base is None else _resolved(found.base, here) or here
     nofollow = not _NOFOLLOW.isdisjoint(wishes)
     onward = (refresh_of(refresh) if refresh else None) or found.refresh
@@ -169,9 +169,9 @@ def _look(tree: LexborHTMLParser, addressees: frozenset[str]) -> _Found:
     found = _Found(addressees=addressees, language=root.attributes.get("lang") if root else None)
     references = found.references
     for node in tree.css(_QUERY):
-        attributes = node.attributes
-        if node.tag not in _LINKING:
-            _look_at_other(found, node, attributes)
+        tag, attributes = node.tag, node.attributes
+        if tag not in _LINKING:
+            _look_at_other(found, node, tag, attributes)
         elif "rel" in attributes and "nofollow" in _words(attributes["rel"]):
             found.nofollow += 1
         else:
@@ -179,8 +179,10 @@ def _look(tree: LexborHTMLParser, addressees: frozenset[str]) -> _Found:
     return found
 
 
-def _look_at_other(found: _Found, node: LexborNode, attributes: _Attributes) -> None:
-    match node.tag:
+def _look_at_other(
+    found: _Found, node: LexborNode, tag: str | None, attributes: _Attributes
+) -> None:
+    match tag:
         case "title":
             if not (node.parent and node.parent.tag == "svg"):
                 found.title = found.title or node.text()
@@ -269,7 +271,7 @@ def _elsewhere(
     if not refresh.redirects or refresh.reference is None:
         return None
     url = _resolved(refresh.reference, base, tracking)
-    return url if url != here else None
+    return url if here is None or url != _resolved(here, None) else None
 
 
 def _words(text: str | None) -> set[str]:

@@ -11,6 +11,7 @@ import json
 import zlib
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -79,29 +80,9 @@ def page_record(
     page: Page | None = None,
 ) -> PageRecord:
     """Put together what is known of a URL that has ended; `at_ms` is when it was asked for."""
-    known: dict[str, Any] = {}
-    if answer is not None:
-        known["latency_ms"] = answer.latency_ms
-    if isinstance(answer, Response):
-        headers = answer.headers
-        known |= {
-            "status": answer.status,
-            "content_type": _cut(headers.get("content-type"), HEADER_CHARS_MAX),
-            "etag": _cut(headers.get("etag"), HEADER_CHARS_MAX),
-            "last_modified": _cut(headers.get("last-modified"), HEADER_CHARS_MAX),
-        }
-        if answer.body is not None:
-            known["bytes"] = len(answer.body)
-            known["sha256"] = sha256(answer.body).hexdigest()
-    if page is not None:
-        known |= {
-            "charset": page.charset,
-            "title": page.title,
-            "description": _cut(page.description, DESCRIPTION_CHARS_MAX),
-            "language": page.language,
-            "canonical": page.canonical,
-            "links": len(page.links),
-        }
+    response = answer if isinstance(answer, Response) else None
+    headers = response.headers if response else {}
+    body = response.body if response else None
     return PageRecord(
         crawl=crawl_id,
         url=target.url,
@@ -110,9 +91,21 @@ def page_record(
         fetched_at=at_ms,
         depth=target.depth,
         referrer=target.referrer,
+        status=response.status if response else None,
+        content_type=_cut(headers.get("content-type"), HEADER_CHARS_MAX),
+        charset=page.charset if page else None,
+        bytes=None if body is None else len(body),
+        latency_ms=answer.latency_ms if answer else None,
         attempt=target.attempt,
+        title=page.title if page else None,
+        description=_cut(page.description, DESCRIPTION_CHARS_MAX) if page else None,
+        language=page.language if page else None,
+        canonical=page.canonical if page else None,
+        links=len(page.links) if page else None,
+        sha256=None if body is None else sha256(body).hexdigest(),
+        etag=_cut(headers.get("etag"), HEADER_CHARS_MAX),
+        last_modified=_cut(headers.get("last-modified"), HEADER_CHARS_MAX),
         error=_cut(end.error, ERROR_CHARS_MAX),
-        **known,
     )
 
 
@@ -130,7 +123,12 @@ def _cut(text: str | None, chars_max: int) -> str | None:
 
 def day_of(at_ms: int) -> str:
     """Name the UTC day of a moment, `YYYY-MM-DD`."""
-    return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%Y-%m-%d")
+    return _day(at_ms // DAY_MS)
+
+
+@lru_cache(maxsize=64)
+def _day(number: int) -> str:
+    return datetime.fromtimestamp(number * DAY_MS / 1000, tz=UTC).strftime("%Y-%m-%d")
 
 
 def shard_of(digest: str, shards: int) -> int:

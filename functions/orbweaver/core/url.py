@@ -102,11 +102,20 @@ def _parsed(reference: str, base: str | None, tracking: frozenset[str]) -> str:
     return url
 
 
+def is_base(url: str) -> bool:
+    """Whether references can be seen from a URL: it is http or https, however it is spelled."""
+    try:
+        return bool(_parts(url)[0])
+    except ValueError:
+        return False
+
+
 def _check_host(url: str) -> None:
     if len(hostname_of(url)) > HOST_CHARS_MAX:
         raise ValueError(f"the host is longer than {HOST_CHARS_MAX} characters")
 
 
+@lru_cache(maxsize=1024)
 def host_of(url: str) -> str:
     """Return the politeness unit of a canonical URL: its origin, `https://example.com:8443`."""
     path_at = url.find("/", 8)
@@ -173,7 +182,8 @@ def _parts(base: str) -> tuple[str, str]:
     scheme, _, rest = url.partition("?")[0].partition("://")
     host, _, path = rest.partition("/")
     origin = f"{scheme}://{host.rpartition('@')[2]}"
-    _check_host(origin)
+    if len(origin) > HOST_CHARS_MAX:
+        _check_host(origin)
     return origin, f"{origin}/{path[: path.rfind('/') + 1]}"
 
 

@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from orbweaver.core.blockpage import LINKS_MAX, LOOK_BYTES, RULES, STATUSES, Rule, rule_of
+from orbweaver.core.blockpage import (
+    LINKS_MAX,
+    LOOK_BYTES,
+    RULES,
+    STATUSES,
+    Rule,
+    hinted,
+    rule_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,3 +168,10 @@ def test_marks_are_looked_for_near_the_beginning() -> None:
     assert rule_of(403, {}, b" " * LOOK_BYTES + mark) is None
     assert rule_of(403, {}, None) is None
     assert {403, 429, 503} < STATUSES
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.marks and not rule.plain])
+def test_what_is_looked_for_first_is_in_some_mark(rule: Rule) -> None:
+    """Or no page would ever fit: pages with status 200 are only looked at where there is a hint."""
+    assert any(map(hinted, rule.marks))
+    assert hinted(b"<title>x</title><svg><title>y</title>" + b" ".join(rule.marks))
