@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     sites = f"which: {', '.join([*SITES, *FAMILIES])}; with {TLS}: over HTTPS (all,tls)"
     parser.add_argument("--sites", metavar="A,B", help=sites)
     parser.add_argument("--peers", metavar="A,B", help=f"who: {', '.join(contest.ALL)} (all)")
-    parser.add_argument("--rounds", type=int, help="how often each takes its turn (3)")
+    parser.add_argument("--rounds", type=int, help="how often all take their turns (3)")
     parser.add_argument(
         "--pages", type=int, help="of the made-up sites (3000; large ones: a third)"
     )
@@ -90,6 +90,7 @@ def _wanted(asked: argparse.Namespace) -> Asked:
         places=[place for place in places if _here(place)],
         clients=[client for client in clients if _here(client)],
         rounds=asked.rounds or (1 if quick else 3),
+        once=quick,
         pages=asked.pages or (200 if quick else 3_000),
         limit_s=asked.limit,
         load_s=0.5 if quick else 3.0,

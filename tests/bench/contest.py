@@ -44,11 +44,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """A client: what it is, and in how many rounds it takes part at most."""
+    """A client: what it is, in how many rounds it takes part at most, with how many turns in each.
+
+    Who is done in seconds takes several: no machine is equally fast for minutes.
+    """
 
     name: str
     title: str
     rounds_max: int = 1_000
+    turns: int = 1
     peer: bool = False
     stack: bool = False
 
@@ -62,8 +66,8 @@ class Client:
         return ""
 
 
-FLOOR = Client(name="floor", title="Bare loop (aiohttp + lexbor + ada)")
-WORKER = Client(name="worker", title="Orbweaver, worker alone")
+FLOOR = Client(name="floor", title="Bare loop (aiohttp + lexbor + ada)", turns=4)
+WORKER = Client(name="worker", title="Orbweaver, worker alone", turns=4)
 STACK = Client(name="stack", title="Orbweaver, whole stack, emulated", stack=True)
 COLD = Client(
     name="stack-cold", title="Orbweaver, whole stack, from nothing", stack=True, rounds_max=1

@@ -169,6 +169,14 @@ def ratios(table: Sequence[Row], clients: Sequence[str]) -> list[Ratio]:
     return found
 
 
+def sequence(turns: Mapping[str, int], number: int) -> list[str]:
+    """Say who takes a turn after whom in a round; what is left of those with many comes last."""
+    rest = range(1, max(turns.values(), default=1))
+    return order(list(turns), number) + [
+        name for done in rest for name, wanted in turns.items() if wanted > done
+    ]
+
+
 def order(clients: Sequence[str], number: int) -> list[str]:
     """Say in which order clients take their turns in a round: each begins once, then backwards."""
     at = number % len(clients)

@@ -153,6 +153,10 @@ def _method(results: Mapping[str, Any]) -> str:
     for run in results["runs"]:
         versions |= run["versions"]
     listed = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    often = "".join(
+        f"; {results['clients'][name]} has {turns} a round"
+        for name, turns in results.get("turns", {}).items()
+    )
     return f"""## How it is measured
 
 - Pages, bytes and times are the server's: from the first request to the last. It has every answer
@@ -165,7 +169,8 @@ def _method(results: Mapping[str, Any]) -> str:
   counted; *emulated* has the stack standing before, *from nothing* starts and deploys it.
 - CPU is that of a client and all its processes from the first request on, memory the most that
   was resident at once; *in all* is from its start to its end, ± % the span of the rounds.
-- Clients take turns, in an order that changes. Over HTTPS all verify the server's certificate.
+- Clients take turns, in an order that changes{often}.
+- Over HTTPS all verify the server's certificate.
 - Versions: {listed}."""
 
 

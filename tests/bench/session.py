@@ -35,6 +35,7 @@ class Asked:
     places: Sequence[Place]
     clients: Sequence[Client]
     rounds: int
+    once: bool  # one turn a round, whoever it is
     pages: int
     limit_s: float
     load_s: float
@@ -104,6 +105,11 @@ class Session:
             "machine": machine(),
             "at_once": contest.AT_ONCE,
             "rounds": asked.rounds,
+            "turns": {
+                client.name: client.turns
+                for client in asked.clients
+                if client.turns > 1 and not asked.once
+            },
             "clients": {client.name: client.title for client in asked.clients},
             "sites": {},
             "runs": [],
@@ -128,7 +134,8 @@ class Session:
             self._warm_up(url)
         for number in range(self._asked.rounds):
             taking = [client for client in self._asked.clients if number < client.rounds_max]
-            names = figures.order([client.name for client in taking], number)
+            turns = {client.name: 1 if self._asked.once else client.turns for client in taking}
+            names = figures.sequence(turns, number)
             runs = [self._turn(contest.ALL[name], place, served, number) for name in names]
             if number == 0 and runs:
                 self._load(place, served, runs[0])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.bench.books import units_of
-from tests.bench.figures import Run, order, ratios, rows, void
+from tests.bench.figures import Run, order, ratios, rows, sequence, void
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,3 +105,10 @@ def test_each_client_begins_once_before_the_order_turns_round() -> None:
     assert [first for first, *_ in orders[:3]] == clients
     assert orders[3:] == [turn[::-1] for turn in orders[:3]]
     assert set(chain(*orders)) == set(clients)
+
+
+def test_who_has_many_turns_takes_the_rest_last_and_in_turn() -> None:
+    """Each has as many as it wants, beside the others that are quick."""
+    taken = sequence({"floor": 3, "worker": 2, "peer": 1}, 0)
+    assert taken == ["floor", "worker", "peer", "floor", "worker", "floor"]
+    assert sequence({"floor": 1, "worker": 1}, 1) == order(["floor", "worker"], 1)
