@@ -154,7 +154,7 @@ def _method(results: Mapping[str, Any]) -> str:
         versions |= run["versions"]
     listed = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
     often = "".join(
-        f"; {results['clients'][name]} has {turns} a round"
+        f", {turns} times {results['clients'][name]}"
         for name, turns in results.get("turns", {}).items()
     )
     return f"""## How it is measured
@@ -168,8 +168,8 @@ def _method(results: Mapping[str, Any]) -> str:
 - *Whole stack*: `orbweaver crawl`, with queues, tables and functions emulated and all their CPU
   counted; *emulated* has the stack standing before, *from nothing* starts and deploys it.
 - CPU is that of a client and all its processes from the first request on, memory the most that
-  was resident at once; *in all* is from its start to its end, ± % the span of the rounds.
-- Clients take turns, in an order that changes{often}.
+  was resident at once; *in all* is from its start to its end, ± % the span of the turns.
+- Clients take turns, in an order that changes: in each round once{often}.
 - Over HTTPS all verify the server's certificate.
 - Versions: {listed}."""
 
