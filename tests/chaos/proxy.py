@@ -26,7 +26,8 @@ RECORDED_MAX = 20_000
 BODY_BYTES_MAX = 8 * 1024 * 1024
 # Of one connection and not of the message (RFC 9110, 7.6.1), or no longer true of a changed body.
 NOT_HANDED_ON = frozenset(
-    {"connection", "content-length", "host", "keep-alive", "transfer-encoding", "x-amz-crc32"}
+    {"connection", "content-length", "expect", "host", "keep-alive", "transfer-encoding"}
+    | {"x-amz-crc32"}
 )
 
 
@@ -49,6 +50,9 @@ class Proxy:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one call."""
         service, operation = wire.operation_of(request.headers.get("X-Amz-Target"))
+        if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
+            # Clients of S3 wait for it, and this kind of server does not say it.
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = await request.read()
         self.calls[f"{service}.{operation}"] += 1
         if len(self.sent) < RECORDED_MAX:

@@ -164,3 +164,16 @@ async def test_a_worker_is_looked_for_when_its_time_has_come(seed: int) -> None:
     assert find.asked == 1
     assert (status, seen) in [(200, [SEND]), (500, [])]
     assert between.kills.total() == 0  # there was nobody to kill
+
+
+async def test_a_client_that_waits_for_leave_to_go_on_gets_it() -> None:
+    """Clients of S3 send no body before `100 Continue`; upstream is not asked for it again."""
+    seen: list[dict[str, Any]] = []
+    async with (
+        upstream(seen) as url,
+        proxy.standing(Plan(1, Rates(**NONE)), url, Nobody()) as between,  # type: ignore[arg-type] # shares only
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session,
+        session.put(between.url, json=SEND, expect100=True) as answer,
+    ):
+        assert answer.status == 200
+    assert seen == [SEND]
