@@ -38,6 +38,7 @@ pytest: setup ## all tests; ARGS="-k robots -x" runs the ones asked for
 
 test-long: setup ## the end-to-end tests that take minutes, which `make test` leaves out
 	@$(PY) -m pytest -n 2 --dist loadfile -m "long and not chaos" $(ARGS)
+	@$(PY) -m pytest -m chaos $(ARGS)
 
 unit: venv ## the tests that start nothing
 	@$(PY) -m pytest -m "not emulator and not e2e and not infra" $(ARGS)

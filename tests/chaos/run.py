@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeVar
 from localstack import layout as places
 from localstack import stack
 from orbweaver.cli.stacks import LOCAL_CONTEXT
+from orbweaver.core import units
 from tests.chaos import gaps, lethal, processes, proxy, rig, site
 from tests.chaos.evidence import Ended, Evidence, Expected, Planted, Storm, Wanted
 from tests.chaos.faults import Plan
@@ -275,7 +276,8 @@ class _Run:
             state=books.state,
             tally=books.tally,
             announced=tuple(
-                counts
+                # What it cost is among its counts as well, and is in no count of what happened.
+                {key: count for key, count in counts.items() if not key.startswith(units.PREFIX)}
                 for event in events
                 if event["id"] == crawl and isinstance(counts := event["counts"], dict)
             ),
