@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core import answer as answers
-from orbweaver.core.admission import admit_link, admit_redirect, in_scope, widens, within
+from orbweaver.core.admission import admit_link, admit_redirect, in_scope, widens
 from orbweaver.core.crawl import Bodies
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.harvest import harvest
@@ -245,13 +245,10 @@ class Concluder:
         # Most links of a page are those of others, admitted then.
         goes_on = target.depth < depth_limits(crawl)[0]
         seen = visit.seen(page.links) if goes_on else ()
-        inside = within(crawl, target.url, target.root)
         for url in page.links:
             if goes_on and draft.links_to(url):
                 continue
-            if url in seen and (
-                url.startswith(inside) or in_scope(crawl, url, target.url, target.root)
-            ):
+            if url in seen and in_scope(crawl, url, target.url, target.root):
                 continue
             admitted = admit_link(crawl, url, target, self._bounds)
             if isinstance(admitted, Refusal):

@@ -131,7 +131,7 @@ class HttpFetcher:
             latency_ms = _ms_since(attempt.sent_s or started_s)
             reason, detail = reason_of(error), detail_of(error)
             if deadline.expired:
-                reason, detail = Reason.TIMEOUT, self._out_of_time(attempt, started_s, request)
+                reason, detail = Reason.TIMEOUT, self._out_of_time(attempt, deadline, request)
             return Asked(
                 answer=Failure(
                     reason=reason,
@@ -144,8 +144,8 @@ class HttpFetcher:
                 tunnelled=proxy is not None and url.scheme == "https",
             )
 
-    def _out_of_time(self, attempt: Attempt, started_s: float, request: Request) -> str:
-        if time.monotonic() < started_s + request.total_s:
+    def _out_of_time(self, attempt: Attempt, deadline: Deadline, request: Request) -> str:
+        if deadline.loop.time() < deadline.until_s:
             return f"nothing came for {self._limits.idle_s:g} s"
         what = "not connected" if attempt.sent_s is None else "not answered in full"
         return f"{what} within {request.total_s:g} s"
@@ -181,9 +181,7 @@ class HttpFetcher:
         deadline: Deadline,
         proxy: Proxy | None,
     ) -> Response:
-        session = self._session
-        if session is None or self._loop is not asyncio.get_running_loop():
-            session = await self._session_here()
+        session = await self._session_here()
         async with session.request(
             "GET" if request.body is None else "POST",
             url,

@@ -37,21 +37,17 @@ INDEXES_MAX = 3
 
 def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> bool:
     """Whether a link found on `page_url` belongs to the crawl; `root` is one more folder of it."""
-    if url.startswith(within(crawl, page_url, root)):
-        return True
-    return crawl.scope is Scope.DOMAIN and same_site(url, page_url)
-
-
-def within(crawl: Crawl, page_url: str, root: str | None = None) -> tuple[str, ...]:
-    """Beginnings of URLs that belong to the crawl where they are found on `page_url`."""
     match crawl.scope:
         case Scope.ANY:
-            return ("",)
-        case Scope.HOST | Scope.DOMAIN:
-            return (host_of(page_url) + "/",)
+            return True
+        case Scope.HOST:
+            return url.startswith(host_of(page_url) + "/")
+        case Scope.DOMAIN:
+            return url.startswith(host_of(page_url) + "/") or same_site(url, page_url)
         case Scope.PREFIX:
-            folders = prefixes(crawl.anchored)
-            return folders if root is None else (root, *folders)
+            if root is not None and url.startswith(root):
+                return True
+            return url.startswith(prefixes(crawl.anchored))
         case _:
             assert_never(crawl.scope)
 
