@@ -8,7 +8,6 @@ import time
 import tracemalloc
 import zlib
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import brotli  # type: ignore[import-untyped] # ships no types
@@ -20,13 +19,13 @@ from hypothesis import strategies as st
 from orbweaver.adapters.http_coding import ACCEPT_ENCODING, CodingError, Decoding, codings_of
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
+from tests.corpora import corpus
 from tests.integration.fetcher.origin import answer, chunked, fetching, request, serving
 from tests.sites.steps import Act, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CORPUS = Path(__file__).parents[3] / "../shared/corpora/compressed"
 MIB = 1024 * 1024
 PAGE = b"<title>A page</title>" + random.Random(1).randbytes(200_000).hex().encode()
 
@@ -253,9 +252,7 @@ def test_any_body_in_any_pieces(body: bytes, coding: str, step: int, cap: int) -
 )
 async def test_corpus(name: str, coding: str) -> None:
     """Bodies packed by other programs decode to their page."""
-    path = CORPUS / f"{name}.bin"
-    if not path.exists():
-        pytest.skip("the corpora of other projects are not beside this one")
+    path = corpus("compressed", f"{name}.bin")
     result = await fetched(answer(path.read_bytes(), f"Content-Encoding: {coding}"))
     assert isinstance(result, Response)
     assert result.body is not None

@@ -9,7 +9,6 @@ import struct
 import time
 from contextlib import asynccontextmanager
 from ipaddress import ip_network
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -20,12 +19,12 @@ from orbweaver.adapters.http import HttpFetcher, Limits
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
 from orbweaver.core.url import canonicalize, hostname_of
+from tests.corpora import corpus
 from tests.integration.fetcher.origin import LOOPBACK, Names, answer, fetching, request, serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-VECTORS = Path(__file__).parents[3] / "../shared/corpora/ssrf/vectors.jsonl"
 PUBLIC = "93.184.216.34"
 
 
@@ -155,10 +154,9 @@ async def test_names_are_asked_once() -> None:
 
 async def test_corpus_of_inner_addresses(dialled: list[str]) -> None:
     """Every URL of the corpus that is to be blocked is (case 53)."""
-    if not VECTORS.exists():
-        pytest.skip("the corpora of other projects are not beside this one")
+    listed = corpus("ssrf", "vectors.jsonl")
     inner = {"localhost": ["127.0.0.1"], "localhost.": ["::1"], "foo.localhost": ["127.0.0.1"]}
-    vectors = [json.loads(line) for line in VECTORS.read_text().splitlines()]
+    vectors = [json.loads(line) for line in listed.read_text().splitlines()]
     assert len(vectors) > 30
     fetcher = HttpFetcher(resolver=lambda: Names(inner))
     for vector in vectors:

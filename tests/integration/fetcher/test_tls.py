@@ -10,21 +10,21 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
+from tests.corpora import corpus
 from tests.integration.fetcher.authority import Leaf, authority, server_context
 from tests.integration.fetcher.origin import answer, fetching, request, serving
 from tests.sites.steps import Act, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-CASES = Path(__file__).parents[3] / "../shared/corpora/tls/cases.tsv"
 PAGE = b"<title>A page</title>"
 SETTINGS_FRAME = b"\0\0\0\x04\0\0\0\0\0"
 
@@ -147,9 +147,7 @@ async def test_certificates_and_handshakes(name: str, tmp_path: Path) -> None:
 
 def test_every_case_of_the_corpus_is_here() -> None:
     """The table above and the tests below have all of them."""
-    if not CASES.exists():
-        pytest.skip("the corpora of other projects are not beside this one")
-    with CASES.open(newline="") as rows:
+    with corpus("tls", "cases.tsv").open(newline="") as rows:
         names = {row["case"] for row in csv.DictReader(rows, delimiter="\t")}
     assert names
     assert names <= SERVED.keys() | OTHERS

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from orbweaver.core import charset
 from orbweaver.core.markup import outline
 from orbweaver.core.page import parse
+from tests.corpora import corpus
 
-CORPUS = Path(__file__).parents[3] / "../shared/corpora/html5lib"
 MATTERS = "a, area, base, link, meta, title"
 
 
 def cases(folder: str) -> list[list[bytes]]:
     """Return the data and the sections that follow it, of all cases in a folder."""
-    if not CORPUS.is_dir():
-        pytest.skip("the corpora of other projects are not beside this one")
-    files = sorted((CORPUS / folder).glob("*.dat"))
+    files = sorted(corpus("html5lib", folder).glob("*.dat"))
     blocks = [re.split(rb"(?:^|\n)#data\n", file.read_bytes())[1:] for file in files]
     return [re.split(rb"\n#[a-z-]+\n", block) for blocks_of in blocks for block in blocks_of]
 

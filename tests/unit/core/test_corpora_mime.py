@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
 import webencodings
 
 from orbweaver.core.mime import parse
+from tests.corpora import corpus
 
-CORPUS = Path(__file__).parents[3] / "../shared/corpora/mimesniff/mime-types.json"
 LEAST = 70
 
 
 def cases() -> list[dict[str, Any]]:
     """Read the vectors; strings between them are headings."""
-    if not CORPUS.exists():
-        pytest.skip("the corpora are not beside the project")
-    return [case for case in json.loads(CORPUS.read_text()) if isinstance(case, dict)]
+    vectors = corpus("mimesniff", "mime-types.json").read_text()
+    return [case for case in json.loads(vectors) if isinstance(case, dict)]
 
 
 def test_content_types_are_read_as_the_standard_says() -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 
 from orbweaver.core.robots import ROBOTS_PATH, parse
+from tests.corpora import corpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-CORPORA = Path(__file__).parents[3] / "../shared/corpora"
 
 # Where we mean to differ from Google's matcher: an agent is called by a name that has digits.
 NAMED_WITH_DIGITS = {("AB42bot", "http://example.com/foo/bar"), ("AB42bot", "http://example.com/")}
@@ -23,14 +21,6 @@ NAMED_WITH_DIGITS = {("AB42bot", "http://example.com/foo/bar"), ("AB42bot", "htt
 TOKEN = re.compile(rb'\s*(?:#[^\n]*|("(?:[^"\\]|\\.)*")|(\w+)\s*:|([\[\]{},])|(\w+))')
 ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))")
 ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
-
-
-def folder(name: str) -> Path:
-    """Return a folder of vectors."""
-    path = CORPORA / name
-    if not path.is_dir():
-        pytest.skip("the corpora of other projects are not beside this one")
-    return path
 
 
 def compliance_cases(text: bytes) -> Iterator[tuple[bytes, str, str, bool]]:
@@ -60,7 +50,7 @@ def unescape(escape: re.Match[bytes]) -> bytes:
 
 def test_google_compliance_cases() -> None:
     """All 400 verdicts of the compliance cases hold, but for two rules of ours."""
-    files = sorted(folder("robots-ctc").rglob("*.textproto"))
+    files = sorted(corpus("robots-ctc").rglob("*.textproto"))
     cases = [case for file in files for case in compliance_cases(file.read_bytes())]
     assert len(cases) >= 400
     wrong = {
@@ -124,7 +114,7 @@ CRAWLER_COMMONS = [
 @pytest.mark.parametrize(("name", "agent", "allowed", "refused"), CRAWLER_COMMONS)
 def test_odd_files(name: str, agent: str, allowed: str, refused: str) -> None:
     """Files with marks, line ends, typos and many agents mean what crawler-commons reads."""
-    robots = parse((folder("robots-crawler-commons") / name).read_bytes())
+    robots = parse(corpus("robots-crawler-commons", name).read_bytes())
     verdicts = {
         path: robots.allows(agent, f"https://example.com{path}")
         for path in f"{allowed} {refused}".split()
@@ -149,7 +139,7 @@ def test_odd_files(name: str, agent: str, allowed: str, refused: str) -> None:
 )
 def test_delays_of_odd_files(name: str, agent: str, delay_s: float | None) -> None:
     """A delay is for those that were named before it."""
-    robots = parse((folder("robots-crawler-commons") / name).read_bytes())
+    robots = parse(corpus("robots-crawler-commons", name).read_bytes())
     assert robots.crawl_delay(agent) == delay_s
 
 
@@ -166,7 +156,7 @@ def test_delays_of_odd_files(name: str, agent: str, delay_s: float | None) -> No
 )
 def test_sitemaps_of_odd_files(name: str, sitemaps: int) -> None:
     """Sitemaps are found anywhere, each once, and keep their case."""
-    robots = parse((folder("robots-crawler-commons") / name).read_bytes())
+    robots = parse(corpus("robots-crawler-commons", name).read_bytes())
     assert len(robots.sitemaps) == sitemaps
     if sitemaps == 3:
         assert robots.sitemaps[2] == "http://domain.com/dir/MixedCased-sitemap.xml"

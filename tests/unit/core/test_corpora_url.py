@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from orbweaver.core import charset
 from orbweaver.core.url import HOST_CHARS_MAX, canonicalize, hostname_of
-
-CORPUS = Path(__file__).parents[3] / "../shared/corpora/wpt-url"
+from tests.corpora import corpus
 
 # Nobody asks for a page in a charset's corner: an encoder's security rule, a private use character.
 ENCODERS_DIFFER = {("\x0eA", "iso-2022-jp"), ("\ue5e5", "gb18030")}
@@ -19,9 +15,7 @@ ENCODERS_DIFFER = {("\x0eA", "iso-2022-jp"), ("\ue5e5", "gb18030")}
 
 def cases(name: str) -> list[dict[str, Any]]:
     """Return the cases of a file, without the comments between them."""
-    if not CORPUS.is_dir():
-        pytest.skip("the corpora of other projects are not beside this one")
-    raw = json.loads((CORPUS / name).read_bytes())
+    raw = json.loads(corpus("wpt-url", name).read_bytes())
     return [case for case in raw if isinstance(case, dict)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -24,9 +23,9 @@ from orbweaver.core.message import (
     seeds_of,
 )
 from orbweaver.core.target import Kind
+from tests.corpora import corpus
 
 URL = "https://example.com/"
-CORPUS = Path(__file__).parents[3] / "../shared/corpora/json"
 ROW = [URL, 0, 1, 0, -1]
 PACK_BODY = {"v": 1, "pack": "p", "crawl": "c", "at": 5, "urls": [ROW], "from": [], "failures": 0}
 SEEDS_BODY = {"v": 1, "seeds": "s", "crawl": "c", "at": 5, "urls": [URL], "planned": True}
@@ -209,9 +208,7 @@ def test_ids_of_children_follow_from_parent_and_place() -> None:
 
 def test_no_body_of_the_corpus_raises() -> None:
     """Valid, invalid and doubtful JSON of another project is told apart quietly (case 8)."""
-    if not CORPUS.is_dir():
-        pytest.skip("the corpora of other projects are not beside this one")
-    bodies = sorted(CORPUS.glob("*.json"))
+    bodies = sorted(corpus("json").glob("*.json"))
     assert {path.name[:2] for path in bodies} >= {"i_", "n_", "y_"}
     for path in bodies:
         for encoding in ("utf-8", "utf-16", "latin-1"):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import codecs
 import gzip
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.sitemap import ENTRIES_MAX, Entry, Format, moment_ms, read
+from tests.corpora import corpus
 
 URL = "https://example.com/sitemap.xml"
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>'
+CORPUS = "sitemaps/crawler-commons"
 SPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
-CORPUS = Path(__file__).parents[3] / "../shared/corpora/sitemaps/crawler-commons"
 
 
 def urlset(*paths: str, head: str = HEAD) -> str:
@@ -330,9 +330,7 @@ def test_bad_dates_are_passed_over(text: str) -> None:
 )
 def test_corpus(name: str, form: str, count: int, first: str) -> None:
     """Every file of the corpus is what it is, whole, without a problem."""
-    if not CORPUS.is_dir():
-        pytest.skip(f"the corpus is not at {CORPUS.name}")
-    sitemap = read((CORPUS / name).read_bytes(), "http://www.example.com/sitemap.xml")
+    sitemap = read(corpus(CORPUS, name).read_bytes(), "http://www.example.com/sitemap.xml")
     found = sitemap.entries + sitemap.sitemaps
     assert (sitemap.format, len(found), found[0].url) == (form, count, first)
     assert (sitemap.listed, dict(sitemap.dropped), sitemap.problem) == (count, {}, None)
@@ -340,7 +338,6 @@ def test_corpus(name: str, form: str, count: int, first: str) -> None:
 
 def test_the_corpus_is_covered() -> None:
     """No file of the corpus is left out."""
-    if not CORPUS.is_dir():
-        pytest.skip(f"the corpus is not at {CORPUS.name}")
+    folder = corpus(CORPUS)
     (parameters,) = getattr(test_corpus, "pytestmark")  # noqa: B009 - mypy does not know of it
-    assert {case[0] for case in parameters.args[1]} == {path.name for path in CORPUS.iterdir()}
+    assert {case[0] for case in parameters.args[1]} == {path.name for path in folder.iterdir()}

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from orbweaver.core.suffix import same_site, site_of
 from orbweaver.core.url import canonicalize, hostname_of
-
-CORPUS = Path(__file__).parents[3] / "../shared/corpora/psl"
+from tests.corpora import corpus
 
 
 def test_the_algorithm_of_the_list() -> None:
     """All cases of the list's own tests come out right, in the spelling of canonical URLs."""
-    if not CORPUS.is_dir():
-        pytest.skip("the corpora of other projects are not beside this one")
-    lines = [line.split() for line in (CORPUS / "tests.txt").read_text().splitlines()]
+    lines = [line.split() for line in corpus("psl", "tests.txt").read_text().splitlines()]
     # A host is never empty, nor does it begin with a dot: "null" and ".com" are no cases of ours.
     cases = [pair for pair in lines if len(pair) == 2 and pair[0][0] not in "./n"]
     assert len(cases) >= 70
