@@ -1,4 +1,7 @@
-"""Fixtures: `world` is memory, then moto, then the emulator; `aws_world` only the latter two."""
+"""Fixtures: `world` is memory, moto, the emulator and, for tables, DynamoDB Local.
+
+`aws_world` is those that have clients.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,24 @@ from werkzeug.serving import make_server
 from localstack import emulator, layout
 from orbweaver.adapters.aws import Aws
 from orbweaver.adapters.memory import ManualClock
-from tests.contract.moto_inserts import WithInserts
+from tests.contract import dynamodb_local
+from tests.contract.inserts import WithInserts, WithItems
 from tests.contract.samples import NOW_MS
-from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld, World
+from tests.contract.worlds import AWS_WORLDS, LOCAL, AwsWorld, MemoryWorld, World
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from tests.contract.worlds import Opener
+
+# Suites of what lies in tables alone.
+OF_TABLES = {
+    f"test_{suite}"
+    for suite in (
+        *("allowances", "booked", "costs", "crawls", "edits", "faults_claims", "frontier", "hosts"),
+        *("packs", "pages", "parked", "samples", "starts", "traces"),
+    )
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -59,6 +72,13 @@ def ministack() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def aws_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Run AWS's own DynamoDB for the session."""
+    with dynamodb_local.running(tmp_path_factory.mktemp("dynamodb-local")) as endpoint_url:
+        yield endpoint_url
+
+
+@pytest.fixture(scope="session")
 def session() -> AioSession:
     """Make one session: the service models are parsed once."""
     return AioSession()
@@ -84,27 +104,39 @@ def opener(
         if name == "memory":
             yield MemoryWorld(clock)
             return
-        endpoint_url = request.getfixturevalue("moto" if name == "moto" else "ministack")
+        endpoint_url = request.getfixturevalue("ministack" if name == "emulator" else "moto")
         for variable, value in layout.client_environment(endpoint_url).items():
             monkeypatch.setenv(variable, value)
+        if name == LOCAL:
+            monkeypatch.setenv(f"{layout.ENDPOINT}_DYNAMODB", request.getfixturevalue("aws_tables"))
         async with Aws(session) as aws:
             world = AwsWorld(clock=clock, aws=aws)
             await world.open()
-            if name == "moto":
-                world.clients["dynamodb"] = WithInserts(world.clients["dynamodb"])
+            lacking = {"moto": WithInserts, LOCAL: WithItems}.get(name)
+            if lacking is not None:
+                world.clients["dynamodb"] = lacking(world.clients["dynamodb"])
             yield world
 
     return opened
 
 
-@pytest.fixture(params=["memory", *AWS_WORLDS])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Have the suites of tables run on AWS's own, too."""
+    tables = metafunc.module.__name__.rpartition(".")[2] in OF_TABLES
+    aws = [*AWS_WORLDS, *([pytest.param(LOCAL, marks=pytest.mark.emulator)] if tables else [])]
+    for name, worlds in (("world", ["memory", *aws]), ("aws_world", aws)):
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, worlds, indirect=True)
+
+
+@pytest.fixture
 async def world(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[World]:
     """Give every world."""
     async with opener(request.param) as opened:
         yield opened
 
 
-@pytest.fixture(params=AWS_WORLDS)
+@pytest.fixture
 async def aws_world(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[AwsWorld]:
     """Give the worlds that have clients."""
     async with opener(request.param) as opened:

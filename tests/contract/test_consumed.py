@@ -1,4 +1,4 @@
-"""The meter's own rules beside what two implementations of DynamoDB say was consumed.
+"""The meter's own rules beside what three implementations of DynamoDB say was consumed.
 
 Which of them is asked what, found by trying all:
 
@@ -6,6 +6,8 @@ Which of them is asked what, found by trying all:
   a consistent one costs twice as much. It has no transactions and no PartiQL.
 - The emulator writes by size, also in transactions, as was measured on AWS. Of reads, statements
   and what is inserted by one it says a unit each, whatever the size.
+- DynamoDB Local, AWS's own, reads and writes by size; it has no PartiQL.
+  It says twice of transactions what AWS bills, and counts what a batch does not find otherwise.
 - moto says a constant for each operation, so it is not asked.
 
 What the meter adds up is what they say: nothing is skipped, and nothing is counted twice.
@@ -17,7 +19,7 @@ import re
 import socket
 import subprocess
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pytest
 
@@ -92,6 +94,10 @@ def kept(operation: str, parameters: dict[str, Any]) -> Any:
     return pytest.param(operation, parameters, id="-".join((operation, *sorted(more))))
 
 
+PUT_NEW = {"PutRequest": {"Item": item("new", 2_000)}}
+PUT_NEWER = {"PutRequest": {"Item": item("newer", 100)}}
+DELETE_SMALL = {"DeleteRequest": {"Key": key("small")}}
+DELETE_ABSENT = {"DeleteRequest": {"Key": key("absent")}}
 WRITES = [
     kept("put_item", {"TableName": TABLE, "Item": item("new", 10)}),
     kept("put_item", {"TableName": TABLE, "Item": item("new", 950)}),
@@ -107,12 +113,7 @@ WRITES = [
         "batch_write_item",
         {
             "RequestItems": {
-                TABLE: [
-                    {"PutRequest": {"Item": item("new", 2_000)}},
-                    {"PutRequest": {"Item": item("newer", 100)}},
-                    {"DeleteRequest": {"Key": key("small")}},
-                    {"DeleteRequest": {"Key": key("absent")}},
-                ]
+                TABLE: [PUT_NEW, PUT_NEWER, DELETE_SMALL, DELETE_ABSENT],
             }
         },
     ),
@@ -266,6 +267,41 @@ async def test_by_size_as_the_emulator_says(
     async with opened(ministack, around) as bench:
         ours, told = await bench.ask(operation, parameters)
     assert ours == told
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize(
+    ("operation", "parameters"),
+    [
+        *(case for case in (*WRITES, *READS) if not str(case.values[0]).startswith("batch_")),
+        kept("batch_get_item", batch("small", "three", "large")),
+        kept("batch_get_item", batch("small", "large", ConsistentRead=True)),
+        kept("batch_write_item", {"RequestItems": {TABLE: [PUT_NEW, PUT_NEWER, DELETE_SMALL]}}),
+    ],
+)
+async def test_by_size_as_dynamodb_local_says(
+    operation: str,
+    parameters: dict[str, Any],
+    aws_tables: str,
+    around: Around,
+) -> None:
+    """What AWS's own implementation says of a call is what our rules say."""
+    async with opened(aws_tables, around) as bench:
+        ours, told = await bench.ask(operation, parameters)
+    assert ours == told
+
+
+@pytest.mark.emulator
+async def test_where_dynamodb_local_differs(aws_tables: str, around: Around) -> None:
+    """Its transactions cost twice what AWS bills, and a batch's deletion of nothing two units."""
+    ((operation, parameters),) = (case.values for case in TRANSACTIONS)
+    async with opened(aws_tables, around) as bench:
+        ours, told = await bench.ask(str(operation), cast("dict[str, Any]", parameters))
+    assert (*ours.values(), *told.values()) == (10, 16)
+    nothing = {"RequestItems": {TABLE: [DELETE_ABSENT]}}
+    async with opened(aws_tables, around) as bench:
+        ours, told = await bench.ask("batch_write_item", nothing)
+    assert (*ours.values(), *told.values()) == (1, 2)
 
 
 @pytest.mark.parametrize(("operation", "parameters"), UNKNOWN)

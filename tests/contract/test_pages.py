@@ -10,7 +10,9 @@ from orbweaver.core.item import Item
 from orbweaver.core.message import Prior
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord, page_key
+from orbweaver.ports import Permanent
 from tests.contract import samples
+from tests.contract.worlds import LOCAL
 
 if TYPE_CHECKING:
     from orbweaver.ports import Pages
@@ -81,8 +83,13 @@ async def test_earlier_records_are_found_by_their_claims(world: World) -> None:
 
 
 @pytest.mark.parametrize("record", [samples.record(1), FULL], ids=["plain", "full"])
-async def test_a_record_is_read_as_stored(world: World, record: PageRecord) -> None:
+async def test_a_record_is_read_as_stored(
+    world: World, record: PageRecord, request: pytest.FixtureRequest
+) -> None:
     """Every column of a record comes back as it was."""
+    if record is FULL and request.node.callspec.params["world"] == LOCAL:
+        reason = "its version is older than May 2020, when DynamoDB began to take empty texts"
+        request.applymarker(pytest.mark.xfail(reason=reason, raises=Permanent))
     await world.container().pages.store([record])
     assert list((await read(world.container().pages)).values()) == [record]
 

