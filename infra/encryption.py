@@ -15,6 +15,7 @@ Rules
 
 Source: docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html,
 …/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html,
+…/sns/latest/dg/sns-key-management.html ("not supported for EventBridge-to-encrypted topics"),
 …/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html,
 …/AmazonS3/latest/userguide/bucket-key.html.
 """
@@ -156,13 +157,16 @@ def _for_services(stack: Stack) -> list[iam.PolicyStatement]:
             conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
         ),
         iam.PolicyStatement(
-            sid="AlarmsAndRules",
-            principals=[
-                iam.ServicePrincipal("cloudwatch.amazonaws.com"),
-                iam.ServicePrincipal("events.amazonaws.com"),
-            ],
+            sid="Alarms",
+            principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
             actions=[DECRYPT, f"{DATA_KEY}*"],
             resources=["*"],
             conditions=account,
+        ),
+        iam.PolicyStatement(
+            sid="Rules",
+            principals=[iam.ServicePrincipal("events.amazonaws.com")],
+            actions=[DECRYPT, f"{DATA_KEY}*"],
+            resources=["*"],
         ),
     ]

@@ -99,10 +99,31 @@ def test_services_may_use_a_key_of_the_stack(synthesize: Callable[..., Synthesiz
     logs = statements["LogGroups"]
     assert "logs." in text(logs["Principal"]["Service"])
     assert "kms:EncryptionContext:aws:logs:arn" in logs["Condition"]["ArnLike"]
-    others = statements["AlarmsAndRules"]
-    assert others["Principal"]["Service"] == ["cloudwatch.amazonaws.com", "events.amazonaws.com"]
-    assert set(others["Action"]) == {"kms:Decrypt", "kms:GenerateDataKey*"}
-    assert "aws:SourceAccount" in others["Condition"]["StringEquals"]
+    alarms, rules = statements["Alarms"], statements["Rules"]
+    assert alarms["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert "aws:SourceAccount" in alarms["Condition"]["StringEquals"]
+    for statement in (alarms, rules):
+        assert set(statement["Action"]) == {"kms:Decrypt", "kms:GenerateDataKey*"}
+
+
+def test_rules_reach_encrypted_queues(synthesize: Callable[..., Synthesized]) -> None:
+    """EventBridge names no source to the key, so none is asked for; each queue names its rule."""
+    stack = synthesize(kms_key="generate", webhook_secret="generate", copy_bucket="their-exports")
+    (key,) = stack.resources("AWS::KMS::Key").values()
+    (rules,) = (
+        statement
+        for statement in key["Properties"]["KeyPolicy"]["Statement"]
+        if statement["Principal"] == {"Service": "events.amazonaws.com"}
+    )
+    assert "Condition" not in rules
+    senders = [
+        statement["Condition"]["ArnEquals"]["aws:SourceArn"]
+        for policy in stack.properties("AWS::SQS::QueuePolicy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement.get("Principal") == {"Service": "events.amazonaws.com"}
+    ]
+    assert {text(arn) for arn in senders} == {"<DeliveryRule.Arn>", "<NotifierRule.Arn>"}
+    assert len(senders) == 3  # the delivery's queue, and what takes its and the notifier's failures
 
 
 def test_one_key_is_enough(keyed: tuple[Synthesized, str]) -> None:
