@@ -244,6 +244,7 @@ class Config(WatchKeys):
         """Return the variables by which the functions learn what was set here."""
         kept_d = self.queue_retention_d + self.dead_letter_retention_d + 1
         values = {
+            "stack": self.stack_name,
             **dict(self.limits),
             "receive_max": str(self.receive_max),
             "page_retention_s": str(self.page_retention_d * DAY_S),

@@ -53,18 +53,18 @@ COLORS = {
 Row = list[cloudwatch.IWidget]
 
 
-def rows_of(stack: str, parts: Parts, alarms: Sequence[cloudwatch.IAlarm]) -> list[Row]:
+def rows_of(parts: Parts, alarms: Sequence[cloudwatch.IAlarm]) -> list[Row]:
     """Lay the dashboard out."""
     return [
-        [cloudwatch.TextWidget(markdown=HEADLINE.format(stack=stack), width=24, height=2)],
+        [cloudwatch.TextWidget(markdown=HEADLINE.format(stack=parts.stack), width=24, height=2)],
         [cloudwatch.AlarmStatusWidget(alarms=[*alarms], title="Alarms", width=24, height=3)],
-        [_throughput(), _outcomes()],
+        [_throughput(parts), _outcomes(parts)],
         [_backlog(parts), _age(parts)],
-        [_latency(), _failures(parts)],
-        [_manners(), _errors(parts)],
+        [_latency(parts), _failures(parts)],
+        [_manners(parts), _errors(parts)],
         [_dead_letters(parts), _concurrency(parts)],
         [_durations(parts), _trouble(parts)],
-        [_cost(), _items()],
+        [_cost(parts), _items(parts)],
     ]
 
 
@@ -95,8 +95,10 @@ def _line(at: float) -> cloudwatch.HorizontalAnnotation:
     return cloudwatch.HorizontalAnnotation(value=at, color=cloudwatch.Color.RED, label="alarm")
 
 
-def _sum(metric: Metric, label: str, of: Service = Service.WORKER) -> cloudwatch.Metric:
-    return ours(metric, of=of, period=MINUTE, label=label)
+def _sum(
+    parts: Parts, metric: Metric, label: str, of: Service = Service.WORKER
+) -> cloudwatch.Metric:
+    return ours(parts.stack, metric, of=of, period=MINUTE, label=label)
 
 
 def _math(
@@ -107,9 +109,9 @@ def _math(
     )
 
 
-def _throughput() -> cloudwatch.GraphWidget:
+def _throughput(parts: Parts) -> cloudwatch.GraphWidget:
     def per_second(metric: Metric, name: str, label: str) -> cloudwatch.MathExpression:
-        return _math(f"{name} / PERIOD({name})", label, {name: _sum(metric, name)})
+        return _math(f"{name} / PERIOD({name})", label, {name: _sum(parts, metric, name)})
 
     return _graph(
         "Throughput",
@@ -121,9 +123,10 @@ def _throughput() -> cloudwatch.GraphWidget:
     )
 
 
-def _outcomes() -> cloudwatch.GraphWidget:
+def _outcomes(parts: Parts) -> cloudwatch.GraphWidget:
     ended = [
-        _sum(Metric(outcome), str(outcome)).with_(color=COLORS[outcome]) for outcome in Outcome
+        _sum(parts, Metric(outcome), str(outcome)).with_(color=COLORS[outcome])
+        for outcome in Outcome
     ]
     return _graph("Outcomes", *ended, unit="URLs a minute", stacked=True)
 
@@ -149,9 +152,9 @@ def _age(parts: Parts) -> cloudwatch.GraphWidget:
     return _graph("Oldest message", age(crawl, "crawl"), age(express, "express"), unit="seconds")
 
 
-def _latency() -> cloudwatch.GraphWidget:
+def _latency(parts: Parts) -> cloudwatch.GraphWidget:
     answers = [
-        ours(Metric.FETCH_MS, statistic, period=MINUTE, label=statistic)
+        ours(parts.stack, Metric.FETCH_MS, statistic, period=MINUTE, label=statistic)
         for statistic in ("p50", "p90", "p99")
     ]
     return _graph("How long sites take to answer", *answers, unit="ms")
@@ -170,13 +173,13 @@ def _failures(parts: Parts) -> cloudwatch.LogQueryWidget:
     )
 
 
-def _manners() -> cloudwatch.GraphWidget:
+def _manners(parts: Parts) -> cloudwatch.GraphWidget:
     return _graph(
         "Held back",
-        _sum(Metric.ROBOTS_REFUSED, "forbidden by robots.txt"),
-        _sum(Metric.RETRIES, "retries"),
-        _sum(Metric.DEFERRALS, "deferred to a slot"),
-        right=[_sum(Metric.PACKS_PUT_OFF, "packs put off")],
+        _sum(parts, Metric.ROBOTS_REFUSED, "forbidden by robots.txt"),
+        _sum(parts, Metric.RETRIES, "retries"),
+        _sum(parts, Metric.DEFERRALS, "deferred to a slot"),
+        right=[_sum(parts, Metric.PACKS_PUT_OFF, "packs put off")],
         unit="URLs a minute",
         other="packs a minute",
     )
@@ -185,9 +188,9 @@ def _manners() -> cloudwatch.GraphWidget:
 def _errors(parts: Parts) -> cloudwatch.GraphWidget:
     return _graph(
         "Failed",
-        failed_share(),
+        failed_share(parts.stack),
         right=[
-            _sum(Metric.MESSAGES_FAILED, "messages that come back"),
+            _sum(parts, Metric.MESSAGES_FAILED, "messages that come back"),
             parts.worker.function.metric_errors(label="batches that come back", period=MINUTE),
         ],
         unit="% of URLs",
@@ -203,7 +206,7 @@ def _dead_letters(parts: Parts) -> cloudwatch.GraphWidget:
         visible(parts.exporter.dead_letters, "exports"),
         visible(parts.exporter.failures, "days not begun"),
         visible(parts.failed_calls.queue, "schedules and webhooks"),
-        right=[_sum(Metric.MESSAGES_BURIED, "moved there by workers")],
+        right=[_sum(parts, Metric.MESSAGES_BURIED, "moved there by workers")],
         unit="messages",
         other="a minute",
     )
@@ -234,19 +237,19 @@ def _durations(parts: Parts) -> cloudwatch.GraphWidget:
 def _trouble(parts: Parts) -> cloudwatch.GraphWidget:
     return _graph(
         "Exports and API",
-        _sum(Metric.EXPORTS_SEALED, "exports finished", Service.EXPORTER),
+        _sum(parts, Metric.EXPORTS_SEALED, "exports finished", Service.EXPORTER),
         parts.exporter.function.metric_errors(label="exporter errors", period=MINUTE),
         parts.api.rest.metric_server_error(label="API errors", period=MINUTE, statistic="Sum"),
         right=[visible(parts.exporter.queue, "export orders waiting")],
     )
 
 
-def _cost() -> cloudwatch.GraphWidget:
+def _cost(parts: Parts) -> cloudwatch.GraphWidget:
     spent = {
-        "crawling": _sum(Metric.COST_DOLLARS, "crawling"),
-        "exporting": _sum(Metric.COST_DOLLARS, "exporting", Service.EXPORTER),
+        "crawling": _sum(parts, Metric.COST_DOLLARS, "crawling"),
+        "exporting": _sum(parts, Metric.COST_DOLLARS, "exporting", Service.EXPORTER),
     }
-    pages = {"pages": _sum(Metric.FETCHED, "pages")}
+    pages = {"pages": _sum(parts, Metric.FETCHED, "pages")}
     return _graph(
         "Cost",
         _math("3600 * crawling / PERIOD(crawling)", "crawling", {"crawling": spent["crawling"]}),
@@ -265,14 +268,15 @@ def _cost() -> cloudwatch.GraphWidget:
     )
 
 
-def _items() -> cloudwatch.GraphWidget:
+def _items(parts: Parts) -> cloudwatch.GraphWidget:
     return _graph(
         "Items, and yield",
-        _sum(Metric.ITEMS_VALID, "valid items"),
-        _sum(Metric.ITEMS_INVALID, "invalid items"),
+        _sum(parts, Metric.ITEMS_VALID, "valid items"),
+        _sum(parts, Metric.ITEMS_INVALID, "invalid items"),
         right=[
-            invalid_share(),
+            invalid_share(parts.stack),
             ours(
+                parts.stack,
                 Metric.YIELD_DROP_PERCENT,
                 "Maximum",
                 period=MINUTE,

@@ -60,7 +60,12 @@ class Monitoring(Construct):
         super().__init__(scope, construct_id)
         self._name = config.stack_name
         self._parts = Parts(
-            frontier=frontier, worker=worker, exporter=exporter, api=api, failed_calls=failed_calls
+            stack=config.stack_name,
+            frontier=frontier,
+            worker=worker,
+            exporter=exporter,
+            api=api,
+            failed_calls=failed_calls,
         )
         self.topic = self._topic(config)
         self.alarms: list[cloudwatch.Alarm] = []
@@ -69,7 +74,7 @@ class Monitoring(Construct):
             if config.alarms == "all":
                 self._raise(watches_paid(config))
             if config.invalid_items_percent:
-                self._raise(watches_of_items(config.invalid_items_percent))
+                self._raise(watches_of_items(config))
 
     def watch_deliveries(self, dead_letters: sqs.Queue) -> None:
         """Raise an alarm for what could not be delivered."""
@@ -82,7 +87,7 @@ class Monitoring(Construct):
             "Dashboard",
             dashboard_name=self._name,
             default_interval=SHOWN,
-            widgets=rows_of(self._name, self._parts, self.alarms),
+            widgets=rows_of(self._parts, self.alarms),
         )
 
     def _topic(self, config: Config) -> sns.Topic:

@@ -3,7 +3,8 @@
 Rules
 - It is there where a key is, `webhook_secret`: nothing is posted that is not signed. A key of the
   stack's own (`generate`) costs $0.40 a month, idle or not, so there is none by default.
-- The rule on the bus lets completed crawls through that name a webhook, and no others.
+- The rule on the bus lets completed crawls of this stack through that name a webhook, and no
+  others: stacks share the bus.
 - It is outside of the crawl: whatever becomes of a webhook, no crawl ends otherwise or later.
 
 Source: docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html.
@@ -77,15 +78,17 @@ class Notifier(Construct):
         )
         self.function, self.logs = program.function, program.logs
         retry(self, self.function, failed_calls.queue)
-        self._listen(failed_calls)
+        self._listen(config, failed_calls)
 
-    def _listen(self, failed_calls: FailedCalls) -> None:
+    def _listen(self, config: Config, failed_calls: FailedCalls) -> None:
         """Have the function invoked when a crawl that names a webhook has ended."""
         events.Rule(
             self,
             "Rule",
             event_pattern=events.EventPattern(
-                source=[SOURCE], detail_type=[COMPLETED], detail={"webhook": [True]}
+                source=[SOURCE],
+                detail_type=[COMPLETED],
+                detail={"stack": [config.stack_name], "webhook": [True]},
             ),
             targets=[
                 targets.LambdaFunction(

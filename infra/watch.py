@@ -23,7 +23,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from infra.config import DAY_S
-from orbweaver.core.metric import DIMENSION, NAMESPACE, Metric, Service
+from orbweaver.core.metric import NAMESPACE, SERVICE, STACK, Metric, Service
 
 if TYPE_CHECKING:
     from aws_cdk import aws_lambda as lambda_
@@ -47,8 +47,9 @@ ERROR_PERCENT_MAX = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What is watched of every stack."""
+    """What is watched of every stack, and the stack's name."""
 
+    stack: str
     frontier: Frontier
     worker: Worker
     exporter: Exporter
@@ -72,6 +73,7 @@ class Watch:
 
 
 def ours(
+    stack: str,
     metric: Metric,
     statistic: str = "Sum",
     *,
@@ -79,11 +81,11 @@ def ours(
     period: Duration = PERIOD,
     label: str | None = None,
 ) -> cloudwatch.Metric:
-    """One of the functions' own metrics."""
+    """One of the own metrics of a stack's functions."""
     return cloudwatch.Metric(
         namespace=NAMESPACE,
         metric_name=str(metric),
-        dimensions_map={DIMENSION: str(of)},
+        dimensions_map={STACK: stack, SERVICE: str(of)},
         statistic=statistic,
         period=period,
         label=label,
@@ -104,23 +106,26 @@ def age(queue: sqs.Queue, label: str | None = None) -> cloudwatch.Metric:
     )
 
 
-def failed_share() -> cloudwatch.MathExpression:
+def failed_share(stack: str) -> cloudwatch.MathExpression:
     """How many percent of the URLs that ended failed."""
-    return _share("failed", {"failed": Metric.FAILED, "ended": Metric.URLS_ENDED}, of=["ended"])
+    named = {"failed": Metric.FAILED, "ended": Metric.URLS_ENDED}
+    return _share(stack, "failed", named, of=["ended"])
 
 
-def invalid_share() -> cloudwatch.MathExpression:
+def invalid_share(stack: str) -> cloudwatch.MathExpression:
     """How many percent of the items that were found do not fit their rules."""
     found = {"valid": Metric.ITEMS_VALID, "invalid": Metric.ITEMS_INVALID}
-    return _share("invalid", found, of=[*found])
+    return _share(stack, "invalid", found, of=[*found])
 
 
-def _share(part: str, named: dict[str, Metric], of: list[str]) -> cloudwatch.MathExpression:
+def _share(
+    stack: str, part: str, named: dict[str, Metric], of: list[str]
+) -> cloudwatch.MathExpression:
     whole = " + ".join(f"FILL({name}, 0)" for name in of)
     whole = f"({whole})" if len(of) > 1 else whole
     return cloudwatch.MathExpression(
         expression=f"IF({whole} >= {SHARED_MIN}, 100 * FILL({part}, 0) / {whole}, 0)",
-        using_metrics={name: ours(metric) for name, metric in named.items()},
+        using_metrics={name: ours(stack, metric) for name, metric in named.items()},
         period=PERIOD,
         label=f"{part} (%)",
     )
@@ -215,14 +220,19 @@ def watches_paid(config: Config) -> list[Watch]:
     return [
         Watch(
             name="ErrorRate",
-            metric=failed_share(),
+            metric=failed_share(config.stack_name),
             above=ERROR_PERCENT_MAX,
             meaning=f"More than {ERROR_PERCENT_MAX} % of the URLs of five minutes failed",
             command="orbweaver report",
         ),
         Watch(
             name="ExportMissing",
-            metric=ours(Metric.EXPORTS_SEALED, of=Service.EXPORTER, period=Duration.hours(1)),
+            metric=ours(
+                config.stack_name,
+                Metric.EXPORTS_SEALED,
+                of=Service.EXPORTER,
+                period=Duration.hours(1),
+            ),
             above=None,
             periods=config.export_missing_h,
             meaning=f"No export has been finished for {config.export_missing_h} hours: see the log",
@@ -230,7 +240,7 @@ def watches_paid(config: Config) -> list[Watch]:
         ),
         Watch(
             name="YieldDrop",
-            metric=ours(Metric.YIELD_DROP_PERCENT, "Maximum"),
+            metric=ours(config.stack_name, Metric.YIELD_DROP_PERCENT, "Maximum"),
             above=config.yield_drop_percent,
             meaning="A run brought fewer pages than the one before: the event crawl.fell_short in"
             " the worker's log names it",
@@ -239,13 +249,13 @@ def watches_paid(config: Config) -> list[Watch]:
     ]
 
 
-def watches_of_items(percent: int) -> list[Watch]:
+def watches_of_items(config: Config) -> list[Watch]:
     """List the alarm of a stack that extracts: a template has changed, or a rule is wrong."""
     return [
         Watch(
             name="InvalidItems",
-            metric=invalid_share(),
-            above=percent,
+            metric=invalid_share(config.stack_name),
+            above=config.invalid_items_percent,
             meaning="Items do not fit their rules: `problems` in the table invalid_items say why",
             command="orbweaver query 'SELECT problems FROM invalid_items'",
         )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PREFIX = "ORBWEAVER_"
 # Who runs it is for the deployment to say (`-c contact=…`): a made-up address would be a lie.
 USER_AGENT = "orbweaver/0.1"
+STACK = "Orbweaver"
 EXPORT_FORMATS, EXPORT_SPAN = "jsonl,parquet", "day"
 
 
@@ -31,6 +32,8 @@ class SettingsError(Exception):
 class Settings:
     """Names of the deployed parts, and limits."""
 
+    # The stack itself: its metrics and events bear the name, to be told apart from others'.
+    stack: str = STACK
     # Names; an empty one is an error only for the function that uses it.
     crawl_queue_url: str = ""
     express_queue_url: str = ""

@@ -37,7 +37,7 @@ def worker_of(ports: Ports) -> Worker:
     from orbweaver.worker import Worker
 
     settler = settler_of(ports)
-    metrics = EmfMetrics(service=Service.WORKER, meter=ports.meter)
+    metrics = EmfMetrics(stack=ports.settings.stack, service=Service.WORKER, meter=ports.meter)
     recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
     advancer = Advancer(
         packs=ports.packs,
@@ -206,7 +206,7 @@ def starting(ports: Ports) -> Iterator[Starter]:
     from orbweaver.core.metric import Service
     from orbweaver.recurring import Starter
 
-    metrics = EmfMetrics(service=Service.STARTER, meter=ports.meter)
+    metrics = EmfMetrics(stack=ports.settings.stack, service=Service.STARTER, meter=ports.meter)
     try:
         yield Starter(control=control_of(ports), clock=ports.clock, metrics=metrics)
     finally:
@@ -222,7 +222,7 @@ async def notifying(ports: Ports) -> AsyncIterator[Notifier]:
     from orbweaver.core.metric import Service
     from orbweaver.notify import Notifier
 
-    metrics = EmfMetrics(service=Service.NOTIFIER, meter=ports.meter)
+    metrics = EmfMetrics(stack=ports.settings.stack, service=Service.NOTIFIER, meter=ports.meter)
     fetcher = HttpFetcher(allowed=parse_allowed(ports.settings.allow_addresses))
     try:
         yield Notifier(

@@ -21,7 +21,7 @@ def delivering(ports: Ports) -> Iterator[Deliverer]:
     from orbweaver.delivery import Deliverer
 
     settings = ports.settings
-    metrics = EmfMetrics(service=Service.DELIVERY, meter=ports.meter)
+    metrics = EmfMetrics(stack=ports.settings.stack, service=Service.DELIVERY, meter=ports.meter)
     receivers = {}
     if settings.copy_bucket:
         receivers["bucket"] = _copying(ports)

@@ -66,7 +66,7 @@ def exports_counted(ports: Ports) -> Iterator[EmfMetrics]:
     from orbweaver.adapters.metrics import EmfMetrics
     from orbweaver.core.metric import Service
 
-    metrics = EmfMetrics(service=Service.EXPORTER, meter=ports.meter)
+    metrics = EmfMetrics(stack=ports.settings.stack, service=Service.EXPORTER, meter=ports.meter)
     try:
         yield metrics
     finally:

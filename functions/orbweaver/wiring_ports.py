@@ -164,8 +164,10 @@ class Ports:
         """The event bus."""
         from orbweaver.adapters.events import BusEvents
 
-        bus, bucket = self.settings.event_bus, self.settings.bucket
-        return BusEvents(self.aws.later("events"), bus=bus, bucket=bucket)
+        named = self.settings
+        return BusEvents(
+            self.aws.later("events"), bus=named.event_bus, stack=named.stack, bucket=named.bucket
+        )
 
     @cached_property
     def schedules(self) -> GroupSchedules:

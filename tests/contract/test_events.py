@@ -51,6 +51,7 @@ async def test_the_event_says_how_the_crawl_ended(aws_world: AwsWorld) -> None:
     await aws_world.container().events.completed(DONE, {"fetched.ok": 2, "claimed": 2})
     (detail,) = await aws_world.event_details()
     assert detail == {
+        "stack": "Mine",
         "id": "shop-1",
         "crawl": "shop-1",
         "name": "shop",
@@ -81,6 +82,7 @@ async def test_the_event_says_what_was_exported(aws_world: AwsWorld) -> None:
         await events.exported(export, PREFIX + export.path)
     first, second, third = await aws_world.event_details()
     assert first == {
+        "stack": "Mine",
         "id": f"2026-11-21-{sha256[:16]}",
         "day": "2026-11-21",
         "crawl": None,

@@ -30,7 +30,7 @@ def written(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 def test_counters_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """What was added in an invocation is written once, summed up, without a host's name."""
-    metrics = EmfMetrics(service=Service.WORKER)
+    metrics = EmfMetrics(stack="Mine", service=Service.WORKER)
     for _ in range(300):
         metrics.add(Metric.FETCHED, 1)
     metrics.add(Metric.BYTES, 2_000)
@@ -42,7 +42,7 @@ def test_counters_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     body = written(capsys)
     (directive,) = body["_aws"]["CloudWatchMetrics"]
     assert directive["Namespace"] == "Orbweaver"
-    assert directive["Dimensions"] == [["service"]]
+    assert directive["Dimensions"] == [["stack", "service"]]
     assert {metric["Name"]: metric["Unit"] for metric in directive["Metrics"]} == {
         "bytes": "Bytes",
         "FetchMs": "Milliseconds",
@@ -50,14 +50,14 @@ def test_counters_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert body["fetched"] == [300]
     assert body["FetchMs"] == [12.5, 7]
-    assert body["service"] == "worker"
+    assert (body["stack"], body["service"]) == ("Mine", "worker")
     # A field of the line, and no metric.
     assert body["failed_timeout"] == 3
 
 
 def test_all_metrics_fit_into_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """However much there was: every counter, more values than a line holds, every reason."""
-    metrics = EmfMetrics(service=Service.WORKER)
+    metrics = EmfMetrics(stack="Mine", service=Service.WORKER)
     for metric in Metric:
         metrics.add(metric, 1)
     for number in range(10_000):
@@ -72,7 +72,7 @@ def test_all_metrics_fit_into_one_line(capsys: pytest.CaptureFixture[str]) -> No
 def test_values_are_sampled_evenly(capsys: pytest.CaptureFixture[str]) -> None:
     """Percentiles of what a line holds are those of all that there was."""
     for number in (1, VALUES_MAX, VALUES_MAX + 1, 1_000, 4_321):
-        metrics = EmfMetrics(service=Service.WORKER)
+        metrics = EmfMetrics(stack="Mine", service=Service.WORKER)
         for value in range(number):
             metrics.observe(Metric.FETCH_MS, value)
         metrics.flush()
@@ -86,7 +86,7 @@ def test_values_are_sampled_evenly(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_invocation_starts_anew(capsys: pytest.CaptureFixture[str]) -> None:
     """What was written is not written again, and nothing is written for nothing."""
-    metrics = EmfMetrics(service=Service.WORKER)
+    metrics = EmfMetrics(stack="Mine", service=Service.WORKER)
     metrics.add(Metric.FETCHED, 3)
     metrics.fail(Reason.DNS, 1)
     metrics.observe(Metric.FETCH_MS, 1)

@@ -248,7 +248,7 @@ class AwsWorld:
                 shards=PAGES_SHARDS,
             ),
             files=BucketFiles(clients["s3"], bucket=self.name),
-            events=BusEvents(clients["events"], bus="default", bucket=self.name),
+            events=BusEvents(clients["events"], bus="default", stack="Mine", bucket=self.name),
             traces=DynamoTraces(
                 dynamo,
                 clock=clock,

@@ -84,7 +84,9 @@ def export(stand: Stand) -> Manifest:
 async def announce(manifest: Manifest, bucket: str) -> None:
     """Put the event on the bus."""
     async with Aws() as aws:
-        events = BusEvents(await aws.client("events"), bus="default", bucket=bucket)
+        events = BusEvents(
+            await aws.client("events"), bus="default", stack="Orbweaver", bucket=bucket
+        )
         await events.exported(manifest, PREFIX + manifest.path)
 
 

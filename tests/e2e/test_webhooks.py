@@ -61,6 +61,29 @@ def test_the_end_of_a_crawl_is_told_once(stand: Stand, tmp_path: Path) -> None:
         assert body["started_at_ms"] < body["finished_at_ms"]
 
 
+def test_crawls_of_another_stack_are_passed_over(stand: Stand, tmp_path: Path) -> None:
+    """Stacks share the bus; the notifier hears of its own stack's crawls, and of no others."""
+    with receiving() as receiver:
+        result = crawled(stand, tmp_path, "ours", receiver)
+        until(lambda: receiver.posted, "told", log=stand.log)
+        with stand.client("events") as events:
+            for stack in ("Second", "Orbweaver"):
+                detail = {"stack": stack, "webhook": True, "crawl": result["crawl"]}
+                put = events.put_events(
+                    Entries=[
+                        {
+                            "Source": "orbweaver",
+                            "DetailType": "CrawlCompleted",
+                            "Detail": json.dumps(detail),
+                        }
+                    ]
+                )
+                assert put["FailedEntryCount"] == 0
+        until(lambda: len(receiver.posted) >= 2, "told again", log=stand.log)
+        stand.wait_idle()
+        assert len(receiver.posted) == 2
+
+
 def test_what_is_refused_is_put_aside(stand: Stand, tmp_path: Path) -> None:
     """A receiver that is gone for good is asked once; the message says why."""
     with receiving(410) as receiver:

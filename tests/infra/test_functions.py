@@ -184,7 +184,7 @@ def test_crawls_that_name_a_webhook_invoke_the_notifier(
     assert rule["EventPattern"] == {
         "source": ["orbweaver"],
         "detail-type": ["CrawlCompleted"],
-        "detail": {"webhook": [True]},
+        "detail": {"stack": ["Orbweaver"], "webhook": [True]},
     }
     (target,) = rule["Targets"]
     assert text(target["Arn"]) == "<NotifierProgramFunction.Arn>"

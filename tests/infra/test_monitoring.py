@@ -12,7 +12,7 @@ import pytest
 
 from infra.dashboard import METRICS_FREE_MAX
 from orbweaver.cli.parser import parse
-from orbweaver.core.metric import DIMENSION, FAILURES, NAMESPACE, field_of
+from orbweaver.core.metric import DIMENSIONS, FAILURES, NAMESPACE, SERVICE, STACK, field_of
 from tests.infra.template import denies_plain_http, text
 from tests.unit.emission import crawl_everything, export_a_day, functions
 
@@ -182,7 +182,7 @@ def test_an_export_that_is_missing(synthesize: Callable[..., Synthesized]) -> No
     alarm = made.properties("AWS::CloudWatch::Alarm")["MonitoringExportMissing"]
     assert (alarm["MetricName"], alarm["Dimensions"]) == (
         "ExportsSealed",
-        [{"Name": "service", "Value": "exporter"}],
+        [{"Name": "service", "Value": "exporter"}, {"Name": "stack", "Value": "Orbweaver"}],
     )
     assert (alarm["Period"], alarm["EvaluationPeriods"]) == (3600, 30)
     # Periods of an hour may be watched for seven days.
@@ -267,7 +267,43 @@ def test_invalid_items(synthesize: Callable[..., Synthesized]) -> None:
         (dimension["Name"], dimension["Value"])
         for one in metrics
         for dimension in one["MetricStat"]["Metric"]["Dimensions"]
-    } == {("service", "worker")}
+    } == {("stack", "Orbweaver"), ("service", "worker")}
+
+
+def own_metrics(made: Synthesized) -> list[dict[str, str]]:
+    """Return the dimensions of all metrics of the functions' own that alarms and graphs name."""
+    found = []
+    for alarm in made.properties("AWS::CloudWatch::Alarm").values():
+        stats = [
+            one["MetricStat"]["Metric"] for one in alarm.get("Metrics", []) if "MetricStat" in one
+        ]
+        found += [
+            {one["Name"]: one["Value"] for one in metric["Dimensions"]}
+            for metric in stats or [alarm]
+            if metric["Namespace"] == NAMESPACE
+        ]
+    for widget in dashboard(made):
+        for line in widget["properties"].get("metrics", ()):
+            if line[0] == NAMESPACE:
+                found.append(dict(zip(line[2:6:2], line[3:6:2], strict=True)))
+    return found
+
+
+def test_two_stacks_look_at_their_own(synthesize: Callable[..., Synthesized]) -> None:
+    """Alarms, graphs, functions and rules of two stacks of a region have nothing in common."""
+    rules = []
+    for name in ("Orbweaver", "Second"):
+        made = synthesize(stack_name=name, alarms="all", webhook_secret="generate")
+        dimensions = own_metrics(made)
+        assert len(dimensions) > 15
+        assert {one[STACK] for one in dimensions} == {name}
+        for function in made.properties("AWS::Lambda::Function").values():
+            assert function["Environment"]["Variables"]["ORBWEAVER_STACK"] == name
+        rules.append(made.properties("AWS::Events::Rule")["NotifierRule"]["EventPattern"])
+    assert [rule["detail"] for rule in rules] == [
+        {"stack": ["Orbweaver"], "webhook": [True]},
+        {"stack": ["Second"], "webhook": [True]},
+    ]
 
 
 def test_what_is_named_is_emitted(
@@ -286,15 +322,16 @@ def test_what_is_named_is_emitted(
         ]
         for metric in stats or [alarm]:
             if metric["Namespace"] == NAMESPACE:
-                ((name, service),) = ((one["Name"], one["Value"]) for one in metric["Dimensions"])
-                assert name == DIMENSION
-                named.add((service, metric["MetricName"]))
+                dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
+                assert dimensions.keys() == {*DIMENSIONS}
+                named.add((dimensions[SERVICE], metric["MetricName"]))
     for widget in dashboard(made):
         for line in widget["properties"].get("metrics", ()):
             if line[0] == NAMESPACE:
-                _, metric, name, service, *_ = line
-                assert name == DIMENSION
-                named.add((service, metric))
+                _, metric, *rest = line
+                dimensions = dict(zip(rest[0:4:2], rest[1:4:2], strict=True))
+                assert dimensions.keys() == {*DIMENSIONS}
+                named.add((dimensions[SERVICE], metric))
     assert len(named) > 15
     for service, metric in named:
         assert metric in emitted[service], (service, metric)

@@ -80,12 +80,13 @@ class Function:
 
     @property
     def metrics(self) -> dict[str, set[str]]:
-        """Return the names of all metrics that were written, by their one dimension."""
+        """Return the names of all metrics that were written, by service; all of one stack."""
         found: dict[str, set[str]] = {}
         for line in self.lines:
             for directive in line["_aws"]["CloudWatchMetrics"]:
                 assert directive["Namespace"] == "Orbweaver"
-                assert directive["Dimensions"] == [["service"]]
+                assert directive["Dimensions"] == [["stack", "service"]]
+                assert line["stack"] == "Orbweaver"
                 names = {metric["Name"] for metric in directive["Metrics"]}
                 assert all(isinstance(line[name], list) for name in names)
                 found.setdefault(line["service"], set()).update(names)

@@ -91,7 +91,8 @@ def test_grafana_on_cloudwatch_names_what_is_emitted(monkeypatch: pytest.MonkeyP
         match target["namespace"]:
             case "Orbweaver":
                 service = target["dimensions"]["service"]
-                assert target["dimensions"].keys() == {"service"}
+                assert target["dimensions"].keys() == {"stack", "service"}
+                assert target["dimensions"]["stack"] == "${stack}"
                 assert target["metricName"] in function.metrics[service], title
                 seen.add(target["metricName"])
             case "AWS/SQS":

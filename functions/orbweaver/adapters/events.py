@@ -3,6 +3,8 @@
 The bus gives every event an id of its own, so what tells a repeat is `id` in the detail: a crawl's
 own, and of an export the beginning of its manifest's SHA-256, with the day and the crawl before it.
 
+The bus is shared by all stacks of an account and region: `stack` in the detail says whose it is.
+
 PutEvents answers 200 even for an event it did not take; `FailedEntryCount` says so.
 """
 
@@ -27,9 +29,10 @@ ID_DIGITS = 16
 class BusEvents:
     """The event bus."""
 
-    def __init__(self, client: Any, *, bus: str, bucket: str = "") -> None:
-        """Take the client, the bus, and the bucket that exports lie in."""
+    def __init__(self, client: Any, *, bus: str, stack: str, bucket: str = "") -> None:
+        """Take the client, the bus, the stack, and the bucket that exports lie in."""
         self._client = client
+        self._stack = stack
         self._bus = bus
         self._bucket = bucket
 
@@ -71,7 +74,7 @@ class BusEvents:
         entry = {
             "Source": SOURCE,
             "DetailType": kind,
-            "Detail": json.dumps(detail),
+            "Detail": json.dumps({"stack": self._stack, **detail}),
             "EventBusName": self._bus,
         }
         answer = await aws.call(self._client, "put_events", Entries=[entry])

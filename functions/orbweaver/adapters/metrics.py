@@ -1,7 +1,7 @@
 """Counters of an invocation as one line of Embedded Metric Format on standard output.
 
 CloudWatch makes metrics of such a line, at the price of the log line: PutMetricData would cost a
-call. Which metrics there are, their one dimension and why: `core/metric.py`. Of a metric of which
+call. Which metrics there are, their dimensions and why: `core/metric.py`. Of a metric of which
 each value counts a line holds `VALUES_MAX`; of more, every second one is kept, then every fourth,
 and so on, so that what is kept is spread evenly over the invocation.
 
@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from orbweaver.core.exchange import Response
-from orbweaver.core.metric import DIMENSION, NAMESPACE, VALUES_MAX, Metric, Service, field_of
+from orbweaver.core.metric import (
+    NAMESPACE,
+    SERVICE,
+    STACK,
+    VALUES_MAX,
+    Metric,
+    Service,
+    field_of,
+)
 
 if TYPE_CHECKING:
     from orbweaver.adapters.meter import Meter
@@ -36,7 +44,8 @@ UNITS = (
 class EmfMetrics:
     """Counters of an invocation, and what it has cost, as far as a meter knows."""
 
-    def __init__(self, *, service: Service, meter: Meter | None = None) -> None:
+    def __init__(self, *, stack: str, service: Service, meter: Meter | None = None) -> None:
+        self._stack = stack
         self._service = service
         self._meter = meter
         self._totals: defaultdict[Metric, float] = defaultdict(int)
@@ -62,7 +71,8 @@ class EmfMetrics:
         if not (self._totals or self._samples):
             return
         emf = EphemeralMetrics(namespace=NAMESPACE)
-        emf.add_dimension(DIMENSION, self._service)
+        emf.add_dimension(STACK, self._stack)
+        emf.add_dimension(SERVICE, self._service)
         for metric, value in sorted(self._totals.items()):
             emf.add_metric(name=metric, unit=unit_of(metric), value=value)
         for metric, sample in sorted(self._samples.items()):

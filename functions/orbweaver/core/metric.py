@@ -2,8 +2,9 @@
 
 Rules
 - A metric that is not listed here cannot be counted: every one costs $0.30 a month, for the hours
-  in which it is sent. The only dimension is the service. So their number has a bound, whatever is
-  crawled: no metric bears the name of a host, a crawl or a URL.
+  in which it is sent. There is one set of dimensions, the stack and the service, so that stacks of
+  one region stay apart and none is billed twice. So their number has a bound, whatever is crawled:
+  no metric bears the name of a host, a crawl or a URL.
 - Why URLs failed has too many answers to pay for each. They stand beside the metrics of the same
   log line as fields, where queries of the log find them at no price (`field_of`).
 - The unit of a metric is the last word of its name.
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from orbweaver.core.crawl import Tally
 
 NAMESPACE = "Orbweaver"
-DIMENSION = "service"
+DIMENSIONS = STACK, SERVICE = "stack", "service"
 # Of a metric of which each value counts. A line of Embedded Metric Format takes 100; Powertools
 # begins another line there, and percentiles of several invocations need no more.
 VALUES_MAX = 64
