@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Annotations, CfnOutput, Stack
+from aws_cdk import (
+    Annotations,
+    CfnOutput,
+    DefaultStackSynthesizer,
+    PermissionsBoundary,
+    Stack,
+)
 
 from infra.api import Api
 from infra.catalogue import Catalogue
@@ -35,7 +41,14 @@ class OrbweaverStack(Stack):
     """One deployment of Orbweaver."""
 
     def __init__(self, scope: Construct, construct_id: str, *, config: Config, code: Code) -> None:
-        super().__init__(scope, construct_id, stack_name=config.stack_name, description=DESCRIPTION)
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=config.stack_name,
+            description=DESCRIPTION,
+            synthesizer=DefaultStackSynthesizer(qualifier=config.qualifier or None),
+            permissions_boundary=_boundary(config.permissions_boundary),
+        )
         self.frontier = Frontier(self, "Frontier", config=config)
         self.storage = Storage(self, "Storage", config=config)
         self.worker = Worker(
@@ -144,3 +157,11 @@ class OrbweaverStack(Stack):
                 "DeliveryDeadLetterQueueUrl": self.delivery.dead_letters.queue_url,
             }
         return names
+
+
+def _boundary(policy: str) -> PermissionsBoundary | None:
+    """Bound every role by a policy, given by its name or ARN."""
+    if not policy:
+        return None
+    named = policy.startswith("arn:")
+    return PermissionsBoundary.from_arn(policy) if named else PermissionsBoundary.from_name(policy)

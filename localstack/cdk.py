@@ -112,18 +112,40 @@ def synthesize(
 
 
 def bootstrap(
-    environment: Mapping[str, str], *, say: Say = lambda _: None, root: Path = layout.ROOT
+    environment: Mapping[str, str],
+    *,
+    qualifier: str = "",
+    say: Say = lambda _: None,
+    root: Path = layout.ROOT,
 ) -> None:
-    """Make what CDK needs in an account and region, unless it is there already."""
-    if standing(TOOLKIT, environment) is not None:
+    """Make what CDK needs in an account and region, unless it is there already.
+
+    A qualifier has a bootstrap of its own, whatever its stack is called: a parameter tells.
+    """
+    if qualifier:
+        if _parameter(f"/cdk-bootstrap/{qualifier}/version", environment) is not None:
+            return
+    elif standing(TOOLKIT, environment) is not None:
         return
     say("preparing the account for CDK")
     words = ["bootstrap"]
+    if qualifier:
+        words += ["--qualifier", qualifier, "--toolkit-stack-name", f"{TOOLKIT}-{qualifier}"]
     if is_emulator(environment):
         words.append(f"aws://{layout.ACCOUNT}/{layout.REGION}")
         # Named outright, the app needs no run of its own just to learn its regions.
         words += ["--app", ""]
     _run(words, environment, root=root, attached=not is_emulator(environment))
+
+
+def _parameter(name: str, environment: Mapping[str, str]) -> str | None:
+    try:
+        with client("ssm", environment) as ssm:
+            return str(ssm.get_parameter(Name=name)["Parameter"]["Value"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ParameterNotFound":
+            return None
+        raise LocalStackError(f"Cannot ask for the parameter {name}: {error}") from error
 
 
 def deploy(
@@ -139,8 +161,9 @@ def deploy(
 
     `yes` deploys to AWS without asking; an emulator never asks.
     """
-    bootstrap(environment, say=say, root=root)
-    folder = synthesize(environment, context or {}, say=say, root=root, store=store)
+    context = context or {}
+    bootstrap(environment, qualifier=context.get("qualifier", ""), say=say, root=root)
+    folder = synthesize(environment, context, say=say, root=root, store=store)
     say("deploying the stack")
     with tempfile.TemporaryDirectory() as scratch:
         outputs = Path(scratch) / "outputs.json"

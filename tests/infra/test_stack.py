@@ -76,3 +76,43 @@ def test_an_emulator_is_asked_over_plain_http(local: Synthesized) -> None:
     """No policy of a stack on an emulator asks for TLS, which no emulator speaks by itself."""
     assert "aws:SecureTransport" not in json.dumps(local.template)
     assert "s3:TlsVersion" not in json.dumps(local.template)
+
+
+BOUNDARY = "arn:aws:iam::123456789012:policy/boundaries/developers"
+
+
+@pytest.mark.parametrize(
+    ("policy", "named"),
+    [
+        (BOUNDARY, BOUNDARY),
+        ("developers", "arn:<AWS::Partition>:iam::<AWS::AccountId>:policy/developers"),
+        ("", None),
+    ],
+)
+def test_every_role_is_bounded(
+    synthesize: Callable[..., Synthesized], policy: str, named: str | None
+) -> None:
+    """Where an account asks for a permissions boundary, no role of the stack is without it."""
+    context = {"webhook_secret": "generate", "copy_bucket": "their-exports"}
+    made = synthesize(**context, **({"permissions_boundary": policy} if policy else {}))
+    roles = made.properties("AWS::IAM::Role")
+    assert len(roles) >= 9
+    assert {
+        text(role["PermissionsBoundary"]) if "PermissionsBoundary" in role else None
+        for role in roles.values()
+    } == {named}
+
+
+@pytest.mark.parametrize(
+    ("context", "qualifier"), [({}, "hnb659fds"), ({"qualifier": "team-a"}, "team-a")]
+)
+def test_bootstrap_of_another_qualifier(
+    synthesize: Callable[..., Synthesized], context: dict[str, str], qualifier: str
+) -> None:
+    """Assets, roles and version are those of the bootstrap stack with the qualifier."""
+    made = synthesize(**context)
+    version = made.template["Parameters"]["BootstrapVersion"]["Default"]
+    assert version == f"/cdk-bootstrap/{qualifier}/version"
+    worker = made.properties("AWS::Lambda::Function")["WorkerProgramFunction"]
+    bucket = worker["Code"]["S3Bucket"]
+    assert bucket == {"Fn::Sub": f"cdk-{qualifier}-assets-${{AWS::AccountId}}-${{AWS::Region}}"}

@@ -5,12 +5,14 @@ A stand-in for `cdk` is run by the real Node; deploying the real stack is for th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from localstack import assembly, cdk, emulator, layout, processes
 from localstack.__main__ import main
@@ -214,6 +216,38 @@ def test_a_deployment_synthesizes_only_what_changed(
     assert first["Node"].startswith("v24.")
     assert calls() == ["synth", "deploy", "deploy", "synth", "deploy"]
     assert said[:2] == ["synthesizing the stack", "deploying the stack"]
+
+
+class Parameters:
+    """A parameter store with the versions of bootstrap stacks."""
+
+    def __init__(self, *qualifiers: str) -> None:
+        self.names = [f"/cdk-bootstrap/{qualifier}/version" for qualifier in qualifiers]
+
+    def get_parameter(self, *, Name: str) -> dict[str, Any]:  # noqa: N803 - boto's own
+        if Name not in self.names:
+            raise ClientError({"Error": {"Code": "ParameterNotFound"}}, "GetParameter")
+        return {"Parameter": {"Value": "28"}}
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_qualifier_has_a_bootstrap_of_its_own(
+    project: Path,
+    calls: Callable[[], list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    there: bool,
+) -> None:
+    """It is looked for by its parameter and made under its name, not under CDK's own."""
+    parameters = Parameters("team") if there else Parameters()
+    monkeypatch.setattr(cdk, "client", lambda *_: contextlib.nullcontext(parameters))
+
+    cdk.deploy(EMULATOR, {"qualifier": "team"}, root=project, store=tmp_path / "store")
+
+    asked = (project / "calls.txt").read_text()
+    assert calls() == [*([] if there else ["bootstrap"]), "synth", "deploy"]
+    assert ("--qualifier team --toolkit-stack-name CDKToolkit-team" in asked) is not there
 
 
 def test_the_stacks_of_an_assembly_are_named(tmp_path: Path) -> None:
