@@ -104,7 +104,9 @@ class Encryption(Construct):
             description=f"What {config.stack_name} stores",
             enable_key_rotation=True,
             # Without it nothing that is kept could ever be read.
-            removal_policy=RemovalPolicy.RETAIN if config.kept else RemovalPolicy.DESTROY,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+            if config.kept
+            else RemovalPolicy.DESTROY,
         )
         for statement in _for_services(Stack.of(self)):
             key.add_to_resource_policy(statement)

@@ -4,8 +4,10 @@ Rules
 - On-demand, so that nothing is paid while nothing is crawled; TTL by `expires_at` on every table.
 - Encrypted at rest by keys that AWS owns: no key to pay for, no call to a key service per request;
   by the user's own where `kms_key` says so (encryption.py).
-- Kept when the stack is destroyed, guarded against deletion and restorable to any second of the
-  last 35 days, unless `removal` says destroy.
+- Kept when the stack is destroyed and restorable to any second of the last 35 days, unless
+  `removal` says destroy; but taken away again with a first create that fails.
+  `orbweaver deploy` guards tables that are kept against deletion, afterwards: CloudFormation could
+  not take a guarded table away (localstack/removal.py).
 - The bucket is not versioned: every object is written once, under a name that follows from it, and
   what is removed is gone.
 - Each prefix is kept for as long as its key says (docs/privacy.md). S3 deletes what has expired
@@ -73,7 +75,7 @@ class Storage(Construct):
 
     @property
     def _removal(self) -> RemovalPolicy:
-        return RemovalPolicy.RETAIN if self._kept else RemovalPolicy.DESTROY
+        return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if self._kept else RemovalPolicy.DESTROY
 
     def _table(self, construct_id: str, partition: str, sort: str | None = None) -> dynamodb.Table:
         def key(name: str) -> dynamodb.Attribute:
@@ -90,7 +92,6 @@ class Storage(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=self._kept
             ),
-            deletion_protection=self._kept,
             removal_policy=self._removal,
         )
 

@@ -7,6 +7,7 @@ Rules
 - An assembly for an emulator is taken from the store where nothing it depends on has changed; one
   for AWS is always made anew.
 - What an emulator's CloudFormation passes over is made up for after a deployment (`amend`).
+- What outlives a stack, and what must be empty before it goes: `removal`.
 - A command that is interrupted ends with all its processes.
 """
 
@@ -19,6 +20,8 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +29,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localstack import amend, assembly, layout
+from localstack import amend, assembly, layout, removal
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -164,6 +167,8 @@ def deploy(
     context = context or {}
     bootstrap(environment, qualifier=context.get("qualifier", ""), say=say, root=root)
     folder = synthesize(environment, context, say=say, root=root, store=store)
+    for name in assembly.stack_names(folder):
+        _make_way(name, folder, environment, say=say, root=root)
     say("deploying the stack")
     with tempfile.TemporaryDirectory() as scratch:
         outputs = Path(scratch) / "outputs.json"
@@ -176,7 +181,40 @@ def deploy(
         by_stack = json.loads(outputs.read_text()) if outputs.exists() else {}
     if is_emulator(environment):
         amend.apply(folder, lambda service: client(service, environment))
+    for name in assembly.stack_names(folder):
+        removal.protect(removal.resources_of(name, _lender(environment)), _lender(environment))
     return {key: value for stack in by_stack.values() for key, value in stack.items()}
+
+
+def _make_way(
+    name: str, folder: Path, environment: Mapping[str, str], *, say: Say, root: Path
+) -> None:
+    """Before a first deployment: wait for names, and adopt what an earlier stack has left."""
+    if standing(name, environment) is not None:
+        return
+    lend = _lender(environment)
+    if not is_emulator(environment) and (
+        seconds := removal.pause_s(name, lend, datetime.now(tz=UTC))
+    ):
+        say(f"waiting {seconds:.0f} s: SQS holds names of queues back for a minute after removal")
+        time.sleep(seconds)
+    file = removal.place(name, root / layout.LEFT.relative_to(layout.ROOT), lend)
+    if adopted := removal.adoptable(file, lend, say):
+        say(f"taking up {len(adopted)} resources that an earlier stack has left")
+        with tempfile.TemporaryDirectory() as scratch:
+            mapping = Path(scratch) / "mapping.json"
+            mapping.write_text(json.dumps(adopted))
+            words = ["import", name, "--app", str(folder), "--resource-mapping", str(mapping)]
+            try:
+                _run(words, environment, root=root, attached=not is_emulator(environment))
+            except LocalStackError as error:
+                fix = f"to begin with new tables and bucket instead, remove {file}"
+                raise LocalStackError(f"{error}\n{fix}") from error
+    file.unlink(missing_ok=True)
+
+
+def _lender(environment: Mapping[str, str]) -> removal.Lend:
+    return lambda service: client(service, environment)
 
 
 def destroy(
@@ -188,13 +226,38 @@ def destroy(
     root: Path = layout.ROOT,
     store: Path = layout.ASSEMBLIES,
 ) -> None:
-    """Remove the stack; `yes` does not ask first, an emulator never asks."""
+    """Remove the stack; `yes` does not ask first, an emulator never asks.
+
+    Buckets that go are emptied first; where CDK asks, only after it has been told to go on and
+    found them full. Whatever was at work meanwhile may fill them once more, so there are two tries.
+    """
     folder = synthesize(environment, context or {}, say=say, root=root, store=store)
+    names, lend = assembly.stack_names(folder), _lender(environment)
+    resources = {name: removal.resources_of(name, lend) for name in names}
+    asked = not (yes or is_emulator(environment))
     say("removing the stack")
     words = ["destroy", "--all", "--app", str(folder)]
-    if yes or is_emulator(environment):
-        words.append("--force")
-    _run(words, environment, root=root, attached=not is_emulator(environment))
+    for found in resources.values() if not asked else ():
+        removal.empty(found, lend, say)
+    try:
+        _run(
+            [*words, *([] if asked else ["--force"])],
+            environment,
+            root=root,
+            attached=not is_emulator(environment),
+        )
+    except LocalStackError:
+        left = [removal.resources_of(name, lend) for name in names]
+        if not sum(removal.empty(found, lend, say) for found in left):
+            raise
+        say("removing what is left of the stack")
+        _run([*words, "--force"], environment, root=root, attached=not is_emulator(environment))
+    for name, found in resources.items():
+        if standing(name, environment) is not None:
+            raise LocalStackError(f"the stack {name} still stands: it was not to be removed")
+        removal.drop_logs(found, lend)
+        kept = removal.place(name, root / layout.LEFT.relative_to(layout.ROOT), lend)
+        removal.remember(found, lend, kept, say)
 
 
 def _context_words(context: Mapping[str, str]) -> list[str]:

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCAL = ROOT / ".local"
 INSTANCES = LOCAL / "instances"
 ASSEMBLIES = LOCAL / "assemblies"
+LEFT = LOCAL / "left"  # what removed stacks have left, to be taken up again
 EMULATOR_PYTHON = LOCAL / "emulator" / "bin" / "python"
 CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
 

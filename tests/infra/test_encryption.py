@@ -89,7 +89,7 @@ def test_services_may_use_a_key_of_the_stack(synthesize: Callable[..., Synthesiz
     stack = synthesize(kms_key="generate")
     ((name, resource),) = stack.resources("AWS::KMS::Key").items()
     assert name == "EncryptionKey"
-    assert resource["DeletionPolicy"] == "Retain"
+    assert resource["DeletionPolicy"] == "RetainExceptOnCreate"
     assert resource["Properties"]["EnableKeyRotation"] is True
     statements = {
         statement["Sid"]: statement

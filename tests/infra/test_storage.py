@@ -48,13 +48,15 @@ def test_nothing_is_paid_while_idle(aws: Synthesized, name: str) -> None:
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize(("target", "kept"), [("aws", True), ("local", False)])
 def test_retention(request: pytest.FixtureRequest, target: str, name: str, *, kept: bool) -> None:
-    """What an account holds is kept, guarded and restorable; what an emulator holds is not."""
+    """What an account holds is kept and restorable, unless its first create fails."""
     resource = request.getfixturevalue(target).resources(KIND)[name]
-    assert resource["DeletionPolicy"] == ("Retain" if kept else "Delete")
+    assert resource["DeletionPolicy"] == ("RetainExceptOnCreate" if kept else "Delete")
+    assert resource["UpdateReplacePolicy"] == ("Retain" if kept else "Delete")
     table = resource["Properties"]
     recovery = table["PointInTimeRecoverySpecification"]
     assert recovery["PointInTimeRecoveryEnabled"] is kept
-    assert table["DeletionProtectionEnabled"] is kept
+    # CloudFormation could not roll back a table that is guarded: `orbweaver deploy` does it after.
+    assert "DeletionProtectionEnabled" not in table
 
 
 def test_bucket_is_closed(aws: Synthesized) -> None:
@@ -124,4 +126,4 @@ def test_bucket_is_kept(aws: Synthesized, local: Synthesized) -> None:
     """The bucket outlives the stack on AWS and goes with it on an emulator."""
     (kept,) = aws.resources("AWS::S3::Bucket").values()
     (dropped,) = local.resources("AWS::S3::Bucket").values()
-    assert (kept["DeletionPolicy"], dropped["DeletionPolicy"]) == ("Retain", "Delete")
+    assert (kept["DeletionPolicy"], dropped["DeletionPolicy"]) == ("RetainExceptOnCreate", "Delete")

@@ -1,0 +1,233 @@
+"""Data that outlives a stack: emptied, left with its command, adopted, protected."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from localstack import removal
+from localstack.errors import LocalStackError
+from localstack.removal import BUCKET, KEY, TABLE, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+REGION = "us-east-1"
+ACCOUNT = "123456789012"
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+KEYS: dict[str, Any] = {
+    "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+
+
+class Stacks:
+    """CloudFormation, of which moto's needs what is not installed: one stack, and removed ones."""
+
+    def __init__(self, template: object = None, summaries: object = None) -> None:
+        self.template = template
+        self.pages = {
+            "list_stack_resources": [{"StackResourceSummaries": summaries}],
+            "list_stacks": summaries,
+        }
+
+    def get_template(self, *, StackName: str) -> dict[str, Any]:  # noqa: N803 - boto's own
+        if StackName != "Mine":
+            raise ClientError({"Error": {"Code": "ValidationError"}}, "GetTemplate")
+        return {"TemplateBody": self.template}
+
+    def get_paginator(self, name: str) -> Any:
+        found = self.pages[name]
+        return SimpleNamespace(paginate=lambda **_: found)
+
+
+@contextlib.contextmanager
+def client(service: str) -> Iterator[Any]:
+    """Lend a client of the account that moto plays."""
+    with contextlib.closing(boto3.client(service, region_name=REGION)) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Play an account."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    with mock_aws():
+        yield
+
+
+def stack(policy: str) -> list[Resource]:
+    """Have a stack with a table and a bucket of one policy; what it holds."""
+    with client("dynamodb") as dynamodb, client("s3") as s3:
+        dynamodb.create_table(TableName="urls", **KEYS)
+        s3.create_bucket(Bucket="files")
+    stacks = deployed(policy)
+    return removal.resources_of("Mine", lambda _: contextlib.nullcontext(stacks))
+
+
+def deployed(policy: str) -> Stacks:
+    """Say what CloudFormation says of a stack with a table and a bucket of one policy."""
+    summaries = [
+        {"LogicalResourceId": logical, "ResourceType": kind, "PhysicalResourceId": name} | status
+        for logical, kind, name, status in (
+            ("Urls", TABLE, "urls", {"ResourceStatus": "CREATE_COMPLETE"}),
+            ("Files", BUCKET, "files", {"ResourceStatus": "DELETE_FAILED"}),
+            ("Gone", BUCKET, "gone", {"ResourceStatus": "DELETE_COMPLETE"}),
+            ("Never", BUCKET, "", {"ResourceStatus": "CREATE_FAILED"}),
+        )
+    ]
+    declared = {name: {"DeletionPolicy": policy} for name in ("Urls", "Files", "Gone", "Never")}
+    return Stacks({"Resources": declared}, summaries)
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"), [("Delete", False), ("Retain", True), ("RetainExceptOnCreate", True)]
+)
+def test_a_stack_says_what_it_keeps(policy: str, *, kept: bool) -> None:
+    """Names and policies come from the stack as it is deployed; no stack holds nothing."""
+    stacks = deployed(policy)
+    for template in (stacks.template, json.dumps(stacks.template)):
+        stacks.template = template
+        found = removal.resources_of("Mine", lambda _: contextlib.nullcontext(stacks))
+        assert found == [
+            Resource(logical="Urls", kind=TABLE, name="urls", kept=kept),
+            Resource(logical="Files", kind=BUCKET, name="files", kept=kept),
+        ]
+    assert removal.resources_of("Other", lambda _: contextlib.nullcontext(stacks)) == []
+
+
+def test_a_bucket_that_goes_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects, versions, delete markers and unfinished uploads, by the page, with progress."""
+    monkeypatch.setattr(removal, "PAGE", 10)
+    monkeypatch.setattr(removal, "PAGES_SAID", 2)
+    resources, said = stack("Delete"), list[str]()
+    (bucket,) = (resource.name for resource in resources if resource.kind == BUCKET)
+    with client("s3") as s3:
+        for number in range(25):
+            s3.put_object(Bucket=bucket, Key=f"bodies/{number}", Body=b"x")
+        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+        s3.put_object(Bucket=bucket, Key="bodies/1", Body=b"y")
+        s3.delete_object(Bucket=bucket, Key="bodies/2")
+        s3.create_multipart_upload(Bucket=bucket, Key="exports/part")
+        assert removal.empty(resources, client, said.append) == 25 + 2 + 1
+        assert "Versions" not in s3.list_object_versions(Bucket=bucket)
+        assert "DeleteMarkers" not in s3.list_object_versions(Bucket=bucket)
+        assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
+        s3.delete_bucket(Bucket=bucket)
+    assert said == [
+        "emptying the bucket: 20 objects removed",
+        f"the bucket {bucket} is empty: 28 objects removed",
+    ]
+    assert removal.empty(resources, client, said.append) == 0  # it is gone
+
+
+def test_a_bucket_that_stays_is_left_alone() -> None:
+    """Nothing is removed from what the stack keeps."""
+    resources = stack("RetainExceptOnCreate")
+    (bucket,) = (resource.name for resource in resources if resource.kind == BUCKET)
+    with client("s3") as s3:
+        s3.put_object(Bucket=bucket, Key="bodies/1", Body=b"x")
+        assert removal.empty(resources, client) == 0
+        assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 1
+
+
+def test_an_object_that_cannot_be_removed_is_named() -> None:
+    """A denied deletion is an error, although S3 answers 200."""
+
+    class Denied:
+        def list_object_versions(self, **_: Any) -> dict[str, Any]:
+            return {"Versions": [{"Key": "a", "VersionId": "null"}]}
+
+        def delete_objects(self, **_: Any) -> dict[str, Any]:
+            return {"Errors": [{"Key": "a", "Message": "Access Denied"}]}
+
+    def lend(_service: str) -> AbstractContextManager[Any]:
+        return contextlib.nullcontext(Denied())
+
+    bucket = Resource(logical="Files", kind=BUCKET, name="b", kept=False)
+    with pytest.raises(LocalStackError, match="bucket b: a: Access Denied"):
+        removal.empty([bucket], lend)
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("Delete", False), ("RetainExceptOnCreate", True)])
+def test_tables_that_stay_are_protected(policy: str, *, kept: bool) -> None:
+    """After a deployment, and no longer once the stack is to take them with it."""
+    resources = stack(policy)
+    (table,) = (resource.name for resource in resources if resource.kind == TABLE)
+    with client("dynamodb") as dynamodb:
+        for before in (False, True):
+            dynamodb.update_table(TableName=table, DeletionProtectionEnabled=before)
+            removal.protect(resources, client)
+            described = dynamodb.describe_table(TableName=table)["Table"]
+            assert described["DeletionProtectionEnabled"] is kept
+
+
+def test_what_stays_is_named_and_adopted(tmp_path: Path) -> None:
+    """With the commands that remove it, and in a file, of which what is still there is imported."""
+    resources, said = stack("Retain"), list[str]()
+    names = {resource.kind: resource.name for resource in resources}
+    resources.append(Resource(logical="Made", kind=KEY, name="no-such-key", kept=True))
+    file = removal.place("Mine", tmp_path / "left", client)
+    assert file.name == f"Mine-{ACCOUNT}-{REGION}.json"
+    assert removal.adoptable(file, client, said.append) == {}
+    removal.remember(resources, client, file, said.append)
+    words = "\n".join(said)
+    assert f"aws dynamodb delete-table --table-name {names[TABLE]}" in words
+    assert f"aws s3 rb --force s3://{names[BUCKET]}" in words
+    assert "aws kms schedule-key-deletion --key-id no-such-key" in words
+    assert str(file) in words
+    said.clear()
+    assert removal.adoptable(file, client, said.append) == {
+        "Urls": {"TableName": names[TABLE]},
+        "Files": {"BucketName": names[BUCKET]},
+    }
+    assert said == ["no-such-key is not there any more, and begins anew"]
+
+
+def test_nothing_is_remembered_of_a_stack_that_keeps_nothing(tmp_path: Path) -> None:
+    """No file, no words; and what API Gateway has logged goes, too."""
+    said = list[str]()
+    resources = [*stack("Delete"), Resource(logical="A", kind=removal.API, name="api1", kept=False)]
+    removal.remember(resources, client, tmp_path / "left.json", said.append)
+    assert (said, [*tmp_path.iterdir()]) == ([], [])
+    with client("logs") as logs:
+        for api in ("api1", "api12"):
+            logs.create_log_group(logGroupName=f"API-Gateway-Execution-Logs_{api}/v1")
+        removal.drop_logs(
+            [*resources, Resource(logical="T", kind=TABLE, name="t", kept=True)], client
+        )
+        assert len(logs.describe_log_groups()["logGroups"]) == 2
+        removal.drop_logs(resources, client)
+        (left,) = logs.describe_log_groups()["logGroups"]
+        assert left["logGroupName"] == "API-Gateway-Execution-Logs_api12/v1"
+
+
+@pytest.mark.parametrize(
+    ("removed", "waits_s"),
+    [
+        ([], 0.0),
+        ([("Other", 1.0)], 0.0),
+        ([("Mine", 3_600.0), ("Mine", 10.0), ("Mine", 500.0)], 55.0),
+        ([("Mine", 65.0)], 0.0),
+    ],
+)
+def test_names_of_queues_are_waited_for(removed: list[tuple[str, float]], waits_s: float) -> None:
+    """As long as SQS holds them back, after the last removal of a stack of this very name."""
+    pages = [
+        {"StackSummaries": [{"StackName": name, "DeletionTime": NOW - timedelta(seconds=ago_s)}]}
+        for name, ago_s in removed
+    ]
+    stacks = Stacks(summaries=[*pages, {"StackSummaries": [{"StackName": "Mine"}]}])
+    assert removal.pause_s("Mine", lambda _: contextlib.nullcontext(stacks), NOW) == waits_s
