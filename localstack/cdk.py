@@ -7,7 +7,7 @@ Rules
 - An assembly for an emulator is taken from the store where nothing it depends on has changed; one
   for AWS is always made anew.
 - What an emulator's CloudFormation passes over is made up for after a deployment (`amend`).
-- What outlives a stack, and what must be empty before it goes: `removal`.
+- What outlives a stack, and what must be empty before it goes: `removal`, `adoption`.
 - A command that is interrupted ends with all its processes.
 """
 
@@ -20,8 +20,6 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +27,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localstack import amend, assembly, layout, removal
+from localstack import adoption, amend, assembly, layout, removal
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -126,7 +124,7 @@ def bootstrap(
     A qualifier has a bootstrap of its own, whatever its stack is called: a parameter tells.
     """
     if qualifier:
-        if _parameter(f"/cdk-bootstrap/{qualifier}/version", environment) is not None:
+        if adoption.bootstrapped(qualifier, _lender(environment)):
             return
     elif standing(TOOLKIT, environment) is not None:
         return
@@ -139,16 +137,6 @@ def bootstrap(
         # Named outright, the app needs no run of its own just to learn its regions.
         words += ["--app", ""]
     _run(words, environment, root=root, attached=not is_emulator(environment))
-
-
-def _parameter(name: str, environment: Mapping[str, str]) -> str | None:
-    try:
-        with client("ssm", environment) as ssm:
-            return str(ssm.get_parameter(Name=name)["Parameter"]["Value"])
-    except ClientError as error:
-        if error.response["Error"]["Code"] == "ParameterNotFound":
-            return None
-        raise LocalStackError(f"Cannot ask for the parameter {name}: {error}") from error
 
 
 def deploy(
@@ -168,7 +156,8 @@ def deploy(
     bootstrap(environment, qualifier=context.get("qualifier", ""), say=say, root=root)
     folder = synthesize(environment, context, say=say, root=root, store=store)
     for name in assembly.stack_names(folder):
-        _make_way(name, folder, environment, say=say, root=root)
+        if standing(name, environment) is None:
+            _make_way(name, folder, environment, say=say, root=root)
     say("deploying the stack")
     with tempfile.TemporaryDirectory() as scratch:
         outputs = Path(scratch) / "outputs.json"
@@ -190,27 +179,15 @@ def _make_way(
     name: str, folder: Path, environment: Mapping[str, str], *, say: Say, root: Path
 ) -> None:
     """Before a first deployment: wait for names, and adopt what an earlier stack has left."""
-    if standing(name, environment) is not None:
-        return
+
+    def adopt(mapping: Path) -> None:
+        words = ["import", name, "--app", str(folder), "--resource-mapping", str(mapping)]
+        _run(words, environment, root=root, attached=not is_emulator(environment))
+
     lend = _lender(environment)
-    if not is_emulator(environment) and (
-        seconds := removal.pause_s(name, lend, datetime.now(tz=UTC))
-    ):
-        say(f"waiting {seconds:.0f} s: SQS holds names of queues back for a minute after removal")
-        time.sleep(seconds)
-    file = removal.place(name, root / layout.LEFT.relative_to(layout.ROOT), lend)
-    if adopted := removal.adoptable(file, lend, say):
-        say(f"taking up {len(adopted)} resources that an earlier stack has left")
-        with tempfile.TemporaryDirectory() as scratch:
-            mapping = Path(scratch) / "mapping.json"
-            mapping.write_text(json.dumps(adopted))
-            words = ["import", name, "--app", str(folder), "--resource-mapping", str(mapping)]
-            try:
-                _run(words, environment, root=root, attached=not is_emulator(environment))
-            except LocalStackError as error:
-                fix = f"to begin with new tables and bucket instead, remove {file}"
-                raise LocalStackError(f"{error}\n{fix}") from error
-    file.unlink(missing_ok=True)
+    if not is_emulator(environment):
+        adoption.wait(name, lend, say)
+    adoption.adopt(adoption.place(name, root, lend), adopt, lend, say)
 
 
 def _lender(environment: Mapping[str, str]) -> removal.Lend:
@@ -228,36 +205,29 @@ def destroy(
 ) -> None:
     """Remove the stack; `yes` does not ask first, an emulator never asks.
 
-    Buckets that go are emptied first; where CDK asks, only after it has been told to go on and
-    found them full. Whatever was at work meanwhile may fill them once more, so there are two tries.
+    Buckets that go are emptied first; where CDK asks, once it went on and found them full. Workers
+    may fill them once more meanwhile, so there are two tries.
     """
     folder = synthesize(environment, context or {}, say=say, root=root, store=store)
     names, lend = assembly.stack_names(folder), _lender(environment)
-    resources = {name: removal.resources_of(name, lend) for name in names}
-    asked = not (yes or is_emulator(environment))
+    held = {name: removal.resources_of(name, lend) for name in names}
+    attached = not is_emulator(environment)
+    asked = attached and not yes
     say("removing the stack")
     words = ["destroy", "--all", "--app", str(folder)]
-    for found in resources.values() if not asked else ():
+    for found in () if asked else held.values():
         removal.empty(found, lend, say)
     try:
-        _run(
-            [*words, *([] if asked else ["--force"])],
-            environment,
-            root=root,
-            attached=not is_emulator(environment),
-        )
+        _run([*words, *([] if asked else ["--force"])], environment, root=root, attached=attached)
     except LocalStackError:
-        left = [removal.resources_of(name, lend) for name in names]
-        if not sum(removal.empty(found, lend, say) for found in left):
+        stuck = [one for name in names for one in removal.resources_of(name, lend) if one.stuck]
+        if not removal.empty(stuck, lend, say):
             raise
-        say("removing what is left of the stack")
-        _run([*words, "--force"], environment, root=root, attached=not is_emulator(environment))
-    for name, found in resources.items():
+        _run([*words, "--force"], environment, root=root, attached=attached)
+    for name, found in held.items():
         if standing(name, environment) is not None:
             raise LocalStackError(f"the stack {name} still stands: it was not to be removed")
-        removal.drop_logs(found, lend)
-        kept = removal.place(name, root / layout.LEFT.relative_to(layout.ROOT), lend)
-        removal.remember(found, lend, kept, say)
+        removal.finish(found, lend, adoption.place(name, root, lend), say)
 
 
 def _context_words(context: Mapping[str, str]) -> list[str]:

@@ -1,19 +1,14 @@
-"""Data that outlives a stack: what is emptied, what is left with which command, what is adopted.
+"""Data that outlives a stack: what is emptied, what is left, and by which command it goes.
 
 Rules
 - The deployed template decides: a resource whose `DeletionPolicy` begins with Retain stays.
 - A bucket that goes with its stack is emptied first, for CloudFormation deletes none that holds
   anything: objects, versions and unfinished uploads, 1,000 a request.
-- What stays is named with the command that removes it, and written to a file. The next deployment
-  of the same stack imports what is in the file and still there: new tables beside the old ones
-  would begin without claims and counts.
+- What stays is named with the command that removes it, and written to a file (adoption.py).
 - Tables that stay are protected against deletion, after the deployment instead of by the template:
   CloudFormation could not take a protected table away again when a first create fails.
-- SQS refuses the name of a deleted queue for 60 s, so a deployment waits for as long.
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html,
-…/AWSCloudFormation/latest/UserGuide/import-resources-supported-resources.html,
-…/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html,
 …/AmazonS3/latest/API/API_DeleteObjects.html.
 """
 
@@ -21,7 +16,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -31,7 +25,6 @@ from localstack.errors import LocalStackError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
-    from datetime import datetime
     from pathlib import Path
 
     Lend = Callable[[str], AbstractContextManager[Any]]  # a service's name in, its client out
@@ -53,20 +46,17 @@ COMMANDS = {
 WORDS = {TABLE: "table", BUCKET: "bucket", KEY: "key", API: "log group"}
 PAGE = 1_000
 PAGES_SAID = 10
-QUEUE_NAME_S = 60.0
-# What CloudFormation's own clock may be off, and what lies between a queue and the end of a stack.
-MARGIN_S = 5.0
-LISTS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One resource of a deployed stack; `name` is its physical one."""
+    """One resource of a deployed stack: its physical name; whether it stays, or could not go."""
 
     logical: str
     kind: str
     name: str
     kept: bool
+    stuck: bool = False
 
 
 def resources_of(stack: str, lend: Lend) -> list[Resource]:
@@ -89,6 +79,7 @@ def resources_of(stack: str, lend: Lend) -> list[Resource]:
             kind=item["ResourceType"],
             name=item["PhysicalResourceId"],
             kept=_policy(declared.get(item["LogicalResourceId"], {})).startswith("Retain"),
+            stuck=item["ResourceStatus"] == "DELETE_FAILED",
         )
         for item in deployed
         if item.get("PhysicalResourceId") and item["ResourceStatus"] != "DELETE_COMPLETE"
@@ -193,6 +184,12 @@ def protect(resources: list[Resource], lend: Lend) -> None:
                     )
 
 
+def finish(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
+    """After a removal: drop what nothing of the stack needs any more, say and note what stays."""
+    drop_logs(resources, lend)
+    remember(resources, lend, file, say)
+
+
 def remember(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
     """Say what a stack has left, with the commands that remove it; write down how to adopt it."""
     kept = [resource for resource in resources if resource.kept and resource.kind in IDENTIFIERS]
@@ -209,60 +206,3 @@ def remember(resources: list[Resource], lend: Lend, file: Path, say: Say) -> Non
     mapping = {one.logical: {IDENTIFIERS[one.kind]: one.name} for one in kept}
     file.write_text(json.dumps(mapping, indent=2) + "\n")
     say(f"`orbweaver deploy` takes up again what is there then: {file}")
-
-
-def place(stack: str, folder: Path, lend: Lend) -> Path:
-    """Name the file for what a stack of this name leaves in an account and region."""
-    with lend("sts") as sts:
-        account, region = sts.get_caller_identity()["Account"], sts.meta.region_name
-    return folder / f"{stack}-{account}-{region}.json"
-
-
-def adoptable(file: Path, lend: Lend, say: Say) -> dict[str, dict[str, str]]:
-    """Read what may be imported: what an earlier stack left, as far as it is there."""
-    if not file.exists():
-        return {}
-    mapping: dict[str, dict[str, str]] = json.loads(file.read_text())
-    found = {}
-    for logical, identifier in mapping.items():
-        ((kind, name),) = identifier.items()
-        if _exists(kind, name, lend):
-            found[logical] = identifier
-        else:
-            say(f"{name} is not there any more, and begins anew")
-    return found
-
-
-def _exists(kind: str, name: str, lend: Lend) -> bool:
-    service, operation, word = {
-        "TableName": ("dynamodb", "describe_table", "TableName"),
-        "BucketName": ("s3", "head_bucket", "Bucket"),
-        "KeyId": ("kms", "describe_key", "KeyId"),
-    }[kind]
-    try:
-        with lend(service) as client:
-            answer = getattr(client, operation)(**{word: name})
-    except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code in ("ResourceNotFoundException", "404", "NoSuchBucket", "NotFoundException"):
-            return False
-        raise LocalStackError(f"Cannot ask for {name}: {error}") from error
-    state: str = answer.get("KeyMetadata", {}).get("KeyState", "Enabled")
-    return state == "Enabled"
-
-
-def pause_s(stack: str, lend: Lend, now: datetime) -> float:
-    """How long names of queues are not to be had, after a stack of this name has been removed."""
-    states = ["DELETE_COMPLETE", "ROLLBACK_COMPLETE"]
-    with lend("cloudformation") as cloudformation:
-        pages = cloudformation.get_paginator("list_stacks").paginate(StackStatusFilter=states)
-        removed = [
-            one["DeletionTime"]
-            for page in islice(pages, LISTS_MAX)
-            for one in page["StackSummaries"]
-            if one["StackName"] == stack and one.get("DeletionTime")
-        ]
-    if not removed:
-        return 0.0
-    past_s: float = (now - max(removed)).total_seconds()
-    return max(0.0, QUEUE_NAME_S + MARGIN_S - past_s)

@@ -9,14 +9,16 @@ import contextlib
 import json
 import os
 import textwrap
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from localstack import assembly, cdk, emulator, layout, processes
+from localstack import adoption, assembly, cdk, emulator, layout, processes, removal
 from localstack.__main__ import main
 from localstack.errors import LocalStackError
+from localstack.removal import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -248,6 +250,68 @@ def test_a_qualifier_has_a_bootstrap_of_its_own(
     asked = (project / "calls.txt").read_text()
     assert calls() == [*([] if there else ["bootstrap"]), "synth", "deploy"]
     assert ("--qualifier team --toolkit-stack-name CDKToolkit-team" in asked) is not there
+
+
+@dataclass
+class Account:
+    """A stack whose bucket workers fill once more while it is removed, and what was done to it."""
+
+    declined: bool = False
+    refused: bool = False
+    full: bool = True
+    stands: bool = True
+    done: list[str] = field(default_factory=list)
+
+    def run(self, words: list[str], *_: Any, **__: Any) -> None:
+        if "destroy" not in words:
+            return
+        self.done.append("destroy --force" if "--force" in words else "destroy")
+        if self.refused or (self.full and not self.declined):
+            raise LocalStackError("DELETE_FAILED")
+        self.stands = self.declined
+
+    def resources(self, *_: Any) -> list[Resource]:
+        stuck = not self.refused and "destroy" in " ".join(self.done)
+        return [Resource(logical="B", kind=removal.BUCKET, name="b", kept=False, stuck=stuck)]
+
+    def empty(self, resources: list[Resource], *_: Any) -> int:
+        self.done.append(f"empty {len(resources)}")
+        self.full = self.full and self.done.count("empty 1") < 2
+        return len(resources)
+
+
+@pytest.mark.parametrize(
+    ("account", "yes", "done", "error"),
+    [
+        # Told to: emptied first; and once more, as a worker had filled it meanwhile.
+        (Account(), True, ["empty 1", "destroy --force", "empty 1", "destroy --force"], None),
+        # Who has not answered yet loses nothing.
+        (Account(declined=True), False, ["destroy"], "still stands"),
+        (Account(refused=True), False, ["destroy", "empty 0"], "DELETE_FAILED"),
+    ],
+)
+def test_a_full_bucket_is_emptied_and_tried_again(
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    account: Account,
+    yes: bool,
+    done: list[str],
+    error: str | None,
+) -> None:
+    """Only once it is sure that the stack is to go, and only what could not go by itself."""
+    monkeypatch.setattr(cdk, "synthesize", lambda *_, **__: tmp_path)
+    monkeypatch.setattr(assembly, "stack_names", lambda _: ["Mine"])
+    monkeypatch.setattr(cdk, "_run", account.run)
+    monkeypatch.setattr(cdk, "standing", lambda *_: {} if account.stands else None)
+    monkeypatch.setattr(removal, "resources_of", account.resources)
+    monkeypatch.setattr(removal, "empty", account.empty)
+    monkeypatch.setattr(removal, "finish", lambda *_: None)
+    monkeypatch.setattr(adoption, "place", lambda *_: tmp_path / "left.json")
+    ending = pytest.raises(LocalStackError, match=error) if error else contextlib.nullcontext()
+    with ending:
+        cdk.destroy({}, {}, yes=yes, root=project)
+    assert account.done == done
 
 
 def test_the_stacks_of_an_assembly_are_named(tmp_path: Path) -> None:

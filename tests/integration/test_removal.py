@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from localstack import removal
+from localstack import adoption, removal
 from localstack.errors import LocalStackError
 from localstack.removal import BUCKET, KEY, TABLE, Resource
 
@@ -103,7 +103,7 @@ def test_a_stack_says_what_it_keeps(policy: str, *, kept: bool) -> None:
         found = removal.resources_of("Mine", lambda _: contextlib.nullcontext(stacks))
         assert found == [
             Resource(logical="Urls", kind=TABLE, name="urls", kept=kept),
-            Resource(logical="Files", kind=BUCKET, name="files", kept=kept),
+            Resource(logical="Files", kind=BUCKET, name="files", kept=kept, stuck=True),
         ]
     assert removal.resources_of("Other", lambda _: contextlib.nullcontext(stacks)) == []
 
@@ -179,9 +179,9 @@ def test_what_stays_is_named_and_adopted(tmp_path: Path) -> None:
     resources, said = stack("Retain"), list[str]()
     names = {resource.kind: resource.name for resource in resources}
     resources.append(Resource(logical="Made", kind=KEY, name="no-such-key", kept=True))
-    file = removal.place("Mine", tmp_path / "left", client)
+    file = adoption.place("Mine", tmp_path, client)
     assert file.name == f"Mine-{ACCOUNT}-{REGION}.json"
-    assert removal.adoptable(file, client, said.append) == {}
+    assert adoption.adoptable(file, client, said.append) == {}
     removal.remember(resources, client, file, said.append)
     words = "\n".join(said)
     assert f"aws dynamodb delete-table --table-name {names[TABLE]}" in words
@@ -189,29 +189,29 @@ def test_what_stays_is_named_and_adopted(tmp_path: Path) -> None:
     assert "aws kms schedule-key-deletion --key-id no-such-key" in words
     assert str(file) in words
     said.clear()
-    assert removal.adoptable(file, client, said.append) == {
+    assert adoption.adoptable(file, client, said.append) == {
         "Urls": {"TableName": names[TABLE]},
         "Files": {"BucketName": names[BUCKET]},
     }
     assert said == ["no-such-key is not there any more, and begins anew"]
 
 
-def test_nothing_is_remembered_of_a_stack_that_keeps_nothing(tmp_path: Path) -> None:
-    """No file, no words; and what API Gateway has logged goes, too."""
-    said = list[str]()
-    resources = [*stack("Delete"), Resource(logical="A", kind=removal.API, name="api1", kept=False)]
-    removal.remember(resources, client, tmp_path / "left.json", said.append)
-    assert (said, [*tmp_path.iterdir()]) == ([], [])
-    with client("logs") as logs:
-        for api in ("api1", "api12"):
-            logs.create_log_group(logGroupName=f"API-Gateway-Execution-Logs_{api}/v1")
-        removal.drop_logs(
-            [*resources, Resource(logical="T", kind=TABLE, name="t", kept=True)], client
+def test_what_cannot_be_adopted_says_how_to_begin_anew(tmp_path: Path) -> None:
+    """The file stays until an import has come about, and is named where it does not."""
+    file = adoption.place("Mine", tmp_path, client)
+    removal.remember(stack("Retain"), client, file, lambda _: None)
+
+    def fail(_mapping: Path) -> None:
+        raise LocalStackError("no")
+
+    with pytest.raises(LocalStackError, match=f"(?s)no.*remove {file}"):
+        adoption.adopt(file, fail, client, lambda _: None)
+    imported = list[Any]()
+    for _ in range(2):
+        adoption.adopt(
+            file, lambda one: imported.append(json.loads(one.read_text())), client, lambda _: None
         )
-        assert len(logs.describe_log_groups()["logGroups"]) == 2
-        removal.drop_logs(resources, client)
-        (left,) = logs.describe_log_groups()["logGroups"]
-        assert left["logGroupName"] == "API-Gateway-Execution-Logs_api12/v1"
+    assert imported == [{"Urls": {"TableName": "urls"}, "Files": {"BucketName": "files"}}]
 
 
 @pytest.mark.parametrize(
@@ -230,4 +230,4 @@ def test_names_of_queues_are_waited_for(removed: list[tuple[str, float]], waits_
         for name, ago_s in removed
     ]
     stacks = Stacks(summaries=[*pages, {"StackSummaries": [{"StackName": "Mine"}]}])
-    assert removal.pause_s("Mine", lambda _: contextlib.nullcontext(stacks), NOW) == waits_s
+    assert adoption.pause_s("Mine", lambda _: contextlib.nullcontext(stacks), NOW) == waits_s

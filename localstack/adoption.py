@@ -1,0 +1,128 @@
+"""A stack that begins where an earlier one of its name has ended: its tables, its queues' names.
+
+Rules
+- The next deployment of the same stack, account and region imports what a removed one has left
+  (removal.py), as far as it is still there: new tables beside the old ones would begin without
+  claims and counts. What cannot be imported is an error that says how to begin anew.
+- SQS refuses the name of a deleted queue for 60 s, so a deployment waits for as long.
+
+Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-existing-stack.html,
+…/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from localstack import layout
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from localstack.removal import Lend, Say
+
+QUEUE_NAME_S = 60.0
+# What CloudFormation's own clock may be off, and what lies between a queue and the end of a stack.
+MARGIN_S = 5.0
+LISTS_MAX = 20
+
+
+def place(stack: str, root: Path, lend: Lend) -> Path:
+    """Name the file for what a stack of this name leaves in an account and region."""
+    with lend("sts") as sts:
+        account, region = sts.get_caller_identity()["Account"], sts.meta.region_name
+    return root / layout.LEFT.relative_to(layout.ROOT) / f"{stack}-{account}-{region}.json"
+
+
+def adoptable(file: Path, lend: Lend, say: Say) -> dict[str, dict[str, str]]:
+    """Read what may be imported: what an earlier stack left, as far as it is there."""
+    if not file.exists():
+        return {}
+    mapping: dict[str, dict[str, str]] = json.loads(file.read_text())
+    found = {}
+    for logical, identifier in mapping.items():
+        ((kind, name),) = identifier.items()
+        if _exists(kind, name, lend):
+            found[logical] = identifier
+        else:
+            say(f"{name} is not there any more, and begins anew")
+    return found
+
+
+def _exists(kind: str, name: str, lend: Lend) -> bool:
+    service, operation, word = {
+        "TableName": ("dynamodb", "describe_table", "TableName"),
+        "BucketName": ("s3", "head_bucket", "Bucket"),
+        "KeyId": ("kms", "describe_key", "KeyId"),
+    }[kind]
+    try:
+        with lend(service) as client:
+            answer = getattr(client, operation)(**{word: name})
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        if code in ("ResourceNotFoundException", "404", "NoSuchBucket", "NotFoundException"):
+            return False
+        raise LocalStackError(f"Cannot ask for {name}: {error}") from error
+    state: str = answer.get("KeyMetadata", {}).get("KeyState", "Enabled")
+    return state == "Enabled"
+
+
+def pause_s(stack: str, lend: Lend, now: datetime) -> float:
+    """How long names of queues are not to be had, after a stack of this name has been removed."""
+    states = ["DELETE_COMPLETE", "ROLLBACK_COMPLETE"]
+    with lend("cloudformation") as cloudformation:
+        pages = cloudformation.get_paginator("list_stacks").paginate(StackStatusFilter=states)
+        removed = [
+            one["DeletionTime"]
+            for page in islice(pages, LISTS_MAX)
+            for one in page["StackSummaries"]
+            if one["StackName"] == stack and one.get("DeletionTime")
+        ]
+    if not removed:
+        return 0.0
+    past_s: float = (now - max(removed)).total_seconds()
+    return max(0.0, QUEUE_NAME_S + MARGIN_S - past_s)
+
+
+def wait(stack: str, lend: Lend, say: Say) -> None:
+    """Wait until the names of queues are to be had."""
+    if seconds := pause_s(stack, lend, datetime.now(tz=UTC)):
+        say(f"waiting {seconds:.0f} s: SQS holds names of queues back for a minute after removal")
+        time.sleep(seconds)
+
+
+def adopt(file: Path, run: Callable[[Path], None], lend: Lend, say: Say) -> None:
+    """Have CDK import what was left by the mapping file that it is given; once done, it goes."""
+    if adopted := adoptable(file, lend, say):
+        say(f"taking up {len(adopted)} resources that an earlier stack has left")
+        with tempfile.TemporaryDirectory() as scratch:
+            mapping = Path(scratch) / "mapping.json"
+            mapping.write_text(json.dumps(adopted))
+            try:
+                run(mapping)
+            except LocalStackError as error:
+                fix = f"to begin with new tables and bucket instead, remove {file}"
+                raise LocalStackError(f"{error}\n{fix}") from error
+    file.unlink(missing_ok=True)
+
+
+def bootstrapped(qualifier: str, lend: Lend) -> bool:
+    """Whether the account has the bootstrap of a qualifier, whatever its stack is called."""
+    name = f"/cdk-bootstrap/{qualifier}/version"
+    try:
+        with lend("ssm") as ssm:
+            ssm.get_parameter(Name=name)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ParameterNotFound":
+            return False
+        raise LocalStackError(f"Cannot ask for the parameter {name}: {error}") from error
+    return True
