@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400
 CDK_KEYS = frozenset({"cli-telemetry"})
-POLICY_ARN = r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[!-~]{1,512}"
 KEY_ARN = r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/(mrk-)?[0-9a-f-]{32,36}"
 # Those of the functions' settings that a deployment may change; the rest are names of parts, or
 # follow from other keys here.
@@ -170,19 +169,6 @@ class Config(WatchKeys):
         ("no", "yes"),
         "encrypt the alarm topic with a key of its own: $1 a month, idle or not",
     )
-    permissions_boundary: str = text(
-        "",
-        "name or ARN of a policy that bounds every role, where an account asks for one",
-        pattern=rf"({POLICY_ARN}|[A-Za-z0-9+=,.@_-]{{1,128}})?",
-        takes="the name or whole ARN of a managed policy",
-    )
-    qualifier: str = text(
-        "",
-        "qualifier that the account is bootstrapped with (`cdk bootstrap --qualifier`); empty:"
-        " CDK's own",
-        pattern="[A-Za-z0-9_-]{0,10}",
-        takes="up to 10 letters, digits, hyphens and underscores",
-    )
     limits: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -210,6 +196,7 @@ class Config(WatchKeys):
     def check(self) -> None:
         """Refuse values that do not fit together."""
         self.check_delivery()
+        self.check_watching()
         if not self.local and self.allow_addresses:
             raise unfit(
                 "allow_addresses", self.allow_addresses, "leave it out, or add -c target=local"
@@ -272,6 +259,8 @@ class Config(WatchKeys):
         if self.webhook_secret:
             # Whoever starts a crawl is to know whether its webhook can be signed.
             values["webhook_secret"] = self.webhook_secret
+        if self.thrifty:
+            values["custom_metrics"] = "no"
         if self.allow_addresses:
             values["allow_addresses"] = self.allow_addresses
         return {PREFIX + key.upper(): value for key, value in values.items()}

@@ -4,6 +4,8 @@ Rules
 - Visibility is at least 6 times the worker's timeout, plus the time a batch gathers: a batch that
   Lambda takes again after throttling must still be its own.
 - A dead letter's age counts from when it was first sent, so it is kept longer than a message.
+- With `frugal` there is no express queue, which would be polled day and night: the crawl queue is
+  both.
 - Names are made here rather than by CloudFormation: the dead-letter queue names the two that may
   feed it, and they name it.
 
@@ -34,7 +36,8 @@ class Frontier(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
         prefix = config.stack_name
-        sources = [f"{prefix}-crawl", f"{prefix}-express"]
+        lanes = ["Crawl"] if config.thrifty else ["Crawl", "Express"]
+        sources = [f"{prefix}-{lane.lower()}" for lane in lanes]
         stack = Stack.of(self)
         arns = [
             stack.format_arn(service="sqs", resource=name, arn_format=ArnFormat.NO_RESOURCE_NAME)
@@ -59,10 +62,10 @@ class Frontier(Construct):
         accept(
             self.dead_letters, "Serverless-SQSRedrivePolicy", "It is the dead-letter queue itself."
         )
-        self.crawl, self.express = (
-            self._queue(part, name, config)
-            for part, name in zip(("Crawl", "Express"), sources, strict=True)
-        )
+        queues = [
+            self._queue(lane, name, config) for lane, name in zip(lanes, sources, strict=True)
+        ]
+        self.crawl, self.express = queues[0], queues[-1]
 
     def _queue(self, construct_id: str, name: str, config: Config) -> sqs.Queue:
         visibility_s = VISIBILITY_TIMEOUTS * config.worker_timeout_s + config.batch_window_s

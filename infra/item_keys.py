@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from infra.account_keys import AccountKeys
 from infra.custom import MODULE
-from infra.delivery_keys import DeliveryKeys
 from infra.keys import number, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemKeys(DeliveryKeys):
+class ItemKeys(AccountKeys):
     """What a deployment may say of items."""
 
     extractor: str = text(

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 
 SHOWN = Duration.hours(3)
+# The one alarm of a frugal stack: what it stands for would be lost without anybody noticing.
+FRUGAL = ("DeadLetters",)
 
 
 class Monitoring(Construct):
@@ -58,7 +60,7 @@ class Monitoring(Construct):
         failed_calls: FailedCalls,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._name = config.stack_name
+        self._name, self._thrifty = config.stack_name, config.thrifty
         self._parts = Parts(
             stack=config.stack_name,
             frontier=frontier,
@@ -69,7 +71,8 @@ class Monitoring(Construct):
         )
         self.topic = self._topic(config)
         self.alarms: list[cloudwatch.Alarm] = []
-        self._raise(watches(config, self._parts))
+        watched = watches(config, self._parts)
+        self._raise([one for one in watched if one.name in FRUGAL] if config.thrifty else watched)
         if not config.local:  # emulators have no metric math
             if config.alarms == "all":
                 self._raise(watches_paid(config))
@@ -81,7 +84,9 @@ class Monitoring(Construct):
         self._raise(watches_of_deliveries(dead_letters))
 
     def show(self) -> None:
-        """Put the dashboard there, once all alarms are known."""
+        """Put the dashboard there, once all alarms are known; a frugal stack has none."""
+        if self._thrifty:
+            return
         cloudwatch.Dashboard(
             self,
             "Dashboard",

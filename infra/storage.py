@@ -4,8 +4,8 @@ Rules
 - On-demand, so that nothing is paid while nothing is crawled; TTL by `expires_at` on every table.
 - Encrypted at rest by keys that AWS owns: no key to pay for, no call to a key service per request;
   by the user's own where `kms_key` says so (encryption.py).
-- Kept when the stack is destroyed and restorable to any second of the last 35 days, unless
-  `removal` says destroy; but taken away again with a first create that fails.
+- Kept when the stack is destroyed and restorable to any second of the last 35 days (not with
+  `frugal`), unless `removal` says destroy; but taken away again with a first create that fails.
   `orbweaver deploy` guards tables that are kept against deletion, afterwards: CloudFormation could
   not take a guarded table away (localstack/removal.py).
 - The bucket is not versioned: every object is written once, under a name that follows from it, and
@@ -44,7 +44,7 @@ class Storage(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
-        self._kept = config.kept
+        self._kept, self._thrifty = config.kept, config.thrifty
         self.urls = self._table("Urls", "k")
         self.pages = self._table("Pages", "day", "k")
         self.hosts = self._table("Hosts", "host")
@@ -90,7 +90,7 @@ class Storage(Construct):
             time_to_live_attribute=TTL,
             encryption=dynamodb.TableEncryption.DEFAULT,
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
-                point_in_time_recovery_enabled=self._kept
+                point_in_time_recovery_enabled=self._kept and not self._thrifty
             ),
             removal_policy=self._removal,
         )

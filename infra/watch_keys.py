@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from infra.item_keys import ItemKeys
-from infra.keys import choice, number
+from infra.keys import choice, number, unfit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,4 +23,22 @@ class WatchKeys(ItemKeys):
     yield_drop_percent: int = number(
         30, 1, 99, "how much less a run may bring than the one before, for the alarm YieldDrop"
     )
+    frugal: str = choice(
+        "no",
+        ("no", "yes"),
+        "yes: next to nothing is billed while idle; docs/cost.md says what is left out for that",
+    )
     tracing: str = choice("no", ("no", "yes"), "trace invocations with X-Ray, which bills them")
+
+    @property
+    def thrifty(self) -> bool:
+        """Whether what is billed while idle is left out."""
+        return self.frugal == "yes"
+
+    def check_watching(self) -> None:
+        """Refuse alarms on metrics that are not sent."""
+        fix = "leave it out, or frugal=yes, which sends no metrics of its own"
+        if self.thrifty and self.alarms == "all":
+            raise unfit("alarms", self.alarms, fix)
+        if self.thrifty and self.invalid_items_percent:
+            raise unfit("invalid_items_percent", self.invalid_items_percent, fix)

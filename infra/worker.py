@@ -95,7 +95,9 @@ class Worker(Construct):
         )
         express = replace(batches, at_once=config.express_concurrency_max)
         self.crawl_source = feed(self, "Crawl", program, frontier.crawl, batches)
-        self.express_source = feed(self, "Express", program, frontier.express, express)
+        self.express_source = self.crawl_source
+        if frontier.express is not frontier.crawl:
+            self.express_source = feed(self, "Express", program, frontier.express, express)
         _accept(program, storage)
 
     def _permissions(

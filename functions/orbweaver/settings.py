@@ -62,6 +62,8 @@ class Settings:
     pages_shards: int = 16
     # Worker
     receive_max: int = 5
+    # no: what an invocation counts is in its log alone, and no metric is billed for it.
+    custom_metrics: str = "yes"
     user_agent: str = USER_AGENT
     # The module that has functions of the user's own for `[[items]]`; empty: there is none.
     extractor: str = ""

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 def worker_of(ports: Ports) -> Worker:
     """Put a worker together."""
-    from orbweaver.adapters.metrics import EmfMetrics
     from orbweaver.advance import Advancer
     from orbweaver.core.metric import Service
     from orbweaver.ingest import Ingester
     from orbweaver.recent import RecentCrawls
     from orbweaver.segments import Segments
     from orbweaver.treasury import Treasury
+    from orbweaver.wiring_ports import metrics_of
     from orbweaver.worker import Worker
 
     settler = settler_of(ports)
-    metrics = EmfMetrics(stack=ports.settings.stack, service=Service.WORKER, meter=ports.meter)
+    metrics = metrics_of(ports, Service.WORKER)
     recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
     advancer = Advancer(
         packs=ports.packs,
@@ -202,11 +202,11 @@ def api_of(ports: Ports) -> Api:
 @contextmanager
 def starting(ports: Ports) -> Iterator[Starter]:
     """Put together who starts what schedules fire, for one invocation."""
-    from orbweaver.adapters.metrics import EmfMetrics
     from orbweaver.core.metric import Service
     from orbweaver.recurring import Starter
+    from orbweaver.wiring_ports import metrics_of
 
-    metrics = EmfMetrics(stack=ports.settings.stack, service=Service.STARTER, meter=ports.meter)
+    metrics = metrics_of(ports, Service.STARTER)
     try:
         yield Starter(control=control_of(ports), clock=ports.clock, metrics=metrics)
     finally:
@@ -217,12 +217,12 @@ def starting(ports: Ports) -> Iterator[Starter]:
 async def notifying(ports: Ports) -> AsyncIterator[Notifier]:
     """Put together who posts to webhooks, for one invocation; past the proxies of crawls."""
     from orbweaver.adapters.http import HttpFetcher
-    from orbweaver.adapters.metrics import EmfMetrics
     from orbweaver.core.address import parse_allowed
     from orbweaver.core.metric import Service
     from orbweaver.notify import Notifier
+    from orbweaver.wiring_ports import metrics_of
 
-    metrics = EmfMetrics(stack=ports.settings.stack, service=Service.NOTIFIER, meter=ports.meter)
+    metrics = metrics_of(ports, Service.NOTIFIER)
     fetcher = HttpFetcher(allowed=parse_allowed(ports.settings.allow_addresses))
     try:
         yield Notifier(

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 @contextmanager
 def delivering(ports: Ports) -> Iterator[Deliverer]:
     """Put together who brings exports to receivers, for one invocation."""
-    from orbweaver.adapters.metrics import EmfMetrics
     from orbweaver.core.metric import Service
     from orbweaver.delivery import Deliverer
+    from orbweaver.wiring_ports import metrics_of
 
     settings = ports.settings
-    metrics = EmfMetrics(stack=ports.settings.stack, service=Service.DELIVERY, meter=ports.meter)
+    metrics = metrics_of(ports, Service.DELIVERY)
     receivers = {}
     if settings.copy_bucket:
         receivers["bucket"] = _copying(ports)

@@ -63,10 +63,10 @@ def _feed_of(ports: Ports) -> ChangeFeed:
 @contextmanager
 def exports_counted(ports: Ports) -> Iterator[EmfMetrics]:
     """Count what becomes of orders, for one invocation."""
-    from orbweaver.adapters.metrics import EmfMetrics
     from orbweaver.core.metric import Service
+    from orbweaver.wiring_ports import metrics_of
 
-    metrics = EmfMetrics(stack=ports.settings.stack, service=Service.EXPORTER, meter=ports.meter)
+    metrics = metrics_of(ports, Service.EXPORTER)
     try:
         yield metrics
     finally:

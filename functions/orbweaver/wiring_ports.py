@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from orbweaver.adapters.dynamodb_traces import DynamoTraces
     from orbweaver.adapters.events import BusEvents
     from orbweaver.adapters.meter import Meter
+    from orbweaver.adapters.metrics import EmfMetrics
     from orbweaver.adapters.s3 import BucketFiles
     from orbweaver.adapters.schedules import GroupSchedules
     from orbweaver.adapters.secrets import ManagedSecrets
     from orbweaver.adapters.sqs import SqsQueue
     from orbweaver.adapters.sqs_dead_letters import SqsDeadLetters
     from orbweaver.adapters.sqs_deliveries import SqsDeliveries
+    from orbweaver.core.metric import Service
     from orbweaver.settings import Settings
 
 
@@ -67,7 +69,7 @@ class Ports:
     def lanes(self) -> tuple[SqsDeadLetters, ...]:
         """The queues, as somebody looks through them."""
         urls = (self.settings.crawl_queue_url, self.settings.express_queue_url)
-        return tuple(self._letters(url) for url in urls)
+        return tuple(self._letters(url) for url in dict.fromkeys(urls))  # one may be both
 
     def _letters(self, url: str) -> SqsDeadLetters:
         from orbweaver.adapters.sqs_dead_letters import SqsDeadLetters
@@ -221,3 +223,11 @@ def meter_of(settings: Settings) -> Meter:
         settings.packs_table: "packs",
     }
     return Meter(tables=tables, memory_mb=settings.memory_mb)
+
+
+def metrics_of(ports: Ports, service: Service) -> EmfMetrics:
+    """Make the counters of a service of the stack."""
+    from orbweaver.adapters.metrics import EmfMetrics
+
+    billed = ports.settings.custom_metrics == "yes"
+    return EmfMetrics(stack=ports.settings.stack, service=service, meter=ports.meter, billed=billed)

@@ -55,6 +55,20 @@ def test_counters_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert body["failed_timeout"] == 3
 
 
+def test_metrics_that_are_not_to_be_billed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line says the same, without what CloudWatch makes metrics of."""
+    metrics = EmfMetrics(stack="Mine", service=Service.WORKER, billed=False)
+    metrics.add(Metric.FETCHED, 3)
+    metrics.fail(Reason.TIMEOUT, 1)
+    metrics.flush()
+    assert written(capsys) == {
+        "stack": "Mine",
+        "service": "worker",
+        "fetched": [3],
+        "failed_timeout": 1,
+    }
+
+
 def test_all_metrics_fit_into_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """However much there was: every counter, more values than a line holds, every reason."""
     metrics = EmfMetrics(stack="Mine", service=Service.WORKER)

@@ -57,6 +57,8 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"alarm_email": "nobody"}, ["alarm_email", "nobody", "mail address"]),
     ({"permissions_boundary": "a b"}, ["permissions_boundary", "a b", "managed policy"]),
     ({"permissions_boundary": "arn:aws:iam::1:policy/x"}, ["permissions_boundary", "ARN"]),
+    ({"frugal": "yes", "alarms": "all"}, ["alarms", "all", "frugal"]),
+    ({"frugal": "yes", "invalid_items_percent": "5"}, ["invalid_items_percent", "5", "frugal"]),
     ({"qualifier": "elevenchars"}, ["qualifier", "elevenchars", "up to 10"]),
     ({"user_agent": "a\r\nX: b"}, ["user_agent", "printable"]),
     ({"proxy_secret": "http://p.test:3128"}, ["proxy_secret", "name or whole ARN"]),

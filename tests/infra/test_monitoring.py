@@ -338,3 +338,44 @@ def test_what_is_named_is_emitted(
     (query,) = (one["properties"]["query"] for one in dashboard(made) if one["type"] == "log")
     assert re.findall(r"sum\((\w+)\)", query) == [field_of(reason) for reason in FAILURES]
     assert any(field_of(reason) in line for line in function.lines for reason in FAILURES)
+
+
+def test_a_frugal_stack(synthesize: Callable[..., Synthesized], aws: Synthesized) -> None:
+    """It has one alarm, no dashboard, no metrics, no recovery, and polls one queue fewer."""
+    made = synthesize(frugal="yes")
+    assert [*made.resources("AWS::CloudWatch::Alarm")] == ["MonitoringDeadLetters"]
+    assert made.resources("AWS::CloudWatch::Dashboard") == {}
+    for function in made.properties("AWS::Lambda::Function").values():
+        assert function["Environment"]["Variables"]["ORBWEAVER_CUSTOM_METRICS"] == "no"
+    for table in made.properties("AWS::DynamoDB::Table").values():
+        recovery = table["PointInTimeRecoverySpecification"]
+        assert recovery["PointInTimeRecoveryEnabled"] is False
+    sources = [
+        {text(source["EventSourceArn"]) for source in one.values()}
+        for one in (
+            made.properties("AWS::Lambda::EventSourceMapping"),
+            aws.properties("AWS::Lambda::EventSourceMapping"),
+        )
+    ]
+    assert sources[1] - sources[0] == {"<FrontierExpress.Arn>"}
+    assert len(sources[0]) == 2
+
+
+def test_a_frugal_stack_has_one_queue_for_both(synthesize: Callable[..., Synthesized]) -> None:
+    """Urgent messages go to the crawl queue, for all who send, read and count them."""
+    made = synthesize(frugal="yes")
+    assert "FrontierExpress" not in made.properties("AWS::SQS::Queue")
+    outputs = made.template["Outputs"]
+    assert outputs["ExpressQueueUrl"]["Value"] == outputs["CrawlQueueUrl"]["Value"]
+    assert outputs["ExpressEventSource"]["Value"] == outputs["CrawlEventSource"]["Value"]
+    for function in made.properties("AWS::Lambda::Function").values():
+        variables = function["Environment"]["Variables"]
+        if "ORBWEAVER_EXPRESS_QUEUE_URL" in variables:
+            express = variables["ORBWEAVER_EXPRESS_QUEUE_URL"]
+            assert text(express) == text(variables["ORBWEAVER_CRAWL_QUEUE_URL"])
+    (letters,) = (
+        queue["RedriveAllowPolicy"]["sourceQueueArns"]
+        for queue in made.properties("AWS::SQS::Queue").values()
+        if "sourceQueueArns" in queue.get("RedriveAllowPolicy", {})
+    )
+    assert [text(arn).rpartition(":")[2] for arn in letters] == ["Orbweaver-crawl"]

@@ -35,6 +35,29 @@ def test_all_stages() -> None:
     assert [name for name, _ in cells("Stages")] == list(Stage)
 
 
+# Requests of a source in 30 days: five long polls of 20 s at once.
+POLLS = 5 * (60 // 20) * 60 * 24 * 30
+
+
+def test_what_an_idle_stack_costs() -> None:
+    """The lines of the table are products of what is there and its price, and add up."""
+    *lines, together = (
+        (float(row[2].strip("*")), float(row[3].strip("*")))
+        for row in cells("Idle")
+        if len(row) == 6 and row[0] != "line"  # the first table of two
+    )
+    poll = 0.40 * POLLS / 1_000_000
+    metrics = 2 * 30 * 0.30 / (30 * 24)  # two, for an hour a day
+    expected = [(3 * poll, 2 * poll), (10 * 0.10, 0.10), (3.0, 0.0), (metrics, 0.0)]
+    for told, computed in zip(lines, expected, strict=False):
+        assert told == pytest.approx(computed, abs=0.006)
+    assert together == pytest.approx([sum(column) for column in zip(*lines, strict=True)])
+    text = " ".join(GUIDE.split())
+    for sources, said in ((3, "default costs $0.38"), (2, "frugal stack $0.12")):
+        assert said.endswith(f"${0.40 * (sources * POLLS - 1_000_000) / 1_000_000:.2f}")
+        assert said in text
+
+
 @pytest.mark.parametrize(
     ("place", "delay_ms", "hosts"), [(0, 0, 1), (1, 1_000, 100), (2, 1_000, 1)]
 )

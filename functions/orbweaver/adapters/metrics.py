@@ -3,7 +3,8 @@
 CloudWatch makes metrics of such a line, at the price of the log line: PutMetricData would cost a
 call. Which metrics there are, their dimensions and why: `core/metric.py`. Of a metric of which
 each value counts a line holds `VALUES_MAX`; of more, every second one is kept, then every fourth,
-and so on, so that what is kept is spread evenly over the invocation.
+and so on, so that what is kept is spread evenly over the invocation. Where no metrics are to be
+billed, the line goes without what makes CloudWatch make some, and says the same to a query.
 
 Source: CloudWatch user guide, "Embedded metric format specification".
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
@@ -44,10 +45,13 @@ UNITS = (
 class EmfMetrics:
     """Counters of an invocation, and what it has cost, as far as a meter knows."""
 
-    def __init__(self, *, stack: str, service: Service, meter: Meter | None = None) -> None:
+    def __init__(
+        self, *, stack: str, service: Service, meter: Meter | None = None, billed: bool = True
+    ) -> None:
         self._stack = stack
         self._service = service
         self._meter = meter
+        self._billed = billed
         self._totals: defaultdict[Metric, float] = defaultdict(int)
         self._samples: defaultdict[Metric, _Sample] = defaultdict(_Sample)
         self._failures: Counter[Reason] = Counter()
@@ -80,7 +84,10 @@ class EmfMetrics:
                 emf.add_metric(name=metric, unit=unit_of(metric), value=value)
         for reason, number in sorted(self._failures.items()):
             emf.add_metadata(key=field_of(reason), value=number)
-        line = json.dumps(emf.serialize_metric_set(), separators=(",", ":"))
+        fields: dict[str, Any] = {**emf.serialize_metric_set()}
+        if not self._billed:
+            del fields["_aws"]
+        line = json.dumps(fields, separators=(",", ":"))
         print(line, flush=True)  # noqa: T201 - standard output is where CloudWatch reads it
         if self._meter is not None:
             self._meter.logged(line)

@@ -91,7 +91,8 @@ class ThisMachine:
 
         from localstack import cdk
 
-        urls = (settings.crawl_queue_url, settings.express_queue_url)
+        # A frugal stack has one queue for both.
+        urls = dict.fromkeys((settings.crawl_queue_url, settings.express_queue_url))
         try:
             endpoint = environment.get(ENDPOINT)
             if endpoint not in self._queues:

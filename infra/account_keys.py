@@ -1,0 +1,29 @@
+"""Context keys about the account that a stack is deployed to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from infra.delivery_keys import DeliveryKeys
+from infra.keys import text
+
+POLICY_ARN = r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[!-~]{1,512}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountKeys(DeliveryKeys):
+    """What an account asks of every stack in it."""
+
+    permissions_boundary: str = text(
+        "",
+        "name or ARN of a policy that bounds every role, where an account asks for one",
+        pattern=rf"({POLICY_ARN}|[A-Za-z0-9+=,.@_-]{{1,128}})?",
+        takes="the name or whole ARN of a managed policy",
+    )
+    qualifier: str = text(
+        "",
+        "qualifier that the account is bootstrapped with (`cdk bootstrap --qualifier`); empty:"
+        " CDK's own",
+        pattern="[A-Za-z0-9_-]{0,10}",
+        takes="up to 10 letters, digits, hyphens and underscores",
+    )
