@@ -6,6 +6,8 @@ import contextlib
 import io
 import json
 import logging
+import os
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,7 @@ from tests.unit.stage import NOW_MS, SITE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
     from orbweaver.bootstrap import Container
 
@@ -292,3 +295,16 @@ def test_logs_are_one_json_line_an_event(warm: Warm, logs: logging.Logger) -> No
     assert json.loads(line)["url"] == url
     assert json.loads(line)["message"] == "page.fetched"
     assert line.isprintable()
+
+
+def test_a_process_knows_its_age(tmp_path: Path) -> None:
+    """By its start, whatever its name; where the system does not say, it has none."""
+    age_s = bootstrap.process_age_s()
+    assert 0 < age_s < time.clock_gettime(time.CLOCK_BOOTTIME)
+    ticks = os.sysconf("SC_CLK_TCK")
+    started_s = int(time.clock_gettime(time.CLOCK_BOOTTIME)) - 5
+    fields = ["S", *["0"] * 18, str(started_s * ticks), "0"]
+    (stat := tmp_path / "stat").write_text(f"1 (a) b) {' '.join(fields)}")
+    assert bootstrap.process_age_s(stat) >= 5
+    stat.write_text("1 (a) S")
+    assert bootstrap.process_age_s(stat) == bootstrap.process_age_s(tmp_path / "none") == 0

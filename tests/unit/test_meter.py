@@ -32,6 +32,20 @@ def meter(clock: Clock) -> Meter:
     return meter_by(clock)
 
 
+def test_a_container_begins_once(meter: Meter, clock: Clock) -> None:
+    """Its beginning is billed like its work, and is the first invocation's alone."""
+    meter.begun(0.75)
+    totals = []
+    for _ in range(2):
+        with meter.invocation():
+            clock.now_s += 2
+            totals.append(meter.total[Term.MB_MS, Stage.RUN])
+    memory_mb = 1_000
+    assert totals == [2_750 * memory_mb, 2_000 * memory_mb]
+    with meter.booking("a") as tally:
+        assert tally["units.mb_ms.run"] == 4_750 * memory_mb
+
+
 # --- for whom -----------------------------------------------------------------------------------
 
 

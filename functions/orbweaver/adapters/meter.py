@@ -6,11 +6,9 @@ Rules
 - `booking` takes what a crawl has used so far along with the commit of a pack. A commit that did
   not come about puts it back. What is used afterwards, the commit itself for a start, goes along
   with the next one of this container; what follows the last one of all is in no crawl's counters.
-- Time is from the beginning of an invocation's handler to its end, by the memory that the function
-  has. A container's own beginning, which is billed as well, is not in it.
+- Time is that of handlers and, with its first invocation, of the container's beginning, by memory.
 - What the queue does for Lambda is estimated: messages are received and deleted ten at a time.
-- Whoever asks for pages sends a request, and acknowledges what comes in, a packet for every two;
-  beginnings of connections are not counted.
+- Of what is sent to the web, requests and acknowledgements count, beginnings of connections do not.
 
 Requests that were tried again inside the client count once. Sources: see the modules beside this.
 """
@@ -87,8 +85,8 @@ class Meter:
         self._clock_s = clock_s
         self._pots: OrderedDict[str | None, Units] = OrderedDict({None: Units()})
         self._total = Units()
-        # Since when time has not been counted; None between invocations.
-        self._mark_s: float | None = None
+        self._mark_s: float | None = None  # since when time has not been counted
+        self._init_ms = 0
 
     # --- for whom ---------------------------------------------------------------------------
 
@@ -133,11 +131,17 @@ class Meter:
         """Count a line of the log."""
         self.use(Term.LOG_BYTES, Stage.RUN, text_bytes(text) + LINE_BYTES)
 
+    def begun(self, seconds: float) -> None:
+        """Have the container's beginning, so long, counted with the next invocation."""
+        self._init_ms = round(seconds * 1000)
+
     @contextmanager
     def invocation(self, bodies: Sequence[str] = ()) -> Iterator[None]:
         """Count an invocation with messages of a queue, and its time."""
         self._total = Units()
         self._mark_s = self._clock_s()
+        self._take(self._init_ms)
+        self._init_ms = 0
         self.use(Term.INVOCATIONS, Stage.RUN, 1)
         self.use(Term.LOG_BYTES, Stage.RUN, PLATFORM_BYTES)
         if bodies:
@@ -155,10 +159,14 @@ class Meter:
         if self._mark_s is None:
             return
         now_s = self._clock_s()
-        mb_ms = round((now_s - self._mark_s) * 1000) * self._memory_mb
+        self._take(round((now_s - self._mark_s) * 1000))
         self._mark_s = now_s
-        self._total.use(Term.MB_MS, Stage.RUN, mb_ms)
-        self._pots[None].use(Term.MB_MS, Stage.RUN, mb_ms)
+
+    def _take(self, milliseconds: int) -> None:
+        """Count time as nobody's, by the memory of the function."""
+        if mb_ms := milliseconds * self._memory_mb:
+            self._total.use(Term.MB_MS, Stage.RUN, mb_ms)
+            self._pots[None].use(Term.MB_MS, Stage.RUN, mb_ms)
 
     # --- where it goes ----------------------------------------------------------------------
 
@@ -182,11 +190,8 @@ class Meter:
         try:
             yield used.tally
         except BaseException:
-            self._put_back(crawl, used)
+            self._pots.setdefault(crawl, Units()).update(used)
             raise
-
-    def _put_back(self, crawl: str, used: Units) -> None:
-        self._pots.setdefault(crawl, Units()).update(used)
 
     # --- at the clients ---------------------------------------------------------------------
 

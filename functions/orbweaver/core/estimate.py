@@ -9,6 +9,8 @@ crawls of 10,000 generated pages; what they are made of says `_per_invocation`.
 - With one, it waits a few seconds for slots of the hosts that it has packs of: a host gives one
   every delay. What got none returns, which is a visit more. So a crawl of one slow host pays for
   waiting, and one of many hosts for pages.
+- Every container begins once, which is billed like its work, and is replaced after some time. There
+  are as many at once as their work takes in the time that the crawl lasts at least.
 - A container remembers which URLs it has seen. Of the links of a page, few are looked up, and fewer
   turn out to be claimed by others just now.
 """
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 PACKS, PACK_URLS = 10, 20
 # How long a visit waits for slots; how many requests a function makes at once; a whole CPU.
 WAIT_S, REQUESTS_MAX, CPU_MB = 5.0, 64, 1_769
+# A container's beginning (docs/scale.md), how long AWS keeps one, about, and how many there may be.
+INIT_S, CONTAINER_S, CONTAINERS_MAX = 0.9, 7_200, 50
 # CPU of a page: whatever it holds, and by the KB, with main texts half as much again.
 PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE = 2.0, 0.1, 0.5
 # What calls take beside what is done meanwhile, by the invocation.
@@ -95,7 +99,17 @@ def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
     units.use(Term.EVENTS, Stage.ANNOUNCE, 1)
     spacing_s = spacing_ms(crawl.delay_ms) / 1000
     slots_s = spacing_s or assumed.answer_s / crawl.concurrency
-    return Estimate(units=units, least_s=slots_s * assumed.pages / assumed.hosts)
+    least_s = slots_s * assumed.pages / assumed.hosts
+    begun_s = INIT_S * _containers(assumed.pages / one.pages, one.seconds, least_s)
+    units.use(Term.MB_MS, Stage.RUN, ceil(begun_s * 1000 * assumed.memory_mb))
+    return Estimate(units=units, least_s=least_s)
+
+
+def _containers(invocations: float, seconds: float, least_s: float) -> int:
+    """How many containers begin, for so many invocations in at least so long."""
+    busy_s = invocations * seconds
+    at_once = min(CONTAINERS_MAX, ceil(invocations), ceil(busy_s / max(least_s, seconds)))
+    return at_once * ceil(max(1.0, busy_s / at_once / CONTAINER_S))
 
 
 def _invocation(crawl: Crawl, assumed: Assumed) -> _Invocation:

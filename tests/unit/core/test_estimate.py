@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from orbweaver.core.crawl import Bodies, Crawl
-from orbweaver.core.estimate import Assumed, Estimate, estimate
+from orbweaver.core.estimate import (
+    CONTAINER_S,
+    CONTAINERS_MAX,
+    INIT_S,
+    Assumed,
+    Estimate,
+    _containers,
+    estimate,
+)
 from orbweaver.core.prices import dollars
 from orbweaver.core.units import Stage, Term
 
@@ -97,3 +106,17 @@ def test_any_crawl_has_an_estimate(pages: int, delay_ms: int) -> None:
     """However small, large or slow; it costs something for every page."""
     found = of(replace(CRAWL, delay_ms=delay_ms), pages=pages, links=0, body_bytes=0)
     assert found.units.by_term[Term.WRITE] >= 2 * pages
+
+
+def test_containers_begin() -> None:
+    """As many as are at work at once, each billed for its beginning; a long crawl has some anew."""
+    key = Term.MB_MS, Stage.RUN
+    begins = 1_000 * 1_024 * INIT_S
+    small = of(pages=1)
+    assert small.units[key] > begins
+    assert of(pages=1, memory_mb=2_048).units[key] > 2 * begins
+    slow = replace(CRAWL, delay_ms=1_000)
+    # One host at a time is one container; 30 hours of it are as many as wear out meanwhile.
+    hours_s = of(slow, pages=100_000).least_s
+    assert _containers(100_000 / 5, 5.0, hours_s) == ceil(100_000 / CONTAINER_S)
+    assert _containers(10_000, 10.0, 10.0) == CONTAINERS_MAX
