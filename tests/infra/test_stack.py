@@ -116,3 +116,32 @@ def test_bootstrap_of_another_qualifier(
     worker = made.properties("AWS::Lambda::Function")["WorkerProgramFunction"]
     bucket = worker["Code"]["S3Bucket"]
     assert bucket == {"Fn::Sub": f"cdk-{qualifier}-assets-${{AWS::AccountId}}-${{AWS::Region}}"}
+
+
+RESOURCES_MAX, OUTPUTS_MAX, TEMPLATE_BYTES_MAX = 500, 200, 1_000_000
+ENVIRONMENT_BYTES_MAX = 4_096
+
+
+def test_limits_of_cloudformation(synthesize: Callable[..., Synthesized]) -> None:
+    """With all that can be asked for, and long values, a stack is far from what AWS refuses."""
+    made = synthesize(
+        stack_name="A" * 40,
+        user_agent="u" * 256,
+        proxy_secret="p" * 512,
+        webhook_secret="w" * 512,
+        kms_key="generate",
+        copy_bucket="b" * 63,
+        alarms="all",
+        invalid_items_percent="5",
+        alarm_email="someone@example.org",
+        tracing="yes",
+        permissions_boundary=BOUNDARY,
+    )
+    assert len(made.template["Resources"]) < RESOURCES_MAX / 2
+    assert len(made.template["Outputs"]) < OUTPUTS_MAX / 2
+    assert len(json.dumps(made.template)) < TEMPLATE_BYTES_MAX / 2
+    for name, function in made.properties("AWS::Lambda::Function").items():
+        variables = function["Environment"]["Variables"].items()
+        # What is a reference here is a URL or a generated name there.
+        sizes = [len(key) + max(len(text(value)), 128) for key, value in variables]
+        assert sum(sizes) < ENVIRONMENT_BYTES_MAX, name
