@@ -13,6 +13,7 @@
     pace            waiting for slots                     core/politeness  when a host may be asked
     core/answer     what an answer means                  core/retry       and when to ask again
     core/page       what a page says                      core/url         canonical URLs
+    core/links      the links of a page
     sitemaps        sitemaps, found and taken in          core/sitemap     what one lists
     core/sitemap_text  its text, bounded                  core/sitemap_xml  its items in XML
     core/traps      URLs without end                      core/suffix      which site a host is of
@@ -24,6 +25,7 @@
     core/recrawl    asking only for what changed
     core/draft      what a pack is coming to
     core/journal    what a pack came to, and its outbox   core/journal_codec  as stored
+    core/compression  of it
     core/record     a page's record                       core/rules       what holds for some URLs
     treasury        what a pack may use of limits         core/allowance  what is used of them
     purse           reserved ahead                        core/cost        what a crawl costs

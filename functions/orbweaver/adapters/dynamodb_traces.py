@@ -151,7 +151,7 @@ class DynamoTraces:
             if fields["part"].startswith(prefix)
         }
         journal = None
-        with suppress(zlib.error, ValueError):
+        with suppress(ValueError):
             journal = decode(b"".join(chunks[place] for place in sorted(chunks)))
         return JournalTrace(key=digest, pack=pack, journal=journal, stray=True)
 

@@ -54,7 +54,9 @@ _ATTRIBUTE = re.compile(
 )
 _START_BYTES_MAX = 1_024
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
-_ESCAPED = re.compile(rb"[\x00-\x20\"#&';<>\x7f-\xff]")
+_ESCAPED = {*range(0x21), *b"\"#&';<>", *range(0x7F, 0x100)}
+# Each byte as it stands in a query.
+_IN_QUERY = tuple(f"%{byte:02X}" if byte in _ESCAPED else chr(byte) for byte in range(0x100))
 
 
 def decode(body: bytes, content_type: str | None) -> tuple[str, bytes]:
@@ -100,7 +102,7 @@ def encode_query(reference: str, charset: str) -> str:
 
     def escape(run: re.Match[str]) -> str:
         raw, _ = codec.encode(run[0], "xmlcharrefreplace")
-        return _ESCAPED.sub(lambda byte: b"%%%02X" % byte[0][0], raw).decode("ascii")
+        return "".join(map(_IN_QUERY.__getitem__, raw))
 
     return path + mark + _NOT_ASCII.sub(escape, query)
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.core.compression import compress, decompress
 from orbweaver.core.journal import Again, Journal, Unrecorded
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import from_fields, to_fields
@@ -47,14 +47,14 @@ def encode(journal: Journal) -> bytes:
         "reserved": dict(journal.reserved),
         "crawl": journal.crawl,
     }
-    return zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 9) + digests
+    return compress(json.dumps(body, separators=(",", ":")).encode()) + digests
 
 
 def decode(blob: bytes) -> Journal:
-    """Read a journal back."""
-    plain = zlib.decompressobj()
-    body: dict[str, Any] = json.loads(plain.decompress(blob) + plain.flush())
-    rows = body["records"] if "records" in body else _rows(body["columns"], plain.unused_data)
+    """Read a journal back; raises ValueError where it is not whole."""
+    plain, digests = decompress(blob)
+    body: dict[str, Any] = json.loads(plain)
+    rows = body["records"] if "records" in body else _rows(body["columns"], digests)
     return Journal(
         at_ms=body["at"],
         records=tuple(map(from_fields, rows)),

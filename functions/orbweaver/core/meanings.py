@@ -90,7 +90,7 @@ REFUSALS: Mapping[Refusal, str] = MappingProxyType(
         Refusal.DEPTH: "it is deeper than --max-depth, or than a rule says",
         Refusal.NOFOLLOW: "link, page or X-Robots-Tag forbid to follow it",
         Refusal.UNFOLLOWED: "a rule says that links of its page are not followed",
-        Refusal.CUT: "the page has more links than links_per_page_max",
+        Refusal.CUT: "the page has more links than links_per_page_max, or too long ones",
         Refusal.BUDGET: "--max-pages was used up",
         Refusal.DOLLARS: "what was left of --max-dollars would not have paid for it",
         Refusal.REDIRECTS: "it stands behind ten redirects",

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from orbweaver.core import charset as charsets
+from orbweaver.core.links import Links
 from orbweaver.core.markup import is_small, outline, text_of
 from orbweaver.core.refresh import Refresh, refresh_of
 from orbweaver.core.tame import WildPageError, why_wild
-from orbweaver.core.url import SPACES, TRACKING_PARAMETERS, canonicalize, is_base
+from orbweaver.core.url import TRACKING_PARAMETERS, canonicalize, is_base
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from selectolax.lexbor import LexborNode
 
 LINKS_MAX = 5_000
@@ -124,8 +123,9 @@ def parse(
     onward = (refresh_of(refresh) if refresh else None) or found.refresh
     if onward and onward.reference and not onward.redirects:
         found.references.append(onward.reference)
-    links = _Links(base=base, charset=charset, wanted=links_per_page_max, tracking=tracking)
+    links = Links(base=base, charset=charset, links_max=links_per_page_max, tracking=tracking)
     links.add([] if nofollow else found.references)
+    kept = links.kept()
     return Page(
         title=_line(found.title),
         description=_line(found.description),
@@ -134,7 +134,7 @@ def parse(
         charset=charset,
         nofollow=nofollow,
         noindex=not _NOINDEX.isdisjoint(wishes),
-        links=tuple(links.found),
+        links=kept,
         links_cut=links.cut,
         links_nofollow=found.nofollow + (len(found.references) if nofollow else 0),
         links_foreign=links.foreign,
@@ -203,56 +203,6 @@ def _look_at_meta(found: _Found, attributes: _Attributes) -> None:
         found.wishes |= _words((attributes["content"] or "").replace(",", " "))
     elif name == "description":
         found.description = found.description or attributes["content"]
-
-
-@dataclass(slots=True, kw_only=True)
-class _Links:
-    """Makes links of references, and counts those that become none."""
-
-    base: str | None
-    charset: str
-    wanted: int
-    tracking: frozenset[str]
-    found: dict[str, None] = field(default_factory=dict)
-    cut: int = 0
-    foreign: int = 0
-    invalid: int = 0
-
-    def add(self, references: Iterable[str]) -> None:
-        """Add references; the same words mean the same, so they are looked at once."""
-        for words in _without_fragments(references):
-            if ":" in words and _is_foreign(words.strip(SPACES)):
-                self.foreign += 1
-            elif len(self.found) + self.invalid >= self.wanted:
-                self.cut += 1
-            else:
-                plain = words.isascii()
-                reference = words if plain else charsets.encode_query(words, self.charset)
-                try:
-                    self.found[canonicalize(reference, self.base, tracking=self.tracking)] = None
-                except ValueError:
-                    self.invalid += 1
-
-
-def _without_fragments(references: Iterable[str]) -> dict[str, None]:
-    """References as far as they matter, each once; a page can have thousands to its own parts."""
-    return {
-        # Spaces before a fragment are part of the path, so both stay.
-        (reference if path[-1:] == " " else path): None
-        for reference in references
-        for path in (reference.partition("#")[0],)
-    }
-
-
-def _is_foreign(reference: str) -> bool:
-    """Whether a reference plainly has another scheme, such as `mailto:`; cheaper than parsing."""
-    scheme = reference.partition(":")[0].lower()
-    return (
-        scheme.isascii()
-        and scheme.isalnum()
-        and scheme[0].isalpha()
-        and scheme not in {"http", "https"}
-    )
 
 
 def _resolved(

@@ -30,7 +30,8 @@ from ada_url import join_url
 # What browsers and sitemaps have agreed on; and a DynamoDB key, an SQS message hold many such.
 URL_CHARS_MAX = 2_083
 HOST_CHARS_MAX = 253
-# A reference may be far longer than its URL (dots, spaces, tracking); this bounds the work on it.
+# A reference may be far longer than its URL (dots, spaces, tracking); this bounds the work on it,
+# and on a base. Length is looked at before anything else: all other work is linear in it.
 REFERENCE_CHARS_MAX = 65_536
 
 # In lower case; `*` at the end stands for any rest of the name.
@@ -58,6 +59,7 @@ _PORT = r"(?::(?!(?:80|443)/)(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
 _PLAIN_URL = re.compile(rf"https?://{_HOST}{_PORT}/[{_PATH_CHARS}:]*{_QUERY}")
 # The plainest: no query, no parameters, nothing that could be a user's name.
 _PLAINEST_PATH = re.compile(r"/?[A-Za-z0-9_][-A-Za-z0-9_.~!$&()*+,=/]*")
+_UPWARDS = re.compile(r"(?:\.\./)*+")
 _PATH_PARAMETER = re.compile(r";([^;/=]*)=[^;/]*")
 _EMAIL_OR_USER = re.compile(r"^(https?:[/\\]*)?.*@", re.DOTALL | re.IGNORECASE)
 _QUERY_OR_FRAGMENT = re.compile(r"([?#]).*", re.DOTALL)
@@ -98,7 +100,7 @@ def _parsed(reference: str, base: str | None, tracking: frozenset[str]) -> str:
     if len(url) > URL_CHARS_MAX:
         raise ValueError(f"the URL is longer than {URL_CHARS_MAX} characters")
     if path_at > HOST_CHARS_MAX:
-        _check_host(url)
+        _check_host(url[:path_at])
     return url
 
 
@@ -110,8 +112,8 @@ def is_base(url: str) -> bool:
         return False
 
 
-def _check_host(url: str) -> None:
-    if len(hostname_of(url)) > HOST_CHARS_MAX:
+def _check_host(origin: str) -> None:
+    if len(_hostname(origin)) > HOST_CHARS_MAX:
         raise ValueError(f"the host is longer than {HOST_CHARS_MAX} characters")
 
 
@@ -124,7 +126,11 @@ def host_of(url: str) -> str:
 
 def hostname_of(url: str) -> str:
     """Return a canonical URL's host without its port; an IPv6 address keeps its brackets."""
-    host = host_of(url).partition("://")[2]
+    return _hostname(host_of(url))
+
+
+def _hostname(origin: str) -> str:
+    host = origin.partition("://")[2]
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdigit() else host
 
@@ -147,19 +153,23 @@ def url_hash(url: str) -> str:
 def _plainest(text: str, base: str) -> str | None:
     """Return the URL of a path that needs neither parser nor checks; None of any other."""
     start, folder = _parts(base)
+    if len(text) > URL_CHARS_MAX or not folder:
+        return None
     if not text.startswith("/"):
         origin, start = start, folder
-        while text.startswith("../"):
-            text, start = text[3:], _above(start, origin)
+        if text.startswith("../"):
+            text, start = _upwards(text, folder, origin)
     if "/." in text or not _PLAINEST_PATH.fullmatch(text):
         return None
-    return start + text if start and len(start) + len(text) <= URL_CHARS_MAX else None
+    return start + text if len(start) + len(text) <= URL_CHARS_MAX else None
 
 
-def _above(folder: str, origin: str) -> str:
-    """Return the folder that a folder lies in; of the topmost, itself."""
-    above = folder[: folder.rfind("/", 0, -1) + 1]
-    return above if len(above) > len(origin) else folder
+def _upwards(text: str, folder: str, origin: str) -> tuple[str, str]:
+    """Return what follows all `../` of a reference, and the folder that they lead to."""
+    found = _UPWARDS.match(text)
+    end = found.end() if found else 0
+    above = folder.rsplit("/", end // 3 + 1)[0]
+    return text[end:], (above if len(above) > len(origin) else origin) + "/"
 
 
 def _plain(text: str, base: str | None) -> str | None:
@@ -173,9 +183,16 @@ def _plain(text: str, base: str | None) -> str | None:
     return text if _PLAIN_URL.fullmatch(text) and "xn--" not in text else None
 
 
-@lru_cache(maxsize=256)
 def _parts(base: str) -> tuple[str, str]:
     """Return origin and folder of a base, both empty if it is not http or https."""
+    if len(base) <= URL_CHARS_MAX:
+        return _known_parts(base)
+    if len(base) > REFERENCE_CHARS_MAX:
+        raise ValueError("the base is too long")
+    return _split_base(base)
+
+
+def _split_base(base: str) -> tuple[str, str]:
     url = _plain(base, None) or _join("#", base).removesuffix("#")
     if not url.startswith(_SCHEMES):
         return "", ""
@@ -185,6 +202,10 @@ def _parts(base: str) -> tuple[str, str]:
     if len(origin) > HOST_CHARS_MAX:
         _check_host(origin)
     return origin, f"{origin}/{path[: path.rfind('/') + 1]}"
+
+
+# Of bases that are no longer than a URL: what a cache holds is bounded, too.
+_known_parts = lru_cache(maxsize=256)(_split_base)
 
 
 def _join(text: str, base: str) -> str:
