@@ -1,7 +1,8 @@
 """What a call costs: CPU time and memory, and how both grow with its input. No wall clock.
 
-CPU time on a shared machine varies by about two, so a bound has an ample margin, and a slope is
-that of the quickest of several calls. It is the exponent of the growth: 1 is linear, 2 quadratic.
+CPU time on a shared machine varies by several times, so it is told in seconds of a free core: by
+how much slower than there a loop is right before and after. A bound has an ample margin all the
+same, and a slope is that of the quickest of several calls: 1 is linear growth, 2 is quadratic.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 
 Size = TypeVar("Size")
 
+# What the loop of `_loop_s` takes on a free core.
+LOOP_S = 0.007
 # Between linear (1) and quadratic (2), with room for caches that overflow and what is constant.
 LINEAR = 1.5
 
 
 def cpu_s(call: Callable[[], Any], *, turns: int = 1) -> float:
-    """Return the CPU seconds of a call, of the quickest of some turns."""
+    """Return the CPU seconds of a call on a free core, of the quickest of some turns."""
     return min(_cpu_s(call) for _ in range(turns))
 
 
@@ -56,6 +59,16 @@ def peak_bytes(call: Callable[[], Any]) -> int:
 
 
 def _cpu_s(call: Callable[[], Any]) -> float:
+    before_s = _loop_s()
     start_s = time.process_time()
     call()
+    spent_s = time.process_time() - start_s
+    return spent_s * min(1, 2 * LOOP_S / (before_s + _loop_s()))
+
+
+def _loop_s() -> float:
+    start_s = time.process_time()
+    number = 0
+    for place in range(200_000):
+        number = (number * 31 + place) & 0xFFFF
     return time.process_time() - start_s

@@ -49,7 +49,7 @@
     core/extraction/selectors  CSS, in linear time        core/extraction/regex  within a text
     core/extraction/structured  JSON-LD                   core/extraction/stated  and attributes
     core/extraction/numbers  numbers, prices              core/extraction/currencies  of those
-    core/extraction/dates  dates and moments
+    core/extraction/dates  dates and moments         core/extraction/work  a budget for it
     exporting       a day's records into files            core/export      where, and manifests
     exporting/planning  which units a day has             core/export_job  which days are asked for
     exporting/units  one worked through                   core/export_work  what workers leave

@@ -21,7 +21,9 @@ No phone number is what begins as a date, goes on from a time of day, or is 5-4 
 postal code). Prices, years, IP addresses, versions, ISBNs and ISSNs have other groups. Numbers
 without `+`, 0 or a word before them (`912 345 678`) are too much like others, and stay.
 
-Twice is once; text without any is returned as it came. The engine is RE2, in linear time.
+Twice is once; text without any is returned as it came. The engine is RE2, in linear time. What
+looks like an address or number is judged one by one, up to `JUDGED_MAX` of each form in a text:
+what stands behind them is left out, and the text says so.
 """
 
 from __future__ import annotations
@@ -35,12 +37,15 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.core.patterns import automaton
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
 EMAIL, PHONE = "email", "phone"
 KINDS = (EMAIL, PHONE)
 # Of each automaton.
 MEMORY_BYTES = 16 * 1024 * 1024
+# 3 to 10 us each.
+JUDGED_MAX = 30_000
+LEFT_OUT = b"[the rest is left out: too many addresses and numbers]"
 
 # --- addresses ----------------------------------------------------------------------------------
 
@@ -52,6 +57,7 @@ _AT = (
     rb"(?:@|\x{ff20}|&#0{0,5}64;?|&#[xX]0{0,4}40;?|&commat;|%(?:25){0,3}40|\\(?:u00|x)40"
     rb"|%EF%BC%A0|&#65312;)"
 )
+_AT_SIGN = re.compile(_AT.replace(rb"\x{ff20}", rb"\xef\xbc\xa0"))
 _DOT = (
     rb"(?:\.|\x{3002}|&#0{0,5}46;?|&#[xX]0{0,4}2[eE];?|&period;|%(?:25){0,3}2[eE]"
     rb"|\\(?:u00|x)2[eE])"
@@ -77,7 +83,7 @@ _ADDRESSES = (_address(_SPACED_LETTER), _address(rb"\p{L}"))
 
 def _email(found: Any) -> bytes:
     address: bytes = found.group()
-    image = address.lower().endswith(_IMAGES) and len(_compiled(_AT).findall(address)) == 1
+    image = address.lower().endswith(_IMAGES) and len(_AT_SIGN.findall(address)) == 1
     return address if image else b"[email]"
 
 
@@ -97,10 +103,13 @@ _SAID = (
     rb"|fax|mobile|mobil|m\x{f3}vil|handy|cell|hotline|whatsapp)[.:]{1,2}"
 )
 _NUMBER = rb"(^|[^\p{L}\p{N}])(" + _SAID + _SPACE + rb"?)?(" + _RUN + b")"
-_REFERENCE = (
-    rb"(?i)\b((?:tel|callto|sms|fax):(?://)?|wa\.me/)"
-    rb"((?:[-+0-9A-Za-z().*#%;=_/~]|[ \x{a0}][-+(0-9]|&#?[0-9A-Za-z]{1,8};){3,80})"
+# By Python's engine, without a step back: RE2 takes 0.5 us a byte to find where groups begin.
+_REFERENCE = re.compile(
+    rb"\b((?:tel|callto|sms|fax):(?://)?|wa\.me/)"
+    rb"((?:[-+0-9A-Za-z().*#%;=_/~]|(?:[ ]|\xc2\xa0)[-+(0-9]|&#?[0-9A-Za-z]{1,8};){3,80}+)",
+    re.IGNORECASE,
 )
+_REFERENCE_MARKS = (b"tel:", b"callto:", b"sms:", b"fax:", b"wa.me/")
 # A bracket may be the end of what was redacted: twice is to be once.
 _BEFORE, _AFTER = frozenset(b"].-_/=%@#~$&+*\\"), frozenset(b"-_=%@#~$*")
 _CLOCK = frozenset({b"]"} | {b"%d" % digit for digit in range(10)})
@@ -205,11 +214,26 @@ def redact_bytes(html: bytes, kinds: Collection[str]) -> bytes:
     """Redact a page in UTF-8, or another text: tags and quotes stay as they are."""
     if EMAIL in kinds and any(mark in html for mark in _MARKS):
         for pattern in _ADDRESSES:
-            html = _compiled(pattern).sub(_email, html)
+            html = _replaced(_compiled(pattern), _email, html)
     if PHONE in kinds:
-        html = _compiled(_REFERENCE).sub(_reference, html)
-        html = _compiled(_NUMBER).sub(_phone, html)
+        plain = html.lower()
+        if any(mark in plain for mark in _REFERENCE_MARKS):
+            html = _replaced(_REFERENCE, _reference, html)
+        html = _replaced(_compiled(_NUMBER), _phone, html)
     return html
+
+
+def _replaced(pattern: Any, replace: Callable[[Any], bytes], html: bytes) -> bytes:
+    """Replace what a pattern finds; what stands behind `JUDGED_MAX` of it is left out."""
+    pieces: list[bytes] = []
+    end = 0
+    for place, found in enumerate(pattern.finditer(html)):
+        if place == JUDGED_MAX:
+            return b"".join([*pieces, LEFT_OUT])
+        start, behind = found.span()
+        pieces += html[end:start], replace(found)
+        end = behind
+    return b"".join([*pieces, html[end:]]) if pieces else html
 
 
 @lru_cache(maxsize=8)

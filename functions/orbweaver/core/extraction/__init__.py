@@ -6,6 +6,7 @@
     stated      meta, OpenGraph, microdata      values      types
     numbers     numbers and prices              currencies  what stands beside prices
     dates       dates and moments               regex       within what was located
+    work        a budget for all of it
 
 Nothing raises, whatever the page and the rules: what goes wrong is an invalid item. So is what is
 cut: nothing is left out in silence. A page that a rule is about and that has less than the rule
@@ -20,7 +21,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from orbweaver.core.extraction.document import Document, TooMuchError
+from orbweaver.core.extraction.document import Document
 from orbweaver.core.extraction.locating import Spot, located, objects_of
 from orbweaver.core.extraction.regex import found_in
 from orbweaver.core.extraction.rules import (
@@ -35,8 +36,8 @@ from orbweaver.core.extraction.rules import (
     columns_of,
     currency_name,
 )
-from orbweaver.core.extraction.selectors import found as nodes_of
 from orbweaver.core.extraction.values import Unfit, read
+from orbweaver.core.extraction.work import TooMuchError
 from orbweaver.core.item import Item, to_row
 from orbweaver.core.patterns import places
 from orbweaver.core.tame import WildPageError
@@ -119,21 +120,25 @@ def are_of(rules: tuple[ItemRule, ...], url: str, items: tuple[Item, ...]) -> bo
 
 def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) -> Iterator[Item]:
     place = 0
+    spots: list[Spot] = []
     try:
-        for spot in _spots(document, rule, custom):
+        spots = _spots(document, rule, custom)
+        for spot in spots:
             if place == ITEMS_MAX:
                 text = f"more than {ITEMS_MAX:,} items are on this page: the rest is left out"
                 yield _invalid(rule, place, text)
                 return
             yield _item(document, rule, spot, place)
             place += 1
-    except (WildPageError, TooMuchError, Unfit) as error:
+        if place < rule.least:
+            where = _where(rule)
+            text = f"{place} of at least {rule.least} found ({where})"
+            yield _invalid(rule, place, text, *_doubts(document, rule))
+    except TooMuchError as error:
+        left = f": {len(spots) - place:,} of {len(spots):,} items are left out" if spots else ""
+        yield _invalid(rule, place, f"{error}{left}")
+    except (WildPageError, Unfit) as error:
         yield _invalid(rule, place, str(error))
-        return
-    if place < rule.least:
-        where = _where(rule)
-        text = f"{place} of at least {rule.least} found ({where})"
-        yield _invalid(rule, place, text, *_doubts(document, rule))
 
 
 def _where(rule: ItemRule) -> str:
@@ -151,18 +156,17 @@ def _invalid(rule: ItemRule, place: int, *problems: str) -> Item:
 # --- items --------------------------------------------------------------------------------------
 
 
-def _spots(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) -> Iterator[Spot]:
+def _spots(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) -> list[Spot]:
     if rule.extractor is not None:
-        for thing in _extracted(document, rule.extractor, custom):
-            yield Spot(thing=thing, source=Source.CUSTOM)
-    elif rule.source in OBJECTS:
-        for thing in objects_of(document, rule.source).of(rule.of):
-            yield Spot(thing=thing, source=rule.source)
-    elif rule.each is not None:
-        for node in nodes_of(rule.each, document.root, itself=True):
-            yield Spot(node=node)
-    else:
-        yield Spot()
+        things = _extracted(document, rule.extractor, custom)
+        return [Spot(thing=thing, source=Source.CUSTOM) for thing in things]
+    if rule.source in OBJECTS:
+        objects = objects_of(document, rule.source).of(rule.of)
+        return [Spot(thing=thing, source=rule.source) for thing in objects]
+    if rule.each is not None:
+        nodes = document.select(rule.each, document.root, itself=True)
+        return [Spot(node=node) for node in nodes]
+    return [Spot()]
 
 
 def _extracted(
@@ -212,9 +216,9 @@ def _item(document: Document, rule: ItemRule, spot: Spot, place: int) -> Item:
 
 
 def _doubts(document: Document, rule: ItemRule) -> list[str]:
-    """Say what of a page's JSON-LD could not be read, where that may be why."""
-    asked = {rule.source, *(field.source for field in rule.fields)}
-    return document.json_ld.problems if Source.JSONLD in asked else []
+    """Say what of a page's JSON-LD or microdata could not be read, where that may be why."""
+    asked = {rule.source, *(field.source for field in rule.fields)} & OBJECTS
+    return [said for source in sorted(asked) for said in objects_of(document, source).problems]
 
 
 # --- fields -------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """One page as rules see it: its tree and what is stated in it, each made once and when it is asked.
 
-The text that is worked out of one page is bounded: nodes lie in each other, and each may be wanted.
+What is worked out of one page is bounded (`work`): nodes lie in each other, and each may be wanted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from orbweaver.core.extraction import stated, structured
+from orbweaver.core.extraction.selectors import Extent, found, weight_of
 from orbweaver.core.extraction.values import Base
+from orbweaver.core.extraction.work import WRITTEN_A_UNIT, TooMuchError, Work
 from orbweaver.core.markup import text_of
 from orbweaver.core.url import canonicalize
 
@@ -19,15 +21,10 @@ if TYPE_CHECKING:
     from orbweaver.core.extraction.structured import Objects
     from orbweaver.core.page import Page
 
-# At about 25 MB/s this is a second.
-TEXT_BYTES_MAX = 30_000_000
 # Elements whose content is text and no markup.
 _PLAIN = frozenset({"title", "script", "style", "textarea"})
 _JSON_LD = "application/ld+json"
-
-
-class TooMuchError(ValueError):
-    """A page holds more than is looked at; the text says what."""
+_NODES = "to look through, in elements that lie in each other or beside each other"
 
 
 class Document:
@@ -36,8 +33,9 @@ class Document:
     def __init__(self, page: Page, url: str, tracking: frozenset[str]) -> None:
         self.page = page
         self.url = url
+        self.work = Work()
         self._tracking = tracking
-        self._text_bytes = 0
+        self._extent: tuple[int, Extent] | None = None
 
     @cached_property
     def tree(self) -> LexborHTMLParser:
@@ -73,12 +71,12 @@ class Document:
             for node in self.tree.css("script[type]")
             if (node.attributes.get("type") or "").strip().lower().startswith(_JSON_LD)
         )
-        return structured.json_ld(scripts)
+        return structured.json_ld(scripts, self.work)
 
     @cached_property
     def microdata(self) -> Objects:
         """Its microdata."""
-        return stated.microdata(self.tree, self.text)
+        return stated.microdata(self.tree, self.text, self.work)
 
     @cached_property
     def metas(self) -> dict[str, list[str]]:
@@ -95,8 +93,29 @@ class Document:
         """Return the HTML of what is in a node."""
         return self._spend(node.inner_html or "").strip()
 
+    def select(self, selector: str, within: LexborNode, *, itself: bool) -> list[LexborNode]:
+        """Find the nodes that a selector means within a node; `itself`: this one, too."""
+        self.work.spend(weight_of(selector, self._extent_of(within)), _NODES)
+        return found(selector, within, itself=itself, spend=self._spend_on_nodes)
+
+    def _extent_of(self, node: LexborNode) -> Extent:
+        """Measure a node; fields of an item look at the same one, one after the other."""
+        if node.mem_id == self.root.mem_id:
+            return self._whole
+        if self._extent is None or self._extent[0] != node.mem_id:
+            html = node.html or ""
+            self.work.spend(len(html) // WRITTEN_A_UNIT, _NODES)
+            self._extent = node.mem_id, self._whole.part(html.count("<"), len(html))
+        return self._extent[1]
+
+    @cached_property
+    def _whole(self) -> Extent:
+        html = self.page.html
+        return Extent(tags=html.count(b"<"), chars=len(html), root=self.root)
+
+    def _spend_on_nodes(self, units: int) -> None:
+        self.work.spend(units, _NODES)
+
     def _spend(self, text: str) -> str:
-        self._text_bytes += len(text)
-        if self._text_bytes > TEXT_BYTES_MAX:
-            raise TooMuchError("too much text in elements that lie in each other")
+        self.work.spend(len(text), "text in elements that lie in each other")
         return text

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.extraction.rules import Kind, Source, Take
-from orbweaver.core.extraction.selectors import found
 from orbweaver.core.extraction.stated import property_of
 from orbweaver.core.extraction.values import Unfit, shown
 
@@ -59,7 +58,7 @@ def _of_nodes(document: Document, field: Field, spot: Spot) -> Iterator[Scalar]:
     within = document.root if spot.node is None else spot.node
     nodes = [within]
     if field.where:
-        nodes = found(field.where, within, itself=spot.node is None)
+        nodes = document.select(field.where, within, itself=spot.node is None)
     if field.take is Take.EXISTS:
         yield bool(nodes)
         return

@@ -17,11 +17,14 @@ Source: https://www.w3.org/TR/selectors-4/.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+
+from orbweaver.core.extraction.work import BYTES_A_UNIT, FOUND_UNITS, STEPS_A_UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,6 +39,10 @@ _TOKEN = re.compile(
     |(?P<open>[(\[])|(?P<close>[)\]])|(?P<comma>\s*,\s*)|(?P<joint>\s*[>+~]\s*|\s+)|(?P<rest>.)""",
     re.VERBOSE | re.DOTALL,
 )
+# Places among siblings are counted anew for each node; combinators in brackets are tried for each.
+_STEEP = re.compile(r":nth-|-of-type|:(?:not|is|where|has)\(.*[\s>+~]", re.IGNORECASE | re.DOTALL)
+# Below this no steps are counted: it takes 0.3 us a node.
+_FEW_STEPS = 1_000_000
 _FUNCTION = re.compile(r":(?:not|is|where|has)\(", re.IGNORECASE)
 
 # Compounds, each with the combinator before it: " ", ">", "+", "~"; of the first one " ".
@@ -47,6 +54,8 @@ class Selector:
     """A selector, cut up: the alternatives between its commas."""
 
     alternatives: tuple[Steps, ...]
+    # How many compounds have lexbor look at all siblings, or at all that a node lies in.
+    steep: int
 
     @property
     def compounds(self) -> int:
@@ -92,23 +101,85 @@ def parsed(text: str) -> Selector:
         else:
             compound += token[0]
     alternatives[-1].append((joint, compound))
-    return Selector(alternatives=tuple(map(tuple, alternatives)))
+    compounds = [one for steps in alternatives for _, one in steps]
+    steep = sum(_STEEP.search(one) is not None for one in compounds)
+    return Selector(alternatives=tuple(map(tuple, alternatives)), steep=steep)
 
 
-def found(text: str, within: LexborNode, *, itself: bool = False) -> list[LexborNode]:
-    """Find the nodes that a selector means within a node; `itself`: this one, too."""
+class Extent:
+    """How much a selector passes within a node: tags, characters, steps between siblings and up."""
+
+    def __init__(self, *, tags: int, chars: int, root: LexborNode) -> None:
+        self.tags = tags
+        self.chars = chars
+        self._root = root
+        self._steps: int | None = None
+        self._whole = self
+
+    def part(self, tags: int, chars: int) -> Extent:
+        """Return the extent of a node within this one."""
+        part = Extent(tags=tags, chars=chars, root=self._root)
+        part._whole = self
+        return part
+
+    @property
+    def steps(self) -> int:
+        """Steps if each node looks at all its siblings and all that it lies in; at most those."""
+        most = self.tags * self.tags
+        if most <= _FEW_STEPS:
+            return most
+        whole = self._whole
+        if whole._steps is None:  # noqa: SLF001 - of the same class
+            whole._steps = _steps_within(self._root)  # noqa: SLF001 - of the same class
+        return min(most, whole._steps)  # noqa: SLF001 - of the same class
+
+
+def _steps_within(root: LexborNode) -> int:
+    depths: dict[int, int] = {}
+    children: Counter[int] = Counter()
+    for node in root.traverse(include_text=True):
+        parent = node.parent
+        if parent is not None:
+            above = parent.mem_id
+            children[above] += 1
+            depths[node.mem_id] = depths.get(above, 0) + 1
+    return sum(depths.values()) + sum(number * number for number in children.values())
+
+
+def weight_of(text: str, extent: Extent) -> int:
+    """Count the units of work that lexbor's walks take for a selector."""
+    selector = parsed(text)
+    units = selector.compounds * (extent.tags + extent.chars // BYTES_A_UNIT)
+    return units + (selector.steep * extent.steps // STEPS_A_UNIT if selector.steep else 0)
+
+
+def found(
+    text: str,
+    within: LexborNode,
+    *,
+    itself: bool = False,
+    spend: Callable[[int], None] = lambda _: None,
+) -> list[LexborNode]:
+    """Find the nodes that a selector means within a node; `itself`: this one, too.
+
+    `spend` is told the units of work that come on top of lexbor's walks, and may raise.
+    """
     selector = parsed(text)
     if selector.compounds == 1:
         nodes = _of(text, within)
+        spend(FOUND_UNITS * len(nodes))
     elif len(selector.alternatives) == 1:
-        nodes = _followed(selector.alternatives[0], within)
+        nodes = _followed(selector.alternatives[0], within, spend)
     else:
         wanted = {
-            node.mem_id for steps in selector.alternatives for node in _followed(steps, within)
+            node.mem_id
+            for steps in selector.alternatives
+            for node in _followed(steps, within, spend)
         }
         last = {steps[-1][1] for steps in selector.alternatives}
         # In document order: lexbor finds alternatives one after the other for each node.
         nodes = [node for node in _of(",".join(sorted(last)), within) if node.mem_id in wanted]
+        spend(FOUND_UNITS * len(nodes))
     here = within.mem_id
     return nodes if itself else [node for node in nodes if node.mem_id != here]
 
@@ -122,34 +193,39 @@ def _of(text: str, within: LexborNode) -> list[LexborNode]:
     return list({node.mem_id: node for node in nodes}.values()) if "," in text else nodes
 
 
-def _followed(steps: Steps, within: LexborNode) -> list[LexborNode]:
+def _followed(steps: Steps, within: LexborNode, spend: Callable[[int], None]) -> list[LexborNode]:
     nodes = _of(steps[0][1], within)
+    spend(FOUND_UNITS * len(nodes))
     for joint, compound in steps[1:]:
         before = {node.mem_id for node in nodes}
         if not before:
             return []
         candidates = _of(compound, within)
+        spend(FOUND_UNITS * 2 * len(candidates))
         match joint:
             case ">":
                 nodes = [node for node in candidates if _id(node.parent) in before]
             case "+":
                 nodes = [node for node in candidates if _id(_previous(node)) in before]
             case "~":
-                nodes = _past(candidates, before, _previous)
+                nodes = _past(candidates, before, _previous, spend)
             case _:
-                nodes = _inside(candidates, before, within.mem_id)
+                nodes = _inside(candidates, before, within.mem_id, spend)
     return nodes
 
 
-def _inside(candidates: Iterable[LexborNode], outer: set[int], top: int) -> list[LexborNode]:
+def _inside(
+    candidates: Iterable[LexborNode], outer: set[int], top: int, spend: Callable[[int], None]
+) -> list[LexborNode]:
     """Keep the nodes that stand inside of others; the node that is looked in may be the last."""
-    return _past(candidates, outer, lambda node: node.parent if node.mem_id != top else None)
+    return _past(candidates, outer, lambda node: node.parent if node.mem_id != top else None, spend)
 
 
 def _past(
     candidates: Iterable[LexborNode],
     others: set[int],
     step: Callable[[LexborNode], LexborNode | None],
+    spend: Callable[[int], None],
 ) -> list[LexborNode]:
     """Keep the nodes from where steps lead past others; each node on the way is looked at once."""
     known: dict[int, bool] = {}
@@ -168,7 +244,8 @@ def _past(
                 answer = True
                 break
             there = step(there)
-        known |= dict.fromkeys(passed, answer)
+        known.update(dict.fromkeys(passed, answer))
+        spend(FOUND_UNITS * len(passed))
         if answer:
             kept.append(node)
     return kept

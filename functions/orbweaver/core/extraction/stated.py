@@ -14,12 +14,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.extraction.structured import NODES_MAX, Objects
+from orbweaver.core.extraction.work import OBJECT_UNITS, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+# Names of one property; more are passed over.
+NAMES_MAX = 100
 # The attribute that holds the value of a property, by element.
 _VALUED = {
     "meta": "content",
@@ -51,13 +54,22 @@ def property_of(name: str) -> str:
     return name.lower() if ":" in name else f"og:{name.lower()}"
 
 
-def microdata(tree: LexborHTMLParser, text: Callable[[LexborNode], str]) -> Objects:
-    """Read the microdata items of a page."""
-    found = Objects()
-    scopes: dict[int, dict[str, Any]] = {}
+def microdata(
+    tree: LexborHTMLParser, text: Callable[[LexborNode], str], work: Work | None = None
+) -> Objects:
+    """Read the microdata items of a page; what is looked at is paid for by `work`."""
+    found = Objects(work=work or Work())
+    # Of each node that was passed the item that it is in, if any.
+    scopes: dict[int, dict[str, Any] | None] = {}
     nodes = tree.css("[itemscope], [itemprop]")
+    if len(nodes) > NODES_MAX:
+        found.problems.append(
+            f"more than {NODES_MAX:,} elements of microdata: the rest is not read"
+        )
     seen: set[int] = set()
+    overnamed = 0
     for node in nodes[:NODES_MAX]:
+        found.work.spend(OBJECT_UNITS, "microdata")
         if node.mem_id in seen:  # lexbor lists what matches both twice
             continue
         seen.add(node.mem_id)
@@ -72,22 +84,35 @@ def microdata(tree: LexborHTMLParser, text: Callable[[LexborNode], str]) -> Obje
             scopes[node.mem_id] = value
         else:
             value = _value(node, attributes, text)
-        names = (attributes.get("itemprop") or "").split()
+        names = (attributes.get("itemprop") or "").split(maxsplit=NAMES_MAX)
+        if len(names) > NAMES_MAX:
+            names.pop()
+            overnamed += 1
         if holder is not None and names:
             for name in names:
                 holder.setdefault(name, []).append(value)
         elif "itemscope" in attributes:
             found.roots.append(value)
+    if overnamed:
+        many = f"{overnamed:,} properties with more than {NAMES_MAX} names"
+        found.problems.append(f"{many}: the rest of them is not read")
     return found
 
 
-def _scope_of(node: LexborNode, scopes: dict[int, dict[str, Any]]) -> dict[str, Any] | None:
+def _scope_of(node: LexborNode, scopes: dict[int, dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Return the item that a node is in; each node on the way is looked at once."""
+    passed: list[int] = []
+    scope = None
     above = node.parent
     while above is not None:
-        if above.mem_id in scopes:
-            return scopes[above.mem_id]
+        here = above.mem_id
+        if here in scopes:
+            scope = scopes[here]
+            break
+        passed.append(here)
         above = above.parent
-    return None
+    scopes.update(dict.fromkeys(passed, scope))
+    return scope
 
 
 def _value(

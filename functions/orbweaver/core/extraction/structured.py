@@ -5,6 +5,8 @@
   texts, commas and semicolons at the end, and the whole of it escaped.
 - An object is one of a type by the last part of its `@type`, wherever it stands: in lists, in
   `@graph`, in other objects; but an object within one of the same type is a part of that one.
+- Whatever is looked at is paid for out of the page's budget of work (`work`), while it is looked
+  at: objects may refer to each other, and microdata may be a property by many names.
 - A path is names with points between; a list is looked into, a number is a place in it. An object
   that has nothing but an `@id` is the one that has that `@id` as well. Where an object stands and a
   value is wanted, it is its `@value`, `name` or (for a URL) `url`, `contentUrl` or `@id`.
@@ -21,24 +23,27 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.core.extraction.work import OBJECT_UNITS, Work
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from orbweaver.core.item import Scalar
 
 SCRIPTS_MAX = 50
 SCRIPT_CHARS_MAX = 2_000_000
+SCRIPTS_CHARS_MAX = 4_000_000
 DEPTH_MAX = 64
 NODES_MAX = 50_000
-FOUND_MAX = 2_000
 VALUE_KEYS = ("@value", "name")
 URL_KEYS = ("@value", "url", "contentUrl", "@id")
 
+_OBJECTS = "in objects that lie in each other, or refer to each other"
 # What shops put around JSON, so that old browsers pass it over.
 _BEFORE = ("//<![CDATA[", "/*<![CDATA[*/", "<![CDATA[", "<!--", "//", "\ufeff")
 _BEHIND = ("//]]>", "/*]]>*/", "]]>", "//-->", "-->", ";")
-# Texts are taken whole, so that a comma in one stays.
-_SPARE_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+")|,(?=\s*[\]}])', re.DOTALL)
+# Texts are taken whole, so that a comma in one stays; one that does not end, up to the end of all.
+_SPARE_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|,(?=\s*+[\]}])', re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -47,49 +52,101 @@ class Objects:
 
     roots: list[Any] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    work: Work = field(default_factory=Work)
     _by_id: dict[str, Mapping[str, Any]] | None = None
+    _by_type: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[Mapping[str, Any]]:
-        """List the objects of a type, in the order of the page."""
-        return [*_of_type(self.roots, kind)]
+        """List the objects of a type, in the order of the page, each once.
 
-    def values(self, path: str, within: Any, *, url: bool = False) -> list[tuple[Scalar, Any]]:
+        Raises TooMuchError, as all below does.
+        """
+        known = self._by_type.get(kind)
+        if known is None:
+            known = self._by_type[kind] = self._of_type(kind)
+        return known
+
+    def values(self, path: str, within: Any, *, url: bool = False) -> Iterator[tuple[Scalar, Any]]:
         """List what a path leads to, each with the object that it was found in."""
-        here: list[tuple[Any, Any]] = [(within, None)]
+        here: Iterable[tuple[Any, Any]] = ((within, None),)
         for name in path.split("."):
-            here = [(value, holder) for one, _ in here for value, holder in self._step(one, name)][
-                :FOUND_MAX
-            ]
+            here = self._steps(here, name)
         keys = URL_KEYS if url else VALUE_KEYS
-        found: list[tuple[Scalar, Any]] = [
-            (value, holder)
-            for one, holder in here
-            for inner in _flat(one)
-            if (value := self._scalar(inner, keys)) is not None
-        ]
-        return found[:FOUND_MAX]
+        for one, holder in here:
+            for inner in self._flat(one):
+                value = self._scalar(inner, keys)
+                if value is not None:
+                    yield value, holder
 
-    def _step(self, one: Any, name: str) -> Iterator[tuple[Any, Any]]:
-        if isinstance(one, list):
-            if name.isdecimal():
-                if int(name[:9]) < len(one):
-                    yield one[int(name[:9])], None
-                return
-            for inner in _flat(one):
-                yield from self._step(inner, name)
-        elif isinstance(one, Mapping):
-            one = self._whole(one)
-            if one.get(name) is not None:
-                yield one[name], one
-            elif name.isdecimal() and int(name[:9]) == 0:
-                yield one, None
+    def _steps(self, here: Iterable[tuple[Any, Any]], name: str) -> Iterator[tuple[Any, Any]]:
+        """Go on by one name, from each of what was found, as far as it is asked for."""
+        place = int(name[:9]) if name.isdecimal() else None
+        for one, _ in here:
+            if isinstance(one, list) and place is not None:
+                if place < len(one):
+                    yield one[place], None
+                continue
+            for inner in self._flat(one):
+                if isinstance(inner, Mapping):
+                    whole = self._whole(inner)
+                    if whole.get(name) is not None:
+                        yield whole[name], whole
+                    elif place == 0:
+                        yield whole, None
 
     def _scalar(self, one: Any, keys: Iterable[str]) -> Scalar:
         if isinstance(one, Mapping):
             one = self._whole(one)
-            inner = (value for key in keys for value in _flat(one.get(key)))
+            inner = (value for key in keys for value in self._flat(one.get(key)))
             one = next((value for value in inner if not isinstance(value, Mapping)), None)
         return one if isinstance(one, str | int | float | bool) else None
+
+    def _flat(self, one: Any) -> Iterator[Any]:
+        """List what is in a list, and in lists in it; of no list itself."""
+        if not isinstance(one, list):
+            self.work.spend(OBJECT_UNITS, _OBJECTS)
+            if one is not None:
+                yield one
+            return
+        within = [iter(one)]
+        while within:
+            for inner in within[-1]:
+                self.work.spend(OBJECT_UNITS, _OBJECTS)
+                if isinstance(inner, list):
+                    within.append(iter(inner))
+                    break
+                if inner is not None:
+                    yield inner
+            else:
+                within.pop()
+
+    def _mappings(self, descends: Callable[[Mapping[str, Any]], bool]) -> None:
+        """Look at all objects in the order of the page, each once; within those that say so."""
+        seen: set[int] = set()
+        todo: list[Any] = [self.roots]
+        while todo:
+            one = todo.pop()
+            self.work.spend(OBJECT_UNITS, _OBJECTS)
+            # Microdata may be the value of many names, so each is looked at once.
+            if not isinstance(one, Mapping | list) or id(one) in seen:
+                continue
+            seen.add(id(one))
+            if isinstance(one, list):
+                todo += reversed(one)
+            elif descends(one):
+                todo += reversed([*one.values()])
+
+    def _of_type(self, kind: str) -> list[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = []
+
+        def descends(one: Mapping[str, Any]) -> bool:
+            if any(_last(name) == kind for name in self._flat(one.get("@type"))):
+                found.append(one)
+                return False
+            return True
+
+        self._mappings(descends)
+        return found
 
     def _whole(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the object that one refers to which has only an `@id`."""
@@ -97,21 +154,31 @@ class Objects:
         if len(one) > 1 or not isinstance(name, str):
             return one
         if self._by_id is None:
-            self._by_id = {}
-            for node in _mappings(self.roots):
+            by_id: dict[str, Mapping[str, Any]] = {}
+
+            def descends(node: Mapping[str, Any]) -> bool:
                 known = node.get("@id")
                 if isinstance(known, str) and len(node) > 1:
-                    self._by_id.setdefault(known, node)
+                    by_id.setdefault(known, node)
+                return True
+
+            self._mappings(descends)
+            self._by_id = by_id
         return self._by_id.get(name, one)
 
 
-def json_ld(scripts: Iterable[str]) -> Objects:
-    """Read the JSON-LD scripts of a page."""
-    found = Objects()
-    nodes = 0
+def json_ld(scripts: Iterable[str], work: Work | None = None) -> Objects:
+    """Read the JSON-LD scripts of a page; what is found in them is paid for by `work`."""
+    found = Objects(work=work or Work())
+    nodes = chars = 0
     for place, text in enumerate(scripts):
         if place >= SCRIPTS_MAX:
             found.problems.append(f"more than {SCRIPTS_MAX} JSON-LD scripts: the rest is not read")
+            break
+        chars += len(text)
+        if chars > SCRIPTS_CHARS_MAX:
+            many = f"more than {SCRIPTS_CHARS_MAX:,} characters of JSON-LD"
+            found.problems.append(f"{many}: script {place + 1} and the rest are not read")
             break
         try:
             root = _decoded(text)
@@ -173,36 +240,6 @@ def _counted(root: Any, nodes_max: int) -> int:
     return nodes
 
 
-def _flat(one: Any) -> Iterator[Any]:
-    """List what is in a list, and in lists in it; of no list itself."""
-    if isinstance(one, list):
-        for inner in one:
-            yield from _flat(inner)
-    elif one is not None:
-        yield one
-
-
-def _mappings(one: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(one, Mapping):
-        yield one
-        for inner in one.values():
-            yield from _mappings(inner)
-    elif isinstance(one, list):
-        for inner in one:
-            yield from _mappings(inner)
-
-
-def _of_type(one: Any, kind: str) -> Iterator[Mapping[str, Any]]:
-    if isinstance(one, list):
-        for inner in one:
-            yield from _of_type(inner, kind)
-    elif isinstance(one, Mapping):
-        if kind in {_last(name) for name in _flat(one.get("@type"))}:
-            yield one
-            return
-        for inner in one.values():
-            yield from _of_type(inner, kind)
-
-
 def _last(name: object) -> str:
-    return re.split(r"[/#:]", name)[-1] if isinstance(name, str) else ""
+    """Return what stands behind the last of `/`, `#` and `:`."""
+    return name[max(map(name.rfind, "/#:")) + 1 :] if isinstance(name, str) else ""

@@ -1,0 +1,257 @@
+"""What rules cost on pages that are made to cost much: bounded, said, and linear in the page."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.core.extraction import extract
+from orbweaver.core.extraction.stated import NAMES_MAX, microdata
+from orbweaver.core.extraction.structured import json_ld
+from orbweaver.core.extraction.work import UNITS_MAX, TooMuchError, Work
+from orbweaver.core.page import parse
+from tests.costs import LINEAR, cpu_s, peak_bytes, slope
+from tests.unit.extraction.extracting import URL, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from orbweaver.core.item import Item
+
+# Twice what the whole budget was measured to take.
+BUDGET_S = 2
+ROWS = "<table>" + ("<tr>" + "<td>x</td>" * 10 + "</tr>") * 1_000
+
+
+def found(html: str, **keys: Any) -> tuple[Item, ...]:
+    """Extract from a page by one rule."""
+    page = parse(html.encode(), URL, "text/html; charset=utf-8")
+    return extract(page, URL, (rule(**keys),))
+
+
+# --- JSON-LD ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "repeated"),
+    [
+        ('{"a": "', '\\"'),
+        ('{"a": "', "\\n"),
+        ('{"a": "x",', '"\\'),
+        ('{"a": "x",', '",'),
+        ("{", ", "),
+        ("", "["),
+        ("", "//"),
+        ("{&quot;", "&"),
+        ('["', "\\u"),
+        ("[", "9"),
+    ],
+)
+def test_malformed_json_ld_is_read_in_linear_time(start: str, repeated: str) -> None:
+    """A script that does not end, or never begins, is given up after one look at each character."""
+
+    def made(size: int) -> Callable[[], object]:
+        text = start + repeated * (size // len(repeated))
+        return lambda: json_ld([text]).problems
+
+    assert json_ld([start + repeated * 40_000]).problems
+    assert cpu_s(made(1_900_000)) < 0.5
+    assert slope(made, [470_000, 940_000, 1_880_000]) < LINEAR
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": "b,]",}', "b,]"),
+        ('{"a": "b\\",}",}', 'b",}'),
+        ('{"a": "b\n,]" ,\n}', "b\n,]"),
+        ('{"a": "\\\\",}', "\\"),
+    ],
+)
+def test_spare_commas_are_left_out_of_objects_and_not_of_texts(text: str, value: str) -> None:
+    """What looks like a spare comma in a text stays, whatever is escaped there."""
+    objects = json_ld([text])
+    assert [found for found, _ in objects.values("a", objects.roots[0])] == [value]
+
+
+def test_references_to_one_object_do_not_multiply() -> None:
+    """2,000 references to an object of 2,000 names are not written out: 44 KB were 1,380 MB."""
+    shared = {"@id": "#x", "name": ["v"] * 2_000}
+    product = {"@type": "Product", "offers": [{"@id": "#x"}] * 2_000}
+    script = json.dumps([shared, product])
+    html = f"<script type=application/ld+json>{script}</script>"
+    field = {"path": "offers.name", "list": True}
+    keys = {"source": "jsonld:Product", "fields": {"a": field}}
+    page = parse(html.encode(), URL, None)
+    assert peak_bytes(lambda: extract(page, URL, (rule(**keys),))) < 10_000_000
+    assert cpu_s(lambda: extract(page, URL, (rule(**keys),)), turns=2) < 0.3
+    (item,) = extract(page, URL, (rule(**keys),))
+    assert item.problems == ("a: more than 100 values",)
+
+
+def test_references_in_a_circle_end_with_the_budget() -> None:
+    """A thousand references of an object to itself, four names deep, without a value at the end."""
+    objects = json_ld([json.dumps([{"@id": "#x", "n": [{"@id": "#x"}] * 1_000}])])
+
+    def asked() -> None:
+        with pytest.raises(TooMuchError, match="refer to each other"):
+            list(objects.values("n.n.n.n.none", objects.roots[0][0]))
+
+    assert cpu_s(asked) < BUDGET_S
+    assert peak_bytes(asked) < 1_000_000
+
+
+def test_values_are_looked_for_as_far_as_they_are_asked_for() -> None:
+    """A field that wants one value pays for one, and not for all 40,000."""
+    objects = json_ld([json.dumps({"name": [str(n) for n in range(40_000)]})])
+    left = objects.work.left
+    assert next(objects.values("name", objects.roots[0]))[0] == "0"
+    assert left - objects.work.left < 200
+
+
+def test_objects_of_a_type_are_looked_for_once() -> None:
+    """Each field of each item asks for the objects of its type; the page is walked once."""
+    objects = json_ld([json.dumps([{"@type": ["a", "B"], "@id": n} for n in range(10_000)])])
+    assert len(objects.of("B")) == 10_000
+    left = objects.work.left
+    assert len(objects.of("B")) == 10_000
+    assert objects.work.left == left
+
+
+def test_all_scripts_together_are_bounded() -> None:
+    """Scripts of 2 MB each end at 4 MB, and the problem says which are not read."""
+    scripts = ["[" + "1.5," * 470_000 + "1]"] * 5
+    objects = json_ld(scripts)
+    said = "more than 4,000,000 characters of JSON-LD: script 3 and the rest are not read"
+    assert (len(objects.roots), objects.problems) == (2, [said])
+
+
+# --- microdata ----------------------------------------------------------------------------------
+
+
+def stated(html: str) -> Any:
+    """Read the microdata of a page, without any text."""
+    page = parse(html.encode(), URL, None)
+    return microdata(page.tree, lambda _: "")
+
+
+def test_items_by_two_names_each_do_not_multiply() -> None:
+    """Forty items within each other, each a property by two names, were 2^40 ways to the last."""
+    objects = stated(
+        "<div itemscope itemtype=x/A itemprop='a b'>" * 40 + "<p itemscope itemtype=P>"
+    )
+    assert cpu_s(lambda: objects.of("P")) < 0.2
+    assert stated("<p itemscope><b itemscope itemprop='a b' itemtype=P>").of("P") == [
+        {"@type": ["P"]}
+    ]
+
+
+def test_items_may_be_nested_as_deep_as_a_page_is() -> None:
+    """Nothing recurses: 1,900 items within each other are no error."""
+    objects = stated("<div itemscope itemprop=x>" * 1_900 + "<b itemscope itemtype=P itemprop=y>")
+    assert len(objects.of("P")) == 1
+
+
+def test_scopes_are_found_in_linear_time() -> None:
+    """Properties 250 elements below the item that they are of cost no walk each."""
+
+    def made(count: int) -> Callable[[], object]:
+        html = f"{'<div>' * 250}{'<p itemprop=x>y</p>' * count}{'</div>' * 250}"
+        tree = parse(html.encode(), URL, None).tree
+        return lambda: microdata(tree, lambda _: "")
+
+    assert cpu_s(made(20_000), turns=2) < 0.5
+    assert slope(made, [5_000, 10_000, 20_000]) < LINEAR
+
+
+def test_names_of_a_property_are_bounded_and_counted() -> None:
+    """A property by 100,000 names is one by a hundred, and the item says so."""
+    names = " ".join(map(str, range(100_000)))
+    html = f"<div itemscope itemtype=x/P><p itemprop='{names}'>y</p></div>"
+    (item,) = found(html, source="microdata:P", fields={"a": {"path": "none"}})
+    said = f"1 properties with more than {NAMES_MAX} names: the rest of them is not read"
+    assert said in item.problems
+
+
+# --- selectors ----------------------------------------------------------------------------------
+
+
+HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
+    "each nested 240 deep": (
+        "<div>" * 240 + "<p>x</p>" * 15_000 + "</div>" * 240,
+        {"each": "div", "fields": {"a": "p.none", "b": "p", "c": "p:first-child"}},
+    ),
+    "text nested 240 deep": (
+        "<div>" * 240 + "x" * 1_000_000,
+        {"each": "div", "fields": {"a": {"take": "text", "cut": 1}}},
+    ),
+    "places among 30,000 siblings": ("<p>x</p>y" * 30_000, {"fields": {"a": "p:nth-child(3)"}}),
+    "places from the end": ("<p>x</p>y" * 30_000, {"fields": {"a": "p:nth-last-of-type(2)"}}),
+    "places among comments": (
+        "<div>" + ("<!---->" * 8 + "<b></b>") * 25_000,
+        {"fields": {"a": "b:nth-child(3)"}},
+    ),
+    "kinds that are all different": (
+        "".join(f"<a{n}>x</a{n}>" for n in range(30_000)),
+        {"fields": {"a": {"css": ":first-of-type", "cut": 1}}},
+    ),
+    "siblings in brackets": ("<p>x</p>y" * 30_000, {"fields": {"a": "p:has(~ .none)"}}),
+    "many combinators": (
+        "<p>x</p>" * 30_000,
+        {"fields": {f"f{n}": "p ~ p, p + p, div p, p" for n in range(30)}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("html", "keys"), HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_page_ends_with_the_budget(html: str, keys: dict[str, Any]) -> None:
+    """What takes the time of many pages ends with a problem that counts what is left out."""
+    page = parse(html.encode(), URL, None)
+    spent: list[tuple[Item, ...]] = []
+    assert cpu_s(lambda: spent.append(extract(page, URL, (rule(**keys),)))) < BUDGET_S
+    (said,) = spent[0][-1].problems
+    assert said.startswith("too much ")
+    assert said.endswith(" items are left out")
+
+
+def test_rules_share_a_budget() -> None:
+    """Twenty rules of a hostile page cost no more than one: each says that nothing was left."""
+    html, keys = HOSTILE["each nested 240 deep"]
+    page = parse(html.encode(), URL, None)
+    rules = tuple(rule(**keys) for _ in range(20))
+    items: list[Item] = []
+    assert cpu_s(lambda: items.extend(extract(page, URL, rules))) < BUDGET_S
+    assert sum(not item.valid and "too much" in item.problems[0] for item in items) == 20
+
+
+@pytest.mark.parametrize(
+    ("html", "keys"),
+    [
+        (ROWS, {"each": "tr", "fields": {f"f{n}": f"td:nth-child({n + 1})" for n in range(10)}}),
+        (ROWS, {"fields": {f"f{n}": f"tr:nth-child({n + 1}) > td" for n in range(50)}}),
+        (
+            "<div class=item><h3>t</h3><ul><li>a<li>b</ul><p>10 EUR</p></div>" * 1_000,
+            {"each": ".item", "fields": {"a": "h3", "b": "ul > li", "c": "p:last-of-type"}},
+        ),
+        (
+            "<ul>" + "<li>x<ul>" * 20 + "<li>y" * 500,
+            {"each": "li", "fields": {"a": "li:not(.x ~ .y) > ul li"}},
+        ),
+    ],
+)
+def test_an_ordinary_page_spends_little(html: str, keys: dict[str, Any]) -> None:
+    """A thousand rows of ten cells, and lists within lists, are far from the end of the budget."""
+    items = found(html, **keys)
+    assert not [said for item in items for said in item.problems if "too much" in said]
+
+
+def test_a_budget_ends_once_and_for_all() -> None:
+    """What is spent stays spent, and the error says on what."""
+    work = Work(10)
+    work.spend(10, "text")
+    for _ in range(2):
+        with pytest.raises(TooMuchError, match="too much text"):
+            work.spend(1, "text")
+    assert Work().left == UNITS_MAX
