@@ -9,8 +9,8 @@ Rules
 - The first `HTML_BYTES_MAX` of that part are read, the first `CHARS_MAX` of what comes out kept.
 - What html-to-markdown would make a meal of has its text as `markup.text_of` finds it, in linear
   time and in one line: quotes, lists and tables nested more than 20 deep (their prefixes stand
-  before each line), tables of more than 200,000 places (each becomes one), 60,000 tags or 20,000
-  ampersands. So is what it refuses.
+  before each line), tables of more than 200,000 places (each becomes one), 60,000 tags, 20,000
+  ampersands and no-break spaces, or a tag of 10,000 attributes. So is what it refuses.
 - Ampersands that begin nothing are written out before, and doctypes left away: it looks for the end
   of each up to the end of the page. Measured: docs/adr/0012-main-text.md.
 
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from orbweaver.core.markup import text_of
+from orbweaver.core.markup import TAG, attributes_of, text_of
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
@@ -34,6 +34,8 @@ CHARS_MAX = 500_000
 TAGS_MAX = 60_000
 REFERENCES_MAX = 20_000
 NESTED_MAX = 20
+ATTRIBUTES_MAX = 10_000
+LONG_TAG_BYTES = 2 * ATTRIBUTES_MAX
 PLACES_MAX = 200_000
 DEPTH_MAX = 200
 # A table is as wide as its cells say, and browsers stop there.
@@ -75,6 +77,7 @@ LEFT_OUT = {
     b"anchor-link": (".anchor-link",),
 }
 
+_NBSP = "\u00a0".encode()
 _END = rb"(?=[\t\n\f\r />])"
 _MAIN = re.compile(rb"<main" + _END, re.IGNORECASE)
 _MAIN_END = re.compile(rb"</main" + _END, re.IGNORECASE)
@@ -125,7 +128,9 @@ def _part(html: bytes) -> bytes:
 
 def _is_meal(html: bytes) -> bool:
     """Whether a page has a shape that makes more of it than it is."""
-    if html.count(b"<") > TAGS_MAX or html.count(b"&") > REFERENCES_MAX:
+    if html.count(b"<") > TAGS_MAX or html.count(b"&") + html.count(_NBSP) > REFERENCES_MAX:
+        return True
+    if len(html) > LONG_TAG_BYTES and _has_long_tag(html):
         return True
     nested = rows = columns = widest = 0
     for found in _SHAPE.finditer(html):
@@ -142,6 +147,14 @@ def _is_meal(html: bytes) -> bool:
                 columns += min(int(span[1]), COLUMNS_MAX) if span else 1
             widest = max(widest, columns)
     return max(1, rows) * widest > PLACES_MAX
+
+
+def _has_long_tag(html: bytes) -> bool:
+    """Whether a tag has too many attributes: the library compares each with each."""
+    return any(
+        tag.end() - tag.start() > LONG_TAG_BYTES and attributes_of(tag[0]) > ATTRIBUTES_MAX
+        for tag in TAG.finditer(html)
+    )
 
 
 def _converted(source: str, left_out: tuple[bytes, ...] | None, *, plain: bool) -> str | None:

@@ -93,8 +93,17 @@ _NO_TEXT = _compiled(
     rf"""(</?+{_one_of(_INLINE)}{_ATTRIBUTES} | {_COMMENT})
         | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{_ATTRIBUTES} | {_BOGUS_COMMENT}"""
 )
+TAG = _compiled(rf"<[a-zA-Z]{_ATTRIBUTES}")
+_ATTRIBUTE = re.compile(
+    rb"""[^\t\n\f\r />=]+(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"[^"]*"|'[^']*'|[^\t\n\f\r >]*))?"""
+)
 # Python's unescape fails on numbers of thousands of digits; no character has more than seven.
 _LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
+
+
+def attributes_of(tag: bytes) -> int:
+    """Count the attributes of a tag; its name may count as one."""
+    return sum(1 for _ in _ATTRIBUTE.finditer(tag))
 
 
 def is_small(html: bytes) -> bool:

@@ -47,6 +47,10 @@ BLIND_LINES_MAX = 1_000
 DATE_CHARS_MAX = 60
 
 
+# Blank ones are passed over without a look at each.
+_LINE = re.compile(r"\S[^\n]*+")
+
+
 class Format(StrEnum):
     """What a sitemap is; the names are those of the XML's root elements."""
 
@@ -208,11 +212,12 @@ class _Lines:
 
     def feed(self, text: str) -> None:
         """Take a piece of the text."""
-        *lines, rest = (self._rest + text).replace("\r", "\n").split("\n")
-        for line in lines:
+        text = (self._rest + text).replace("\r", "\n")
+        end = text.rfind("\n") + 1
+        for line in _LINE.findall(text, 0, end):
             self._add(line)
         # What is longer than any URL stays too long, and is no URL.
-        self._rest = rest[:LINE_CHARS_MAX]
+        self._rest = text[end : end + LINE_CHARS_MAX]
 
     def close(self) -> None:
         """Take the last line, which may have no end."""

@@ -15,7 +15,14 @@ import re
 from collections import Counter
 from functools import cache
 
-from orbweaver.core.markup import _ATTRIBUTES, _BOGUS_COMMENT, _COMMENT, _RAW_ELEMENT, is_small
+from orbweaver.core.markup import (
+    _ATTRIBUTES,
+    _BOGUS_COMMENT,
+    _COMMENT,
+    _RAW_ELEMENT,
+    attributes_of,
+    is_small,
+)
 
 BYTES_MAX = 10 * 1024 * 1024
 TAGS_MAX = 100_000
@@ -67,9 +74,6 @@ _PASSED = rf"{_COMMENT} | {_BOGUS_COMMENT}"
 _HTML = rf"{_RAW_TAG} | {_TAG} | {_PASSED}"
 # In foreign content there is no raw text.
 _XML = rf"{_TAG} | {_PASSED}"
-_ATTRIBUTE = re.compile(
-    rb"""[^\t\n\f\r />=]+(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"[^"]*"|'[^']*'|[^\t\n\f\r >]*))?"""
-)
 
 
 def why_wild(html: bytes) -> str | None:
@@ -150,10 +154,10 @@ class _Walk:
         # Every tag may have what formats it opened anew.
         self._copies += self._formatting
         if len(rest) > _LONG_TAG_BYTES:
-            number = _attributes(rest)
+            number = attributes_of(rest)
             self._compared += number * number
         if rest and name in _MERGED:
-            self._merged += _attributes(rest)
+            self._merged += attributes_of(rest)
 
     def _begin(self, name: bytes, rest: bytes) -> None:
         if self._is_foreign():
@@ -211,7 +215,3 @@ class _Walk:
         name = self._open.pop()
         self._names[name] -= 1
         self._formatting -= name in _FORMATTING
-
-
-def _attributes(rest: bytes) -> int:
-    return sum(1 for _ in _ATTRIBUTE.finditer(rest))
