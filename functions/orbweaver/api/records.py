@@ -82,8 +82,11 @@ def _page(reading: _Reading, following: str | None) -> Reply:
 def _begin(listing: tuple[str, ...], text: str | None) -> tuple[str, int, str]:
     if text is None:
         return "", 0, ""
-    day, shard, after = cursor.decode(listing, text)
-    return str(day), int(shard), str(after)
+    match cursor.decode(listing, text):
+        case [str(day), int(shard), str(after)]:
+            return day, shard, after
+        case _:
+            raise cursor.CursorError
 
 
 def _places(means: Means, crawl: Crawl, day: str, shard: int) -> Iterator[tuple[str, int]]:

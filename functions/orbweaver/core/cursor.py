@@ -2,8 +2,9 @@
 
 A cursor is its parts and a checksum over them and over what is listed (route, crawl, filter, …).
 It is no secret and opens nothing: whoever makes one up gets no further than by asking, since what
-is read is looked at like any parameter. The checksum tells a cursor that was cut, changed or
-handed to another listing, which would go on at a place that means nothing there.
+is read is looked at like any parameter: strings are ASCII, as all keys are, and what a place
+consists of is for its listing to check (`match`). The checksum tells a cursor that was cut, changed
+or handed to another listing, which would go on at a place that means nothing there.
 """
 
 from __future__ import annotations
@@ -41,11 +42,27 @@ def decode(listing: Sequence[str], text: str) -> list[str | int]:
     except binascii.Error as error:
         raise CursorError from error
     body = raw[SUM_BYTES:]
-    # The last character of base64 may hold bits that nobody reads.
-    if raw[:SUM_BYTES] != _sum(listing, body) or encode(listing, json.loads(body)) != text:
+    if raw[:SUM_BYTES] != _sum(listing, body):
         raise CursorError
-    place: list[str | int] = json.loads(body)
+    place = _place(body)
+    # The last character of base64 may hold bits that nobody reads.
+    if encode(listing, place) != text:
+        raise CursorError
     return place
+
+
+def _place(body: bytes) -> list[str | int]:
+    try:
+        place = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise CursorError from error
+    if not isinstance(place, list) or not all(map(_is_part, place)):
+        raise CursorError
+    return place
+
+
+def _is_part(part: object) -> bool:
+    return part.isascii() if isinstance(part, str) else type(part) is int
 
 
 def _sum(listing: Sequence[str], body: bytes) -> bytes:

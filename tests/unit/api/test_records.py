@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from orbweaver.api import records
+from orbweaver.core import cursor
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import DAY_MS
 from tests.unit.api.stage import CRAWL, NOW_MS, SITE, Stage
@@ -83,6 +86,37 @@ async def test_a_cursor_is_of_one_listing(stage: Stage) -> None:
     for target in bad:
         assert (await stage.get(target)).status == 400, target
     assert (await stage.get(f"/crawls/site-1/pages?limit=9&cursor={cursor}")).status == 200
+
+
+FORGED: tuple[object, ...] = (
+    [],
+    5,
+    {},
+    None,
+    [1],
+    [None, None],
+    ["a", "b"],
+    [1, 2, 3, 4],
+    ["2026-11-21", "x", ""],
+    ["2026-11-21", 3.5, ""],
+    ["2026-11-21", True, ""],
+    [["2026-11-21"], 3, ""],
+    ["2026-11-21", 3, "\ud800"],
+    [True, "site-1"],
+)
+
+
+@pytest.mark.parametrize("place", FORGED)
+async def test_a_forged_cursor_is_refused(stage: Stage, place: Any) -> None:
+    """A made-up place with the right checksum is answered 400, with a problem that says so."""
+    listings = {"/crawls": ("crawls", ""), "/crawls/site-1/pages": ("pages", "site-1", "")}
+    for path, listing in listings.items():
+        body = json.dumps(place, separators=(",", ":")).encode()
+        text = base64.urlsafe_b64encode(cursor._sum(listing, body) + body).decode().rstrip("=")
+        reply = await stage.get(f"{path}?cursor={text}")
+        assert reply.status == 400
+        assert reply.headers["Content-Type"] == "application/problem+json"
+        assert reply.body["detail"].startswith("cursor: it is none of this listing")
 
 
 async def test_a_url_is_explained(stage: Stage) -> None:

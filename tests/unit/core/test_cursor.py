@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import string
 
 import pytest
@@ -55,3 +57,40 @@ def test_any_text_is_refused_or_read(text: str) -> None:
     """Whatever is sent, nothing else is raised."""
     with pytest.raises(CursorError):
         cursor.decode(LISTING, text)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=8,
+)
+
+
+def forged(body: bytes) -> str:
+    """Make a cursor as whoever has read this code may: with the checksum that belongs to it."""
+    raw = cursor._sum(LISTING, body) + body
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+@given(
+    body=st.binary(max_size=60)
+    | JSON.map(lambda value: json.dumps(value).encode())
+    | JSON.map(lambda value: json.dumps(value, separators=(",", ":")).encode())
+    | st.text(max_size=20).map(lambda text: json.dumps([text], separators=(",", ":")).encode())
+    | st.sampled_from([b"[" * 700, b"5", b"{}", b"[NaN]", b"[1e999]", b"[" + b"9" * 600 + b"]"])
+)
+def test_a_forged_cursor_is_a_place_or_none(body: bytes) -> None:
+    """Whatever stands behind a right checksum: a list of ASCII and whole numbers, or refused."""
+    try:
+        place = cursor.decode(LISTING, forged(body))
+    except CursorError:
+        return
+    assert all(type(part) is int or (isinstance(part, str) and part.isascii()) for part in place)
+    assert json.loads(body) == place
+
+
+@given(raw=st.binary(max_size=80))
+def test_any_bytes_are_refused(raw: bytes) -> None:
+    """Base64 of anything is no cursor, with a checksum that does not fit."""
+    with pytest.raises(CursorError):
+        cursor.decode(LISTING, base64.urlsafe_b64encode(raw).decode())
