@@ -40,9 +40,12 @@ if TYPE_CHECKING:
 PAGES_MAX_DEFAULT = 1_000_000
 SHARDS_DEFAULT = 16
 CONCURRENCY_DEFAULT = 16
-NAME = re.compile(r"[a-z0-9._-]{1,80}")
+# Names become folders, ids files and keys: `..` is none, and readers pass over `_x` and `.x`.
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 KEY_CHARS_MAX = 255
-ID = re.compile(rf"[a-z0-9._-]{{1,{CRAWL_ID_CHARS_MAX}}}")
+ID = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{CRAWL_ID_CHARS_MAX - 1}}}")
+# As ids of packs are spelled: those of a crawl's first messages follow from its own id.
+PACK_ID = re.compile(r"[0-9a-f]{32}")
 # Field, least, most, and how the numbers are spelled; the most is far above what makes sense.
 BOUNDS = (
     ("depth_max", 0, 1_000, ""),
@@ -226,15 +229,17 @@ def _of_seeds_left_out(plan: Plan) -> Iterator[PlanError]:
 def _of_names(plan: Plan) -> Iterator[PlanError]:
     name = plan.name
     if name is not None and not NAME.fullmatch(name):
-        near = re.sub(r"[^a-z0-9._-]+", "-", name.lower())[:80].strip("-")
+        near = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).lstrip("-._")[:80].strip("-")
         hint = f"; {near} would do" if near else ""
-        fits = "1 to 80 of a-z, 0-9, dot, hyphen and underscore"
+        fits = "1 to 80 of a-z, 0-9, dot, hyphen and underscore, a letter or digit first"
         yield PlanError("name", f"{name[:100]!r} does not fit: {fits}{hint}")
     elif name == DEFAULT_CRAWL:
         yield PlanError("name", f"{name!r} is the crawl of bare URLs on the queue: give another")
     if plan.id is not None and (not ID.fullmatch(plan.id) or plan.id == DEFAULT_CRAWL):
-        fits = "a-z, 0-9, dot, hyphen, underscore"
+        fits = "a-z, 0-9, dot, hyphen, underscore, a letter or digit first"
         yield PlanError("id", f"{plan.id!r} is not a crawl's id: {fits}")
+    elif plan.id is not None and PACK_ID.fullmatch(plan.id):
+        yield PlanError("id", f"{plan.id!r} could be a message's id: put a word before it")
 
 
 def _of_identity(plan: Plan, part: str, check: Callable[[Any], None]) -> Iterator[PlanError]:

@@ -50,7 +50,7 @@ def references_of(
 def name_of(url: str) -> str:
     """Name a crawl after a URL's host: `example.com`, `127.0.0.1-8000`."""
     host = host_of(url).partition("://")[2].strip("[]")
-    name = re.sub(r"[^a-z0-9._]+", "-", host.lower())[:80].strip("-")
+    name = re.sub(r"[^a-z0-9._]+", "-", host.lower()).lstrip("-._")[:80].strip("-")
     return name if name not in ("", DEFAULT_CRAWL) else "crawl"
 
 

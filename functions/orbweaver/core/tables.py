@@ -122,4 +122,6 @@ def item_table(name: str, rule: str, columns: Iterable[Column]) -> Table:
 
     Raises ValueError for a column by a name of `ORIGIN`, which each such table begins with.
     """
-    return Table(name=f"items/{name}/{rule}", columns=(*ORIGIN, *columns))
+    # No store takes a part of a path that is only dots, which earlier releases took for a name.
+    folder = name if name.strip(".") else name.replace(".", "%2E")
+    return Table(name=f"items/{folder}/{rule}", columns=(*ORIGIN, *columns))
