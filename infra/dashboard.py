@@ -148,8 +148,9 @@ def _backlog(parts: Parts) -> cloudwatch.GraphWidget:
 
 
 def _age(parts: Parts) -> cloudwatch.GraphWidget:
-    crawl, express = parts.frontier.crawl, parts.frontier.express
-    return _graph("Oldest message", age(crawl, "crawl"), age(express, "express"), unit="seconds")
+    frontier = parts.frontier
+    ages = (age(frontier.crawl, "crawl"), age(frontier.express, "express"))
+    return _graph("Oldest message", *ages, age(frontier.seeds, "seeds"), unit="seconds")
 
 
 def _latency(parts: Parts) -> cloudwatch.GraphWidget:

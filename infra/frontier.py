@@ -1,12 +1,14 @@
-"""The queues: crawl and express, and one for dead letters.
+"""The queues: one for seeds, two for packs (crawl and express), and one for dead letters.
 
 Rules
+- People and programs drop seeds on the queue for seeds, and what comes from there is read as seeds
+  alone. Packs say what is to be crawled, so only the stack's own functions send those.
 - Visibility is at least 6 times the worker's timeout, plus the time a batch gathers: a batch that
   Lambda takes again after throttling must still be its own.
 - A dead letter's age counts from when it was first sent, so it is kept longer than a message.
 - With `frugal` there is no express queue, which would be polled day and night: the crawl queue is
   both.
-- Names are made here rather than by CloudFormation: the dead-letter queue names the two that may
+- Names are made here rather than by CloudFormation: the dead-letter queue names those that may
   feed it, and they name it.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html,
@@ -37,7 +39,7 @@ class Frontier(Construct):
         super().__init__(scope, construct_id)
         prefix = config.stack_name
         lanes = ["Crawl"] if config.thrifty else ["Crawl", "Express"]
-        sources = [f"{prefix}-{lane.lower()}" for lane in lanes]
+        sources = [f"{prefix}-{lane.lower()}" for lane in (*lanes, "Seeds")]
         stack = Stack.of(self)
         arns = [
             stack.format_arn(service="sqs", resource=name, arn_format=ArnFormat.NO_RESOURCE_NAME)
@@ -62,10 +64,11 @@ class Frontier(Construct):
         accept(
             self.dead_letters, "Serverless-SQSRedrivePolicy", "It is the dead-letter queue itself."
         )
-        queues = [
-            self._queue(lane, name, config) for lane, name in zip(lanes, sources, strict=True)
+        *packs, self.seeds = [
+            self._queue(lane, name, config)
+            for lane, name in zip((*lanes, "Seeds"), sources, strict=True)
         ]
-        self.crawl, self.express = queues[0], queues[-1]
+        self.crawl, self.express = packs[0], packs[-1]
 
     def _queue(self, construct_id: str, name: str, config: Config) -> sqs.Queue:
         visibility_s = VISIBILITY_TIMEOUTS * config.worker_timeout_s + config.batch_window_s

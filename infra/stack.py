@@ -119,7 +119,9 @@ class OrbweaverStack(Stack):
     def _outputs(self) -> dict[str, str]:
         frontier, storage = self.frontier, self.storage
         names = {
-            "CrawlQueueUrl": frontier.crawl.queue_url,
+            # What people drop on it is read as seeds alone.
+            "CrawlQueueUrl": frontier.seeds.queue_url,
+            "PackQueueUrl": frontier.crawl.queue_url,
             "ExpressQueueUrl": frontier.express.queue_url,
             "DeadLetterQueueUrl": frontier.dead_letters.queue_url,
             "UrlsTable": storage.urls.table_name,
@@ -132,6 +134,7 @@ class OrbweaverStack(Stack):
             "WorkerLogGroup": self.worker.logs.log_group_name,
             "CrawlEventSource": self.worker.crawl_source.event_source_mapping_id,
             "ExpressEventSource": self.worker.express_source.event_source_mapping_id,
+            "SeedEventSource": self.worker.seed_source.event_source_mapping_id,
             "ExporterFunction": self.exporter.function.function_name,
             "ExporterFailuresQueueUrl": self.exporter.failures.queue_url,
             "ExportEventSource": self.exporter.source.event_source_mapping_id,

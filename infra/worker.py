@@ -1,4 +1,4 @@
-"""The worker: takes packs from both queues, crawls them, sends what they give rise to.
+"""The worker: takes packs and seeds from their queues, crawls, sends what that gives rise to.
 
 Rules
 - Only failed packs of a batch go back (partial batch response).
@@ -46,6 +46,10 @@ LOOPS = {
 }
 
 
+# As few as SQS takes: a body of seeds is only cut into messages, whoever floods the queue.
+SEED_WORKERS, SEED_BODIES = 2, 10
+
+
 class Worker(Construct):
     """The function that crawls, and its event sources."""
 
@@ -70,6 +74,7 @@ class Worker(Construct):
                 memory_mb=config.worker_memory_mb,
                 timeout_s=config.worker_timeout_s,
                 environment={
+                    "ORBWEAVER_SEED_QUEUE_URL": frontier.seeds.queue_url,
                     "ORBWEAVER_CRAWL_QUEUE_URL": frontier.crawl.queue_url,
                     "ORBWEAVER_EXPRESS_QUEUE_URL": frontier.express.queue_url,
                     "ORBWEAVER_DEAD_LETTER_QUEUE_URL": frontier.dead_letters.queue_url,
@@ -87,17 +92,14 @@ class Worker(Construct):
             ),
         )
         self.function, self.logs = program.function, program.logs
-        batches = Batches(
-            at_once=config.worker_concurrency_max,
-            size=config.batch_size,
-            window_s=config.batch_window_s,
-            enabled=config.worker_enabled == "yes",
-        )
+        batches = _batches(config)
         express = replace(batches, at_once=config.express_concurrency_max)
+        seeds = replace(batches, at_once=SEED_WORKERS, size=SEED_BODIES)
         self.crawl_source = feed(self, "Crawl", program, frontier.crawl, batches)
         self.express_source = self.crawl_source
         if frontier.express is not frontier.crawl:
             self.express_source = feed(self, "Express", program, frontier.express, express)
+        self.seed_source = feed(self, "Seeds", program, frontier.seeds, seeds)
         _accept(program, storage)
 
     def _permissions(
@@ -122,7 +124,7 @@ class Worker(Construct):
             storage.packs: ("GetItem", "BatchGetItem", "PutItem", "UpdateItem"),
         }
         return [
-            allow(receive, crawl, express),
+            allow(receive, crawl, express, frontier.seeds.queue_arn),
             allow(sending(config), crawl, express, dead),
             *(
                 allow([f"dynamodb:{operation}" for operation in operations], table.table_arn)
@@ -136,6 +138,15 @@ class Worker(Construct):
                 for secret in filter(None, [config.proxy_secret])
             ),
         ]
+
+
+def _batches(config: Config) -> Batches:
+    return Batches(
+        at_once=config.worker_concurrency_max,
+        size=config.batch_size,
+        window_s=config.batch_window_s,
+        enabled=config.worker_enabled == "yes",
+    )
 
 
 def _of_config(config: Config) -> dict[str, str]:

@@ -1,7 +1,5 @@
 """SQS batches to the worker, and its partial batch response."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from orbweaver.advance import Delivery
@@ -15,6 +13,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             id=record["messageId"],
             body=record["body"],
             receives=int(record["attributes"]["ApproximateReceiveCount"]),
+            queue=record.get("eventSourceARN", "").rpartition(":")[2],
         )
         for record in event["Records"]
     ]

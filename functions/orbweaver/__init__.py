@@ -5,7 +5,8 @@
     advance         one pack, from where earlier deliveries left it
     recent          crawls as they stood a moment ago
     ingest          references dropped by hand become seeds, seeds become candidates
-    core/admission  why a URL is refused                  core/outcome     how it ended, and why
+    core/admission  why a URL is refused                  core/belonging   URLs that messages bring
+    core/outcome    how a URL ended, and why
     visit           robots, slots, requests, answers      core/exchange    a request, its answer
     robots          robots.txt, fetched and kept          core/robots      its rules
     core/identity   who asks, with which headers          core/proxies     by way of whom

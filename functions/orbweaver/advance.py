@@ -1,7 +1,8 @@
 """One pack, from where earlier deliveries left it as far as it goes.
 
     recall   a committed pack sends its outbox again and ends; a journaled one goes on from there
-    admit    a paused crawl's pack is parked; a stopped crawl's URLs end unasked
+    admit    a paused crawl's pack is parked; a stopped crawl's URLs end unasked, and so do those
+             that do not fit their crawl
     visit    robots, slots, requests, answers          (visit.py)
     keep     bodies and texts, in one file a batch     (segments.py)
     journal  what it came to, written once             (sifting.py)
@@ -13,21 +14,28 @@ a second time is a suspect, and is struck before it is tried.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from orbweaver.conclude import Visit
 from orbweaver.core.admission import admit_target
+from orbweaver.core.answer import End
+from orbweaver.core.belonging import admit_claimed
 from orbweaver.core.crawl import Crawl, State
 from orbweaver.core.draft import Draft
 from orbweaver.core.journal import Journal, Letter, apart, outbox
 from orbweaver.core.message import Pack, Seeds, child_id
 from orbweaver.core.metric import counted, failures
+from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.record import page_record
 from orbweaver.core.standing import Recalled
+from orbweaver.core.url import redacted
 from orbweaver.ingest import draft_of
 from orbweaver.sifting import Sifter
 
 if TYPE_CHECKING:
+    from orbweaver.core.target import Target
     from orbweaver.ports import Clock, Frontier, Metrics, Packs
     from orbweaver.recent import RecentCrawls
     from orbweaver.segments import Segments
@@ -35,6 +43,8 @@ if TYPE_CHECKING:
     from orbweaver.settle import Settler
     from orbweaver.treasury import Purses, Treasury
     from orbweaver.visit import Visitor
+
+_log = logging.getLogger(__name__)
 
 # A single URL that was being processed when its worker died, this often, is to blame.
 STRIKES_MAX = 3
@@ -45,11 +55,16 @@ PUT_OFFS_MAX = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One message as the queue handed it over; `receives` counts this time too."""
+    """One message as a queue handed it over; `receives` counts this time too.
+
+    `queue` is its name: only the stack's own may hold packs. None is named where no queue was, but
+    a caller that may invoke the worker itself.
+    """
 
     id: str
     body: str
     receives: int
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +237,7 @@ class Advancer:
             )
             with self._segments.taking_part(crawl.id) as part:
                 with purses.attended():
-                    await self._visitor.visit(visit, pack.targets)
+                    await self._visitor.visit(visit, self._admitted(visit, pack))
                 draft.locate(await part.put(draft.kept))
             purses.files = part.files
         delay_s = draft.put_off(pack.targets)
@@ -233,6 +248,23 @@ class Advancer:
             pack = replace(pack, put_offs=pack.put_offs + 1)
             return PutOff(letter=Letter(pack=pack, delay_s=delay_s), express=crawl.express)
         return _Found(draft=draft, at_ms=self._clock.now_ms(), purses=purses)
+
+    def _admitted(self, visit: Visit, pack: Pack) -> list[Target]:
+        """Return the targets that fit their crawl; the others end here, with a reason."""
+        admitted: list[Target] = []
+        for target in pack.targets:
+            refused = admit_claimed(visit.crawl, target)
+            if refused is None:
+                admitted.append(target)
+                continue
+            told = {"pack": pack.id, "url": redacted(target.url), "reason": refused}
+            _log.warning("pack.url_refused", extra=told)
+            if refused is Reason.INVALID:  # nothing can be stored under what is no URL
+                visit.draft.end_unrecorded(Outcome.SKIPPED, refused)
+                continue
+            end = End(outcome=Outcome.SKIPPED, reason=refused)
+            visit.end(target, page_record(pack.crawl, target, end, self._clock.now_ms()))
+        return admitted
 
     async def _settle(self, crawl: Crawl, pack_id: str, journal: Journal) -> Done:
         ledger = await self._settler.apply(crawl, pack_id, journal)

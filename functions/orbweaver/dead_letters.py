@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from orbweaver.advance import STRIKES_MAX
 from orbweaver.core.dead_letters import HOPELESS, NEW, UNKNOWN_CRAWL, Case, read, revived
 from orbweaver.core.journal import Letter
-from orbweaver.core.message import Pack
+from orbweaver.core.message import Pack, Source
 from orbweaver.ingest import crawl_for
 from orbweaver.ports import PortError
 
@@ -154,13 +154,13 @@ class Undertaker:
     async def _send(self, cases: Sequence[Case], crawls: Mapping[str, Crawl | None]) -> None:
         """Send letters back, each on the lane of its crawl."""
         await self._forgive([case.message for case in cases if isinstance(case.message, Pack)])
-        as_they_are: list[str] = []
+        as_they_are: dict[Source, list[str]] = {}
         lanes: dict[bool, list[Revived]] = {}
         for case in cases:
             message = revived(case, self._clock.now_ms())
             crawl = crawls.get(case.crawl or "")
             if message is None or crawl is None:
-                as_they_are.append(case.letter.body)
+                as_they_are.setdefault(case.letter.source, []).append(case.letter.body)
             else:
                 lanes.setdefault(crawl.express, []).append(message)
         for express, messages in lanes.items():
@@ -172,8 +172,8 @@ class Undertaker:
                 await self._queue.send(packs, express=express)
             if seeds:
                 await self._queue.send_seeds(seeds, express=express)
-        if as_they_are:
-            await self._dead_letters.resend(as_they_are)
+        for source, bodies in as_they_are.items():
+            await self._dead_letters.resend(bodies, source)
 
     async def _forgive(self, packs: Sequence[Pack]) -> None:
         """Give packs that were struck as often as they may be one more try.

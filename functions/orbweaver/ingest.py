@@ -1,7 +1,8 @@
 """From what a person dropped to packs: `Loose` to `Seeds`, `Seeds` to a journal of candidates.
 
 A loose message has no identity that survives a redrive, so nothing is claimed for it: it is only
-turned into seeds, whose ids follow from the queue's message id and stay with them.
+turned into seeds, whose ids follow from the queue's message id and stay with them. SQS gives that
+id, so nobody who drops references can choose the id of a message.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from orbweaver.core.admission import admit_again, admit_seed, admit_sitemap
+from orbweaver.core.belonging import admit_dropped
 from orbweaver.core.crawl import Crawl, default_crawl
 from orbweaver.core.draft import Draft
 from orbweaver.core.message import DEFAULT_CRAWL, Loose, Seeds, seeds_of
@@ -39,9 +41,8 @@ class Ingester:
         crawl = await crawl_for(self._crawls, loose.crawl, self._clock.now_ms())
         if crawl is None:
             return f"unknown crawl {loose.crawl[:60]!r}"
-        seeds = seeds_of(
-            origin, crawl.id, loose.references, at_ms=self._clock.now_ms(), planned=False
-        )
+        at_ms, references = self._clock.now_ms(), loose.references
+        seeds = seeds_of(origin, crawl.id, references, at_ms=at_ms, planned=False, dropped=True)
         await self._queue.send_seeds(seeds, express=crawl.express)
         return None
 
@@ -63,18 +64,18 @@ def draft_of(seeds: Seeds, crawl: Crawl) -> Draft:
             _log.info("seed.refused", extra=told)
             draft.refuse(Refusal.INVALID, urls=(reference,))
         else:
-            _begin(draft, crawl, url, depths.get(url))
+            _begin(draft, crawl, url, depths.get(url), dropped=seeds.dropped)
     return draft
 
 
-def _begin(draft: Draft, crawl: Crawl, url: str, depth: int | None) -> None:
+def _begin(draft: Draft, crawl: Crawl, url: str, depth: int | None, *, dropped: bool) -> None:
     """Note a seed, or a sitemap that a person named."""
     if url in crawl.sitemap_urls:
         admitted = admit_sitemap(crawl, url)
     elif depth is not None:
         admitted = admit_again(crawl, url, depth)
     else:
-        admitted = admit_seed(crawl, url)
+        admitted = admit_dropped(crawl, url) if dropped else admit_seed(crawl, url)
     if isinstance(admitted, Refusal):
         draft.refuse(admitted, urls=(url,))
     else:

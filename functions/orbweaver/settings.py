@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, get_type_hints
 
+from orbweaver.core.message import Source
 from orbweaver.core.retry import BASE_S
 from orbweaver.core.traps import DEFAULT_BOUNDS, Bounds
 
@@ -35,6 +36,9 @@ class Settings:
     # The stack itself: its metrics and events bear the name, to be told apart from others'.
     stack: str = STACK
     # Names; an empty one is an error only for the function that uses it.
+    # Where seeds are dropped; its users know it as the crawl queue (`CrawlQueueUrl`).
+    seed_queue_url: str = ""
+    # What the functions send each other: packs, planned seeds, word of an end.
     crawl_queue_url: str = ""
     express_queue_url: str = ""
     dead_letter_queue_url: str = ""
@@ -127,6 +131,19 @@ class Settings:
     def bounds(self) -> Bounds:
         """How far URLs may go."""
         return Bounds(**{field.name: getattr(self, field.name) for field in fields(Bounds)})
+
+    @property
+    def pack_queues(self) -> frozenset[str]:
+        """Names of the queues that hold packs: only the stack's functions may send there."""
+        urls = (self.crawl_queue_url, self.express_queue_url)
+        return frozenset(url.rpartition("/")[2] for url in urls)
+
+    def source_of(self, queue: str) -> Source:
+        """Say what may come from a queue of this name: from one that is not known, seeds alone.
+
+        Without a name no queue is involved, but a caller that may invoke the worker itself.
+        """
+        return Source.PACKS if not queue or queue in self.pack_queues else Source.SEEDS
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:

@@ -26,7 +26,16 @@ from orbweaver.core.dead_letters import UNKNOWN_CRAWL
 from orbweaver.core.draft import Draft
 from orbweaver.core.forgetting import ended, in_journal, message_left
 from orbweaver.core.journal import Letter, outbox
-from orbweaver.core.message import Close, Loose, Malformed, Pack, Seeds, decode, encode
+from orbweaver.core.message import (
+    Close,
+    Loose,
+    Malformed,
+    Pack,
+    Seeds,
+    Source,
+    decode,
+    encode,
+)
 from orbweaver.ingest import draft_of
 
 if TYPE_CHECKING:
@@ -94,10 +103,12 @@ class Sweeper:
             for letter in held:
                 reason = letter.reason or "received too often"
 
-                async def bury(message: Message, reason: str = reason) -> None:
-                    await self._queue.bury(_body(message), reason)
+                async def bury(
+                    message: Message, reason: str = reason, source: Source = letter.source
+                ) -> None:
+                    await self._queue.bury(_body(message), reason, source)
 
-                if await self._settle(decode(letter.body), letter.body, bury):
+                if await self._settle(decode(letter.body, letter.source), letter.body, bury):
                     await self._dead_letters.delete([letter])
                     taken.remove(letter)
                     self.done["dead_letters"] += 1
@@ -107,7 +118,7 @@ class Sweeper:
     async def _lane(self, lane: Lane) -> None:
         taken = await self._take(lane, "the queue")
         for letter in taken:
-            message = decode(letter.body)
+            message = decode(letter.body, letter.source)
             held = self._holds(letter)
             if held and await self._settle(message, letter.body, self._send):
                 self.done["messages"] += 1
@@ -131,7 +142,7 @@ class Sweeper:
         return list(found.values())
 
     def _holds(self, letter: DeadLetter) -> bool:
-        message = decode(letter.body)
+        message = decode(letter.body, letter.source)
         return message_left(message, letter.body, self._meant) is not message
 
     async def _send(self, message: Message) -> None:
@@ -145,7 +156,7 @@ class Sweeper:
             case Close():
                 await self._queue.send_close(message, 0)
             case Loose():
-                await self._dead_letters.resend([encode(message)])
+                await self._dead_letters.resend([encode(message)], Source.SEEDS)
             case Malformed():
                 return
 

@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.clock import SystemClock
+from orbweaver.core.message import Source
 
 if TYPE_CHECKING:
     from orbweaver.adapters.aws import Aws
@@ -68,14 +69,25 @@ class Ports:
     @cached_property
     def lanes(self) -> tuple[SqsDeadLetters, ...]:
         """The queues, as somebody looks through them."""
-        urls = (self.settings.crawl_queue_url, self.settings.express_queue_url)
-        return tuple(self._letters(url) for url in dict.fromkeys(urls))  # one may be both
+        settings = self.settings
+        packs = dict.fromkeys((settings.crawl_queue_url, settings.express_queue_url))
+        return (
+            self._letters(settings.seed_queue_url, Source.SEEDS),
+            *(self._letters(url, Source.PACKS) for url in packs),  # one may be both
+        )
 
-    def _letters(self, url: str) -> SqsDeadLetters:
+    def _letters(self, url: str, source: Source | None = None) -> SqsDeadLetters:
         from orbweaver.adapters.sqs_dead_letters import SqsDeadLetters
 
-        crawl_url = self.settings.crawl_queue_url
-        return SqsDeadLetters(self.aws.later("sqs"), dead_letter_url=url, crawl_url=crawl_url)
+        settings = self.settings
+        return SqsDeadLetters(
+            self.aws.later("sqs"),
+            dead_letter_url=url,
+            crawl_url=settings.crawl_queue_url,
+            seed_url=settings.seed_queue_url,
+            pack_queues=settings.pack_queues,
+            source=source,
+        )
 
     @cached_property
     def deliveries(self) -> SqsDeliveries:

@@ -2,7 +2,7 @@
 
 For every message, beside all others of the batch:
 
-    malformed   to the dead-letter queue, with its reason
+    malformed   to the dead-letter queue, with its reason; on the seed queue, all but references
     loose       references dropped by hand become seeds with an id of their own   (ingest.py)
     seeds, packs   as far as they go                                              (advance.py)
 
@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.advance import Done, Hopeless, PutOff, suspect
 from orbweaver.core.comparison import drop_percent
-from orbweaver.core.message import Close, Loose, Malformed, Message, Pack, Seeds, decode
+from orbweaver.core.message import (
+    Close,
+    Loose,
+    Malformed,
+    Message,
+    Pack,
+    Seeds,
+    Source,
+    decode,
+)
 from orbweaver.core.metric import Metric
 from orbweaver.core.standing import Recalled
 from orbweaver.ports import PortError
@@ -73,6 +82,7 @@ class Worker:
         self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics
         self._of_crawl = of_crawl
+        self._settings = settings
 
     async def run(self, deliveries: Sequence[Delivery], deadline_ms: int) -> tuple[str, ...]:
         """Process a batch; the ids of the messages that are to come back.
@@ -80,7 +90,9 @@ class Worker:
         `deadline_ms` is when this invocation is ended from outside; nothing is asked for that
         could not be settled before.
         """
-        messages = {delivery.id: decode(delivery.body) for delivery in deliveries}
+        messages = {
+            delivery.id: decode(delivery.body, self._source(delivery)) for delivery in deliveries
+        }
         ids = [message.id for message in messages.values() if isinstance(message, Pack | Seeds)]
         try:
             recalled = await self._packs.recall(ids) if ids else {}
@@ -96,6 +108,9 @@ class Worker:
         failed += await self._put_off(deliveries, results)
         failed += await self._finish(deliveries, results)
         return tuple(failed)
+
+    def _source(self, delivery: Delivery) -> Source:
+        return self._settings.source_of(delivery.queue)
 
     async def _put_off(
         self, deliveries: Sequence[Delivery], results: Sequence[Done | PutOff | None]
@@ -237,7 +252,7 @@ class Worker:
             await self._settler.close(close)
 
     async def _bury(self, delivery: Delivery, reason: str) -> Done:
-        await self._queue.bury(delivery.body, reason)
+        await self._queue.bury(delivery.body, reason, self._source(delivery))
         _log.error("message.buried", extra={"id": delivery.id, "reason": reason})
         self._metrics.add(Metric.MESSAGES_BURIED, 1)
         return Done()

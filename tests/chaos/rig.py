@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RULE = "chaos-completed"
 PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
 TALLY_PREFIX = "n."
-QUEUES = ("CrawlQueueUrl", "ExpressQueueUrl")
+QUEUES = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl")
 READY_S_MAX = 30.0
 TIMED_OUT = "killing worker"  # of the emulator, once an invocation
 
@@ -100,9 +100,9 @@ class Rig:
             raise RuntimeError(f"{crawl} could not be started: {done.stdout}{done.stderr}")
 
     def send(self, *bodies: str) -> None:
-        """Send messages to the crawl queue, a few at a time."""
+        """Send messages to the queue of packs, a few at a time."""
         for first in range(0, len(bodies), 10):
-            self.stand.send(*bodies[first : first + 10])
+            self.stand.send(*bodies[first : first + 10], queue="PackQueueUrl")
 
     def books(self, crawl: str) -> Books:
         """Read a crawl's state and counters."""

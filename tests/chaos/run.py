@@ -171,7 +171,7 @@ class _Run:
 
     async def _replay(self, between: proxy.Proxy, chance: Random, when: str) -> int:
         """Send recorded messages again: in a storm half of them fresh, later any; how many."""
-        crawl_url = self._rig.stand.outputs["CrawlQueueUrl"].rpartition("/")[2]
+        crawl_url = self._rig.stand.outputs["PackQueueUrl"].rpartition("/")[2]
         # Not the lethal page: a copy of it is one more page that kills.
         bodies = [
             body

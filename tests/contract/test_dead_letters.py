@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from orbweaver.core.message import Source
 from orbweaver.ports import Transient
 from tests.contract.faults import Faulty
 
@@ -101,6 +102,72 @@ async def test_a_body_is_sent_back_as_it_is(world: World) -> None:
     received = await world.receive("crawl")
     assert sorted(message.body for message in received) == ["x" * 10, "{ü"]
     assert {message.reason for message in received} == {None}
+
+
+async def test_bodies_go_back_to_the_queue_that_they_belong_to(world: World) -> None:
+    """What came from the seed queue is not sent to where packs are taken."""
+    await world.container().dead_letters.resend(["{ü"], Source.SEEDS)
+    assert [message.body for message in await world.receive("seeds")] == ["{ü"]
+    assert await world.receive("crawl") == []
+
+
+@pytest.mark.parametrize("source", Source)
+async def test_a_letter_says_where_it_came_from(world: World, source: Source) -> None:
+    """Whether it may be read as a pack is known for as long as it lies there."""
+    container = world.container()
+    await container.queue.bury("x", "why", source)
+    (letter,) = await container.dead_letters.take(10, HOLD_S)
+    assert letter.source is source
+
+
+@pytest.mark.parametrize(
+    ("told", "source"),
+    [
+        ({}, Source.SEEDS),
+        ({"reason": "failed 4 times"}, Source.PACKS),
+        ({"reason": "failed 4 times", "source": "seeds"}, Source.SEEDS),
+        ({"reason": "failed 4 times", "source": "anything"}, Source.SEEDS),
+        ({"source": "packs"}, Source.PACKS),
+    ],
+    ids=["nothing", "earlier release", "seeds", "unknown", "packs"],
+)
+async def test_a_letter_that_says_nothing_is_no_pack(
+    aws_world: AwsWorld, told: dict[str, str], source: Source
+) -> None:
+    """A body that left no room to say where it came from is read as seeds."""
+    attributes = {name: {"DataType": "String", "StringValue": text} for name, text in told.items()}
+    await aws_world.clients["sqs"].send_message(
+        QueueUrl=aws_world.urls["dead"], MessageBody="x", MessageAttributes=attributes
+    )
+    (letter,) = await aws_world.container().dead_letters.take(10, HOLD_S)
+    assert letter.source is source
+
+
+@pytest.mark.parametrize(("lane", "source"), [("seeds", Source.SEEDS), ("crawl", Source.PACKS)])
+async def test_what_sqs_moved_is_read_by_where_sqs_says_it_lay(
+    moto_world: AwsWorld, lane: str, source: Source
+) -> None:
+    """Attributes that the sender of a message made up do not count (nor does its reason)."""
+    name = f"{moto_world.name}-{lane}"
+
+    async def moved(method: Call, parameters: Answer) -> Answer:
+        answer = await method(**parameters)
+        for message in answer.get("Messages", ()):
+            message["Attributes"]["DeadLetterQueueSourceArn"] = f"arn:aws:sqs:r:a:{name}"
+        return answer
+
+    lies = {"reason": "failed 4 times", "source": "packs" if lane == "seeds" else "seeds"}
+    await moto_world.clients["sqs"].send_message(
+        QueueUrl=moto_world.urls["dead"],
+        MessageBody="x",
+        MessageAttributes={
+            key: {"DataType": "String", "StringValue": text} for key, text in lies.items()
+        },
+    )
+    faulty: Any = Faulty(moto_world.clients["sqs"], receive_message=moved)
+    container = moto_world.container(sqs=faulty)
+    (letter,) = await container.dead_letters.take(10, HOLD_S)
+    assert (letter.source, letter.reason) == (source, None)
 
 
 async def test_what_sqs_moved_has_no_reason(aws_world: AwsWorld) -> None:

@@ -27,6 +27,7 @@ from orbweaver.adapters.events import BusEvents
 from orbweaver.adapters.s3 import BucketFiles
 from orbweaver.adapters.sqs import SqsQueue
 from orbweaver.adapters.sqs_dead_letters import SqsDeadLetters
+from orbweaver.core.message import Source
 from orbweaver.ports import History, Pages
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ KEYS = {
 AWS_WORLDS = ["moto", pytest.param("emulator", marks=pytest.mark.emulator)]
 # The third, for tables alone.
 LOCAL = "dynamodb_local"
-LANES = ("crawl", "express", "dead")
+LANES = ("crawl", "express", "seeds", "dead")
 
 
 class Records(Pages, History, Protocol):
@@ -106,7 +107,7 @@ class World(Protocol):
         """Start another container."""
 
     async def receive(self, lane: str) -> list[Received]:
-        """Take all messages that are due from the `crawl`, `express` or `dead` queue."""
+        """Take all messages that are due from the `crawl`, `express`, `seeds` or `dead` queue."""
 
     async def delayed(self, lane: str) -> int:
         """Count the messages that a queue holds back."""
@@ -148,13 +149,12 @@ class MemoryWorld:
         if lane == "dead":
             mails, self.state.buried = self.state.buried, []
         else:
-            express = lane == "express"
-            mails = [mail for mail in self._sent(express) if not mail.delay_s]
+            mails = [mail for mail in self._sent(lane) if not mail.delay_s]
             self.state.sent = [mail for mail in self.state.sent if mail not in mails]
         return [Received(body=mail.body, group=mail.group, reason=mail.reason) for mail in mails]
 
     async def delayed(self, lane: str) -> int:
-        return sum(1 for mail in self._sent(lane == "express") if mail.delay_s)
+        return sum(1 for mail in self._sent(lane) if mail.delay_s)
 
     async def announced(self) -> list[str]:
         taken, self.state.announced = self.state.announced, []
@@ -164,8 +164,9 @@ class MemoryWorld:
         taken, self.state.exported = self.state.exported, []
         return [key for _, key in taken]
 
-    def _sent(self, express: bool) -> list[memory.Mail]:
-        return [mail for mail in self.state.sent if mail.express is express]
+    def _sent(self, lane: str) -> list[memory.Mail]:
+        wanted = (lane == "express", Source.SEEDS if lane == "seeds" else Source.PACKS)
+        return [mail for mail in self.state.sent if (mail.express, mail.source) == wanted]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -219,6 +220,8 @@ class AwsWorld:
                 clients["sqs"],
                 dead_letter_url=self.urls["dead"],
                 crawl_url=self.urls["crawl"],
+                seed_url=self.urls["seeds"],
+                pack_queues={f"{self.name}-{lane}" for lane in ("crawl", "express")},
                 wait_s=0,
             ),
             packs=DynamoPacks(
@@ -259,6 +262,7 @@ class AwsWorld:
                 clients["sqs"],
                 dead_letter_url=self.urls["crawl"],
                 crawl_url=self.urls["crawl"],
+                source=Source.PACKS,
                 wait_s=0,
             ),
         )

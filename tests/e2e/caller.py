@@ -105,7 +105,7 @@ def undisturbed(stand: Stand) -> Iterator[None]:
     try:
         yield
     finally:
-        for queue in ("CrawlQueueUrl", "ExpressQueueUrl"):
+        for queue in ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl"):
             stand.take(stand.outputs[queue])
         with stand.client("dynamodb") as dynamodb:
             for key in _crawls(stand) - crawls:

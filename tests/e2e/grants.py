@@ -21,7 +21,8 @@ ROLE = re.compile(r"(Worker|Exporter|Api|Starter|Notifier)(Program|Schedule|Firi
 POLICY = "Needs"
 # What an output names, and the word for it.
 WORDS = {
-    "CrawlQueueUrl": "crawl",
+    "CrawlQueueUrl": "seeds",
+    "PackQueueUrl": "crawl",
     "ExpressQueueUrl": "express",
     "DeadLetterQueueUrl": "dead-letters",
     "ExporterFailuresQueueUrl": "failures",

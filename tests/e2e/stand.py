@@ -156,11 +156,11 @@ class Stand:
 
     # --- queues ---------------------------------------------------------------------------------
 
-    def send(self, *bodies: str) -> None:
-        """Drop messages on the crawl queue, in one call."""
+    def send(self, *bodies: str, queue: str = "CrawlQueueUrl") -> None:
+        """Drop messages on a queue, that for seeds unless told, in one call."""
         entries = [{"Id": str(place), "MessageBody": body} for place, body in enumerate(bodies)]
         with self.client("sqs") as sqs:
-            sent = sqs.send_message_batch(QueueUrl=self.outputs["CrawlQueueUrl"], Entries=entries)
+            sent = sqs.send_message_batch(QueueUrl=self.outputs[queue], Entries=entries)
         assert not sent.get("Failed")
 
     def take(self, queue_url: str) -> list[dict[str, Any]]:
@@ -178,7 +178,7 @@ class Stand:
                 taken += found
 
     def queued(self, *, delayed: bool = True) -> int:
-        """Count the messages that are on both lanes, in work too, and delayed unless told."""
+        """Count the messages that are on all queues, in work too, and delayed unless told."""
         return self._count("", "NotVisible", *(("Delayed",) if delayed else ()))
 
     def in_work(self) -> int:
@@ -189,7 +189,7 @@ class Stand:
         attributes = [f"ApproximateNumberOfMessages{name}" for name in names]
         total = 0
         with self.client("sqs") as sqs:
-            for name in ("CrawlQueueUrl", "ExpressQueueUrl"):
+            for name in ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl"):
                 found = sqs.get_queue_attributes(
                     QueueUrl=self.outputs[name], AttributeNames=attributes
                 )["Attributes"]

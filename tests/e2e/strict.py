@@ -31,7 +31,7 @@ TOOLKIT = "30"
 CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"]
 WAIT = {"Delay": 1, "MaxAttempts": 60}
 TEMPLATE = "template.json"
-SOURCES = ("CrawlEventSource", "ExpressEventSource", "ExportEventSource")
+SOURCES = ("SeedEventSource", "CrawlEventSource", "ExpressEventSource", "ExportEventSource")
 
 
 class Patient(Stand):
@@ -115,7 +115,7 @@ def _nothing() -> bytes:
 
 
 def switch(stand: Stand, *, enabled: bool) -> None:
-    """Have the worker take messages from both queues, or none."""
+    """Have the worker take messages from all queues, or none."""
     with stand.client("lambda") as functions:
         for name in SOURCES:
             functions.update_event_source_mapping(UUID=stand.outputs[name], Enabled=enabled)

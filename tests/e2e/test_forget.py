@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 PATH = "/people/jane-roe-1971"
 TABLES = ("UrlsTable", "PagesTable", "HostsTable", "CrawlsTable", "PacksTable")
 WORK = "exports/_work/"
-QUEUES = ("CrawlQueueUrl", "ExpressQueueUrl", "DeadLetterQueueUrl")
+QUEUES = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl", "DeadLetterQueueUrl")
 
 
 def texts_of(value: Any) -> Iterator[str]:

@@ -107,7 +107,7 @@ def test_terminated_loops_halt_a_crawl(stand: Stand) -> None:
             # The first invocation takes the seed in, the others a page each.
             asked = [path for path in site.log.paths() if path != "/robots.txt"]
             assert asked == CHAIN[: LAMBDA_MAX - 1]
-        stand.send(letter["Body"])
+        stand.send(letter["Body"], queue="PackQueueUrl")
         ended = stand.orbweaver("status", crawl, "--watch", "--json")
 
     assert ended.result["state"] == "finished"

@@ -125,7 +125,7 @@ def done(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Don
         )
         stand.orbweaver("cancel", said.result["crawl"])
         with stand.client("sqs") as sqs:  # what is left of it comes back in a quarter of an hour
-            for queue in ("CrawlQueueUrl", "ExpressQueueUrl"):
+            for queue in ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl"):
                 sqs.purge_queue(QueueUrl=stand.outputs[queue])
         stand.wait_idle()
         yield crawled

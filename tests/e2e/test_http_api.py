@@ -123,7 +123,7 @@ def test_one_key_is_one_crawl(stand: Stand, caller: Caller) -> None:
 
     assert sorted(reply.status for reply in replies) == [200, 200, 201]
     assert len({reply.body["id"] for reply in replies}) == 1
-    sent = {message["Body"] for message in stand.take(stand.outputs["CrawlQueueUrl"])}
+    sent = {message["Body"] for message in stand.take(stand.outputs["PackQueueUrl"])}
     assert len(sent) == 1
 
 
@@ -173,7 +173,7 @@ def test_as_many_seeds_as_may_be(stand: Stand, caller: Caller) -> None:
 
     assert caller.ask("POST", "/seeds", {"urls": urls}).body["accepted"] == URLS_MAX
 
-    sent = [json.loads(one["Body"]) for one in stand.take(stand.outputs["CrawlQueueUrl"])]
+    sent = [json.loads(one["Body"]) for one in stand.take(stand.outputs["PackQueueUrl"])]
     assert sorted(url for one in sent for url in one["urls"]) == sorted(urls)
 
 

@@ -130,7 +130,7 @@ NOT_ENFORCED = {
     "event sources": tuple(
         f"worker sqs:{action} {queue}"
         for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
-        for queue in ("crawl", "express")
+        for queue in ("seeds", "crawl", "express")
     )
     + tuple(
         f"exporter sqs:{action} exports"
@@ -172,7 +172,7 @@ NOT_ENFORCED = {
 
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy the stack to an emulator that enforces IAM; both event sources are off."""
+    """Deploy the stack to an emulator that enforces IAM; its event sources are off."""
     with strict.standing(tmp_path_factory.mktemp("guarded"), {"AUTH": "true"}) as stood:
         strict.switch(stood, enabled=False)
         yield stood
@@ -279,7 +279,7 @@ def test_strangers_are_refused(stand: Stand) -> None:
     assert replies["no signature"].content_type == "application/problem+json"
     assert stand.queued() == 0
     assert me.ask("POST", "/seeds", body).status == 202
-    assert stand.take(stand.outputs["CrawlQueueUrl"])
+    assert stand.take(stand.outputs["PackQueueUrl"])
 
 
 def user_of(stand: Stand, action: str) -> tuple[str, str]:

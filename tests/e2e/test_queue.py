@@ -37,7 +37,7 @@ def fetched(stand: Stand, site: Graph) -> list[str]:
 @contextlib.contextmanager
 def held(stand: Stand) -> Iterator[None]:
     """Keep the worker from the queue for the length of a block, as the kill switch does."""
-    source = stand.outputs["CrawlEventSource"]
+    source = stand.outputs["SeedEventSource"]
     with stand.client("lambda") as functions:
         functions.update_event_source_mapping(UUID=source, Enabled=False)
         try:

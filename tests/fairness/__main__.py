@@ -169,7 +169,7 @@ class _Bench:
         finally:
             self._stand.orbweaver("cancel", crawl, code=None)
             with self._stand.client("sqs") as sqs:
-                sqs.purge_queue(QueueUrl=self._stand.outputs["CrawlQueueUrl"])
+                sqs.purge_queue(QueueUrl=self._stand.outputs["PackQueueUrl"])
             self._stand.wait_idle()
 
     @contextlib.contextmanager
@@ -194,7 +194,7 @@ class _Bench:
                     }
                     for number in packs[first : first + BATCH]
                 ]
-                url = self._stand.outputs["CrawlQueueUrl"]
+                url = self._stand.outputs["PackQueueUrl"]
                 sqs.send_message_batch(QueueUrl=url, Entries=entries)
         _say(f"{len(packs)} packs are queued")
 

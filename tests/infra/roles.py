@@ -17,6 +17,11 @@ ALLOWED = {
             "sqs:GetQueueAttributes",
             "sqs:SendMessage",
         },
+        "<FrontierSeeds.Arn>": {
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+        },
         "<FrontierExpress.Arn>": {
             "sqs:ReceiveMessage",
             "sqs:DeleteMessage",

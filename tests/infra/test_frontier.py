@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.infra
 
-SOURCES = ("FrontierCrawl", "FrontierExpress")
+SOURCES = ("FrontierCrawl", "FrontierExpress", "FrontierSeeds")
 DEAD_LETTERS = "FrontierDeadLetters"
 ALL = (
     *SOURCES,
@@ -45,7 +45,7 @@ def test_visibility(synthesize: Callable[..., Synthesized], context: dict[str, s
     """A message stays hidden for six timeouts of the worker and the window in which it waits."""
     made = synthesize(**context)
     timeout_s = made.properties("AWS::Lambda::Function")["WorkerProgramFunction"]["Timeout"]
-    for part in ("WorkerCrawl", "WorkerExpress"):
+    for part in ("WorkerCrawl", "WorkerExpress", "WorkerSeeds"):
         source = made.properties("AWS::Lambda::EventSourceMapping")[part]
         window_s = source["MaximumBatchingWindowInSeconds"]
         for name in SOURCES:
@@ -61,7 +61,7 @@ def test_retention(aws: Synthesized) -> None:
 
 
 def test_only_our_queues_may_use_the_dead_letter_queue(aws: Synthesized) -> None:
-    """The dead-letter queue takes redrives of the two crawl queues only."""
+    """The dead-letter queue takes redrives of the queues for seeds and packs only."""
     queues = aws.properties("AWS::SQS::Queue")
     allowed = queues[DEAD_LETTERS]["RedriveAllowPolicy"]
     assert allowed["redrivePermission"] == "byQueue"

@@ -88,6 +88,7 @@ def test_event_sources(
     assert concurrency == {
         "<FrontierCrawl.Arn>": crawl_max,
         "<FrontierExpress.Arn>": express_max,
+        "<FrontierSeeds.Arn>": 2,
     }
     for source in sources.values():
         assert text(source["FunctionName"]) == "<WorkerProgramFunction>"
@@ -100,7 +101,12 @@ def test_kill_switch(synthesize: Callable[..., Synthesized]) -> None:
     """One context key stops all crawling, and messages wait."""
     stopped = synthesize(worker_enabled="no").properties("AWS::Lambda::EventSourceMapping")
     enabled = {name: source.get("Enabled", True) for name, source in stopped.items()}
-    assert enabled == {"WorkerCrawl": False, "WorkerExpress": False, "ExporterFromOrders": True}
+    assert enabled == {
+        "WorkerCrawl": False,
+        "WorkerExpress": False,
+        "WorkerSeeds": False,
+        "ExporterFromOrders": True,
+    }
 
 
 def test_schedule(aws: Synthesized) -> None:

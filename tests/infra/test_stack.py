@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.infra
 
 OUTPUTS = {
-    "CrawlQueueUrl": "<FrontierCrawl>",
+    "CrawlQueueUrl": "<FrontierSeeds>",
+    "PackQueueUrl": "<FrontierCrawl>",
     "ExpressQueueUrl": "<FrontierExpress>",
     "DeadLetterQueueUrl": "<FrontierDeadLetters>",
     "UrlsTable": "<StorageUrls>",
@@ -30,6 +31,7 @@ OUTPUTS = {
     "WorkerLogGroup": "<WorkerProgramLogs>",
     "CrawlEventSource": "<WorkerCrawl>",
     "ExpressEventSource": "<WorkerExpress>",
+    "SeedEventSource": "<WorkerSeeds>",
     "ExporterFunction": "<ExporterProgramFunction>",
     "ExporterFailuresQueueUrl": "<ExporterFailures>",
     "ExportEventSource": "<ExporterFromOrders>",
@@ -68,7 +70,7 @@ def test_names_start_with_the_stack(synthesize: Callable[..., Synthesized]) -> N
         )
         for properties in made.properties(kind).values()
     }
-    assert len(names) == 17
+    assert len(names) == 18
     assert all(name.rsplit("/", maxsplit=1)[-1].startswith("Second") for name in names)
 
 

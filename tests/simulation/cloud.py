@@ -172,7 +172,12 @@ class Cloud:
             )
         packs = self._hand_out(batch)
         deliveries = [
-            Delivery(id=message.id, body=message.body, receives=message.receives)
+            Delivery(
+                id=message.id,
+                body=message.body,
+                receives=message.receives,
+                queue=message.queue,
+            )
             for message in batch
         ]
         deadline_ms = process.clock.now_ms() + FUNCTION_TIMEOUT_S * 1000

@@ -91,8 +91,8 @@ def _random_child(_parent: str, _place: object) -> str:
 _CHANCE = Random(0)
 
 
-def _any_version(raw: dict[str, Any]) -> Any:
-    return _WHOLE_DECODE({**raw, "v": messages.VERSION} if "v" in raw else raw)
+def _any_version(raw: dict[str, Any], source: messages.Source) -> Any:
+    return _WHOLE_DECODE({**raw, "v": messages.VERSION} if "v" in raw else raw, source)
 
 
 _WHOLE_DECODE = messages._decode_object

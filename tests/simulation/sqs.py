@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from orbweaver.adapters.memory import MemoryQueue
-from orbweaver.core.message import decode
+from orbweaver.core.message import Loose, Malformed, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RECEIVE_MAX = 5
 BATCH = 10
+# A worker knows its own queues, which have no names here, and takes nothing but seeds from others.
+SEEDS = "seeds"
 # What a body of the release before did not have yet, where it says nothing new (case 26).
 LATER_FIELDS = {"failures": 0, "from": [], "planned": False}
 
@@ -36,11 +38,12 @@ class Message:
     body: str
     visible_s: float
     hops: int
+    queue: str = ""
     receives: int = 0
 
 
 class Sqs:
-    """The crawl queue and its dead-letter queue."""
+    """The queues of packs and of seeds, and their dead-letter queue."""
 
     def __init__(self, world: World, trace: Trace, random: Random, faults: Faults) -> None:
         self.faults = faults
@@ -55,11 +58,13 @@ class Sqs:
         self._ids = 0
 
     def drop(self, body: str, now_s: float, *, delay_s: float = 0, hops: int = 0) -> None:
-        """Put a message on the queue."""
+        """Put a message on the queue that it belongs to: packs, or what people drop."""
         self._ids += 1
         if self.faults.aged and self._random.random() < self.faults.aged:
             body = self._aged(body)
-        self.messages.append(Message(f"m{self._ids}", body, now_s + delay_s, hops))
+        dropped = isinstance(decoded(body), Loose | Malformed) and '"v":' not in body
+        queue = SEEDS if dropped else ""
+        self.messages.append(Message(f"m{self._ids}", body, now_s + delay_s, hops, queue))
         self._trace.note(f"{now_s:.6f} m{self._ids} in {delay_s}: {body}")
 
     def _aged(self, body: str) -> str:
@@ -84,9 +89,10 @@ class Sqs:
         self._world.buried.clear()
 
     def receive(self, now_s: float, visibility_s: float, hops_max: int | None) -> list[Message]:
-        """Hand out a batch; `hops_max` is where Lambda suspects a loop and takes no more."""
+        """Hand out a queue's batch; past `hops_max` Lambda suspects a loop and takes no more."""
         visible = [message for message in self.messages if message.visible_s <= now_s]
         self._random.shuffle(visible)
+        visible = [message for message in visible if message.queue == visible[0].queue]
         taken = []
         for message in visible[: self._random.randint(1, BATCH)]:
             message.receives += 1

@@ -272,3 +272,30 @@ async def test_a_pack_of_a_crawl_that_is_not_there_is_buried() -> None:
     stage.begin(replace(CRAWL, id="nobody"))
     assert await stage.deliver(pack) == []
     assert stage.web.urls == [A]
+
+
+# --- URLs that do not fit ---------------------------------------------------------------------
+
+
+async def test_urls_of_a_pack_that_do_not_fit_end_with_a_reason() -> None:
+    """They are counted and not asked for; the others are, and the books balance."""
+    stage = Stage()
+    crawl = replace(CRAWL, seeds=(A,))
+    linked = Target(url=B, depth=1, referrer=A)
+    bad = {
+        "scope": replace(linked, url="https://other.example/"),
+        "depth": replace(linked, url=f"{SITE}/deep", depth=21),
+        "invalid": replace(linked, url=f"{SITE}/x/../y"),
+    }
+    pack = replace(stage.begin(crawl, *"1234"), targets=(linked, *bad.values()))
+    stage.web.put(B, html())
+    assert await stage.deliver(pack) == []
+    assert stage.web.urls == [B]
+    skipped = {f"skipped.{reason}": 1 for reason in bad}
+    books = stage.tally()
+    assert {key: books[key] for key in skipped} == skipped
+    assert (books["claimed"], books["fetched"], books["skipped"]) == (4, 1, 3)
+    assert stage.world.crawls[CRAWL.id].state is State.FINISHED
+    recorded = {B: "fetched.ok"}
+    recorded |= {bad[reason].url: f"skipped.{reason}" for reason in ("scope", "depth")}
+    assert outcomes(stage.world) == recorded

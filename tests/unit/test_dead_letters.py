@@ -21,7 +21,7 @@ from orbweaver.adapters.memory import (
 from orbweaver.adapters.memory.world import Gate, open_gate
 from orbweaver.core.crawl import default_crawl
 from orbweaver.core.dead_letters import EVERYTHING, NEW, UNKNOWN_CRAWL, Selection
-from orbweaver.core.message import Loose, Pack, Seeds, Target, decode, encode
+from orbweaver.core.message import Loose, Pack, Seeds, Source, Target, decode, encode
 from orbweaver.dead_letters import HOLD_S, Undertaker
 from orbweaver.ports import Transient
 
@@ -279,3 +279,18 @@ def test_purge_takes_only_what_was_counted(yard: Graveyard) -> None:
     assert purge(yard, EVERYTHING, [counted.id]) == (1, False)
     assert yard.world.buried == [late]
     assert yard.visible() == 1
+
+
+def test_what_was_dropped_as_a_seed_never_becomes_more(yard: Graveyard) -> None:
+    """A pack that came from the seed queue is no message ever after; seeds stay what they are."""
+    seeds = Loose(crawl="shop-1", references=("https://b.example/",))
+    for body in (encode(pack()), encode(seeds)):
+        mail = Mail(body=body, reason="why", at_ms=NOW_MS, source=Source.SEEDS)
+        yard.world.buried.append(mail)
+    done = asyncio.run(yard.undertaker.redrive(EVERYTHING, limit=LIMIT, rate_per_s=100))
+    assert (done.sent, dict(done.skipped)) == (1, {"malformed": 1})
+    ((message, _),) = yard.sent()
+    assert isinstance(message, Seeds)
+    assert message.dropped
+    asyncio.run(yard.undertaker.redrive(EVERYTHING, limit=LIMIT, rate_per_s=100, malformed=True))
+    assert [mail.source for mail in yard.world.sent] == [Source.PACKS, Source.SEEDS]

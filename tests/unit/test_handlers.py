@@ -95,6 +95,17 @@ def test_the_worker_names_what_is_to_come_back(
     assert response == {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
 
 
+def test_the_worker_is_told_which_queue_a_message_came_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The name of the queue goes along: what may come from there is for the worker to know."""
+    container = installed(monkeypatch, worker, FakeContainer())
+    taken = record(0) | {"eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:Orbweaver-seeds"}
+    worker.handler({"Records": [taken]}, Context())
+    (((delivery,), _),) = container.calls
+    assert delivery.queue == "Orbweaver-seeds"
+
+
 def test_the_exporter_is_given_its_event_and_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes through as it is, with what is the same when Lambda repeats it, and how long."""
     container = installed(monkeypatch, exporter, FakeContainer())

@@ -1,4 +1,4 @@
-"""The crawl queue, its express lane and its dead-letter queue, as SQS queues.
+"""The queue of packs, its express lane and the dead-letter queue, as SQS queues.
 
 Rules
 - A batch holds at most 10 messages and 1 MiB, counted in encoded bytes.
@@ -6,7 +6,8 @@ Rules
   number of times. One that is the sender's fault fails the send, after the others are through.
 - `MessageGroupId` on a standard queue makes it fair: one big crawl does not starve the others. It
   is the crawl's id, or a hash of one that SQS would not take.
-- A buried message keeps its body untouched, which may be any that SQS once accepted.
+- A buried message keeps its body untouched, which may be any that SQS once accepted. Its source
+  stands beside its reason; one without either is read as seeds (sqs_dead_letters).
 
 Source: Amazon SQS API reference, SendMessageBatch; developer guide, "Amazon SQS fair queues".
 """
@@ -19,7 +20,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters import aws
-from orbweaver.core.message import encode
+from orbweaver.core.message import Source, encode
 from orbweaver.ports import PortError, Transient
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Mail:
 
 
 class SqsQueue:
-    """The crawl queue, its express lane and its dead-letter queue."""
+    """The queue of packs, its express lane and the dead-letter queue."""
 
     def __init__(
         self,
@@ -97,9 +98,9 @@ class SqsQueue:
         mail = Mail(body=encode(close), group=group_of(close.crawl), delay_s=delay_s)
         await self._send([mail], express=True)
 
-    async def bury(self, body: str, reason: str) -> None:
+    async def bury(self, body: str, reason: str, source: Source = Source.PACKS) -> None:
         """See the port."""
-        await bury(self._client, self._dead_letter_url, body, reason)
+        await bury(self._client, self._dead_letter_url, body, reason, source)
 
     async def _send(self, mails: Iterable[Mail], *, express: bool) -> None:
         url = self._express_url if express else self._crawl_url
@@ -114,14 +115,16 @@ async def send_all(
     await aws.all_of(batches, BATCHES_AT_ONCE)
 
 
-async def bury(client: Any, url: str, body: str, reason: str) -> None:
-    """Send a message as it is to where dead letters lie, with its reason."""
-    text = NOT_XML.sub("\ufffd", reason)[:REASON_CHARS_MAX] or "unknown"
-    attributes = {"reason": {"DataType": "String", "StringValue": text}}
-    # Attributes count; a body that leaves no room for them goes without.
+async def bury(client: Any, url: str, body: str, reason: str, source: Source | None = None) -> None:
+    """Send a message as it is to where dead letters lie, with its reason and source."""
+    told = {"reason": NOT_XML.sub("\ufffd", reason)[:REASON_CHARS_MAX] or "unknown"}
+    if source is not None:
+        told["source"] = source.value
+    # Attributes count; a body that leaves no room for all of them goes without any.
     spare_bytes = MESSAGE_BYTES_MAX - len(body.encode())
-    if spare_bytes < len("reason") + len("String") + len(text.encode()):
-        attributes = {}
+    if spare_bytes < sum(len(f"{name}String{text}".encode()) for name, text in told.items()):
+        told = {}
+    attributes = {name: {"DataType": "String", "StringValue": text} for name, text in told.items()}
     await aws.call(
         client, "send_message", QueueUrl=url, MessageBody=body, MessageAttributes=attributes
     )

@@ -91,8 +91,10 @@ class ThisMachine:
 
         from localstack import cdk
 
-        # A frugal stack has one queue for both.
-        urls = dict.fromkeys((settings.crawl_queue_url, settings.express_queue_url))
+        # A frugal stack has one queue for packs of both lanes.
+        urls = dict.fromkeys(
+            (settings.seed_queue_url, settings.crawl_queue_url, settings.express_queue_url)
+        )
         try:
             endpoint = environment.get(ENDPOINT)
             if endpoint not in self._queues:

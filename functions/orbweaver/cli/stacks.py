@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 ENDPOINT = "AWS_ENDPOINT_URL"
 LOCAL_CONTEXT = {"target": "local", "allow_addresses": "127.0.0.0/8,::1/128"}
 NAMES = {
-    "CrawlQueueUrl": "crawl_queue_url",
+    "CrawlQueueUrl": "seed_queue_url",
+    "PackQueueUrl": "crawl_queue_url",
     "ExpressQueueUrl": "express_queue_url",
     "DeadLetterQueueUrl": "dead_letter_queue_url",
     "UrlsTable": "urls_table",
@@ -54,7 +55,7 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depths:
-    """How many messages are on the queues, both together: about, as SQS counts them."""
+    """How many messages are on the queues, all together: about, as SQS counts them."""
 
     waiting: int = 0
     in_work: int = 0

@@ -5,7 +5,8 @@ like a trap (`core/traps.py`) is refused as well, where a person has not asked f
 crawl's patterns leave out (`core/patterns.py`). What its rules say of a URL (`core/rules.py`) is
 asked here, once: what holds for it later on goes with it.
 `admit_sitemap`, `admit_entry` and `admit_child` do so for sitemaps and what they list.
-`admit_target` decides for a claimed URL before it is asked for; a refusal is its outcome.
+`admit_target` decides for claimed URLs before they are asked for; a refusal is their outcome.
+Whether a URL that a message brings belongs to its crawl at all, `core/belonging.py` says.
 Doubt refuses.
 """
 
@@ -65,7 +66,7 @@ def _folder(url: str) -> str:
 def admit_seed(crawl: Crawl, url: str) -> Target | Refusal:
     """Decide on a seed: only a pattern that leaves it out can speak against it."""
     left_out = admit_pattern(crawl, url, seed=True)
-    return left_out or _ruled(Target(url=url, depth=0), said_of(crawl.rules, url))
+    return left_out or ruled(Target(url=url, depth=0), said_of(crawl.rules, url))
 
 
 def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
@@ -94,7 +95,7 @@ def admit_link(
     if left_out is not None:
         return left_out
     target = Target(url=url, depth=page.depth + 1, referrer=page.url, root=page.root)
-    return _ruled(target, said)
+    return ruled(target, said)
 
 
 def _within(crawl: Crawl, url: str, depth: int) -> Rule | None:
@@ -106,7 +107,7 @@ def _within(crawl: Crawl, url: str, depth: int) -> Rule | None:
     return said if depth <= depth_limit(crawl, said) else None
 
 
-def _ruled(target: Target, said: Rule) -> Target:
+def ruled(target: Target, said: Rule) -> Target:
     """Give a target along what rules say of it that holds until it has ended."""
     if not said.express and said.window_s is None:
         return target
@@ -129,18 +130,26 @@ def admit_redirect(
         return replace(new, url=url, hops=hops, referrer=source.url)
     root = source.root
     if not in_scope(crawl, url, source.url, root):
-        if source.depth > 0:
+        if source.depth > 0 or source.bound:
             return Refusal.SCOPE
         root = root_of(url, source) if crawl.scope is Scope.PREFIX else None
-    left_out = admit_pattern(crawl, url, seed=source.depth == 0) or trap(url, bounds)
+    asked_for = source.depth == 0 and not source.bound
+    left_out = admit_pattern(crawl, url, seed=asked_for) or trap(url, bounds)
     if left_out is not None:
         return left_out
     said = said_of(crawl.rules, url)
     if crawl.rules and source.depth > depth_limit(crawl, said):
         return Refusal.DEPTH
     hops = source.hops + 1
-    target = Target(url=url, depth=source.depth, hops=hops, referrer=source.url, root=root)
-    return _ruled(target, said)
+    target = Target(
+        url=url,
+        depth=source.depth,
+        hops=hops,
+        referrer=source.url,
+        root=root,
+        bound=source.bound,
+    )
+    return ruled(target, said)
 
 
 def root_of(url: str, source: Target) -> str:
@@ -217,7 +226,7 @@ def admit_entry(
     if crawl.scope is Scope.PREFIX:
         belongs = in_scope(crawl, url, sitemap.url, sitemap.root)
     else:
-        belongs = _of_hosts(crawl, url, hosts)
+        belongs = of_hosts(crawl, url, hosts)
     if not belongs:
         return Refusal.SCOPE
     left_out = admit_pattern(crawl, url) or trap(url, bounds)
@@ -229,8 +238,10 @@ def admit_entry(
         referrer=sitemap.url,
         root=sitemap.root,
         modified_at_ms=_newer(crawl, entry.modified_at_ms, said.window_s),
+        # Its referrer does not show that it belongs: the host does that named the sitemap.
+        site=None if host_of(url) == host_of(sitemap.url) else sitemap.site,
     )
-    return _ruled(target, said)
+    return ruled(target, said)
 
 
 def admit_child(
@@ -242,7 +253,7 @@ def admit_child(
     """
     if index.hops >= INDEXES_MAX:
         return Refusal.DEPTH
-    if not _of_hosts(crawl, entry.url, hosts | {host_of(index.url)}):
+    if not of_hosts(crawl, entry.url, hosts | {host_of(index.url)}):
         return Refusal.SCOPE
     modified_at_ms = entry.modified_at_ms
     if modified_at_ms is None:
@@ -260,7 +271,8 @@ def admit_child(
     )
 
 
-def _of_hosts(crawl: Crawl, url: str, hosts: frozenset[str]) -> bool:
+def of_hosts(crawl: Crawl, url: str, hosts: frozenset[str]) -> bool:
+    """Whether a URL lies on one of these hosts, or on their sites where that is the scope."""
     if host_of(url) in hosts:
         return True
     return crawl.scope is Scope.DOMAIN and any(same_site(url, host) for host in hosts)

@@ -6,6 +6,7 @@ Rules
 - A body may hold anything, so nothing of it is shown but URLs, redacted, and names of fields.
 - Sent back, a pack has failed never; a loose message becomes seeds whose ids follow from the
   letter's, so that a copy of it is the same message.
+- What came from the seed queue is read as seeds for ever: no redrive makes a pack of it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from orbweaver.core.message import (
     Message,
     Pack,
     Seeds,
+    Source,
     decode,
     seeds_of,
 )
@@ -66,6 +68,7 @@ class DeadLetter:
     receives: int
     sent_at_ms: int
     first_received_at_ms: int | None = None
+    source: Source = Source.PACKS
     handle: str = field(default="", repr=False, compare=False)
 
 
@@ -128,7 +131,7 @@ class Case:
 
 def read(letter: DeadLetter) -> Case:
     """Read a dead letter; never raises."""
-    message = decode(letter.body)
+    message = decode(letter.body, letter.source)
     match message:
         case Pack():
             references = tuple(target.url for target in message.targets)
@@ -270,5 +273,10 @@ def revived(case: Case, now_ms: int) -> Revived | None:
             return (message,)
         case Loose():
             return seeds_of(
-                case.letter.id, message.crawl, message.references, at_ms=now_ms, planned=False
+                case.letter.id,
+                message.crawl,
+                message.references,
+                at_ms=now_ms,
+                planned=False,
+                dropped=True,
             )

@@ -1,9 +1,9 @@
-"""What travels on the queue, and its one codec.
+"""What travels on the queues, and its one codec.
 
 Five kinds, told apart by `decode`:
 
 * `Loose`: what a person drops: a bare URL, `{"url": …}` or `{"urls": […]}`, with an optional
-  `"crawl"`. It has no identity of its own, so it is first turned into `Seeds`.
+  `"crawl"`; first turned into `Seeds`, as it has no identity. The seed queue takes nothing else.
 * `Seeds`: references that nobody has claimed yet.
 * `Pack`: up to 25 URLs that *are* claimed. Its id is stable over resends and redrives: a child's
   id follows from its parent's id and its place in the parent's outbox.
@@ -18,12 +18,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, assert_never
 
 from orbweaver.core.target import Prior as Prior  # noqa: PLC0414
 from orbweaver.core.target import Target as Target  # noqa: PLC0414
-from orbweaver.core.target import extras_of, with_extras
+from orbweaver.core.target import from_rows, to_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,11 +34,20 @@ PACK_TARGETS_MAX = 25
 # A claim each, well inside one invocation even on a slow table.
 SEEDS_REFERENCES_MAX = 100
 REFERENCE_CHARS_MAX = 8_192
+# References that become a hundred messages, or so; characters of one message, escaped.
+LOOSE_REFERENCES_MAX, SEEDS_CHARS_MAX = 10_000, 700_000
 CRAWL_ID_CHARS_MAX = 128
 DEFAULT_CRAWL = "default"
 # Ids become keys of tables, where `#` sets parts apart: one that no table takes, or that names
 # something else there, would bring down the batch it came in.
 ID = re.compile(r"[!\"$-~]+")
+
+
+class Source(StrEnum):
+    """Which queue a body is from: one whose senders may seed, or one of the stack's own."""
+
+    SEEDS = "seeds"
+    PACKS = "packs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +68,14 @@ class Pack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seeds:
-    """Unclaimed references of one crawl; `planned` ones are awaited before it may finish."""
+    """Unclaimed references; `planned` ones are awaited, `dropped` ones are from the seed queue."""
 
     id: str
     crawl: str
     at_ms: int
     references: tuple[str, ...]
     planned: bool = False
+    dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,20 +110,40 @@ def child_id(parent: str, place: int | str) -> str:
 
 
 def seeds_of(
-    origin: str, crawl: str, references: Sequence[str], *, at_ms: int, planned: bool
+    origin: str,
+    crawl: str,
+    references: Sequence[str],
+    *,
+    at_ms: int,
+    planned: bool,
+    dropped: bool = False,
 ) -> tuple[Seeds, ...]:
     """Cut references into `Seeds` messages whose ids follow from `origin` and their place."""
-    step = SEEDS_REFERENCES_MAX
     return tuple(
         Seeds(
             id=child_id(origin, place),
             crawl=crawl,
             at_ms=at_ms,
-            references=tuple(references[start : start + step]),
+            references=some,
             planned=planned,
+            dropped=dropped,
         )
-        for place, start in enumerate(range(0, len(references), step))
+        for place, some in enumerate(_cut(references))
     )
+
+
+def _cut(references: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Cut references into what one message holds; canonical URLs are cut by number alone."""
+    some, chars = list[str](), 0
+    for reference in references:
+        length = len(json.dumps(reference))  # escapes make six characters of one
+        if len(some) == SEEDS_REFERENCES_MAX or (some and chars + length > SEEDS_CHARS_MAX):
+            yield tuple(some)
+            some, chars = [], 0
+        some.append(reference)
+        chars += length
+    if some:
+        yield tuple(some)
 
 
 def encode(message: Pack | Seeds | Close | Loose) -> str:
@@ -128,6 +159,7 @@ def encode(message: Pack | Seeds | Close | Loose) -> str:
                 "at": message.at_ms,
                 "urls": message.references,
                 "planned": message.planned,
+                **({"dropped": True} if message.dropped else {}),
             }
         case Close():
             body = {"v": VERSION, "close": message.crawl, "at": message.at_ms}
@@ -138,8 +170,8 @@ def encode(message: Pack | Seeds | Close | Loose) -> str:
     return json.dumps(body, ensure_ascii=True, separators=(",", ":"))
 
 
-def decode(body: str) -> Message:
-    """Tell what a queue body is; never raises."""
+def decode(body: str, source: Source = Source.PACKS) -> Message:
+    """Tell what a body from a queue is; never raises."""
     text = body.strip()
     if not text.startswith(("{", "[", '"')):
         return _decode_reference(text)
@@ -152,7 +184,7 @@ def decode(body: str) -> Message:
     if not isinstance(raw, dict):
         return Malformed(reason="body must be a URL or a JSON object")
     try:
-        return _decode_object(raw)
+        return _decode_object(raw, source)
     except _Invalid as error:
         return Malformed(reason=str(error))
 
@@ -173,9 +205,11 @@ def _decode_reference(text: str) -> Loose | Malformed:
     return Loose(crawl=DEFAULT_CRAWL, references=(text,))
 
 
-def _decode_object(raw: dict[str, Any]) -> Message:
+def _decode_object(raw: dict[str, Any], source: Source) -> Message:
     if "v" not in raw:
         return _decode_loose(raw)
+    if source is Source.SEEDS:
+        _refuse("the seed queue takes seeds only: a URL, url or urls, and perhaps crawl")
     if raw["v"] != VERSION:
         return Malformed(reason=f"version {str(raw['v'])[:20]} is not {VERSION}")
     if "pack" in raw:
@@ -187,6 +221,7 @@ def _decode_object(raw: dict[str, Any]) -> Message:
             at_ms=_integer(raw.get("at"), "at"),
             references=_references(raw.get("urls"), SEEDS_REFERENCES_MAX),
             planned=raw.get("planned") is True,
+            dropped=raw.get("dropped") is True,
         )
     if "close" in raw:
         crawl = _id(raw, "close", CRAWL_ID_CHARS_MAX)
@@ -202,36 +237,25 @@ def _decode_loose(raw: dict[str, Any]) -> Loose:
         _refuse("give either url or urls")
     listed = raw["urls"] if "urls" in raw else [raw["url"]]
     crawl = _id(raw, "crawl", CRAWL_ID_CHARS_MAX) if "crawl" in raw else DEFAULT_CRAWL
-    # One SQS body is 1 MiB at most, which bounds the list before this number does.
-    return Loose(crawl=crawl, references=_references(listed, 100_000))
+    return Loose(crawl=crawl, references=_references(listed, LOOSE_REFERENCES_MAX))
 
 
 def _encode_pack(pack: Pack) -> dict[str, Any]:
-    referrers: dict[str, int] = {}
-    rows = []
-    for target in pack.targets:
-        place = -1
-        if target.referrer is not None:
-            place = referrers.setdefault(target.referrer, len(referrers))
-        row: list[Any] = [target.url, target.depth, target.attempt, target.hops, place]
-        if extras := extras_of(target):
-            row.append(extras)
-        rows.append(row)
+    rows, referrers = to_rows(pack.targets)
     return {
         "v": VERSION,
         "pack": pack.id,
         "crawl": pack.crawl,
         "at": pack.at_ms,
         "urls": rows,
-        "from": list(referrers),
+        "from": referrers,
         "failures": pack.failures,
         "put_offs": pack.put_offs,
     }
 
 
 def _decode_pack(raw: dict[str, Any]) -> Pack:
-    rows = raw.get("urls")
-    referrers = raw.get("from", [])
+    rows, referrers = raw.get("urls"), raw.get("from", [])
     if not isinstance(rows, list) or not 1 <= len(rows) <= PACK_TARGETS_MAX:
         _refuse(f"a pack holds 1 to {PACK_TARGETS_MAX} urls")
     if not isinstance(referrers, list):
@@ -240,39 +264,15 @@ def _decode_pack(raw: dict[str, Any]) -> Pack:
         id=_id(raw, "pack", 64),
         crawl=_id(raw, "crawl", CRAWL_ID_CHARS_MAX),
         at_ms=_integer(raw.get("at"), "at"),
-        targets=tuple(_targets(rows, referrers)),
+        targets=_targets(rows, referrers),
         failures=_integer(raw.get("failures", 0), "failures"),
         put_offs=_integer(raw.get("put_offs", 0), "put_offs"),
     )
 
 
-def _targets(rows: list[Any], referrers: list[Any]) -> Iterator[Target]:
-    for row in rows:
-        match row:
-            case [str(url), int(depth), int(attempt), int(hops), int(place), *rest] if min(
-                depth, attempt, hops
-            ) >= 0 and -1 <= place < len(referrers):
-                target = Target(
-                    url=url,
-                    depth=depth,
-                    attempt=attempt,
-                    hops=hops,
-                    referrer=None if place < 0 else str(referrers[place]),
-                )
-            case _:
-                _refuse("a pack's url row is [url, depth, attempt, hops, referrer]")
-        match rest:
-            case []:
-                yield target
-            case [dict(extras)]:
-                yield _extended(target, extras)
-            case _:
-                _refuse("a pack's url row may end with one object")
-
-
-def _extended(target: Target, extras: dict[str, Any]) -> Target:
+def _targets(rows: list[Any], referrers: list[Any]) -> tuple[Target, ...]:
     try:
-        return with_extras(target, extras)
+        return tuple(from_rows(rows, referrers))
     except ValueError as error:
         raise _Invalid(str(error)) from error
 

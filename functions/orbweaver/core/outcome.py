@@ -46,6 +46,10 @@ class Reason(StrEnum):
     DOLLARS = "dollars"
     HOST_PAGES = "host_pages"
     FORGOTTEN = "forgotten"
+    # A message held it that does not fit its crawl (core/belonging.py).
+    INVALID = "invalid"
+    SCOPE = "scope"
+    DEPTH = "depth"
     # failed: the server, the network or the address policy
     REDIRECT_INVALID = "redirect_invalid"
     REDIRECT_LIMIT = "redirect_limit"

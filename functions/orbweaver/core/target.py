@@ -1,4 +1,4 @@
-"""A claimed URL on its way, and what few of them have besides: the end of their rows.
+"""A claimed URL on its way, as a row of a pack, and what few have besides: the row's end.
 
 Rows of messages and journals end with an object of extras if there are any. Versions that know
 more of them write more; whoever reads passes over what it does not know.
@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 class Kind(StrEnum):
@@ -32,9 +35,10 @@ class Target:
 
     A claim of an earlier run that is older than `modified_at_ms` does not hold against it. Of a
     sitemap, `hops` counts indexes too, `site` is the host that named it as its own (None: a
-    person did), and `first` says how many of its references have been dealt with. `express` and
-    `window_s` are what rules said of it when it was found: whether it goes past others, and for
-    how long earlier claims of it hold (None: as long as any of the crawl's).
+    person did; a page has it that such a sitemap lists on another host than its own), and `first`
+    says how many of its references have been dealt with. `express` and `window_s` are what rules
+    said of it when it was found: whether it goes past others, and for how long earlier claims of
+    it hold (None: as long as any of the crawl's).
     """
 
     url: str
@@ -53,11 +57,56 @@ class Target:
     window_s: int | None = None
     # It is one of the pages that its host may be asked for: that is counted once.
     counted: bool = False
+    # It was dropped on the seed queue, so no redirect of it widens the scope.
+    bound: bool = False
+
+
+_SWITCHES = ("express", "counted", "bound")
 
 
 def next_attempt(target: Target) -> Target:
     """The same URL, once more."""
     return replace(target, attempt=target.attempt + 1)
+
+
+def to_rows(targets: Sequence[Target]) -> tuple[list[list[Any]], list[str]]:
+    """Render the targets of a pack as rows, and the referrers whose places they name."""
+    referrers: dict[str, int] = {}
+    rows = []
+    for target in targets:
+        place = -1
+        if target.referrer is not None:
+            place = referrers.setdefault(target.referrer, len(referrers))
+        row: list[Any] = [target.url, target.depth, target.attempt, target.hops, place]
+        if extras := extras_of(target):
+            row.append(extras)
+        rows.append(row)
+    return rows, list(referrers)
+
+
+def from_rows(rows: Sequence[Any], referrers: Sequence[Any]) -> Iterator[Target]:
+    """Read the rows of a pack back; ValueError for one that is none."""
+    for row in rows:
+        match row:
+            case [str(url), int(depth), int(attempt), int(hops), int(place), *rest] if min(
+                depth, attempt, hops
+            ) >= 0 and -1 <= place < len(referrers):
+                target = Target(
+                    url=url,
+                    depth=depth,
+                    attempt=attempt,
+                    hops=hops,
+                    referrer=None if place < 0 else str(referrers[place]),
+                )
+            case _:
+                raise ValueError("a pack's url row is [url, depth, attempt, hops, referrer]")
+        match rest:
+            case []:
+                yield target
+            case [dict(extras)]:
+                yield with_extras(target, extras)
+            case _:
+                raise ValueError("a pack's url row may end with one object")
 
 
 def extras_of(target: Target) -> dict[str, Any]:
@@ -75,13 +124,9 @@ def extras_of(target: Target) -> dict[str, Any]:
         extras["site"] = target.site
     if target.first:
         extras["first"] = target.first
-    if target.express:
-        extras["express"] = True
     if target.window_s is not None:
         extras["window"] = target.window_s
-    if target.counted:
-        extras["counted"] = True
-    return extras
+    return extras | {name: True for name in _SWITCHES if getattr(target, name)}
 
 
 def with_extras(target: Target, extras: dict[str, Any]) -> Target:
@@ -104,6 +149,7 @@ def with_extras(target: Target, extras: dict[str, Any]) -> Target:
         express=_switch(extras, "express"),
         window_s=_number(extras, "window"),
         counted=_switch(extras, "counted"),
+        bound=_switch(extras, "bound"),
     )
 
 

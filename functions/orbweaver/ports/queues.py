@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from orbweaver.core.message import Source
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Queue(Protocol):
-    """The crawl queue, its express lane and its dead-letter queue."""
+    """The queue of packs, its express lane and the dead-letter queue."""
 
     async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
         """Send packs; returns once every one of them is accepted.
@@ -27,8 +29,11 @@ class Queue(Protocol):
     async def send_close(self, close: Close, delay_s: int) -> None:
         """Send word that a cancelled crawl is to end, on the express lane."""
 
-    async def bury(self, body: str, reason: str) -> None:
-        """Put a message that can never succeed on the dead-letter queue, with its reason."""
+    async def bury(self, body: str, reason: str, source: Source = Source.PACKS) -> None:
+        """Put a message that can never succeed on the dead-letter queue.
+
+        With its reason, and which kind of queue it came from: it is read as such ever after.
+        """
 
 
 class Orders(Protocol):
@@ -53,5 +58,5 @@ class DeadLetters(Protocol):
     async def delete(self, letters: Sequence[DeadLetter]) -> None:
         """Remove letters that were taken."""
 
-    async def resend(self, bodies: Sequence[str]) -> None:
-        """Send bodies to the crawl queue as they are."""
+    async def resend(self, bodies: Sequence[str], source: Source = Source.PACKS) -> None:
+        """Send bodies as they are to the queue that they belong to."""

@@ -21,7 +21,12 @@ from orbweaver.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
-SETTINGS = Settings(crawl_queue_url="crawl", express_queue_url="express", dead_letter_queue_url="d")
+SETTINGS = Settings(
+    seed_queue_url="seeds",
+    crawl_queue_url="crawl",
+    express_queue_url="express",
+    dead_letter_queue_url="d",
+)
 
 
 @dataclass
@@ -96,7 +101,7 @@ class Client:
 
     def get_queue_attributes(self, *, QueueUrl: str, **_: Any) -> dict[str, Any]:  # noqa: N803
         self._check()
-        number = {"crawl": "1", "express": "10", "d": "7"}[QueueUrl]
+        number = {"seeds": "100", "crawl": "1", "express": "10", "d": "7"}[QueueUrl]
         name = "ApproximateNumberOfMessages"
         return {"Attributes": {name: number, f"{name}NotVisible": "2", f"{name}Delayed": "3"}}
 
@@ -126,7 +131,7 @@ def test_queues_and_variables_are_read_if_they_may_be(
         found = [machine.depths(SETTINGS, {}) for _ in range(2)]
         variables = machine.variables("worker", {})
     assert opened == ["sqs", "lambda"]
-    counted = None if denied else Depths(waiting=11, in_work=4, delayed=6, dead=7)
+    counted = None if denied else Depths(waiting=111, in_work=6, delayed=9, dead=7)
     assert found == [counted, counted]
     assert variables == ({} if denied else {"ORBWEAVER_PAGES_SHARDS": "4"})
 

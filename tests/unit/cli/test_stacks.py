@@ -50,7 +50,8 @@ def test_settings_are_the_outputs_and_the_workers_limits() -> None:
     settings = settings_of("Orbweaver", Machine(function=function), LOCAL)
     assert settings.pages_shards == 4
     assert settings.pages_table == "the-PagesTable"
-    assert settings.crawl_queue_url == "the-CrawlQueueUrl"
+    assert settings.seed_queue_url == "the-CrawlQueueUrl"
+    assert settings.crawl_queue_url == "the-PackQueueUrl"
     assert settings.export_queue_url == "the-ExportQueueUrl"
 
 
@@ -65,7 +66,11 @@ def test_settings_do_without_what_may_not_be_read() -> None:
     [
         (Machine(deployed=None), LOCAL, "no stack 'Orbweaver' at http://127.0.0.1:4566: run"),
         (Machine(deployed=None), {}, "at this AWS account and region"),
-        (Machine(deployed={"Bucket": "b"}), LOCAL, "does not say its CrawlQueueUrl, Express"),
+        (
+            Machine(deployed={"Bucket": "b"}),
+            LOCAL,
+            "does not say its CrawlQueueUrl, PackQueueUrl,",
+        ),
         (Machine(function={"ORBWEAVER_PAGES_SHARDS": "no"}), LOCAL, "of another version"),
         (Machine(broken=True), LOCAL, "Cannot reach it"),
     ],

@@ -11,11 +11,13 @@ from orbweaver.core.message import (
     PACK_TARGETS_MAX,
     REFERENCE_CHARS_MAX,
     SEEDS_REFERENCES_MAX,
+    Close,
     Loose,
     Malformed,
     Pack,
     Prior,
     Seeds,
+    Source,
     Target,
     child_id,
     decode,
@@ -86,8 +88,8 @@ def test_what_is_encoded_is_decoded(message: Pack | Seeds | Loose) -> None:
         ('{"url":"a","urls":["b"]}', "either url or urls"),
         ('{"url":"a","depth":1}', "unknown field 'depth'"),
         ('{"url":7}', "a URL must be a string"),
-        ('{"urls":"a"}', "urls must be a list of 1 to 100000"),
-        ('{"urls":[]}', "urls must be a list of 1 to 100000"),
+        ('{"urls":"a"}', "urls must be a list of 1 to 10000 "),
+        ('{"urls":[]}', "urls must be a list of 1 to 10000 "),
         ('{"url":"a","crawl":""}', "crawl must be"),
         ('{"url":"a","crawl":7}', "crawl must be"),
         ('{"v":2}', "version 2 is not 1"),
@@ -213,3 +215,48 @@ def test_no_body_of_the_corpus_raises() -> None:
     for path in bodies:
         for encoding in ("utf-8", "utf-16", "latin-1"):
             decode(path.read_bytes().decode(encoding, "replace"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        encode(Pack(id="p", crawl="c", at_ms=1, targets=(Target(url="https://a.test/", depth=0),))),
+        encode(Seeds(id="s", crawl="c", at_ms=1, references=("https://a.test/",), planned=True)),
+        encode(Close(crawl="c", at_ms=1)),
+    ],
+    ids=["pack", "seeds", "close"],
+)
+def test_the_seed_queue_takes_nothing_but_loose_references(body: str) -> None:
+    """What the stack's functions send each other is malformed there."""
+    assert not isinstance(decode(body), Malformed)
+    assert isinstance(decode(body, Source.SEEDS), Malformed)
+
+
+@pytest.mark.parametrize(
+    "body", ["https://a.test/", '{"url": "x"}', '{"urls": ["x"], "crawl": "c"}']
+)
+def test_loose_references_are_the_same_from_either_queue(body: str) -> None:
+    """What waited on the queue of packs when the stack was brought up to date is not lost."""
+    assert decode(body) == decode(body, Source.SEEDS)
+    assert isinstance(decode(body), Loose)
+
+
+@pytest.mark.parametrize(
+    ("reference", "count", "messages"),
+    [
+        ("https://a.test/", 10_000, 100),
+        ("é" * 8_000, 60, 5),
+        ("\U0001f578" * 8_000, 30, 5),
+        ("x" * 8_000, 100, 2),
+        ("\x01" * 8_000, 100, 8),
+    ],
+)
+def test_references_become_messages_that_sqs_takes(
+    reference: str, count: int, messages: int
+) -> None:
+    """However they are spelled, their number is bounded, and so is the size of each."""
+    seeds = seeds_of("m", "c", [reference] * count, at_ms=1, planned=False)
+    assert len(seeds) == messages
+    assert sum(len(one.references) for one in seeds) == count
+    assert max(len(encode(one)) for one in seeds) < 1024 * 1024
+    assert len({one.id for one in seeds}) == messages

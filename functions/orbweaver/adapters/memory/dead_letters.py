@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.memory.world import Gated, Mail, World, open_gate
 from orbweaver.core.dead_letters import DeadLetter
+from orbweaver.core.message import Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,10 +56,10 @@ class MemoryDeadLetters(Gated):
 
         await self._do("dead_letters.delete", act)
 
-    async def resend(self, bodies: Sequence[str]) -> None:
+    async def resend(self, bodies: Sequence[str], source: Source = Source.PACKS) -> None:
         """See the port."""
         for body in bodies:
-            mail = Mail(body=body)
+            mail = Mail(body=body, source=source)
             await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 
     async def hidden(self) -> int:
@@ -77,6 +78,7 @@ class MemoryDeadLetters(Gated):
             reason=mail.reason,
             receives=self._world.looks[mail.id][0],
             sent_at_ms=mail.at_ms,
+            source=mail.source,
         )
 
 

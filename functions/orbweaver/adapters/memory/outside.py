@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.memory.world import Gated, Mail
-from orbweaver.core.message import encode
+from orbweaver.core.message import Source, encode
 from orbweaver.ports import Permanent, Print
 from orbweaver.ports.errors import check_cut, check_size
 
@@ -48,9 +48,9 @@ class MemoryQueue(Gated):
         mail = Mail(body=encode(close), delay_s=delay_s, group=close.crawl, express=True)
         await self._do("queue.send", lambda: self._world.sent.append(mail))
 
-    async def bury(self, body: str, reason: str) -> None:
+    async def bury(self, body: str, reason: str, source: Source = Source.PACKS) -> None:
         """See the port."""
-        mail = Mail(body=body, reason=reason)
+        mail = Mail(body=body, reason=reason, source=source)
         await self._do("queue.bury", lambda: self._world.buried.append(mail))
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from orbweaver.core.message import Source
+
 if TYPE_CHECKING:
     from orbweaver.core.allowance import Allowance
     from orbweaver.core.crawl import Crawl, Tally
@@ -55,7 +57,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """A message as sent: `reason` and `at_ms` only on the dead-letter queue."""
+    """A message as sent: `reason` and `at_ms` only on the dead-letter queue.
+
+    One of the source `SEEDS` lies on the seed queue, or came from there.
+    """
 
     body: str
     delay_s: int = 0
@@ -63,6 +68,7 @@ class Mail:
     express: bool = False
     reason: str | None = None
     at_ms: int = 0
+    source: Source = Source.PACKS
     id: str = field(default_factory=lambda: f"mail-{next(_NUMBERS)}", compare=False, repr=False)
 
 
