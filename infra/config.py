@@ -75,7 +75,8 @@ class Config(WatchKeys):
     )
     user_agent: str = text("", "the whole User-Agent; empty: made of the name and `contact`")
     contact: str = text("", "a URL or mail address in the User-Agent, for those who are crawled")
-    allow_addresses: str = text("", "private networks that may be crawled; target=local only")
+    allow_addresses: str = text("", "private networks that seeds may name; target=local only")
+    closed_ports: str = text("", "ports of this machine that no crawl reaches; target=local only")
     proxy_secret: str = secret("name or ARN of the secret that lists proxies: docs/proxies.md")
     webhook_secret: str = secret(
         "what webhooks are signed with: `generate`, or name or ARN of a secret: docs/webhooks.md",
@@ -193,14 +194,19 @@ class Config(WatchKeys):
         config.check()
         return config
 
+    def _check_addresses(self) -> None:
+        for key in ("allow_addresses", "closed_ports"):
+            value = getattr(self, key)
+            if value and not self.local:
+                raise unfit(key, value, "leave it out, or add -c target=local")
+            if value:
+                _limit(key, value)
+
     def check(self) -> None:
         """Refuse values that do not fit together."""
         self.check_delivery()
         self.check_watching()
-        if not self.local and self.allow_addresses:
-            raise unfit(
-                "allow_addresses", self.allow_addresses, "leave it out, or add -c target=local"
-            )
+        self._check_addresses()
         if self.local and self.runtime != host_runtime():
             fix = f"leave it out: an emulator runs functions on this machine ({host_runtime()})"
             raise unfit("runtime", self.runtime, fix)
@@ -261,8 +267,9 @@ class Config(WatchKeys):
             values["webhook_secret"] = self.webhook_secret
         if self.thrifty:
             values["custom_metrics"] = "no"
-        if self.allow_addresses:
-            values["allow_addresses"] = self.allow_addresses
+        for key in ("allow_addresses", "closed_ports"):
+            if getattr(self, key):
+                values[key] = getattr(self, key)
         return {PREFIX + key.upper(): value for key, value in values.items()}
 
 

@@ -107,6 +107,7 @@
     ports/tables    packs, crawls, claims, hosts, records  ports/allowances  what is used of limits
     ports/errors    what goes wrong                       ports/couriers   to whom exports go
     settings        limits and names                      core/address     what may be dialled
+    core/named      what of it is not public
     bootstrap       opens the ports, for containers       wiring           actors over them
     wiring_delivery  and over those of receivers          wiring_exporting  exporters
     wiring_ports    ports over AWS, as they are needed

@@ -27,6 +27,7 @@ from orbweaver.core.draft import Draft
 from orbweaver.core.journal import Journal, Letter, apart, outbox
 from orbweaver.core.message import Pack, Seeds, child_id
 from orbweaver.core.metric import counted, failures
+from orbweaver.core.named import NO_ORIGINS, origins_of
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import page_record
 from orbweaver.core.standing import Recalled
@@ -234,6 +235,7 @@ class Advancer:
                 until_ms=until_ms,
                 purses=purses,
                 seen=lambda urls: self._sifter.seen.of(crawl.id, urls, self._clock.now_ms()),
+                named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
             )
             with self._segments.taking_part(crawl.id) as part:
                 with purses.attended():

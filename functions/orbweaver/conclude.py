@@ -16,6 +16,7 @@ from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.harvest import harvest
 from orbweaver.core.identity import identity_of
 from orbweaver.core.missing import is_missing
+from orbweaver.core.named import NO_ORIGINS
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.page import parse
 from orbweaver.core.record import page_record, with_items
@@ -63,6 +64,8 @@ class Visit:
     purses: Purses
     before: Mapping[str, PageRecord] = field(default_factory=dict)
     seen: Callable[[Iterable[str]], AbstractSet[str]] = frozenset().intersection
+    # The origins that a person named, where a stack dials what is not public.
+    named: frozenset[str] = NO_ORIGINS
 
     def end(self, target: Target, record: PageRecord, kept: Kept | None = None) -> None:
         """Note how a target ended; a rule may say that no record of it is kept."""

@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.core.address import parse_allowed
 from orbweaver.core.amendment import amended, shared_out
 from orbweaver.core.comparison import before, pages_of
 from orbweaver.core.crawl import State, Stop
 from orbweaver.core.crawl_codec import OF_THE_RUN
 from orbweaver.core.journal import Letter
 from orbweaver.core.message import Close, Pack, Seeds, decode, seeds_of
+from orbweaver.core.named import closed_by
 from orbweaver.core.plan import crawl_of, keyed
 from orbweaver.core.webhook import refusal_of
 from orbweaver.looking import Conflict, ControlError, Lookout, Status, UnknownCrawl
@@ -92,9 +92,15 @@ class Control(Lookout):
         return standing, False
 
     def check(self, crawl: Crawl) -> None:
-        """Refuse a crawl whose end this stack would tell nobody of; raises ControlError."""
+        """Refuse a crawl that begins at the stack itself, or whose end it would tell nobody of.
+
+        Raises ControlError.
+        """
+        allowed = self._settings.allowed
+        closed = closed_by(crawl.references, allowed) if allowed.networks else None
+        if closed is not None:
+            raise ControlError(f"seeds: {closed}")
         if crawl.webhook is not None:
-            allowed = parse_allowed(self._settings.allow_addresses)
             signing = bool(self._settings.webhook_secret)
             why = refusal_of(crawl.webhook, signing=signing, allowed=allowed)
             if why is not None:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.control import UnknownCrawl
-from orbweaver.core.address import parse_allowed
 from orbweaver.core.explanation import explain
 from orbweaver.core.fate import Facts, Journey, choose
 from orbweaver.core.journal import outbox
@@ -81,7 +80,7 @@ class Explainer:
             agent=settings.user_agent,
             retention_s=settings.page_retention_s,
             bounds=settings.bounds,
-            allowed=parse_allowed(settings.allow_addresses),
+            allowed=settings.allowed,
         )
         try:
             url = canonicalize(reference, tracking=crawl.stripped)

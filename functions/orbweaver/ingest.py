@@ -64,18 +64,22 @@ def draft_of(seeds: Seeds, crawl: Crawl) -> Draft:
             _log.info("seed.refused", extra=told)
             draft.refuse(Refusal.INVALID, urls=(reference,))
         else:
-            _begin(draft, crawl, url, depths.get(url), dropped=seeds.dropped)
+            _begin(draft, seeds, crawl, url, depths.get(url))
     return draft
 
 
-def _begin(draft: Draft, crawl: Crawl, url: str, depth: int | None, *, dropped: bool) -> None:
+def _begin(draft: Draft, seeds: Seeds, crawl: Crawl, url: str, depth: int | None) -> None:
     """Note a seed, or a sitemap that a person named."""
     if url in crawl.sitemap_urls:
         admitted = admit_sitemap(crawl, url)
     elif depth is not None:
         admitted = admit_again(crawl, url, depth)
     else:
-        admitted = admit_dropped(crawl, url) if dropped else admit_seed(crawl, url)
+        admitted = (
+            admit_dropped(crawl, url)
+            if seeds.dropped
+            else admit_seed(crawl, url, planned=seeds.planned)
+        )
     if isinstance(admitted, Refusal):
         draft.refuse(admitted, urls=(url,))
     else:

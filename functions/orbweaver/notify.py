@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from orbweaver.core.exchange import Request
 from orbweaver.core.metric import Metric
+from orbweaver.core.url import host_of
 from orbweaver.core.webhook import (
     Delivered,
     Refused,
@@ -102,5 +103,6 @@ class Notifier:
             total_s=TOTAL_S,
             headers=headers_of(key, self._clock.now_ms() // 1000, body),
             body=body,
+            named=frozenset({host_of(url)}),
         )
         return delivery_of(await self._fetcher.fetch(request))

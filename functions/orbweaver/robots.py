@@ -22,6 +22,8 @@ from orbweaver.core.answer import (
 )
 from orbweaver.core.exchange import Request, Response
 from orbweaver.core.identity import identity_of
+from orbweaver.core.named import NO_ORIGINS
+from orbweaver.core.outcome import Reason
 from orbweaver.core.politeness import RobotsEntry
 from orbweaver.core.retry import TOO_MANY_REQUESTS
 from orbweaver.core.robots import Robots, parse
@@ -71,8 +73,13 @@ class RobotsKeeper:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._parsed: dict[tuple[str, int], Robots] = {}
 
-    async def of(self, host: str, crawl: Crawl, until_ms: int) -> Ruling:
-        """Rules of a host; None where everything is allowed."""
+    async def of(
+        self, host: str, crawl: Crawl, until_ms: int, *, named: frozenset[str] = NO_ORIGINS
+    ) -> Ruling:
+        """Rules of a host; None where everything is allowed. `named` as of a request.
+
+        That an address must not be dialled is known of this crawl alone, so it is not kept.
+        """
         async with self._locks.setdefault(host, asyncio.Lock()):
             state = await self._hosts.look(host)
             now_ms = self._clock.now_ms()
@@ -80,8 +87,8 @@ class RobotsKeeper:
                 return Deferred(return_at_ms=state.blocked_until_ms)
             entry = state.robots
             if entry is None or not _fresh(entry, now_ms):
-                got = await self._ask(host, crawl, until_ms)
-                if isinstance(got, Deferred):
+                got = await self._ask(host, crawl, until_ms, named)
+                if isinstance(got, Deferred | Unreachable):
                     return got
                 await self._hosts.keep_robots(host, got)
                 entry = got
@@ -103,7 +110,9 @@ class RobotsKeeper:
             self._parsed[key] = parse(entry.body or b"")
         return self._parsed[key]
 
-    async def _ask(self, host: str, crawl: Crawl, until_ms: int) -> RobotsEntry | Deferred:
+    async def _ask(
+        self, host: str, crawl: Crawl, until_ms: int, named: frozenset[str]
+    ) -> RobotsEntry | Deferred | Unreachable:
         url = f"{host}/robots.txt"
         for _ in range(REDIRECTS_MAX + 1):
             pacer = Pacer(
@@ -116,10 +125,12 @@ class RobotsKeeper:
             return_at_ms = await pacer.take(1)
             if return_at_ms is not None:
                 return Deferred(return_at_ms=return_at_ms)
-            answer = await self._fetcher.fetch(self._request(crawl, url))
+            answer = await self._fetcher.fetch(self._request(crawl, url, named))
             now_ms = self._clock.now_ms()
             if not isinstance(answer, Response) and answer.later_s is not None:
                 return Deferred(return_at_ms=now_ms + round(answer.later_s * 1000))
+            if not isinstance(answer, Response) and answer.reason is Reason.ADDRESS:
+                return Unreachable(return_at_ms=now_ms + UNREACHABLE_FRESH_MS, detail=answer.detail)
             if not isinstance(answer, Response):
                 return RobotsEntry(
                     fetched_at_ms=now_ms, verdict="unreachable", detail=answer.detail
@@ -134,7 +145,7 @@ class RobotsKeeper:
         # More than five redirects, or to nowhere: RFC 9309 2.3.1.2 lets us treat it as absent.
         return RobotsEntry(fetched_at_ms=self._clock.now_ms(), verdict="allow")
 
-    def _request(self, crawl: Crawl, url: str) -> Request:
+    def _request(self, crawl: Crawl, url: str, named: frozenset[str]) -> Request:
         identity = identity_of(crawl, host_of(url), self._settings.user_agent)
         return Request(
             url=url,
@@ -144,6 +155,7 @@ class RobotsKeeper:
             accept=frozenset({"*/*"}),
             body_bytes_max=BYTES_MAX,
             total_s=self._settings.fetch_total_s,
+            named=named,
         )
 
 

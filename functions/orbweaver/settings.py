@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, get_type_hints
+from urllib.parse import urlsplit
 
 from orbweaver.core.message import Source
 from orbweaver.core.retry import BASE_S
 from orbweaver.core.traps import DEFAULT_BOUNDS, Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from orbweaver.core.address import Allowed
 
 PREFIX = "ORBWEAVER_"
+# Of the environment besides: where AWS is, for all of its services or one, and Lambda's runtime.
+ENDPOINTS, RUNTIME = "AWS_ENDPOINT_URL", "AWS_LAMBDA_RUNTIME_API"
 # Who runs it is for the deployment to say (`-c contact=…`): a made-up address would be a lie.
 USER_AGENT = "orbweaver/0.1"
 STACK = "Orbweaver"
@@ -123,9 +129,13 @@ class Settings:
     # Comma separated; empty: all that are exported.
     sftp_formats: str = ""
     copy_bucket: str = ""
-    # Hosts and networks that are not global unicast but may be asked all the same, comma
-    # separated (127.0.0.1/32). Only a stack on an emulator may have any.
+    # Hosts and networks that are not global unicast but may be asked all the same, where a seed
+    # names address and port, or on the ports given here (127.0.0.1/32, 127.0.0.1:8000); comma
+    # separated. Only a stack on an emulator may have any.
     allow_addresses: str = ""
+    # Ports that the stack itself listens on, comma separated: closed to crawls wherever an address
+    # is not public. Those of AWS's endpoints in the environment come with them.
+    closed_ports: str = ""
 
     @property
     def bounds(self) -> Bounds:
@@ -145,6 +155,14 @@ class Settings:
         """
         return Source.PACKS if not queue or queue in self.pack_queues else Source.SEEDS
 
+    @property
+    def allowed(self) -> Allowed:
+        """What may be dialled besides the public web."""
+        from orbweaver.core.address import parse_allowed
+
+        ports = (part.strip() for part in self.closed_ports.split(","))
+        return parse_allowed(self.allow_addresses, frozenset(int(port) for port in ports if port))
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
         """Read `ORBWEAVER_*` variables; raises SettingsError for one that does not fit."""
@@ -155,6 +173,8 @@ class Settings:
             variable = PREFIX + field.name.upper()
             if variable in source:
                 values[field.name] = _convert(variable, source[variable], types[field.name])
+        own = (str(values.get("closed_ports", "")), *map(str, _own_ports(source)))
+        values["closed_ports"] = ",".join(filter(None, dict.fromkeys(own)))
         settings = cls(**values)  # type: ignore[arg-type] # converted by the fields' own types
         settings.check()
         return settings
@@ -167,6 +187,12 @@ class Settings:
             if isinstance(value, int | float) and not 0 < value < math.inf:
                 message = f"{PREFIX}{field.name.upper()} must be greater than 0, not {value}"
                 raise SettingsError(message)
+        if self.allow_addresses or self.closed_ports:
+            try:
+                _ = self.allowed
+            except ValueError as error:
+                message = f"{PREFIX}ALLOW_ADDRESSES or {PREFIX}CLOSED_PORTS: {error}"
+                raise SettingsError(message) from error
         self._check_exports()
 
     def _check_exports(self) -> None:
@@ -187,6 +213,16 @@ class Settings:
 def in_lambda() -> bool:
     """Whether this process is a container of Lambda's, or of an emulator's."""
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+
+
+def _own_ports(source: Mapping[str, str]) -> Iterator[int]:
+    """Name the ports of AWS's endpoints and of Lambda's runtime that an environment names."""
+    for variable, value in sorted(source.items()):
+        if variable == RUNTIME or variable.startswith(ENDPOINTS):
+            with suppress(ValueError):  # which whoever dials it says better
+                port = urlsplit(value if "://" in value else f"http://{value}").port
+                if port is not None:
+                    yield port
 
 
 def _convert(variable: str, text: str, kind: type) -> str | int | float:

@@ -87,7 +87,14 @@ class Sitemaps:
                 except ValueError:
                     visit.draft.refuse(Refusal.INVALID, urls=(reference,))
                     continue
-                sitemap = admit_sitemap(crawl, url, site=site, referrer=robots, root=target.root)
+                sitemap = admit_sitemap(
+                    crawl,
+                    url,
+                    site=site,
+                    referrer=robots,
+                    root=target.root,
+                    local=target.local,
+                )
                 _note(visit.draft, url, sitemap)
             return
 

@@ -19,6 +19,7 @@ from orbweaver.core import answer as answers
 from orbweaver.core.crawl import Bodies, State
 from orbweaver.core.exchange import Failure, Request, Response, received_of
 from orbweaver.core.identity import identity_of
+from orbweaver.core.named import named_for
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import delay_of, is_down
 from orbweaver.core.record import page_record
@@ -135,7 +136,8 @@ class Visitor:
             return
         robots: Robots | None = None
         if visit.crawl.obey_robots:
-            match await self._robots.of(host, visit.crawl, visit.until_ms):
+            named = named_for(visit.named, *targets)
+            match await self._robots.of(host, visit.crawl, visit.until_ms, named=named):
                 case Deferred() as deferred:
                     self._defer(visit, targets, deferred.return_at_ms)
                     return
@@ -288,6 +290,7 @@ class Visitor:
             body_bytes_max=room_bytes,
             total_s=self._settings.fetch_total_s,
             condition=condition_of(visit.crawl, target, visit.before.get(target.url)),
+            named=named_for(visit.named, target),
         )
 
     def _identity(self, visit: Visit, host: str) -> Identity:

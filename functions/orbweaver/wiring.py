@@ -93,11 +93,10 @@ def visitor_of(ports: Ports, recent: RecentCrawls, metrics: Metrics) -> Visitor:
 def fetcher_of(ports: Ports) -> Fetcher:
     """Put together the web, by way of proxies where the stack has any."""
     from orbweaver.adapters.http import HttpFetcher, Limits
-    from orbweaver.core.address import parse_allowed
 
     settings = ports.settings
     at_once = settings.fetch_concurrency
-    allowed = parse_allowed(settings.allow_addresses)
+    allowed = settings.allowed
     # How many requests a host gets at once is the crawl's business (visit.py).
     limits = Limits(connections=at_once, connections_per_host=at_once)
     direct = HttpFetcher(allowed=allowed, limits=limits)
@@ -182,7 +181,6 @@ def api_of(ports: Ports) -> Api:
     """Put together who answers over HTTP."""
     from orbweaver.api import Api
     from orbweaver.api.means import Means
-    from orbweaver.core.address import parse_allowed
 
     control = control_of(ports)
     means = Means(
@@ -194,7 +192,7 @@ def api_of(ports: Ports) -> Api:
         files=ports.files,
         clock=ports.clock,
         page_retention_s=ports.settings.page_retention_s,
-        allowed=parse_allowed(ports.settings.allow_addresses),
+        allowed=ports.settings.allowed,
     )
     return Api(means)
 
@@ -217,13 +215,12 @@ def starting(ports: Ports) -> Iterator[Starter]:
 async def notifying(ports: Ports) -> AsyncIterator[Notifier]:
     """Put together who posts to webhooks, for one invocation; past the proxies of crawls."""
     from orbweaver.adapters.http import HttpFetcher
-    from orbweaver.core.address import parse_allowed
     from orbweaver.core.metric import Service
     from orbweaver.notify import Notifier
     from orbweaver.wiring_ports import metrics_of
 
     metrics = metrics_of(ports, Service.NOTIFIER)
-    fetcher = HttpFetcher(allowed=parse_allowed(ports.settings.allow_addresses))
+    fetcher = HttpFetcher(allowed=ports.settings.allowed)
     try:
         yield Notifier(
             crawls=ports.crawls,

@@ -66,7 +66,6 @@ def _uploading(ports: Ports) -> Receiver:
     async def opened() -> AsyncIterator[Courier]:
         from orbweaver.adapters.sftp import SftpCourier
         from orbweaver.adapters.sftp_connection import Identity, Server, connected
-        from orbweaver.core.address import parse_allowed
         from orbweaver.core.hostkey import host_keys_of
 
         settings = ports.settings
@@ -78,7 +77,7 @@ def _uploading(ports: Ports) -> Receiver:
         )
         # Read every time, so that a key that was changed counts at once.
         identity = Identity.of(await ports.secrets.read(settings.sftp_secret))
-        async with connected(server, identity, parse_allowed(settings.allow_addresses)) as sftp:
+        async with connected(server, identity, settings.allowed) as sftp:
             yield SftpCourier(
                 sftp,
                 files=ports.files,

@@ -61,7 +61,7 @@ def run(seed: int, scale: Scale, say: Say) -> Evidence:
     with (
         tempfile.TemporaryDirectory() as folder,
         site.running(seed, scale.pages) as hosts,
-        stack.temporary(context=LOCAL_CONTEXT, say=say) as stood,
+        stack.temporary(context=_context(hosts), say=say) as stood,
         rig.standing(stood, Path(folder)) as made,
     ):
         try:
@@ -69,6 +69,13 @@ def run(seed: int, scale: Scale, say: Say) -> Evidence:
         finally:
             FOLDER.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(stood.emulator.log, FOLDER / f"{seed}.log")
+
+
+def _context(hosts: Sequence[Child]) -> dict[str, str]:
+    """Open the hosts' ports: one of them is a seed, and leads to all others."""
+    opened = (host.url.removeprefix("http://").rstrip("/") for host in hosts)
+    allowed = ",".join((LOCAL_CONTEXT["allow_addresses"], *opened))
+    return {**LOCAL_CONTEXT, "allow_addresses": allowed}
 
 
 class _Run:

@@ -61,7 +61,7 @@ def ports_of(world: AwsWorld, meter: Meter) -> Any:
     """Open the ports of a container, which are metered from here on."""
     for service in ("dynamodb", "sqs", "s3"):
         meter.watch(world.clients[service])
-    settings = Settings(allow_addresses="127.0.0.1/32")
+    settings = Settings(allow_addresses="127.0.0.1:1-65535")
     container = world.container()
     names = ("queue", "packs", "allowances", "crawls", "frontier", "hosts", "pages", "files")
     return SimpleNamespace(

@@ -21,9 +21,11 @@ import pytest
 from tests.e2e.stand import until
 from tests.sites.hostile import links, traps
 from tests.sites.hostile.expected import PLACES
+from tests.sites.hostile.inward import CANARY
 from tests.sites.hostile.robots import DELAYS
 from tests.sites.hostile.site import Hostile, trusted
 from tests.sites.hostile.statuses import PATIENCE, REST_S
+from tests.sites.server import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,9 +47,9 @@ LIMITS = {
     "LINKS_PER_PAGE_MAX": links.LINKS_TAKEN,
     "FOLDER_URLS_MAX": traps.FOLDER_URLS_MAX,
     "QUERY_URLS_MAX": traps.QUERY_URLS_MAX,
-    # Not all of the loopback network: the canary is beside it.
-    "ALLOW_ADDRESSES": "127.0.0.1/32,::1/128",
 }
+# Not all of the loopback network, nor all of its ports: the canary is beside it and on it.
+ALLOWED = "127.0.0.1/32,::1/128"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +72,14 @@ class Done:
 
 
 @contextmanager
-def hardened(stand: Stand, folder: Path) -> Iterator[None]:
-    """Have the worker run with the limits of this test for the length of a block."""
+def hardened(stand: Stand, folder: Path, site: Hostile) -> Iterator[None]:
+    """Have the worker run with the limits of this test for the length of a block.
+
+    Its places are linked to and not all seeds, so their ports are opened; the canary's is not.
+    """
     changed: dict[str, object] = {f"ORBWEAVER_{key}": value for key, value in LIMITS.items()}
+    ports = (f"{HOST}:{port}" for name, port in site.ports.items() if name != CANARY)
+    changed["ORBWEAVER_ALLOW_ADDRESSES"] = ",".join((ALLOWED, *ports))
     changed["SSL_CERT_FILE"] = trusted(folder)
     with stand.reconfigured(stand.outputs["WorkerFunction"], changed):
         yield
@@ -102,7 +109,7 @@ def done(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Don
         words = [*site.seeds(name), "--name", f"hostile-{name}", "--delay", "0", *options]  # type: ignore[arg-type]
         return stand.start(*words)
 
-    with site.in_background(), hardened(stand, folder), ThreadPoolExecutor() as pool:
+    with site.in_background(), hardened(stand, folder, site), ThreadPoolExecutor() as pool:
         started_s = time.monotonic()
         patience = ("--name", PATIENT, "--delay", "0", "--concurrency", "1", "--json")
         said = stand.orbweaver("start", *site.seeds("patient"), *patience)

@@ -159,7 +159,8 @@ class _Bench:
     def beside(self, hosts: int, delay: str) -> Iterator[None]:
         """Have a big crawl's packs on the queue for the length of a block."""
         sites = self._big[:hosts]
-        words = (f"{sites[0].url}/none", "--name", f"big-{hosts}", "--delay", delay, "--json")
+        seeds = (f"{site.url}/none" for site in sites)  # of this machine it reaches these alone
+        words = (*seeds, "--name", f"big-{hosts}", "--delay", delay, "--json")
         crawl = self._stand.orbweaver("start", *words).result["crawl"]
         with self._held():  # all of it is there before the first of it is taken
             self._queue(crawl, sites)

@@ -76,6 +76,11 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
         {"target": "aws", "allow_addresses": "10.0.0.0/8"},
         ["allow_addresses", "10.0.0.0/8", "target=local"],
     ),
+    ({"closed_ports": "8080"}, ["closed_ports", "8080", "target=local"]),
+    (
+        {"target": "local", "allow_addresses": "localhost:8000"},
+        ["allow_addresses", "localhost:8000", "127.0.0.1:8000"],
+    ),
 ]
 
 

@@ -64,3 +64,36 @@ def test_every_limit_is_checked() -> None:
         if isinstance(field.default, int | float):
             with pytest.raises(SettingsError, match=PREFIX + field.name.upper()):
                 Settings.from_environment({PREFIX + field.name.upper(): "0"})
+
+
+@pytest.mark.parametrize(
+    ("environment", "closed"),
+    [
+        ({}, set()),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}, {4566}),
+        (
+            {"AWS_ENDPOINT_URL": "http://emulator:4566/", "ORBWEAVER_CLOSED_PORTS": "9, 10"},
+            {4566, 9, 10},
+        ),
+        ({"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9000"}, {9000}),
+        ({"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001"}, {9001}),
+        ({"AWS_ENDPOINT_URL": "https://sqs.example.com"}, set()),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:none"}, set()),
+    ],
+)
+def test_ports_of_the_stack_itself_are_closed(
+    environment: dict[str, str], closed: set[int]
+) -> None:
+    """Those that the environment names as AWS's, whichever service's, and those given."""
+    assert Settings.from_environment(environment).allowed.closed == closed
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("ORBWEAVER_ALLOW_ADDRESSES", "localhost:80"), ("ORBWEAVER_CLOSED_PORTS", "http")],
+)
+def test_addresses_and_ports_that_are_none_are_named(variable: str, value: str) -> None:
+    """They are read once at the start, so that no request is the first to find out."""
+    with pytest.raises(SettingsError, match=variable.removeprefix("ORBWEAVER_")) as caught:
+        Settings.from_environment({variable: value})
+    assert value in str(caught.value)

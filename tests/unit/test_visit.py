@@ -36,14 +36,18 @@ def targets(*paths: str, host: str = SITE) -> list[Target]:
 
 
 async def visit(
-    stage: Stage, asked: Sequence[Target], crawl: Crawl = CRAWL, ahead_ms: int = 60_000
+    stage: Stage,
+    asked: Sequence[Target],
+    crawl: Crawl = CRAWL,
+    ahead_ms: int = 60_000,
+    named: frozenset[str] = frozenset(),
 ) -> Journal:
     """Visit targets, and say what that came to."""
     stage.world.crawls[crawl.id] = crawl
     draft = Draft(crawl.id)
     until_ms = stage.clock.at_ms + ahead_ms
     purses = stage.treasury.open(crawl, ROOT)
-    visit = Visit(crawl=crawl, draft=draft, until_ms=until_ms, purses=purses)
+    visit = Visit(crawl=crawl, draft=draft, until_ms=until_ms, purses=purses, named=named)
     await stage.visitor.visit(visit, asked)
     return draft.journal(asked, stage.clock.at_ms)
 
@@ -218,6 +222,20 @@ async def test_the_request_is_the_crawls() -> None:
         total_s=3,
     )
     assert stage.web.requests[1].user_agent == "mine/1"
+
+
+async def test_what_is_named_goes_with_requests() -> None:
+    """The servers that the crawl names, and a target's own one, with its robots.txt."""
+    stage = Stage()
+    crawl, own = frozenset({"http://127.0.0.1:8000"}), "http://localhost:9"
+    other = replace(A, url=f"{SITE}/b")
+    await visit(stage, [replace(A, local=own), other], OBEDIENT, named=crawl)
+    asked = {request.url: request.named for request in stage.web.requests}
+    assert asked == {
+        f"{SITE}/robots.txt": crawl | {own},
+        A.url: crawl | {own},
+        other.url: crawl,
+    }
 
 
 # --- retries ----------------------------------------------------------------------------------

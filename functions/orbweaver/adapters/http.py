@@ -7,7 +7,9 @@ Rules:
   another session.
 - Redirects are not followed, cookies not kept, proxies and `.netrc` of the environment not asked.
 - A fetcher dials either targets or proxies, and never the one in the place of the other.
-- Every address goes through `http_guard`; certificates are always verified.
+- Every address goes through `http_guard`, by what its request may dial; certificates are always
+  verified.
+- All bytes of an answer count against its limits (`http_wire`).
 - Bodies are read by the rules of `http_body`, limits of time are those of `http_deadline`.
 - `latency_ms` is the time from the sending of the request to the head of the answer: it says how
   busy the server is, not how busy we are.
@@ -36,19 +38,25 @@ from orbweaver.adapters.http_failure import (
     reason_of,
     unresolved_reason,
 )
-from orbweaver.adapters.http_guard import AddressRefusedError, GuardedResolver, GuardedSockets
+from orbweaver.adapters.http_guard import (
+    AddressRefusedError,
+    GuardedResolver,
+    Permits,
+    guarded_socket,
+)
+from orbweaver.adapters.http_wire import CountingConnector
 from orbweaver.adapters.tls import context as tls_context
-from orbweaver.core.address import verdict
+from orbweaver.core.address import PUBLIC_ONLY
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable
 
     from aiohttp.abc import AbstractResolver
 
     from orbweaver.adapters.http_deadline import Deadline
-    from orbweaver.core.address import Network
+    from orbweaver.core.address import Allowed
     from orbweaver.core.exchange import Request
     from orbweaver.core.proxies import Proxy
 
@@ -85,7 +93,7 @@ class HttpFetcher:
     def __init__(
         self,
         *,
-        allowed: Iterable[Network] = (),
+        allowed: Allowed = PUBLIC_ONLY,
         limits: Limits | None = None,
         resolver: Callable[[], AbstractResolver] = aiohttp.DefaultResolver,
         tls: ssl.SSLContext | None = None,
@@ -98,7 +106,7 @@ class HttpFetcher:
         """
         if tls is not None and not (tls.verify_mode == ssl.CERT_REQUIRED and tls.check_hostname):
             raise ValueError("a TLS context that does not verify certificates and host names")
-        self._allowed = tuple(allowed)
+        self._permits = Permits(allowed, any_port=dials_proxies)
         self._limits = limits or Limits()
         self._resolver = resolver
         self._tls = tls
@@ -122,7 +130,7 @@ class HttpFetcher:
             self._tls = tls_context()  # takes 50 ms, which are not the server's
         started_s = time.monotonic()
         deadline = self._deadlines.within(request.total_s)
-        attempt = Attempt(deadline)
+        attempt = Attempt(deadline, self._permits.grant(request.named))
         try:
             with deadline:
                 answer = await self._ask(url, request, attempt, deadline, proxy)
@@ -150,22 +158,24 @@ class HttpFetcher:
         what = "not connected" if attempt.sent_s is None else "not answered in full"
         return f"{what} within {request.total_s:g} s"
 
-    async def refusal(self, origin: URL) -> Failure | None:
+    async def refusal(self, origin: URL, named: frozenset[str]) -> Failure | None:
         """Judge a target as if it were dialled from here, for whoever has it dialled elsewhere."""
         await self._session_here()
         guard, host, port = self._guard, origin.raw_host or "", origin.port or 0
         assert guard is not None  # noqa: S101 - made with the session
+        permit = self._permits.of(named)
         try:
-            if is_ip_address(host):
-                why = verdict(host, port, self._allowed)
-                return None if why is None else Failure(reason=Reason.ADDRESS, detail=why)
-            await guard.resolve(host, port)
+            found = [host]
+            if not is_ip_address(host):
+                found = [one["host"] for one in await guard.resolve(host, port)]
         except AddressRefusedError as error:
             return Failure(reason=Reason.ADDRESS, detail=one_line(error.why))
         except OSError as error:
             detail = one_line(error.strerror or str(error) or "no address")
             return Failure(reason=unresolved_reason(error), detail=detail)
-        return None
+        whys = (permit.refusal(address, port) for address in found)
+        why = next((why for why in whys if why is not None), None)
+        return None if why is None else Failure(reason=Reason.ADDRESS, detail=one_line(why))
 
     async def aclose(self) -> None:
         """Close all connections; a later fetch opens new ones."""
@@ -230,15 +240,12 @@ class HttpFetcher:
     async def _live(self) -> AsyncGenerator[aiohttp.ClientSession, None]:
         """Hold a session open; an async generator, for a loop closes those it has at its end."""
         limits = self._limits
-        any_port = self._dials_proxies
-        resolver = GuardedResolver(
-            self._resolver(), self._allowed, limits.resolve_s, any_port=any_port
-        )
+        resolver = GuardedResolver(self._resolver(), self._permits.widest, limits.resolve_s)
         self._guard = resolver
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
+            connector=CountingConnector(
                 resolver=resolver,
-                socket_factory=GuardedSockets(self._allowed, any_port=any_port),
+                socket_factory=guarded_socket,
                 ttl_dns_cache=DNS_CACHE_S,
                 limit=limits.connections,
                 limit_per_host=limits.connections_per_host,

@@ -9,6 +9,7 @@ Both are put right here. Rules:
 - A *reused* connection that breaks before any byte of an answer is no failure: after a freeze all
   pooled ones may be dead. The request goes out again once, and then on a new connection: a server
   that ends connections for what it is asked is asked twice, not on every connection there is.
+- A pooled connection to where the request must not go is not used, whoever it was made for.
 - A *new* connection that breaks is a failure: a repeat would ask the host outside its slot.
 - A parser error within a body is raised at once; aiohttp leaves the reader waiting for its
   time-out (only the head's reader is told).
@@ -26,6 +27,8 @@ import aiohttp
 from aiohttp.http import HttpProcessingError
 
 from orbweaver.adapters.http_failure import DroppedError
+from orbweaver.adapters.http_guard import AddressRefusedError, Permit, check_peer
+from orbweaver.adapters.http_wire import CountingHandler
 
 if TYPE_CHECKING:
     import asyncio
@@ -40,6 +43,7 @@ class _Use:
     """What a connection is used for: the body that is being read on it, if one is."""
 
     content: aiohttp.StreamReader | None = None
+    permit: Permit | None = None
 
 
 # The connections on which a request was sent.
@@ -55,6 +59,7 @@ class AwareRequest(aiohttp.ClientRequest):
     protocol: ResponseHandler | None = None
     use: _Use | None = None
     deadline: Deadline | None = None
+    permit = Permit()
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """Send the request, unless the connection is a pooled one that cannot be trusted."""
@@ -68,6 +73,11 @@ class AwareRequest(aiohttp.ClientRequest):
                 protocol.closed.add_done_callback(partial(_tell, protocol, use))
         elif self.repeated or protocol.should_close or _readable(protocol.transport):
             raise aiohttp.ServerDisconnectedError
+        if use.permit is not self.permit and self.proxy is None:
+            check_peer(protocol.transport, self.permit)
+        use.permit = self.permit
+        if isinstance(protocol, CountingHandler):
+            protocol.begin()
         self.use, use.content = use, None
         self.repeated = self.reused  # from here on the server may have seen it
         self.sent_s = time.monotonic()
@@ -79,8 +89,9 @@ class AwareRequest(aiohttp.ClientRequest):
 class Attempt:
     """One request with its repeats; a middleware, so that it is told of every connection."""
 
-    def __init__(self, deadline: Deadline) -> None:
+    def __init__(self, deadline: Deadline, permit: Permit) -> None:
         self._deadline = deadline
+        self._permit = permit
         self._request: AwareRequest | None = None
         self._content: aiohttp.StreamReader | None = None
 
@@ -90,13 +101,15 @@ class Attempt:
         """Send a request, again where a reused connection turns out to be dead."""
         assert isinstance(request, AwareRequest)  # noqa: S101 - the session makes no others
         self._request = request
-        request.deadline = self._deadline
+        request.deadline, request.permit = self._deadline, self._permit
         while True:
             try:
                 return await handler(request)
             except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError):
                 raise
             except aiohttp.ClientConnectionError as error:
+                if isinstance(error.__cause__, AddressRefusedError):
+                    raise
                 if not request.reused or _answer_began(error):
                     raise DroppedError(_why(error)) from error
 
@@ -107,8 +120,10 @@ class Attempt:
 
     @property
     def received(self) -> int:
-        """How much of the body came in, as it came over the wire."""
-        return self._content.total_bytes if self._content else 0
+        """How much of the body came in, as it came over the wire; and what was beside it."""
+        protocol = self._request.protocol if self._request else None
+        beside = protocol.beside if isinstance(protocol, CountingHandler) else 0
+        return beside + (self._content.total_bytes if self._content else 0)
 
     def watch(self, content: aiohttp.StreamReader) -> None:
         """Have a parser error within a body raised to whoever reads it; and count the body."""

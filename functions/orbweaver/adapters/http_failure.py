@@ -18,6 +18,7 @@ from pycares.errno import ARES_ENODATA, ARES_ENONAME, ARES_ENOTFOUND
 
 from orbweaver.adapters.http_coding import CodingError
 from orbweaver.adapters.http_guard import AddressRefusedError
+from orbweaver.adapters.http_wire import FramingFloodError, HeadFloodError
 from orbweaver.core.outcome import Reason
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ _CAUSES: tuple[tuple[type[BaseException], Reason], ...] = (
     (ssl.SSLEOFError, Reason.TLS_HANDSHAKE),
     (ssl.SSLError, Reason.TLS),
     (LineTooLong, Reason.HEADERS_TOO_LARGE),
+    (HeadFloodError, Reason.HEADERS_TOO_LARGE),
+    (FramingFloodError, Reason.PROTOCOL),
     (ContentLengthError, Reason.DISCONNECTED),
     (TransferEncodingError, Reason.DISCONNECTED),  # the body ended before its last chunk
 )

@@ -128,14 +128,14 @@ class ProxyingFetcher:
         self._dialler = dialler
         self._proxies = proxies
         self._clock = clock
-        # Origins that were found to be outside, and until when that is believed.
-        self._judged: dict[URL, int] = {}
+        # Origins that may be asked by who names those, and until when that is believed.
+        self._judged: dict[tuple[URL, frozenset[str]], int] = {}
 
     async def fetch(self, request: Request) -> Response | Failure:
         """Ask once; redirects are not followed."""
         if request.direct:
             return await self._direct.fetch(request)
-        refusal = await self._judge(URL(request.url, encoded=True).origin())
+        refusal = await self._judge(URL(request.url, encoded=True).origin(), request.named)
         if refusal is not None:
             return refusal
         host = hostname_of(request.url)
@@ -160,15 +160,15 @@ class ProxyingFetcher:
         await self._direct.aclose()
         await self._dialler.aclose()
 
-    async def _judge(self, origin: URL) -> Failure | None:
+    async def _judge(self, origin: URL, named: frozenset[str]) -> Failure | None:
         now_ms = self._clock.now_ms()
-        if 0 < self._judged.get(origin, 0) - now_ms <= JUDGED_MS:
+        if 0 < self._judged.get((origin, named), 0) - now_ms <= JUDGED_MS:
             return None
-        refusal = await self._direct.refusal(origin)
+        refusal = await self._direct.refusal(origin, named)
         if refusal is None:
             if len(self._judged) >= JUDGED_MAX:
                 self._judged.clear()
-            self._judged[origin] = now_ms + JUDGED_MS
+            self._judged[origin, named] = now_ms + JUDGED_MS
         return refusal
 
 

@@ -31,7 +31,7 @@ from orbweaver.ports import Permanent, Transient
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from orbweaver.core.address import Network
+    from orbweaver.core.address import Allowed
     from orbweaver.core.hostkey import HostKeys
 
 ANY_PORT = 443  # one that is never in the way: a server's port is its operator's choice
@@ -107,7 +107,7 @@ class _Client(asyncssh.SSHClient):
 
 @asynccontextmanager
 async def connected(
-    server: Server, identity: Identity, allowed: tuple[Network, ...]
+    server: Server, identity: Identity, allowed: Allowed
 ) -> AsyncIterator[asyncssh.SFTPClient]:
     """Open a session with the server for the length of a block."""
     key = identity.loaded()
@@ -163,7 +163,7 @@ async def _opened(
     )
 
 
-async def _dialled(server: Server, allowed: tuple[Network, ...]) -> socket.socket:
+async def _dialled(server: Server, allowed: Allowed) -> socket.socket:
     """Connect to an address of the server, all of which must be ones that may be dialled."""
     loop = asyncio.get_running_loop()
     try:
@@ -172,7 +172,7 @@ async def _dialled(server: Server, allowed: tuple[Network, ...]) -> socket.socke
     except (OSError, UnicodeError, TimeoutError) as error:
         raise Transient(f"{server.host} cannot be resolved: {type(error).__name__}") from error
     for *_, address in found:
-        why = verdict(str(address[0]), ANY_PORT, allowed)
+        why = verdict(str(address[0]), ANY_PORT, allowed, None)
         if why is not None:
             raise Permanent(f"{server.host} must not be dialled: {why}")
     last: OSError | None = None

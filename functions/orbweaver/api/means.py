@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.core.address import PUBLIC_ONLY
 from orbweaver.looking import UnknownCrawl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from orbweaver.control import Control
-    from orbweaver.core.address import Network
+    from orbweaver.core.address import Allowed
     from orbweaver.core.crawl import Crawl
     from orbweaver.explain import Explainer
     from orbweaver.ports import Clock, Crawls, Files, Pages, Queue
@@ -29,7 +30,7 @@ class Means:
     files: Files
     clock: Clock
     page_retention_s: int
-    allowed: tuple[Network, ...] = ()
+    allowed: Allowed = PUBLIC_ONLY
 
     async def crawl(self, crawl_id: str) -> Crawl:
         """Read a crawl by its id alone: whoever changes one by its name may mean another run."""

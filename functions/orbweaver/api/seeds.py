@@ -17,7 +17,7 @@ from orbweaver.api.problems import FLAWS_MAX, Refused
 from orbweaver.core.definition import Problem, lines_of
 from orbweaver.core.meanings import never_asked
 from orbweaver.core.message import REFERENCE_CHARS_MAX, seeds_of
-from orbweaver.core.url import canonicalize, redacted
+from orbweaver.core.url import canonicalize, host_of, redacted
 from orbweaver.ingest import crawl_for
 from orbweaver.looking import UnknownCrawl
 from orbweaver.ports import TooLarge
@@ -108,4 +108,4 @@ def _problem(reference: str, means: Means) -> str | None:
         url = canonicalize(reference)
     except ValueError as error:
         return str(error)
-    return never_asked(url, means.allowed)
+    return never_asked(url, means.allowed, frozenset({host_of(url)}))

@@ -34,6 +34,7 @@ import contextlib
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,18 +162,19 @@ def _surroundings(this: machine.ThisMachine) -> Surroundings:
         folder=Path.cwd(),
         machine=this,
         connect=machine.connect,
-        web=_web,
+        web=partial(_web, this),
         clock=SystemClock(),
     )
 
 
 @contextlib.asynccontextmanager
-async def _web() -> AsyncIterator[Fetcher]:
+async def _web(this: machine.ThisMachine) -> AsyncIterator[Fetcher]:
     """Open the web for a question or two; a person may ask about servers of this machine."""
     from orbweaver.adapters.http import HttpFetcher
     from orbweaver.core.address import parse_allowed
 
-    fetcher = HttpFetcher(allowed=parse_allowed(LOCAL_CONTEXT["allow_addresses"]))
+    allowed = parse_allowed(LOCAL_CONTEXT["allow_addresses"], this.ports())
+    fetcher = HttpFetcher(allowed=allowed)
     try:
         yield fetcher
     finally:

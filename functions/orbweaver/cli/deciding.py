@@ -86,7 +86,7 @@ async def robots(arguments: argparse.Namespace, around: Surroundings) -> int:
     async with around.web() as fetcher:
         keeper = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=around.clock, settings=Settings())
         until_ms = around.clock.now_ms() + round(ROBOTS_S_MAX * 1000)
-        ruling = await keeper.of(host, crawl, until_ms)
+        ruling = await keeper.of(host, crawl, until_ms, named=frozenset({host}))
     entry = (await hosts.look(host)).robots
     body = {
         "url": target,

@@ -9,8 +9,9 @@ from orbweaver.adapters.memory import MemoryHosts, World
 from orbweaver.cli import text
 from orbweaver.cli.crawling import OK
 from orbweaver.cli.session import chosen
+from orbweaver.core.politeness import RobotsEntry
 from orbweaver.core.record import to_fields
-from orbweaver.robots import RobotsKeeper
+from orbweaver.robots import RobotsKeeper, Unreachable
 from orbweaver.wiring import explainer_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.explanation import Explanation
     from orbweaver.core.fate import Facts
-    from orbweaver.core.politeness import RobotsEntry
 
 HELP = "say why a URL was or was not crawled, from what is stored"
 ROBOTS_MS_MAX = 60_000
@@ -83,5 +83,9 @@ async def _robots(
         keeper = RobotsKeeper(
             fetcher=fetcher, hosts=hosts, clock=around.clock, settings=session.settings
         )
-        await keeper.of(host, crawl, around.clock.now_ms() + ROBOTS_MS_MAX)
+        until_ms = around.clock.now_ms() + ROBOTS_MS_MAX
+        ruling = await keeper.of(host, crawl, until_ms, named=frozenset({host}))
+    if isinstance(ruling, Unreachable):
+        at_ms = around.clock.now_ms()
+        return RobotsEntry(fetched_at_ms=at_ms, verdict="unreachable", detail=ruling.detail)
     return (await hosts.look(host)).robots

@@ -139,8 +139,9 @@ async def _got(arguments: argparse.Namespace, around: Surroundings, crawl: Crawl
 
 async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher) -> Got:
     settings = Settings()
+    named = frozenset({host_of(url)})  # by the person, and not by where it leads
     for _ in range(REDIRECTS_MAX):
-        await _allowed(url, around, crawl, fetcher)
+        await _allowed(url, around, crawl, fetcher, named)
         identity = identity_of(crawl, host_of(url), settings.user_agent)
         request = Request(
             url=url,
@@ -149,6 +150,7 @@ async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetche
             accept=HTML_TYPES,
             body_bytes_max=settings.body_bytes_max,
             total_s=settings.fetch_total_s,
+            named=named,
         )
         answer = await fetcher.fetch(request)
         verdict = judge(answer, attempt=1, now_ms=around.clock.now_ms())
@@ -166,7 +168,9 @@ async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetche
     raise UsageError(f"{redacted(url)} redirects more than {REDIRECTS_MAX} times")
 
 
-async def _allowed(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher) -> None:
+async def _allowed(
+    url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher, named: frozenset[str]
+) -> None:
     """Refuse what a crawl would not ask for, either."""
     if not crawl.obey_robots:
         return
@@ -174,7 +178,7 @@ async def _allowed(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetche
     hosts = MemoryHosts(World())
     keeper = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=around.clock, settings=settings)
     until_ms = around.clock.now_ms() + round(ROBOTS_S_MAX * 1000)
-    ruling = await keeper.of(host_of(url), crawl, until_ms)
+    ruling = await keeper.of(host_of(url), crawl, until_ms, named=named)
     token = identity_of(crawl, host_of(url), settings.user_agent).token
     fix = "save the page and give the file, or set politeness.robots on a site of your own"
     if isinstance(ruling, Unreachable):

@@ -150,6 +150,12 @@ class ThisMachine:
             stopped = [stack.down(each, say=say) for each in ports]
         return any(stopped)
 
+    def ports(self) -> frozenset[int]:
+        """Return the ports of the emulators that run."""
+        from localstack import emulator
+
+        return frozenset(found.port for found in emulator.find_all())
+
     def running(self) -> list[str]:
         """See the protocol."""
         from localstack import emulator

@@ -6,6 +6,7 @@ Rules
 - The names of a stack's parts are its outputs; its limits are the variables of its worker, so that
   records are looked for where the worker of that very stack puts them.
 - A stack on this machine may crawl this machine, and always may: nothing is deployed anew for it.
+  Of the machine it reaches what a crawl's seeds name (core/named.py), and never the emulator.
 """
 
 from __future__ import annotations
@@ -158,7 +159,9 @@ def settings_from(
         values = {key: value for key, value in found.items() if key.startswith(PREFIX)}
     known = {**NAMES, **{name: field for name, field in EXTRA.items() if name in outputs}}
     names = {PREFIX + field.upper(): outputs[name] for name, field in known.items()}
+    # So that no crawl is begun at the stack itself.
+    own = {name: environment[name] for name in (ENDPOINT,) if name in environment}
     try:
-        return Settings.from_environment({**values, **names})
+        return Settings.from_environment({**values, **names, **own})
     except SettingsError as error:
         raise Unreachable(f"the stack's worker has a setting of another version: {error}") from None

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core.crawl import Crawl, Scope, State, Stop
 from orbweaver.core.message import Target
+from orbweaver.core.named import local_of
 from orbweaver.core.outcome import Reason, Refusal
 from orbweaver.core.patterns import admit_pattern
 from orbweaver.core.rules import depth_limit, depth_limits, said_of
@@ -63,10 +64,14 @@ def _folder(url: str) -> str:
     return url.partition("?")[0].rpartition("/")[0] + "/"
 
 
-def admit_seed(crawl: Crawl, url: str) -> Target | Refusal:
-    """Decide on a seed: only a pattern that leaves it out can speak against it."""
+def admit_seed(crawl: Crawl, url: str, *, planned: bool = True) -> Target | Refusal:
+    """Decide on a seed: only a pattern that leaves it out can speak against it.
+
+    One that the crawl was not begun with (`planned`) names its own server where that is not public.
+    """
     left_out = admit_pattern(crawl, url, seed=True)
-    return left_out or ruled(Target(url=url, depth=0), said_of(crawl.rules, url))
+    local = None if planned else local_of(url)
+    return left_out or ruled(Target(url=url, depth=0, local=local), said_of(crawl.rules, url))
 
 
 def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
@@ -94,8 +99,7 @@ def admit_link(
     left_out = admit_pattern(crawl, url) or trap(url, bounds)
     if left_out is not None:
         return left_out
-    target = Target(url=url, depth=page.depth + 1, referrer=page.url, root=page.root)
-    return ruled(target, said)
+    return ruled(_led(page, url, page.depth + 1), said)
 
 
 def _within(crawl: Crawl, url: str, depth: int) -> Rule | None:
@@ -141,15 +145,13 @@ def admit_redirect(
     if crawl.rules and source.depth > depth_limit(crawl, said):
         return Refusal.DEPTH
     hops = source.hops + 1
-    target = Target(
-        url=url,
-        depth=source.depth,
-        hops=hops,
-        referrer=source.url,
-        root=root,
-        bound=source.bound,
-    )
+    target = replace(_led(source, url, source.depth), hops=hops, root=root, bound=source.bound)
     return ruled(target, said)
+
+
+def _led(source: Target, url: str, depth: int) -> Target:
+    """Make a target of what another one led to, in the same part of the crawl."""
+    return Target(url=url, depth=depth, referrer=source.url, root=source.root, local=source.local)
 
 
 def root_of(url: str, source: Target) -> str:
@@ -182,6 +184,7 @@ def admit_sitemap(
     site: str | None = None,
     referrer: str | None = None,
     root: str | None = None,
+    local: str | None = None,
 ) -> Target | Refusal:
     """Decide on a sitemap that a person named, or the robots.txt of the host `site`.
 
@@ -194,6 +197,7 @@ def admit_sitemap(
         depth=0,
         referrer=referrer,
         root=root,
+        local=local,
         kind=Kind.SITEMAP,
         site=site,
         modified_at_ms=_newer(crawl, crawl.started_at_ms),
@@ -232,11 +236,8 @@ def admit_entry(
     left_out = admit_pattern(crawl, url) or trap(url, bounds)
     if left_out is not None:
         return left_out
-    target = Target(
-        url=url,
-        depth=depth,
-        referrer=sitemap.url,
-        root=sitemap.root,
+    target = replace(
+        _led(sitemap, url, depth),
         modified_at_ms=_newer(crawl, entry.modified_at_ms, said.window_s),
         # Its referrer does not show that it belongs: the host does that named the sitemap.
         site=None if host_of(url) == host_of(sitemap.url) else sitemap.site,

@@ -26,7 +26,7 @@ from orbweaver.core.url import host_of, hostname_of, is_canonical
 def admit_dropped(crawl: Crawl, url: str) -> Target | Refusal:
     """Decide on a URL from the seed queue: the target it becomes, or why it is left out."""
     if crawl.continuous or url in crawl.seeds:
-        return admit_seed(crawl, url)
+        return admit_seed(crawl, url, planned=False)
     if not lies_with_seeds(crawl, url):
         return Refusal.SCOPE
     left_out = admit_pattern(crawl, url)

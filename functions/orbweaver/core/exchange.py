@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Request:
     """One GET, or a POST of `body`. `direct` passes proxies by, where there are any.
 
-    `accept` lists the media types whose bodies are read; others end after headers.
+    `accept` lists the media types whose bodies are read; others end after headers. `named` are the
+    origins that a person named: of what is not public, they alone are dialled (`core/named.py`).
     """
 
     url: str
@@ -29,6 +30,7 @@ class Request:
     headers: Headers = field(default=(), repr=False)
     direct: bool = False
     body: bytes | None = None
+    named: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class Response:
     """An answer: header names in lower case; `body` is decoded, and None if it was not read.
 
     `truncated` says that the body was cut at `body_bytes_max` decoded bytes; `received`, how many
-    bytes of it came over the wire, whether anybody wanted them or not.
+    bytes of it came over the wire, whether anybody wanted them or not (`adapters/http_wire.py`).
     """
 
     status: int

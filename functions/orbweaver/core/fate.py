@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from orbweaver.core.address import PUBLIC_ONLY
 from orbweaver.core.admission import in_scope
 from orbweaver.core.crawl import Scope, State
 from orbweaver.core.identity import identity_of
 from orbweaver.core.meanings import REFUSALS, moment, never_asked, scope_rule, trap_rule
+from orbweaver.core.named import origins_of
 from orbweaver.core.outcome import Reason, Refusal
 from orbweaver.core.patterns import admit_pattern, first_match
 from orbweaver.core.robots import parse
@@ -25,7 +27,7 @@ from orbweaver.core.url import canonicalize, host_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from orbweaver.core.address import Network
+    from orbweaver.core.address import Allowed
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.journal import Unrecorded
     from orbweaver.core.message import Target
@@ -77,7 +79,7 @@ class Facts:
     agent: str
     retention_s: int
     bounds: Bounds = DEFAULT_BOUNDS
-    allowed: tuple[Network, ...] = ()
+    allowed: Allowed = PUBLIC_ONLY
     claim: Standing | None = None
     owner: Crawl | None = None
     journey: Journey | None = None
@@ -150,7 +152,10 @@ def refusal_of(facts: Facts, url: str) -> tuple[str, str] | None:
     allowed, words = robots_of(facts, url)
     if not allowed:
         return Reason.ROBOTS, words
-    closed = never_asked(url, facts.allowed)
+    journey = facts.journey
+    local = journey.target.local if journey is not None and journey.target is not None else None
+    named = origins_of(facts.crawl) | ({local} if local is not None else set())
+    closed = never_asked(url, facts.allowed, named)
     return None if closed is None else (Reason.ADDRESS, closed)
 
 

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from orbweaver.core.address import verdict
+from orbweaver.core.address import PUBLIC_ONLY, verdict
 from orbweaver.core.admission import prefixes
 from orbweaver.core.crawl import Bodies, Crawl, Scope
+from orbweaver.core.named import LOOPBACK, NO_ORIGINS, local_of, named_by, port_of
 from orbweaver.core.outcome import Reason, Refusal
 from orbweaver.core.rules import THINGS, deciding
 from orbweaver.core.suffix import site_of
@@ -21,13 +22,13 @@ from orbweaver.core.url import host_of, hostname_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
-    from orbweaver.core.address import Network
+    from orbweaver.core.address import Allowed
     from orbweaver.core.rules import Rule
     from orbweaver.core.traps import Bounds
 
 PUBLIC = "1.1.1.1"  # stands for the addresses that a name may have
-HTTP_PORT, HTTPS_PORT = 80, 443
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 
 REASONS: Mapping[Reason, str] = MappingProxyType(
@@ -77,7 +78,7 @@ REASONS: Mapping[Reason, str] = MappingProxyType(
         Reason.TIMEOUT: "it took longer than fetch_total_s, or came at less than 100 bytes/s, four"
         " times",
         Reason.DISCONNECTED: "the connection ended in the middle, four times",
-        Reason.PROTOCOL: "the answer is no HTTP",
+        Reason.PROTOCOL: "the answer is no HTTP, or hardly anything but framing",
         Reason.ENCODING: "the body is not in the encoding that it says",
         Reason.HEADERS_TOO_LARGE: "the head of the answer is too large",
         Reason.ADDRESS: "the address is not public, or the port not the web's",
@@ -187,13 +188,18 @@ def kept_words(crawl: Crawl) -> Iterator[str]:
         yield f"no {' and no '.join(names[kind] for kind in crawl.redacted)}, except in URLs"
 
 
-def never_asked(url: str, allowed: Iterable[Network] = ()) -> str | None:
-    """Say why a URL would not be dialled; of names only the port is known before DNS."""
-    name = hostname_of(url)
-    digits = host_of(url)[len(url.partition("://")[0]) + 3 + len(name) + 1 :]
-    port = int(digits) if digits else HTTPS_PORT if url.startswith("https:") else HTTP_PORT
+def never_asked(
+    url: str, allowed: Allowed = PUBLIC_ONLY, origins: AbstractSet[str] = NO_ORIGINS
+) -> str | None:
+    """Say why a URL would not be dialled; of names only the port is known before DNS.
+
+    `origins` are those that its crawl was begun with.
+    """
+    name, port = hostname_of(url), port_of(url)
     if name.startswith("[") or name.rpartition(".")[2].isdigit():
-        return verdict(name.strip("[]"), port, allowed)
+        return verdict(name.strip("[]"), port, allowed, named_by(origins))
+    if local_of(url) is not None and allowed.networks:
+        return verdict(str(LOOPBACK[0]), port, allowed, named_by(origins))
     return verdict(PUBLIC, port, allowed)
 
 

@@ -49,6 +49,9 @@ class Target:
     prior: Prior | None = None
     # The folder that this part of the crawl keeps to, where a seed led out of its own.
     root: str | None = None
+    # The origin that the seed behind it names, where it is not public and the crawl does not name
+    # it (core/named.py).
+    local: str | None = None
     modified_at_ms: int | None = None
     kind: Kind = Kind.PAGE
     site: str | None = None
@@ -114,10 +117,8 @@ def extras_of(target: Target) -> dict[str, Any]:
     extras: dict[str, Any] = {}
     if target.prior is not None:
         extras["prior"] = [target.prior.crawl, target.prior.at_ms]
-    if target.root is not None:
-        extras["root"] = target.root
-    if target.modified_at_ms is not None:
-        extras["modified"] = target.modified_at_ms
+    given = {"root": target.root, "local": target.local, "modified": target.modified_at_ms}
+    extras |= {name: value for name, value in given.items() if value is not None}
     if target.kind is not Kind.PAGE:
         extras["kind"] = target.kind
     if target.site is not None:
@@ -142,6 +143,7 @@ def with_extras(target: Target, extras: dict[str, Any]) -> Target:
         target,
         prior=prior,
         root=_text(extras, "root"),
+        local=_text(extras, "local"),
         modified_at_ms=_number(extras, "modified"),
         kind=Kind(extras.get("kind", Kind.PAGE)),
         site=_text(extras, "site"),

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from orbweaver.core.address import verdict
 from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.named import HTTP_PORT, named_by, port_of
 from orbweaver.core.outcome import Reason
 from orbweaver.core.url import canonicalize, host_of, hostname_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from orbweaver.core.address import Network
+    from orbweaver.core.address import Allowed
     from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.core.identity import Headers
     from orbweaver.core.plan import Plan
@@ -36,7 +37,6 @@ SCHEME = "v1"
 KEY_CHARS_MIN = 16
 AUTHORITY = re.compile(r"\s*[a-z]+:[/\\]*([^/\\?#]*)", re.IGNORECASE)
 SUCCESS, REDIRECT, REFUSED, BROKEN = 200, 300, 400, 500
-HTTP_PORT, HTTPS_PORT = 80, 443
 AGAIN = frozenset({408, 429})
 
 
@@ -93,7 +93,7 @@ def problems_in(plan: Plan) -> Iterator[tuple[str, str]]:
             yield "webhook", str(error)
 
 
-def refusal_of(url: str, *, signing: bool, allowed: Iterable[Network]) -> str | None:
+def refusal_of(url: str, *, signing: bool, allowed: Allowed) -> str | None:
     """Say why a stack would not post to a webhook; None if it would."""
     if not signing:
         return (
@@ -101,7 +101,8 @@ def refusal_of(url: str, *, signing: bool, allowed: Iterable[Network]) -> str | 
             " -c webhook_secret=generate, or with the name of a secret of your own"
         )
     host = hostname_of(url).strip("[]")
-    why = verdict(host, _port(url), allowed) if _is_address(host) else None
+    named = named_by([host_of(url)])
+    why = verdict(host, port_of(url), allowed, named) if _is_address(host) else None
     return None if why is None else f"the webhook must not be dialled: {why}"
 
 
@@ -114,13 +115,6 @@ def _inner(url: str) -> bool:
     """Whether a URL leads to an address, written as such, that is not public."""
     host = hostname_of(url).strip("[]")
     return _is_address(host) and verdict(host, HTTP_PORT) is not None
-
-
-def _port(url: str) -> int:
-    given = host_of(url).removesuffix("]").rpartition(":")[2]
-    if given.isdigit() and host_of(url).endswith(f":{given}"):
-        return int(given)
-    return HTTPS_PORT if url.startswith("https:") else HTTP_PORT
 
 
 def _is_address(host: str) -> bool:

@@ -11,6 +11,7 @@ import asyncssh
 import pytest
 
 from orbweaver.adapters.sftp import GROWING, WINDOW_BYTES
+from orbweaver.core.address import PUBLIC_ONLY
 from orbweaver.core.delivery import Remains
 from orbweaver.core.export import PREFIX
 from orbweaver.core.hostkey import host_keys_of
@@ -104,7 +105,7 @@ async def test_nobody_is_dialled_who_must_not_be(way: Way) -> None:
     identity = Identity.of(way.sshd.key)
     for host in (sshd.HOST, "localhost", "169.254.169.254"):
         with pytest.raises(Permanent, match="must not be dialled"):
-            async with connected(replace(way.server(), host=host), identity, ()):
+            async with connected(replace(way.server(), host=host), identity, PUBLIC_ONLY):
                 pass
     assert "Connection from" not in way.sshd.log.read_text().partition("rdomain")[2]
 

@@ -12,7 +12,6 @@ import sys
 
 from orbweaver import bootstrap, wiring
 from orbweaver.adapters.http import HttpFetcher, Limits
-from orbweaver.core.address import parse_allowed
 from orbweaver.core.exchange import Request, Response
 from orbweaver.core.page import parse
 from orbweaver.core.sniff import HTML_TYPES
@@ -22,7 +21,7 @@ from tests.bench.measure import peak
 
 async def main(origin: str) -> None:
     """Fetch as much as fits into an invocation, from one origin."""
-    settings = Settings(allow_addresses="127.0.0.1/32")
+    settings = Settings(allow_addresses="127.0.0.1:1-65535")
     async with bootstrap.connect(settings) as ports:
         wiring.worker_of(ports)  # all that a worker has in memory before it begins
         done = await _fetch_all(origin, settings)
@@ -32,7 +31,7 @@ async def main(origin: str) -> None:
 async def _fetch_all(origin: str, settings: Settings) -> int:
     at_once = settings.fetch_concurrency
     fetcher = HttpFetcher(
-        allowed=parse_allowed(settings.allow_addresses),
+        allowed=settings.allowed,
         limits=Limits(connections=at_once, connections_per_host=at_once),
     )
 

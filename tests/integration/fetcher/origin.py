@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import dataclasses
 import socket
-from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from orbweaver.adapters.http import HttpFetcher, Limits
+from orbweaver.core.address import parse_allowed
 from orbweaver.core.exchange import Request
 from tests.sites.steps import Step, play
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
-LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+# All of the machine, whoever asks: what a crawl may reach of it is test_reach.py's business.
+LOOPBACK = parse_allowed("127.0.0.0/8:1-65535, [::1]:1-65535")
 HTML = frozenset({"text/html"})
 
 

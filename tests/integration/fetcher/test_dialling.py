@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import struct
 import time
 from contextlib import asynccontextmanager
-from ipaddress import ip_network
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -16,6 +16,7 @@ from aiohttp.resolver import AsyncResolver, ThreadedResolver
 
 from orbweaver.adapters import http_guard
 from orbweaver.adapters.http import HttpFetcher, Limits
+from orbweaver.core.address import parse_allowed
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
 from orbweaver.core.url import canonicalize, hostname_of
@@ -112,9 +113,10 @@ async def test_odd_port_of_a_public_name_is_refused(port: int, dialled: list[str
 
 async def test_name_that_is_rebound_is_refused_at_the_socket(dialled: list[str]) -> None:
     """Were a resolver to let an address through, the socket would not (case 54)."""
-    sockets = http_guard.GuardedSockets(LOOPBACK)
+    http_guard.Permits(LOOPBACK).grant(frozenset())
+    link_local = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80))
     with pytest.raises(http_guard.AddressRefusedError):
-        sockets((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80)))
+        http_guard.guarded_socket(link_local)
     assert dialled == []
 
 
@@ -296,9 +298,69 @@ async def test_second_address_is_tried() -> None:
         assert isinstance(await fetcher.fetch(request(origin.url("/", "name.test"))), Response)
 
 
+async def dials(addresses: list[str], dialled: list[str]) -> list[str]:
+    """Fetch from a name that has these addresses, where none answers; what was dialled."""
+    fetcher = HttpFetcher(resolver=lambda: Names({"name.test": addresses}))
+    result = await fetcher.fetch(request("http://name.test/"))
+    await fetcher.aclose()
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.CONNECT
+    return dialled
+
+
+V4 = [f"93.184.216.{number}" for number in range(1, 101)]
+V6 = [f"2606:4700::{number:x}" for number in range(1, 101)]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "wanted"),
+    [
+        (V4, set(V4[:4])),
+        (V6, set(V6[:4])),
+        (V6 + V4, {*V6[:2], *V4[:2]}),
+        (V4 + V6, {*V6[:2], *V4[:2]}),
+        ([*V4, V6[0]], {*V4[:3], V6[0]}),
+        ([V4[0], *V6], {V4[0], *V6[:3]}),
+        (V4[:3], set(V4[:3])),
+    ],
+    ids=["v4", "v6", "v6 first", "v4 first", "a v6", "a v4", "few"],
+)
+async def test_of_a_hundred_addresses_a_few_are_dialled(
+    addresses: list[str], wanted: set[str], dialled: list[str]
+) -> None:
+    """A name with many addresses costs four connections at most, to both families."""
+    assert set(await dials(addresses, dialled)) == wanted
+    assert len(dialled) == len(wanted)
+
+
+async def test_a_hundred_silent_addresses_take_the_time_of_one_request() -> None:
+    """However many addresses swallow what is sent to them, the request's time is the limit."""
+    with contextlib.ExitStack() as stack:
+        holes = [stack.enter_context(socket.socket()) for _ in range(4)]
+        addresses = [f"127.0.1.{number}" for number in range(1, 101)]
+        port = 0
+        for hole, address in zip(holes, addresses, strict=False):
+            hole.bind((address, port))
+            hole.listen(0)
+            port = hole.getsockname()[1]
+        for hole in holes:  # the one place in its queue is taken
+            for _ in range(2):
+                taken = stack.enter_context(socket.socket())
+                taken.setblocking(False)
+                taken.connect_ex(hole.getsockname())
+        fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: Names({"holes.test": addresses}))
+        try:
+            async with asyncio.timeout(10):
+                result = await fetcher.fetch(request(f"http://holes.test:{port}/", total_s=0.3))
+        finally:
+            await fetcher.aclose()
+    assert isinstance(result, Failure)
+    assert (result.reason, result.detail) == (Reason.TIMEOUT, "not connected within 0.3 s")
+
+
 async def test_only_allowed_networks_are_free() -> None:
     """Another loopback address than the allow-listed one stays refused."""
-    fetcher = HttpFetcher(allowed=[ip_network("127.0.0.1/32")])
+    fetcher = HttpFetcher(allowed=parse_allowed("127.0.0.1:1-65535"))
     result = await fetcher.fetch(request("http://127.0.0.2/"))
     await fetcher.aclose()
     assert isinstance(result, Failure)

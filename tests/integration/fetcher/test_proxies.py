@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.adapters.http import HttpFetcher
+from orbweaver.core.address import PUBLIC_ONLY
 from orbweaver.core.exchange import Response
 from orbweaver.core.outcome import Reason
 from tests.integration.fetcher.authority import Leaf, server_context
@@ -132,7 +133,10 @@ async def test_inner_target_is_not_told_to_a_proxy(
 ) -> None:
     """Literals and names are judged here before a proxy hears of them."""
     book = {"inner.test": ["10.0.0.1"], "mixed.test": [PUBLIC, "::1"], "public.test": [PUBLIC]}
-    async with proxying() as proxy, fetching(proxy.url(), book=book, allowed=()) as fetcher:
+    async with (
+        proxying() as proxy,
+        fetching(proxy.url(), book=book, allowed=PUBLIC_ONLY) as fetcher,
+    ):
         for _ in range(2):
             assert failed(await fetcher.fetch(request(url))).reason is Reason.ADDRESS
     assert (proxy.heads, dialled) == ([], [])
@@ -157,7 +161,7 @@ async def test_public_target_is_judged_once_a_minute(dialled: list[tuple[str, in
     """A public name goes to the proxy, which then dials what it likes."""
     names = Names({"public.test": [PUBLIC]})
     proxy = ForwardProxy(book={"public.test": "127.0.0.1"}, way=Way.FORBID)
-    async with proxying(proxy), fetching(proxy.url(), allowed=()) as fetcher:
+    async with proxying(proxy), fetching(proxy.url(), allowed=PUBLIC_ONLY) as fetcher:
         fetcher._direct._resolver = lambda: names
         for _ in range(3):
             result = await fetcher.fetch(request("http://public.test/"))
@@ -172,7 +176,10 @@ async def test_proxy_on_an_inner_address_is_not_dialled(dialled: list[tuple[str,
     async with (
         proxying() as proxy,
         fetching(
-            proxy.url(), "http://inner.test:3128", "http://169.254.169.254:80", proxies_allowed=()
+            proxy.url(),
+            "http://inner.test:3128",
+            "http://169.254.169.254:80",
+            proxies_allowed=PUBLIC_ONLY,
         ) as fetcher,
     ):
         failure = failed(await fetcher.fetch(request("http://site.test:8080/")))

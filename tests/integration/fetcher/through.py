@@ -18,7 +18,7 @@ from tests.integration.fetcher.origin import LOOPBACK, Names
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
 
-    from orbweaver.core.address import Network
+    from orbweaver.core.address import Allowed
 
 
 HTML = "Content-Type: text/html"
@@ -33,8 +33,8 @@ NAMES = {"site.test": ["127.0.0.1"], "good.test": ["127.0.0.1"]}
 async def fetching(
     *urls: str,
     book: Mapping[str, Iterable[str] | Exception] = NAMES,
-    allowed: tuple[Network, ...] = LOOPBACK,
-    proxies_allowed: tuple[Network, ...] = LOOPBACK,
+    allowed: Allowed = LOOPBACK,
+    proxies_allowed: Allowed = LOOPBACK,
     text: str | None = None,
 ) -> AsyncIterator[ProxyingFetcher]:
     """Make a fetcher over a list of proxies."""

@@ -1,8 +1,9 @@
 """Cases 31, 53, 55 and 74: names that lead nowhere, and ways that lead inside.
 
 The canary is a server on this machine that nobody may reach: only 127.0.0.1 and ::1 are allowed to
-the crawl, and every way to the canary leads by another address, that of "this network" (0.0.0.0),
-which the kernel takes for this machine too.
+the crawl, on the ports of the other places. Ways to the canary lead by its port, which is not one
+of those, and by other addresses, like that of "this network" (0.0.0.0), which the kernel takes for
+this machine too.
 """
 
 from __future__ import annotations
@@ -35,11 +36,18 @@ SPELLINGS = {
     "http://10.0.0.1/": "http://10.1/",
     "http://192.168.0.1:22/": "http://192.168.1:22/",
     "http://127.0.0.2:{canary}/": "http://127.2:{canary}/",
+    "http://127.0.0.1:{canary}/": "http://127.0.0.1:{canary}/",
+    "http://127.0.0.1:{canary}/number": "http://2130706433:{canary}/number",
+    "http://[::ffff:7f00:1]:{canary}/": "http://[::ffff:127.0.0.1]:{canary}/",
+    "http://[::1]:{canary}/": "http://[::1]:{canary}/",
+    "http://localhost:{canary}/": "http://localhost:{canary}/",
+    "http://a.localhost:{canary}/": "http://a.localhost:{canary}/",
     "http://[64:ff9b::a00:1]/": "http://[64:ff9b::10.0.0.1]/",
 }
 REDIRECTS = {
     "/inward/metadata": "http://169.254.169.254/latest/user-data",
     "/inward/canary": "http://0.0.0.0:{canary}/redirected",
+    "/inward/port": "http://127.0.0.1:{canary}/port",
     "/inward/mapped": "http://[::ffff:10.0.0.1]/redirected",
     "/inward/scheme-relative": "//0:{canary}/relative",
     "/inward/twice": "/inward/twice-again",
@@ -48,6 +56,7 @@ REDIRECTS = {
 GOALS = (
     "http://169.254.169.254/latest/user-data",
     "http://0.0.0.0:{canary}/redirected",
+    "http://127.0.0.1:{canary}/port",
     "http://[::ffff:a00:1]/redirected",
     "http://0.0.0.0:{canary}/relative",
     "http://0.0.0.0:{canary}/twice",

@@ -206,6 +206,8 @@ ROWS = (
         path="/chunks/extension",
         serves="a chunk extension of 2 MiB",
         say=_long_extension,
+        outcome="failed",
+        reason="protocol",
     ),
     Row(
         case=51,

@@ -25,7 +25,6 @@ from orbweaver.api import Api
 from orbweaver.api.means import Means
 from orbweaver.api.openapi import document
 from orbweaver.control import Control
-from orbweaver.core.address import parse_allowed
 from orbweaver.core.crawl import Crawl
 from orbweaver.core.message import decode
 from orbweaver.core.outcome import Outcome, Reason
@@ -99,7 +98,7 @@ class Stage:
             files=MemoryFiles(world, gate),
             clock=clock,
             page_retention_s=settings.page_retention_s,
-            allowed=parse_allowed(settings.allow_addresses),
+            allowed=settings.allowed,
         )
         return Api(means)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from orbweaver.core.address import PORTS, parse_allowed, verdict
 
-LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+LOOPBACK = parse_allowed("127.0.0.0/8,::1")
+NAMED = frozenset({(ip_address("127.0.0.1"), 8000), (ip_address("::1"), 8000)})
 
 
 @pytest.mark.parametrize(
@@ -127,9 +128,78 @@ def test_ports_that_are_not_of_the_web_are_refused(port: int) -> None:
         ("8.8.8.8", 443, True),
     ],
 )
-def test_allow_listed_addresses_are_free(address: str, port: int, *, dialled: bool) -> None:
-    """An allow-listed address passes on every port, and lets no other pass."""
-    assert (verdict(address, port, LOOPBACK) is None) is dialled
+def test_allow_list_is_the_outer_bound(address: str, port: int, *, dialled: bool) -> None:
+    """As long as the request is not known, an allow-listed address passes on every port."""
+    assert (verdict(address, port, LOOPBACK, None) is None) is dialled
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "dialled"),
+    [
+        ("127.0.0.1", 8000, True),
+        ("::1", 8000, True),
+        ("::ffff:127.0.0.1", 8000, True),
+        ("::ffff:7f00:1", 8000, True),
+        ("127.0.0.1", 8001, False),
+        ("127.0.0.1", 80, False),
+        ("127.0.0.2", 8000, False),
+        ("0.0.0.0", 8000, False),  # noqa: S104 - an address to refuse
+        ("::", 8000, False),
+        ("::1", 80, False),
+        ("::7f00:1", 8000, False),
+        ("64:ff9b::7f00:1", 8000, False),
+        ("10.0.0.1", 8000, False),
+        ("8.8.8.8", 443, True),
+        ("8.8.8.8", 8001, False),
+    ],
+)
+def test_of_the_allow_list_what_is_named_is_dialled(
+    address: str, port: int, *, dialled: bool
+) -> None:
+    """Address and port count, both; how the address is spelled does not."""
+    assert (verdict(address, port, LOOPBACK, NAMED) is None) is dialled
+
+
+def test_no_request_names_anything_by_itself() -> None:
+    """The verdict fails closed where it is not told what is named."""
+    assert verdict("127.0.0.1", 8000, LOOPBACK) == (
+        "127.0.0.1 is loopback, and no seed names 127.0.0.1:8000: give http://127.0.0.1:8000/ as a"
+        " seed, or deploy with allow_addresses=127.0.0.1:8000"
+    )
+    assert "give http://[::1]:8000/ as a seed" in str(verdict("::1", 8000, LOOPBACK))
+
+
+def test_named_addresses_are_within_the_allow_list_or_refused() -> None:
+    """A seed opens nothing that the stack's operator does not."""
+    assert verdict("127.0.0.1", 8000, parse_allowed("10.0.0.0/8"), NAMED) == "127.0.0.1 is loopback"
+
+
+@pytest.mark.parametrize("entry", ["127.0.0.1:8000", "127.0.0.0/8:8000-8009", "127.0.0.1/32:8000"])
+def test_entry_with_ports_opens_them_for_all(entry: str) -> None:
+    """Of an entry with ports the operator's word is enough, for these ports alone."""
+    allowed = parse_allowed(entry)
+    assert verdict("127.0.0.1", 8000, allowed) is None
+    assert verdict("127.0.0.1", 8010, allowed) == "127.0.0.1 is loopback"
+    assert verdict("::1", 8000, allowed) == "::1 is loopback"
+
+
+def test_entry_of_ipv6_with_ports() -> None:
+    """Such an address stands in brackets, as in URLs."""
+    allowed = parse_allowed("[::1]:8000,[fd00::/8]:80-90")
+    assert verdict("::1", 8000, allowed) is None
+    assert verdict("fd00::5", 85, allowed) is None
+    assert verdict("fd00::5", 91, allowed) == "fd00::5 is private"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::1", "10.0.0.5"])
+@pytest.mark.parametrize("entry", ["127.0.0.0/8,::1,10.0.0.0/8", "127.0.0.0/8:1-65535"])
+def test_ports_of_the_stack_are_closed_whoever_names_them(address: str, entry: str) -> None:
+    """The emulator is reached by no crawl, at whichever inner address."""
+    allowed = parse_allowed(entry, frozenset({4566}))
+    why = verdict(address, 4566, allowed, frozenset({(ip_address(address), 4566)}))
+    assert why is not None
+    assert why.endswith("port 4566 there is the stack's own: it is never crawled")
+    assert verdict("8.8.8.8", 443, parse_allowed("", frozenset({443}))) is None
 
 
 @pytest.mark.parametrize(
@@ -144,12 +214,12 @@ def test_allow_listed_addresses_are_free(address: str, port: int, *, dialled: bo
 )
 def test_allow_list_is_read(text: str, networks: list[str]) -> None:
     """Addresses and networks, separated by commas."""
-    assert [str(network) for network in parse_allowed(text)] == networks
+    assert [str(network) for network in parse_allowed(text).networks] == networks
 
 
 @pytest.mark.parametrize(
     "text",
-    ["localhost", "127.0.0.1,example.org", "10.0.0.1/8", "127.1", "*", "[::1]", "1.2.3.4:80"],
+    ["localhost", "127.0.0.1,example.org", "10.0.0.1/8", "127.1", "*", "[::1]", "localhost:80"],
 )
 def test_allow_list_takes_no_names(text: str) -> None:
     """A name could lead anywhere: the error tells which entry is not an address."""
@@ -157,6 +227,13 @@ def test_allow_list_takes_no_names(text: str) -> None:
     with pytest.raises(ValueError, match="is not an address or network") as caught:
         parse_allowed(text)
     assert repr(entry) in str(caught.value)
+
+
+@pytest.mark.parametrize("entry", ["127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:90-80"])
+def test_allow_list_takes_ports_that_there_are(entry: str) -> None:
+    """A port that is none is an error, with an example."""
+    with pytest.raises(ValueError, match="like 8000 or 8000-8010"):
+        parse_allowed(entry)
 
 
 @given(st.ip_addresses(v=4))

@@ -42,6 +42,7 @@ PACK = Pack(
         Target(url=URL, depth=0),
         Target(url=URL + "e", depth=1, prior=Prior(crawl="c-1", at_ms=3)),
         Target(url=URL + "f", depth=1, root=URL),
+        Target(url=URL + "h", depth=1, local="http://127.0.0.1:8000"),
         Target(url=URL + "g", depth=0, kind=Kind.SITEMAP, site=URL, first=7, modified_at_ms=0),
     ),
     failures=2,

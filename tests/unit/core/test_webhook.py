@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from orbweaver.core.address import parse_allowed
+from orbweaver.core.address import PUBLIC_ONLY, parse_allowed
 from orbweaver.core.crawl import Crawl, State, Stop
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
@@ -100,7 +100,7 @@ def test_a_stack_dials_what_it_allows(url: str, allowed: str, said: str | None) 
 
 def test_a_stack_without_a_key_posts_nothing() -> None:
     """The words say how to get one."""
-    why = refusal_of("https://example.com/", signing=False, allowed=())
+    why = refusal_of("https://example.com/", signing=False, allowed=PUBLIC_ONLY)
     assert why is not None
     assert "-c webhook_secret=generate" in why
 
