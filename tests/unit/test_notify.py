@@ -168,3 +168,10 @@ async def test_a_key_that_is_gone_or_too_short_signs_nothing() -> None:
     with pytest.raises(Permanent):
         await stage.notify()
     assert stage.receiver.asked == []
+
+
+async def test_the_receiver_alone_is_named() -> None:
+    """Of what is not public the server is dialled that the definition names, and no other."""
+    stage = Stage()
+    await stage.notify()
+    assert stage.receiver.asked[0].named == {"https://receiver.example"}

@@ -96,9 +96,13 @@ async def test_inner_addresses_are_refused(url: str) -> None:
 
 
 async def test_allowed_addresses_are_taken() -> None:
-    """A stack on one machine crawls that machine."""
-    stage = Stage(settings=Settings(allow_addresses="127.0.0.0/8"))
-    assert (await stage.post("/seeds", {"url": "http://127.0.0.1:9/"})).status == 202
+    """A stack on one machine crawls that machine, but for what is the stack's own."""
+    stage = Stage(settings=Settings(allow_addresses="127.0.0.0/8", closed_ports="4566"))
+    for host in ("127.0.0.1", "localhost"):
+        assert (await stage.post("/seeds", {"url": f"http://{host}:9/"})).status == 202
+        reply = await stage.post("/seeds", {"url": f"http://{host}:4566/"})
+        assert reply.status == 400
+        assert "the stack's own" in reply.body["detail"]
 
 
 @pytest.mark.parametrize("state", [State.STOPPING, State.FINISHED])

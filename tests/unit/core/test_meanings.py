@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orbweaver.core.meanings import REASONS, REFUSALS, moment, span, trap_rule
+from orbweaver.core.address import parse_allowed
+from orbweaver.core.meanings import REASONS, REFUSALS, moment, never_asked, span, trap_rule
 from orbweaver.core.outcome import Reason, Refusal
 
 OPERATIONS = (Path(__file__).parents[3] / "docs/operations.md").read_text()
@@ -33,6 +34,30 @@ def test_refusals_mean_what_the_guide_says() -> None:
     """Every refusal has the guide's words, and no other has any."""
     assert {row[0]: row[1] for row in table("refused | means")} == REFUSALS
     assert set(REFUSALS) == set(Refusal)
+
+
+LOCAL = parse_allowed("127.0.0.0/8,::1", frozenset({4566}))
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://127.0.0.1:8000/x", None),
+        ("http://localhost:8000/", None),
+        ("http://a.localhost:8000/", None),
+        ("http://127.0.0.1:6379/", "no seed names 127.0.0.1:6379: give http://127.0.0.1:6379/"),
+        ("http://localhost:6379/", "no seed names 127.0.0.1:6379"),
+        ("http://localhost:4566/", "port 4566 there is the stack's own"),
+        ("http://[::1]:8000/", "deploy with allow_addresses=[::1]:8000"),
+        ("http://10.0.0.1/", "10.0.0.1 is private"),
+        ("http://example.com:6379/", "port 6379 is not one of"),
+        ("http://example.com/", None),
+    ],
+)
+def test_what_is_never_asked_is_told_with_the_fix(url: str, why: str | None) -> None:
+    """On a stack that crawls this machine a URL is measured by what its crawl was begun with."""
+    said = never_asked(url, LOCAL, {"http://127.0.0.1:8000"})
+    assert said is None if why is None else why in str(said)
 
 
 def test_only_traps_have_a_rule_of_traps() -> None:

@@ -87,6 +87,7 @@ def test_where_it_may_not_lead(text: str, said: str) -> None:
         ("https://8.8.8.8:22/", "", "port 22 is not one of"),
         ("https://127.0.0.1/", "", "127.0.0.1 is loopback"),
         ("http://127.0.0.1:4711/", "127.0.0.0/8", None),
+        ("http://127.0.0.1:4566/", "127.0.0.0/8", "port 4566 there is the stack's own"),
         ("http://127.0.0.1:4711/", "10.0.0.0/8", "127.0.0.1 is loopback"),
         ("https://[fd00::1]/", "", "fd00::1 is private"),
         ("http://[::1]/", "::1/128", None),
@@ -94,7 +95,7 @@ def test_where_it_may_not_lead(text: str, said: str) -> None:
 )
 def test_a_stack_dials_what_it_allows(url: str, allowed: str, said: str | None) -> None:
     """Addresses are judged when a crawl is to begin; names when they are dialled."""
-    why = refusal_of(url, signing=True, allowed=parse_allowed(allowed))
+    why = refusal_of(url, signing=True, allowed=parse_allowed(allowed, frozenset({4566})))
     assert why is None if said is None else said in str(why)
 
 
