@@ -11,6 +11,8 @@
     robots          robots.txt, fetched and kept          core/robots      its rules
     core/identity   who asks, with which headers          core/proxies     by way of whom
     conclude        what an answer comes to               health           how hosts take it
+    following       links of a page, admitted
+    core/reading    what is done with its bytes           core/weight      and what that may cost
     pace            waiting for slots                     core/politeness  when a host may be asked
     core/answer     what an answer means                  core/retry       and when to ask again
     core/page       what a page says                      core/url         canonical URLs

@@ -54,7 +54,9 @@ async def connect(settings: Settings, meter: Meter | None = None) -> AsyncIterat
     """Open the ports of the stack that `settings` name, in the usual AWS environment."""
     meter = meter or meter_of(settings)
     async with Aws(meter=meter) as aws:
-        yield Ports(settings, aws, meter)
+        ports = Ports(settings, aws, meter)
+        with ports.ending:
+            yield ports
 
 
 class Container:

@@ -1,6 +1,6 @@
 """What an answer means for its pack: a record, links, another attempt, a rest for the host.
 
-Decided in `core/answer.py` (what an answer is), `core/page.py` (what a page says) and
+Decided in `core/answer.py` (what an answer is), `core/reading.py` (what a page says) and
 `core/admission.py` (whether a link belongs); brought together and noted in the pack's draft here.
 """
 
@@ -10,23 +10,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core import answer as answers
-from orbweaver.core.admission import admit_link, admit_redirect, in_scope, widens
+from orbweaver.core.admission import admit_redirect, widens
 from orbweaver.core.crawl import Bodies
 from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.harvest import harvest
+from orbweaver.core.harvest import redacted
 from orbweaver.core.identity import identity_of
-from orbweaver.core.missing import is_missing
 from orbweaver.core.named import NO_ORIGINS
 from orbweaver.core.outcome import Outcome, Reason, Refusal
-from orbweaver.core.page import parse
+from orbweaver.core.reading import Costly, Crowded, Reading, job_of
 from orbweaver.core.record import page_record, with_items
 from orbweaver.core.recrawl import condition_of, still
 from orbweaver.core.repeats import Repeats
 from orbweaver.core.retry import backoff_s
-from orbweaver.core.rules import depth_limits, said_of, said_of_target
-from orbweaver.core.segment import kept_of
+from orbweaver.core.rules import said_of_target
 from orbweaver.core.target import Kind, Target, next_attempt
 from orbweaver.core.url import canonicalize, host_of
+from orbweaver.following import follow
 from orbweaver.health import SILENCE
 
 if TYPE_CHECKING:
@@ -37,17 +36,19 @@ if TYPE_CHECKING:
     from orbweaver.core.answer import Retry, Verdict
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.draft import Draft
-    from orbweaver.core.extraction import Extractor
-    from orbweaver.core.item import Item
     from orbweaver.core.page import Page
+    from orbweaver.core.reading import Read
     from orbweaver.core.record import PageRecord
     from orbweaver.core.segment import Kept
     from orbweaver.health import Health
     from orbweaver.pace import Turn
-    from orbweaver.ports import Clock
+    from orbweaver.ports import Clock, Reader
     from orbweaver.settings import Settings
     from orbweaver.sitemaps import Sitemaps
     from orbweaver.treasury import Purses
+
+# How long a page is left for that could not be read for the crowd.
+CROWDED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +83,14 @@ class Concluder:
         self,
         *,
         health: Health,
+        reader: Reader,
         sitemaps: Sitemaps,
         clock: Clock,
         random: Random,
         settings: Settings,
-        extractors: Mapping[str, Extractor] | None = None,
     ) -> None:
-        """Take the ports and limits, who reads sitemaps, and extractors of the user's own."""
-        self._extractors = extractors
+        """Take the ports and limits, and who reads sitemaps."""
+        self._reader = reader
         self._sitemaps = sitemaps
         self._clock = clock
         self._random = random
@@ -118,10 +119,14 @@ class Concluder:
             any_type=target.kind is Kind.SITEMAP,
             others_kept=visit.crawl.bodies is Bodies.ALL,
         )
-        page: Page | None = None
-        if isinstance(verdict, answers.Read) and target.kind is Kind.PAGE:
-            page = self._parse(visit, target, verdict.body, answer)
-            verdict = answers.unless_kept_out(verdict, answer, len(page.links))
+        reading: Reading | None = None
+        if isinstance(answer, Response) and _is_to_be_read(verdict, target):
+            read = await self._make_reading(visit, target, verdict, answer, at_ms)
+            if isinstance(read, Crowded):
+                await self._note(host, answer, verdict, turn)
+                visit.draft.again(target, CROWDED_S, why="deferrals")
+                return
+            verdict, reading = _as_read(verdict, answer, read)
         await self._note(host, answer, verdict, turn)
         if isinstance(verdict, answers.Retry):
             if verdict.block:
@@ -133,17 +138,34 @@ class Concluder:
             verdict = ended
         match verdict:
             case answers.Read():
-                if page is None:
+                if reading is None or reading.page is None:
                     await self._sitemaps.read(visit, target, verdict, answer, at_ms)
                     return
-                end = self._read(visit, target, page, verdict)
+                end = await self._read(visit, target, reading, reading.page, verdict)
             case answers.Lead(location=location):
                 end = self._redirect(visit, target, location)
             case answers.End():
                 end = verdict
             case _:
                 assert_never(verdict)
-        self._end(visit, target, end, answer, page, at_ms)
+        self._end(visit, target, end, answer, reading, at_ms)
+
+    async def _make_reading(
+        self, visit: Visit, target: Target, verdict: Verdict, answer: Response, at_ms: int
+    ) -> Read:
+        """Have an answer read, as long as there is time left for what comes after that."""
+        host, settings = host_of(target.url), self._settings
+        job = job_of(
+            visit.crawl,
+            target.url,
+            answer,
+            at_ms,
+            html=isinstance(verdict, answers.Read),
+            agent=identity_of(visit.crawl, host, settings.user_agent).token,
+            links_max=settings.links_per_page_max,
+        )
+        until_ms = visit.until_ms + round(settings.fetch_total_s * 1000)
+        return await self._reader.read(job, host, until_ms)
 
     def _end(
         self,
@@ -151,46 +173,38 @@ class Concluder:
         target: Target,
         end: answers.End,
         answer: Response | Failure,
-        page: Page | None,
+        reading: Reading | None,
         at_ms: int,
     ) -> None:
         """Note how a URL ended, and what is stored of its page."""
         if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
             # What was looked at may not be the whole, and is nothing of the site's.
-            answer, page = answers.bare(answer), None
+            answer, reading = answers.bare(answer), None
         crawl, before = visit.crawl, visit.before.get(target.url)
+        page = None if reading is None else reading.page
         record = page_record(crawl.id, target, end, at_ms, answer=answer, page=page)
-        if page is not None and crawl.items and end.outcome is Outcome.FETCHED:
-            record = with_items(record, self._extracted(crawl, page, target.url))
-        found = harvest(crawl, record, answer=answer, page=page)
+        if crawl.redacted:
+            record = redacted(record, crawl.redacted)
         kept: Kept | None = None
-        if isinstance(answer, Response):
-            kept = kept_of(
-                target.url, at_ms, answer=answer, body=found.body, document=found.document
-            )
-        record = found.record
+        if reading is not None and end.outcome is Outcome.FETCHED:
+            record, kept = with_items(record, reading.items), reading.kept
         visit.end(target, record if before is None else still(record, before), kept)
 
-    def _extracted(self, crawl: Crawl, page: Page, url: str) -> tuple[Item, ...] | None:
-        # Most crawls have no items: what finds them is not for every cold start to import.
-        from orbweaver.core.extraction import items_by, rules_for
-
-        matching = rules_for(crawl.items, url)
-        if not matching:
-            return None
-        return items_by(matching, page, url, tracking=crawl.stripped, custom=self._extractors)
-
-    def _read(self, visit: Visit, target: Target, page: Page, read: answers.Read) -> answers.End:
+    async def _read(
+        self, visit: Visit, target: Target, reading: Reading, page: Page, read: answers.Read
+    ) -> answers.End:
         """Take over what a page says; also of one that leads on, so that nothing is lost."""
         end = self._onward(visit, target, page)
         host = host_of(target.url)
         if page.links and self._repeats.beyond(visit.crawl.id, host, read.body):
             visit.draft.refuse(Refusal.REPEATED, len(page.links), page.links)
             return end or answers.End(outcome=Outcome.FETCHED, reason=Reason.REPEATED)
-        self._follow(visit, target, page)
+        await follow(visit, target, page, self._bounds)
         if end is not None:
             return end
-        reason = Reason.SOFT_404 if is_missing(page) else read.reason
+        if reading.left is not None:
+            return answers.End(outcome=Outcome.FETCHED, reason=Reason.COSTLY, error=reading.why)
+        reason = Reason.SOFT_404 if reading.missing else read.reason
         return answers.End(
             outcome=Outcome.FETCHED, reason=Reason.NOINDEX if page.noindex else reason
         )
@@ -219,45 +233,6 @@ class Concluder:
         if visit.crawl.noindex_skipped and page.noindex:
             return answers.End(outcome=Outcome.SKIPPED, reason=Reason.NOINDEX)
         return None
-
-    def _parse(self, visit: Visit, target: Target, body: bytes, answer: Response | Failure) -> Page:
-        headers = answer.headers if isinstance(answer, Response) else {}
-        return parse(
-            body,
-            target.url,
-            headers.get("content-type"),
-            robots_tag=headers.get("x-robots-tag"),
-            refresh=headers.get("refresh"),
-            links_per_page_max=self._settings.links_per_page_max,
-            tracking=visit.crawl.stripped,
-            agent=identity_of(visit.crawl, host_of(target.url), self._settings.user_agent).token,
-        )
-
-    def _follow(self, visit: Visit, target: Target, page: Page) -> None:
-        crawl, draft = visit.crawl, visit.draft
-        for refusal, count in (
-            (Refusal.INVALID, page.links_invalid),
-            (Refusal.NOFOLLOW, page.links_nofollow),
-            (Refusal.CUT, page.links_cut),
-        ):
-            if count:
-                draft.refuse(refusal, count)
-        if said_of(crawl.rules, target.url).follow is False:
-            draft.refuse(Refusal.UNFOLLOWED, len(page.links), page.links)
-            return
-        # Most links of a page are those of others, admitted then.
-        goes_on = target.depth < depth_limits(crawl)[0]
-        seen = visit.seen(page.links) if goes_on else ()
-        for url in page.links:
-            if goes_on and draft.links_to(url):
-                continue
-            if url in seen and in_scope(crawl, url, target.url, target.root):
-                continue
-            admitted = admit_link(crawl, url, target, self._bounds)
-            if isinstance(admitted, Refusal):
-                draft.refuse(admitted, urls=(url,))
-            else:
-                draft.link(admitted)
 
     def _redirect(
         self, visit: Visit, target: Target, location: str, reason: Reason = Reason.REDIRECT
@@ -298,3 +273,22 @@ class Concluder:
             await self._health.suffered(host, probe=turn.probe)
         elif turn.troubled:
             await self._health.answered(host)
+
+
+def _is_to_be_read(verdict: Verdict, target: Target) -> bool:
+    """Whether anything is done with the bytes of an answer: a page's, or those of what is kept."""
+    if isinstance(verdict, answers.Read):
+        return target.kind is Kind.PAGE
+    return isinstance(verdict, answers.End) and verdict.outcome is Outcome.FETCHED
+
+
+def _as_read(
+    verdict: Verdict, answer: Response, read: Reading | Costly
+) -> tuple[Verdict, Reading | None]:
+    """What an answer means, now that it was read."""
+    if isinstance(read, Costly):
+        end = answers.End(outcome=Outcome.FAILED, reason=Reason.COSTLY, error=read.why)
+        return end, None
+    if isinstance(verdict, answers.Read) and read.page is not None:
+        verdict = answers.unless_kept_out(verdict, answer, len(read.page.links))
+    return verdict, read

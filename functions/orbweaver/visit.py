@@ -36,16 +36,15 @@ from orbweaver.robots import Deferred, RobotsKeeper, Unreachable
 from orbweaver.sitemaps import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from random import Random
 
     from orbweaver.conclude import Visit
-    from orbweaver.core.extraction import Extractor
     from orbweaver.core.identity import Identity
     from orbweaver.core.message import Target
     from orbweaver.core.robots import Robots
     from orbweaver.pace import Turn
-    from orbweaver.ports import Clock, Fetcher, History, Hosts
+    from orbweaver.ports import Clock, Fetcher, History, Hosts, Reader
     from orbweaver.recent import RecentCrawls
     from orbweaver.settings import Settings
 
@@ -63,13 +62,13 @@ class Visitor:
         self,
         *,
         fetcher: Fetcher,
+        reader: Reader,
         hosts: Hosts,
         history: History,
         crawls: RecentCrawls,
         clock: Clock,
         random: Random,
         settings: Settings,
-        extractors: Mapping[str, Extractor] | None = None,
     ) -> None:
         """Take the ports and limits; queues for a host are made when it is first asked."""
         self._history = history
@@ -83,11 +82,11 @@ class Visitor:
         self._health = Health(hosts=hosts, clock=clock, random=random)
         self._concluder = Concluder(
             health=self._health,
+            reader=reader,
             sitemaps=self._sitemaps,
             clock=clock,
             random=random,
             settings=settings,
-            extractors=extractors,
         )
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         # As long as a host is being asked, and no longer.

@@ -73,20 +73,19 @@ def worker_of(ports: Ports) -> Worker:
 
 def visitor_of(ports: Ports, recent: RecentCrawls, metrics: Metrics) -> Visitor:
     """Put together who asks the web."""
-    from orbweaver.adapters.extractors import deployed
     from orbweaver.adapters.meter import MeteredFetcher
     from orbweaver.adapters.metrics import TimedFetcher
     from orbweaver.visit import Visitor
 
     return Visitor(
         fetcher=TimedFetcher(MeteredFetcher(fetcher_of(ports), ports.meter), metrics),
+        reader=ports.reader,
         hosts=ports.hosts,
         history=ports.pages,
         crawls=recent,
         clock=ports.clock,
         random=ports.random,
         settings=ports.settings,
-        extractors=deployed(ports.settings.extractor),
     )
 
 

@@ -6,6 +6,7 @@ start; nor does it open a client (`Aws.later`).
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.events import BusEvents
     from orbweaver.adapters.meter import Meter
     from orbweaver.adapters.metrics import EmfMetrics
+    from orbweaver.adapters.reading import BudgetReader
     from orbweaver.adapters.s3 import BucketFiles
     from orbweaver.adapters.schedules import GroupSchedules
     from orbweaver.adapters.secrets import ManagedSecrets
@@ -46,6 +48,8 @@ class Ports:
         self.meter = meter
         self.clock = SystemClock()
         self.random = Random()  # noqa: S311 - jitter, not secrets
+        # What is to be done when the ports are closed.
+        self.ending = ExitStack()
 
     @cached_property
     def queue(self) -> SqsQueue:
@@ -182,6 +186,15 @@ class Ports:
         return BusEvents(
             self.aws.later("events"), bus=named.event_bus, stack=named.stack, bucket=named.bucket
         )
+
+    @cached_property
+    def reader(self) -> BudgetReader:
+        """What makes readings of answers."""
+        from orbweaver.adapters.reading import BudgetReader
+
+        reader = BudgetReader(clock=self.clock, extractor=self.settings.extractor)
+        self.ending.callback(reader.close)
+        return reader
 
     @cached_property
     def schedules(self) -> GroupSchedules:

@@ -20,6 +20,7 @@ from orbweaver.adapters.memory import (
     MemoryPacks,
     Moment,
 )
+from orbweaver.adapters.reading import InPlaceReader
 from orbweaver.advance import Advancer
 from orbweaver.exporting.assembly import Assembly
 from orbweaver.ingest import Ingester
@@ -177,6 +178,7 @@ class WorkerProcess(Process):
         recent = RecentCrawls(crawls=crawls, clock=self.clock)
         visitor = Visitor(
             fetcher=self,
+            reader=InPlaceReader(),
             hosts=MemoryHosts(world, self.gate),
             history=pages,
             crawls=recent,

@@ -20,6 +20,7 @@ from orbweaver.adapters.memory import (
     MemorySecrets,
 )
 from orbweaver.adapters.memory.world import open_gate
+from orbweaver.adapters.reading import InPlaceReader
 
 if TYPE_CHECKING:
     from orbweaver.adapters.memory import ManualClock, World
@@ -67,6 +68,7 @@ def ports_over(
         events=MemoryEvents(world, gate),
         secrets=MemorySecrets(world, gate),
         deliveries=MemoryDeliveries(world, gate),
+        reader=InPlaceReader(),
         settings=settings,
         clock=clock,
         random=Random(1),

@@ -27,6 +27,7 @@ from orbweaver.adapters.memory import (
     World,
 )
 from orbweaver.adapters.memory.world import Gate, ShardItem, open_gate
+from orbweaver.adapters.reading import InPlaceReader
 from orbweaver.advance import Advancer, Delivery
 from orbweaver.core.allowance import COUNTED
 from orbweaver.core.crawl import Crawl, Tally
@@ -207,8 +208,10 @@ class Stage:
             clock=self.clock,
         )
         recent = RecentCrawls(crawls=self.crawls, clock=self.clock)
+        self.reader = InPlaceReader()
         self.visitor = Visitor(
             fetcher=self.web,
+            reader=self.reader,
             hosts=self.hosts,
             history=self.pages,
             crawls=recent,

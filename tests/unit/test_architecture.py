@@ -39,6 +39,7 @@ TECHNOLOGIES = frozenset(
 ENVIRONMENT = {
     "settings.py": "the settings",
     "adapters/tls.py": "OpenSSL is told by it where certificate authorities are",
+    "adapters/reading.py": "the process for costly pages gets it, without credentials",
     "cli/__init__.py": "a person's shell says which account and stack is meant",
     "cli/machine.py": "AWS clients of the command line read the process's environment themselves",
 }

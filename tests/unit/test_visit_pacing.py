@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.adapters.memory import ManualClock, MemoryCrawls, MemoryHosts, MemoryPages, World
+from orbweaver.adapters.reading import InPlaceReader
 from orbweaver.conclude import Visit
 from orbweaver.core.draft import Draft
 from orbweaver.core.exchange import Failure
@@ -162,6 +163,7 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
     clock, world = ManualClock(NOW_MS), World(crawls={crawl.id: crawl})
     visitor = Visitor(
         fetcher=crowd,
+        reader=InPlaceReader(),
         hosts=MemoryHosts(world),
         history=MemoryPages(world),
         crawls=RecentCrawls(crawls=MemoryCrawls(world), clock=clock),

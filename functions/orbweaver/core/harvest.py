@@ -1,4 +1,4 @@
-"""What is kept of a page: its record, its body, what was made of it; redacted, where it has to be.
+"""What is kept of a page: its body, what was made of it, its record; redacted, where it has to be.
 
 Rules
 - Bodies: those of HTML pages, of all that was fetched, or none, as the crawl says. Texts: of HTML.
@@ -19,17 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.charset import UTF_8
 from orbweaver.core.crawl import Bodies
-from orbweaver.core.exchange import Response
 from orbweaver.core.maintext import main_text
-from orbweaver.core.outcome import Outcome
+from orbweaver.core.record import DESCRIPTION_CHARS_MAX
 from orbweaver.core.redaction import redact, redact_bytes
 from orbweaver.core.sniff import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orbweaver.core.crawl import Crawl
-    from orbweaver.core.exchange import Failure
+    from orbweaver.core.exchange import Response
     from orbweaver.core.item import Item, Value
     from orbweaver.core.page import Page
     from orbweaver.core.record import PageRecord
@@ -39,33 +37,35 @@ _MARKED = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Harvest:
-    """A page's record as it may be kept; its body and its texts, where they are to be."""
+class Keeping:
+    """What of an answer is kept, and what is taken out of all that before."""
 
-    record: PageRecord
+    bodies: Bodies = Bodies.HTML
+    texts: bool = False
+    redacted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harvest:
+    """A page's body and its texts, where they are to be kept, as they may be."""
+
     body: bytes | None = None
     document: Mapping[str, Any] | None = None
 
 
-def harvest(
-    crawl: Crawl, record: PageRecord, *, answer: Response | Failure, page: Page | None
-) -> Harvest:
-    """Take from an answer what its crawl wants; `page` is what was read of it, if it is one."""
-    if crawl.redacted:
-        record = redacted(record, crawl.redacted)
-    if record.outcome is not Outcome.FETCHED or not isinstance(answer, Response):
-        return Harvest(record=record)
+def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
+    """Take from an answer what is to be kept; `page` is what was read of it, if it is one."""
     if page is None:
-        return Harvest(record=record, body=_other_body(crawl, answer))
-    html = redact_bytes(page.html, crawl.redacted) if crawl.redacted else page.html
+        return Harvest(body=_other_body(keeping, answer))
+    html = redact_bytes(page.html, keeping.redacted) if keeping.redacted else page.html
     body = answer.body
-    if crawl.bodies is Bodies.OFF or body is None:
+    if keeping.bodies is Bodies.OFF or body is None:
         body = None
     elif html != page.html:
         own = page.charset == UTF_8 and not body.startswith(codecs.BOM_UTF8)
         body = html if own else codecs.BOM_UTF8 + html
-    document = _document(crawl, record, html) if crawl.texts else None
-    return Harvest(record=record, body=body, document=document)
+    document = _document(page, html, keeping.redacted) if keeping.texts else None
+    return Harvest(body=body, document=document)
 
 
 def redacted(record: PageRecord, kinds: tuple[str, ...]) -> PageRecord:
@@ -81,11 +81,13 @@ def redacted(record: PageRecord, kinds: tuple[str, ...]) -> PageRecord:
         title=clean(record.title),
         description=clean(record.description),
         error=record.error if leads else clean(record.error),
-        extracted=tuple(_item(item, kinds) for item in record.extracted),
+        extracted=tuple(redacted_item(item, kinds) for item in record.extracted),
     )
 
 
-def _item(item: Item, kinds: tuple[str, ...]) -> Item:
+def redacted_item(item: Item, kinds: tuple[str, ...]) -> Item:
+    """Redact the texts of an item, and of what is wrong with it."""
+
     def clean(value: Value) -> Value:
         if isinstance(value, str):
             return redact(value, kinds)
@@ -100,24 +102,25 @@ def _item(item: Item, kinds: tuple[str, ...]) -> Item:
     )
 
 
-def _other_body(crawl: Crawl, answer: Response) -> bytes | None:
+def _other_body(keeping: Keeping, answer: Response) -> bytes | None:
     """Return the body of what is no HTML page, if it is to be kept and can be."""
-    if crawl.bodies is not Bodies.ALL or answer.body is None:
+    if keeping.bodies is not Bodies.ALL or answer.body is None:
         return None
-    if not crawl.redacted:
+    if not keeping.redacted:
         return answer.body
     if answer.body.startswith(_MARKED) or not _TEXT.fullmatch(kind_of(answer.headers, answer.body)):
         return None
-    return redact_bytes(answer.body, crawl.redacted)
+    return redact_bytes(answer.body, keeping.redacted)
 
 
-def _document(crawl: Crawl, record: PageRecord, html: bytes) -> dict[str, Any]:
+def _document(page: Page, html: bytes, kinds: tuple[str, ...]) -> dict[str, Any]:
     """Make the texts of a page; an address may have been cut in two by tags until now."""
     found = main_text(html)
+    description = (page.description or "")[:DESCRIPTION_CHARS_MAX] or None
     return {
-        "title": record.title,
-        "description": record.description,
-        "language": record.language,
-        "text": redact(found.text, crawl.redacted),
-        "markdown": redact(found.markdown, crawl.redacted),
+        "title": page.title and redact(page.title, kinds),
+        "description": description and redact(description, kinds),
+        "language": page.language,
+        "text": redact(found.text, kinds),
+        "markdown": redact(found.markdown, kinds),
     }

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from itertools import islice
 from string import ascii_lowercase
 
 TREE_BYTES_MAX = 65_536
@@ -22,6 +23,8 @@ _TAG_BYTES_MIN = 3
 # The attributes of a tag that `outline` keeps: lexbor compares each with each.
 _VALUES_MAX = 32
 _NAMES_BYTES_MAX = 256
+# The first so many of a tag; its name counts.
+_ATTRIBUTES_MAX = 128
 
 # What `outline` keeps, besides the first `html`.
 _KEPT = "a area base link meta template /template"
@@ -101,16 +104,13 @@ _ATTRIBUTE = re.compile(
 _LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
 
 
-def attributes_of(tag: bytes) -> int:
-    """Count the attributes of a tag; its name may count as one."""
-    return sum(1 for _ in _ATTRIBUTE.finditer(tag))
-
-
-def is_small(html: bytes) -> bool:
-    """Whether a page may be parsed into a tree."""
+def is_small(html: bytes, tags: int | None = None) -> bool:
+    """Whether a page may be parsed into a tree; `tags`: its number of "<", where that is known."""
     if len(html) <= TREE_TAGS_MAX * _TAG_BYTES_MIN:
         return True
-    return len(html) <= TREE_BYTES_MAX and html.count(b"<") <= TREE_TAGS_MAX
+    if len(html) > TREE_BYTES_MAX:
+        return False
+    return (html.count(b"<") if tags is None else tags) <= TREE_TAGS_MAX
 
 
 def outline(html: bytes) -> bytes:
@@ -118,9 +118,22 @@ def outline(html: bytes) -> bytes:
     head = _HTML.search(html, 0, TREE_BYTES_MAX)
     # The end of the page matches, too, with neither.
     kept = b"".join(
-        [(title or tag) + b">" for title, tag in _OUTLINE.findall(html) if title or tag]
+        [(title or _bounded(tag)) + b">" for title, tag in _OUTLINE.findall(html) if title or tag]
     )
-    return head[0] + kept if head and head[0].endswith(b">") else kept
+    return _bounded(head[0][:-1]) + b">" + kept if head and head[0].endswith(b">") else kept
+
+
+def attributes_of(tag: bytes) -> int:
+    """Count the attributes of a tag, and its name as one more."""
+    return sum(1 for _ in _ATTRIBUTE.finditer(tag))
+
+
+def _bounded(tag: bytes) -> bytes:
+    """Return a tag with its first attributes; only a long one can have more."""
+    if len(tag) <= 2 * _ATTRIBUTES_MAX:
+        return tag
+    last = next(islice(_ATTRIBUTE.finditer(tag), _ATTRIBUTES_MAX, None), None)
+    return tag if last is None else tag[: last.start()]
 
 
 def text_of(html: bytes) -> str:

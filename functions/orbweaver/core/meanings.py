@@ -85,6 +85,8 @@ REASONS: Mapping[Reason, str] = MappingProxyType(
         Reason.BLOCKED: "429, four times; or a captcha, challenge or block page, whose rule error"
         " names",
         Reason.HOST_DOWN: "its host did not answer nine times in a row; it was not asked",
+        Reason.COSTLY: "reading it took more than 1 s of CPU or 200 MB, or crashed; error says what"
+        " is left out (failed: all of it)",
     }
 )
 REFUSALS: Mapping[Refusal, str] = MappingProxyType(

@@ -72,6 +72,7 @@ class Reason(StrEnum):
     ADDRESS = "address"
     BLOCKED = "blocked"
     HOST_DOWN = "host_down"
+    COSTLY = "costly"  # fetched, where only its items or texts could not be had
 
 
 class Refusal(StrEnum):

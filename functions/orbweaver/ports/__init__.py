@@ -22,6 +22,7 @@ from orbweaver.ports.outside import (
     Files,
     Metrics,
     Print,
+    Reader,
     Schedules,
     Secrets,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "PortError",
     "Print",
     "Queue",
+    "Reader",
     "Request",
     "Response",
     "Schedules",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from orbweaver.core.export import Manifest
     from orbweaver.core.metric import Metric
     from orbweaver.core.outcome import Reason
+    from orbweaver.core.reading import Job, Read
     from orbweaver.core.schedule import Scheduled
     from orbweaver.core.tables import Table
 
@@ -105,6 +106,16 @@ class Fetcher(Protocol):
 
     async def fetch(self, request: Request) -> Response | Failure:
         """Ask once; redirects are not followed."""
+
+
+class Reader(Protocol):
+    """What makes readings of answers, within what a page may cost."""
+
+    async def read(self, job: Job, host: str, until_ms: int) -> Read:
+        """Read an answer of a host, begun by then; never raises for what is in it.
+
+        Raises Transient where it cannot be read for reasons of ours.
+        """
 
 
 class Clock(Protocol):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from orbweaver.core.answer import End
 from orbweaver.core.crawl import Bodies, Crawl
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.harvest import Harvest, harvest, redacted
+from orbweaver.core.exchange import Response
+from orbweaver.core.harvest import Keeping, harvest, redacted
 from orbweaver.core.item import Item
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.page import parse
@@ -33,16 +33,26 @@ HTML = (
 FETCHED = End(outcome=Outcome.FETCHED, reason=Reason.OK)
 
 
-def reap(
-    crawl: Crawl, body: bytes | None = HTML, kind: str = "text/html", end: End = FETCHED
-) -> Harvest:
+@dataclass
+class Reaped:
+    """A page's record, and what is kept beside it."""
+
+    record: PageRecord
+    body: bytes | None
+    document: Any
+
+
+def reap(crawl: Crawl, body: bytes | None = HTML, kind: str = "text/html") -> Reaped:
     """Harvest an answer with a body of a type."""
     answer = Response(status=200, headers={"content-type": kind}, body=body)
     page: Page | None = None
     if body is not None and kind.startswith("text/html"):
         page = parse(body, URL, kind)
-    record = page_record(crawl.id, TARGET, end, 0, answer=answer, page=page)
-    return harvest(crawl, record, answer=answer, page=page)
+    record = page_record(crawl.id, TARGET, FETCHED, 0, answer=answer, page=page)
+    keeping = Keeping(bodies=crawl.bodies, texts=crawl.texts, redacted=crawl.redacted)
+    found = harvest(keeping, answer, page)
+    record = redacted(record, crawl.redacted) if crawl.redacted else record
+    return Reaped(record, found.body, found.document)
 
 
 def test_a_body_is_kept_as_it_came() -> None:
@@ -54,9 +64,10 @@ def test_a_body_is_kept_as_it_came() -> None:
 
 def test_texts_are_made_of_pages() -> None:
     """With title, description and language, so that one row says it all."""
-    assert reap(replace(CRAWL, bodies=Bodies.OFF, texts=True)) == Harvest(
-        record=reap(CRAWL).record,
-        document={
+    assert reap(replace(CRAWL, bodies=Bodies.OFF, texts=True)) == Reaped(
+        reap(CRAWL).record,
+        None,
+        {
             "title": "Ask jo@example.com",
             "description": "call +49 30 123456",
             "language": "en",
@@ -133,18 +144,13 @@ def test_what_is_no_page(kind: str, body: bytes | None, kept: bytes | None) -> N
     assert reap(replace(everything, redacted=BOTH), body, kind).body == kept
 
 
-def test_what_was_not_fetched_leaves_nothing() -> None:
-    """Neither a redirect nor a failure has a body that is kept."""
-    end = End(outcome=Outcome.REDIRECTED, reason=Reason.REDIRECT, error=f"{URL}/b")
-    found = reap(replace(CRAWL, texts=True, redacted=BOTH), end=end)
-    assert (found.body, found.document) == (None, None)
-    assert found.record.error == f"{URL}/b"
-    failure = Failure(reason=Reason.DNS, detail="no jo@example.com")
-    record = page_record(
-        "site-1", TARGET, End(outcome=Outcome.FAILED, reason=Reason.DNS, error=failure.detail), 0
-    )
-    found = harvest(replace(CRAWL, redacted=BOTH), record, answer=failure, page=None)
-    assert found == Harvest(record=replace(record, error="no [email]"))
+def test_of_what_failed_the_error_is_redacted() -> None:
+    """It may name what was asked for; where a page leads stays, or nobody could go there."""
+    end = End(outcome=Outcome.FAILED, reason=Reason.DNS, error="no jo@example.com")
+    record = page_record("site-1", TARGET, end, 0)
+    assert redacted(record, BOTH) == replace(record, error="no [email]")
+    leads = replace(record, error=f"{URL}/b")
+    assert redacted(leads, BOTH) == leads
 
 
 def test_items_are_redacted() -> None:

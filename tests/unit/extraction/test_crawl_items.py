@@ -91,7 +91,7 @@ async def test_functions_that_cannot_be_imported_lose_no_page(
         fields=(Field(name="title", source=Source.CUSTOM, where="title"),),
     )
     stage = Stage()
-    stage.visitor._concluder._extractors = extractors.deployed("broken_module")
+    stage.reader._extractors = extractors.deployed("broken_module")
     records = await crawled(stage, with_items(rule))
     said = (
         "extractor books: ExtractorError: the module cannot be imported: ModuleNotFoundError:"

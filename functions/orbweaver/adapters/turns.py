@@ -1,0 +1,69 @@
+"""Turns at one thing: who waits is served by host, in rotation, so that no host holds up others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+Ticket: TypeAlias = "asyncio.Future[None]"
+
+
+class Turns:
+    """One at a time, hosts in rotation; within a host in order."""
+
+    def __init__(self) -> None:
+        """Begin with nothing taken."""
+        self._taken = False
+        self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
+
+    @asynccontextmanager
+    async def taken(self, host: str, wait_s: float) -> AsyncIterator[bool]:
+        """Wait for a turn, at most so long; False if there was none."""
+        got = await self._take(host, wait_s)
+        try:
+            yield got
+        finally:
+            if got:
+                self._pass_on()
+
+    async def _take(self, host: str, wait_s: float) -> bool:
+        if not self._taken:
+            self._taken = True
+            return True
+        ticket: Ticket = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(host, deque()).append(ticket)
+        try:
+            async with asyncio.timeout(max(0.0, wait_s)):
+                await ticket
+        except TimeoutError:
+            return not self._leave(host, ticket)  # or did it come at the last moment?
+        except asyncio.CancelledError:
+            if not self._leave(host, ticket):
+                self._pass_on()
+            raise
+        return True
+
+    def _leave(self, host: str, ticket: Ticket) -> bool:
+        """Stop waiting; False if the turn had come."""
+        queue = self._waiting.get(host)
+        if queue is None or ticket not in queue:
+            return False
+        queue.remove(ticket)
+        if not queue:
+            del self._waiting[host]
+        return True
+
+    def _pass_on(self) -> None:
+        if not self._waiting:
+            self._taken = False
+            return
+        host, queue = self._waiting.popitem(last=False)
+        ticket = queue.popleft()
+        if queue:
+            self._waiting[host] = queue  # behind all others
+        ticket.set_result(None)

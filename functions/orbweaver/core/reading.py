@@ -1,0 +1,183 @@
+"""Reading an answer: all that is done with the bytes of one answer, as a function of plain values.
+
+Job and reading are frozen values without a tree, so that a process of its own can do the work
+(`adapters/reading.py`). A reading grows by stages; where it is broken off, the last one says what
+is left out, and what was found before it counts.
+
+    links     charset, tree or outline, links, title, whether it is a "not found" page
+    items     what the rules of a crawl find on it
+    keeping   redaction, main text, body; as the records that are stored
+
+What a page may cost: `core/weight.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from orbweaver.core.crawl import Bodies
+from orbweaver.core.harvest import Keeping, harvest, redacted_item
+from orbweaver.core.missing import is_missing
+from orbweaver.core.page import LINKS_MAX, parse
+from orbweaver.core.segment import Kept, kept_of
+from orbweaver.core.url import TRACKING_PARAMETERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.exchange import Response
+    from orbweaver.core.extraction import Extractor
+    from orbweaver.core.extraction.rules import ItemRule
+    from orbweaver.core.item import Item
+    from orbweaver.core.page import Page
+
+
+class Stage(StrEnum):
+    """A part of the work, as messages name it."""
+
+    LINKS = "links"
+    ITEMS = "items"
+    KEEPING = "text and body"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """An answer with a body, and what its crawl wants of it; `html`: it is a page."""
+
+    url: str
+    at_ms: int
+    answer: Response
+    html: bool = True
+    links_max: int = LINKS_MAX
+    tracking: frozenset[str] = TRACKING_PARAMETERS
+    agent: str = ""
+    # Rules about this URL.
+    items: tuple[ItemRule, ...] = ()
+    keeping: Keeping = field(default_factory=Keeping)
+    noindex_skipped: bool = False
+
+    @property
+    def body(self) -> bytes:
+        """The decoded body."""
+        return self.answer.body or b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What an answer says; `page` is without its HTML and tree, `items` and `kept` are redacted.
+
+    `left` is the stage that the work was broken off at, and `why`.
+    """
+
+    page: Page | None = None
+    missing: bool = False
+    items: tuple[Item, ...] | None = None
+    kept: Kept | None = None
+    left: Stage | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costly:
+    """Nothing of an answer could be read within what a page may cost."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowded:
+    """An answer was not read, because too many others wait for the same."""
+
+
+Read: TypeAlias = Reading | Costly | Crowded
+
+
+def job_of(
+    crawl: Crawl,
+    url: str,
+    answer: Response,
+    at_ms: int,
+    *,
+    html: bool,
+    agent: str,
+    links_max: int,
+) -> Job:
+    """Say what a crawl wants read of an answer, of which `agent` asked."""
+    items: tuple[ItemRule, ...] = ()
+    if crawl.items and html:
+        # Most crawls have no items: what finds them is not for every cold start to import.
+        from orbweaver.core.extraction import rules_for
+
+        items = rules_for(crawl.items, url)
+    return Job(
+        url=url,
+        at_ms=at_ms,
+        answer=answer,
+        html=html,
+        links_max=links_max,
+        tracking=crawl.stripped,
+        agent=agent,
+        items=items,
+        keeping=Keeping(bodies=crawl.bodies, texts=crawl.texts, redacted=crawl.redacted),
+        noindex_skipped=crawl.noindex_skipped,
+    )
+
+
+def read(job: Job, extractors: Mapping[str, Extractor] | None = None) -> Reading:
+    """Read an answer to its end; `extractors` are the user's own functions by name."""
+    *_, reading = stages(job, extractors)
+    return reading
+
+
+def stages(job: Job, extractors: Mapping[str, Extractor] | None = None) -> Iterator[Reading]:
+    """Read an answer; what is found so far, before each stage that may be costly, and at the end.
+
+    What is thrown away in any case is not worked out: items and text of a page that leads on.
+    """
+    if not job.html:
+        yield Reading(kept=_kept(job, None))
+        return
+    page = _parsed(job)
+    found = Reading(page=replace(page, html=b"", whole=None), missing=is_missing(page))
+    if page.refresh is not None or (job.noindex_skipped and page.noindex):
+        yield found
+        return
+    if job.items:
+        yield replace(found, left=Stage.ITEMS)
+        found = replace(found, items=_items(job, page, extractors))
+    keeping = job.keeping
+    if keeping.texts or keeping.redacted:
+        yield replace(found, left=Stage.KEEPING)
+    if keeping.texts or keeping.bodies is not Bodies.OFF:
+        found = replace(found, kept=_kept(job, page))
+    yield found
+
+
+def _parsed(job: Job) -> Page:
+    headers = job.answer.headers
+    return parse(
+        job.body,
+        job.url,
+        headers.get("content-type"),
+        robots_tag=headers.get("x-robots-tag"),
+        refresh=headers.get("refresh"),
+        links_per_page_max=job.links_max,
+        tracking=job.tracking,
+        agent=job.agent,
+    )
+
+
+def _items(job: Job, page: Page, extractors: Mapping[str, Extractor] | None) -> tuple[Item, ...]:
+    from orbweaver.core.extraction import items_by
+
+    items = items_by(job.items, page, job.url, tracking=job.tracking, custom=extractors)
+    kinds = job.keeping.redacted
+    return tuple(redacted_item(item, kinds) for item in items) if kinds else items
+
+
+def _kept(job: Job, page: Page | None) -> Kept | None:
+    found = harvest(job.keeping, job.answer, page)
+    return kept_of(job.url, job.at_ms, answer=job.answer, body=found.body, document=found.document)

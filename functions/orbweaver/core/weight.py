@@ -1,0 +1,93 @@
+"""What reading an answer may cost: light ones are read in place, others by a process of its own.
+
+Rules
+- Light is what takes at most 100 ms of CPU in place, whatever it holds. Told by counts that take a
+  hundredth of the reading itself; in doubt it is not light.
+- Links, title and body of a page: at most `BYTES_MAX` and `TAGS_MAX`. A large page is read by its
+  outline, which is linear. A small one becomes a tree (`core/markup.py`), and what makes that
+  quadratic is looked for: tags with many attributes, and formatting elements of many kinds, each
+  of which every tag may have copied when they are left open: no more kinds than the page has, each
+  thrice, and of `a` the last one (HTML Standard, 13.2.4.3 and 13.2.6.4.7).
+- Main text and redaction are ten times as slow: at most `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`.
+- Items are never light: rules may look at each part of a page for each other part of it.
+
+Measured: docs/adr/0015-reading-has-a-budget.md.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from orbweaver.core.markup import is_small
+
+if TYPE_CHECKING:
+    from orbweaver.core.reading import Job
+
+# What reading a page may use, in a process of its own.
+CPU_S = 0.8
+MEMORY_BYTES = 200 * 1024 * 1024
+
+BYTES_MAX = 384 * 1024
+TAGS_MAX = 16_000
+SMALL_BYTES_MAX = 64 * 1024
+SMALL_TAGS_MAX = 2_000
+# A body of which nothing is read but what it is kept by.
+OTHER_BYTES_MAX = 6 * 1024 * 1024
+# A tree of so many tags and bytes takes 30 ms at worst.
+SURE_TAGS, SURE_BYTES = 600, 20_000
+TAG_BYTES_MAX = 768
+# `html` and `body` tags become one element each, with the attributes of all.
+MERGED_MAX = 4
+# Kinds of formatting elements times tags, and times the bytes of those kinds.
+COPIES_MAX = 30_000
+COPIED_BYTES_MAX = 20_000_000
+
+# Tags of `html` and `body`, and tags that are long.
+_LONG = re.compile(rb"<(?:[hH][tT][mM]|[bB][oO][dD])[^>]*+|<[a-zA-Z][^>]{%d}" % TAG_BYTES_MAX)
+# A quoted value with a ">" in it: the tag may go on.
+_GOES_ON = re.compile(rb"""=[\t\n\f\r ]*+(?:"[^">]*+>|'[^'>]*+>)""")
+_FORMATTING = re.compile(
+    rb"<(?:[bB](?:[iI][gG])?|[cC][oO][dD][eE]|[eE][mM]|[fF][oO][nN][tT]|[iI]"
+    rb"|[nN][oO][bB][rR]|[sS](?:[mM][aA][lL][lL]|[tT][rR][iI][kK][eE]|[tT][rR][oO][nN][gG])?"
+    rb"|[tT][tT]|[uU])(?=[\t\n\f\r />])[^>]*+"
+)
+
+
+def is_light(job: Job) -> bool:
+    """Whether an answer takes at most 100 ms to be read."""
+    keeping, body = job.keeping, job.body
+    if not job.html:
+        return len(body) <= (SMALL_BYTES_MAX if keeping.redacted else OTHER_BYTES_MAX)
+    if job.items:
+        return False
+    if keeping.texts or keeping.redacted:
+        bytes_max, tags_max = SMALL_BYTES_MAX, SMALL_TAGS_MAX
+    else:
+        bytes_max, tags_max = BYTES_MAX, TAGS_MAX
+    if len(body) > bytes_max or (tags := body.count(b"<")) > tags_max:
+        return False
+    return not is_small(body, tags) or is_plain(body, tags)
+
+
+def is_plain(html: bytes, tags: int) -> bool:
+    """Whether a small page has nothing that makes its tree quadratic."""
+    if len(html) > SURE_BYTES and not _has_short_tags(html):
+        return False
+    return tags <= SURE_TAGS or _has_few_formats(html, tags)
+
+
+def _has_short_tags(html: bytes) -> bool:
+    # In UTF-16, none of the patterns fits.
+    if b"\0" in html or _GOES_ON.search(html) is not None:
+        return False
+    long = _LONG.findall(html)
+    return len(long) <= MERGED_MAX and all(len(tag) < TAG_BYTES_MAX for tag in long)
+
+
+def _has_few_formats(html: bytes, tags: int) -> bool:
+    if b"\0" in html:
+        return False
+    kinds = set(_FORMATTING.findall(html))
+    number, size = len(kinds) + 1, sum(map(len, kinds))
+    return number * tags <= COPIES_MAX and size * tags <= COPIED_BYTES_MAX
