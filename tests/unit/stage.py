@@ -34,7 +34,7 @@ from orbweaver.core.crawl import Crawl, Tally
 from orbweaver.core.exchange import Failure, Request, Response
 from orbweaver.core.message import Pack, Seeds, Target, child_id, decode, encode
 from orbweaver.ingest import Ingester
-from orbweaver.ports import Transient
+from orbweaver.ports import Reader, Transient
 from orbweaver.recent import RecentCrawls
 from orbweaver.segments import Segments
 from orbweaver.settings import Settings
@@ -183,6 +183,7 @@ class Stage:
     gate: Gate = open_gate
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
+    reader: Reader = field(default_factory=InPlaceReader)
 
     def __post_init__(self) -> None:
         self.web = SmallWeb(self.clock)
@@ -208,7 +209,6 @@ class Stage:
             clock=self.clock,
         )
         recent = RecentCrawls(crawls=self.crawls, clock=self.clock)
-        self.reader = InPlaceReader()
         self.visitor = Visitor(
             fetcher=self.web,
             reader=self.reader,

@@ -33,7 +33,7 @@ from orbweaver.core.weight import CPU_S, MEMORY_BYTES, is_light
 from orbweaver.ports.errors import Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from orbweaver.core.extraction import Extractor
     from orbweaver.core.reading import Job, Read
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 WALL_S = 15.0
 ATTEMPTS_MAX = 2
 STDERR = 2
+# Of a child that has closed its end.
+ENDING_S = 2.0
 # Of bodies that wait; they stand beside what is being fetched.
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 _CREDENTIALS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
@@ -75,9 +77,17 @@ class InPlaceReader:
 class BudgetReader:
     """Reads what is light in place, and the rest in a child; one a container."""
 
-    def __init__(self, *, clock: Clock, extractor: str = "", wall_s: float = WALL_S) -> None:
-        """Take the clock, and the module that has extractors of the user's own."""
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        extractor: str = "",
+        wall_s: float = WALL_S,
+        in_place: Callable[[Job], bool] = is_light,
+    ) -> None:
+        """Take the clock, the module that has extractors of the user's own, and what is light."""
         self._clock = clock
+        self._in_place = in_place
         self._extractor = extractor
         self._wall_s = wall_s
         self._turns = Turns()
@@ -86,7 +96,7 @@ class BudgetReader:
 
     async def read(self, job: Job, host: str, until_ms: int) -> Read:
         """See the port."""
-        if is_light(job):
+        if self._in_place(job):
             return read(job)
         if self._waiting_bytes + len(job.body) > WAITING_BYTES_MAX:
             return Crowded()
@@ -108,7 +118,6 @@ class BudgetReader:
         child, self._child = self._child, None
         if child is not None:
             child.end()
-            child.process.wait()
 
     async def _apart(self, job: Job) -> Read:
         """Read an answer in the child, once more where its death may not be the page's fault."""
@@ -120,12 +129,14 @@ class BudgetReader:
                     end = await child.serve(job)
             except TimeoutError:
                 child.timed_out = True
-            finally:
-                if end is None or end.retires:
-                    self._child = None
-                    child.end()
+                child.process.kill()
+            except BaseException:
+                self.close()
+                raise
+            if end is None or end.retires:
+                self._child = None
+                await child.ended()
             if end is None:
-                await asyncio.to_thread(child.process.wait)
                 why, guilty = child.verdict(self._wall_s)
             elif end.fault:
                 raise ReaderError(end.why)
@@ -170,7 +181,7 @@ class Child:
 
     async def serve(self, job: Job) -> End | None:
         """Have an answer read; None where the child has died."""
-        self.reading = Reading(left=Stage.LINKS)
+        self.reading = Reading(left=Stage.LINKS if job.html else Stage.KEEPING)
         loop = asyncio.get_running_loop()
         bare = replace(job.answer, body=None, headers=dict(job.answer.headers))
         try:
@@ -186,7 +197,7 @@ class Child:
     def broken_off(self, why: str) -> Reading | Costly:
         """What is left of the page that was being read."""
         why = f"reading its {self.reading.left}: {why}"
-        if self.reading.left is Stage.LINKS:
+        if self.reading.page is None:
             return Costly(why=why)
         return replace(self.reading, why=why)
 
@@ -203,10 +214,19 @@ class Child:
             return f"ended by {crash.name}{memory}", crash in _CRASHES
         return f"ended with status {code}", False
 
+    async def ended(self) -> None:
+        """Wait until it has ended, as it does now; of itself, or after a while by force."""
+        self._socket.close()
+        try:
+            await asyncio.to_thread(self.process.wait, ENDING_S)
+        except subprocess.TimeoutExpired:
+            self.end()
+
     def end(self) -> None:
-        """End it now; whoever needs to know how waits for it."""
+        """End it by force."""
         self._socket.close()
         self.process.kill()
+        self.process.wait()
 
     async def _heard(self, loop: asyncio.AbstractEventLoop) -> Any:
         (length,) = LENGTH.unpack(await self._bytes(loop, LENGTH.size))

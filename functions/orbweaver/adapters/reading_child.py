@@ -23,6 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from selectolax.lexbor import SelectolaxError
+
 from orbweaver.adapters.extractors import deployed
 from orbweaver.adapters.reading_wire import LENGTH, End, packed, told
 from orbweaver.core.reading import stages
@@ -39,6 +41,8 @@ WALL_S = 20.0
 NICE = 10
 KEPT_BYTES_MAX = 100 * 1024 * 1024
 TRACE_CHARS_MAX = 4_000
+# Address space as it was bounded before, if at all.
+FREE = resource.getrlimit(resource.RLIMIT_AS)
 
 
 class Spent(BaseException):
@@ -86,7 +90,7 @@ def _read(channel: socket.socket, job: Job, extractors: Mapping[str, Extractor] 
     except Spent:
         _unbound()  # it may have come while that was being done
         return End(why=f"more than {SOFT_S:g} s of CPU")
-    except MemoryError:
+    except (MemoryError, SelectolaxError):  # lexbor refuses nothing but for lack of memory
         return End(why=f"more than {MEMORY_BYTES // 2**20} MB")
     except OSError:
         raise  # the parent is gone
@@ -97,8 +101,10 @@ def _read(channel: socket.socket, job: Job, extractors: Mapping[str, Extractor] 
 
 @contextmanager
 def _budget() -> Iterator[None]:
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_address_bytes() + MEMORY_BYTES, hard))
+    most = _address_bytes() + MEMORY_BYTES
+    if FREE[0] != resource.RLIM_INFINITY:
+        most = min(most, FREE[0])
+    resource.setrlimit(resource.RLIMIT_AS, (most, FREE[1]))
     signal.setitimer(signal.ITIMER_REAL, WALL_S)
     signal.setitimer(signal.ITIMER_PROF, CPU_S)
     signal.setitimer(signal.ITIMER_VIRTUAL, SOFT_S)
@@ -109,10 +115,10 @@ def _budget() -> Iterator[None]:
 
 
 def _unbound() -> None:
+    # Memory first: what comes after needs some.
+    resource.setrlimit(resource.RLIMIT_AS, FREE)
     for timer in (signal.ITIMER_VIRTUAL, signal.ITIMER_PROF, signal.ITIMER_REAL):
         signal.setitimer(timer, 0)
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def _break_off(_number: int, _frame: Any) -> None:

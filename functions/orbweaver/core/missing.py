@@ -10,10 +10,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from orbweaver.core.markup import text_of
+
 if TYPE_CHECKING:
     from orbweaver.core.page import Page
 
 TEXT_CHARS_MAX = 3_000
+# Beyond that, a page is no notice, whatever it holds.
+HTML_BYTES_MAX = 1024 * 1024
+LOOK_BYTES = 65_536
 _WORDS = r"""
     ^\W*404\W*$ | \b(?:error|http)\W*404\b
     | \b404\b\W*(?:error | [-\u2013\u2014|:].*(?:not|page|error) | .*\bnot\ found)
@@ -43,7 +48,16 @@ _HINTS = tuple(_HINTS_TEXT.split())
 
 def is_missing(page: Page) -> bool:
     """Whether a page says that there is none."""
-    return page.title is not None and _says_so(page.title) and len(page.text) <= TEXT_CHARS_MAX
+    return page.title is not None and _says_so(page.title) and _is_short(page.html)
+
+
+def _is_short(html: bytes) -> bool:
+    """Whether a page has little text; of a large one the beginning is looked at first."""
+    if len(text_of(html[:LOOK_BYTES])) > TEXT_CHARS_MAX:
+        return False
+    return len(html) <= LOOK_BYTES or (
+        len(html) <= HTML_BYTES_MAX and len(text_of(html)) <= TEXT_CHARS_MAX
+    )
 
 
 def _says_so(title: str) -> bool:

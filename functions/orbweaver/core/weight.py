@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from orbweaver.core.reading import Job
 
 # What reading a page may use, in a process of its own.
-CPU_S = 0.8
+CPU_S = 0.7
 MEMORY_BYTES = 200 * 1024 * 1024
 
 BYTES_MAX = 384 * 1024

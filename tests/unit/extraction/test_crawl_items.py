@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters import extractors
+from orbweaver.adapters.reading import InPlaceReader
 from orbweaver.core.extraction import Field, ItemRule, Kind, Source
 from orbweaver.core.message import seeds_of
 from orbweaver.core.outcome import Outcome
@@ -90,8 +91,7 @@ async def test_functions_that_cannot_be_imported_lose_no_page(
         extractor="books",
         fields=(Field(name="title", source=Source.CUSTOM, where="title"),),
     )
-    stage = Stage()
-    stage.reader._extractors = extractors.deployed("broken_module")
+    stage = Stage(reader=InPlaceReader(extractors.deployed("broken_module")))
     records = await crawled(stage, with_items(rule))
     said = (
         "extractor books: ExtractorError: the module cannot be imported: ModuleNotFoundError:"
