@@ -9,6 +9,8 @@
     core/outcome    how a URL ended, and why
     visit           robots, slots, requests, answers      core/exchange    a request, its answer
     robots          robots.txt, fetched and kept          core/robots      its rules
+    core/robots_rules  of one agent, and which decides
+    unasked         URLs that end without a request
     core/identity   who asks, with which headers          core/proxies     by way of whom
     conclude        what an answer comes to               health           how hosts take it
     following       links of a page, admitted

@@ -40,6 +40,10 @@ UNREACHABLE_FRESH_MS = 5_000
 REDIRECTS_MAX = 5
 BYTES_MAX = 500 * 1024
 PARSED_MAX = 2_000
+# Text of what is kept parsed, which takes up to forty times as much.
+PARSED_BYTES_MAX = 3 * 2**20
+# What is parsed at once: 8 ms of one event loop.
+INLINE_BYTES_MAX = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,8 @@ class RobotsKeeper:
         self._settings = settings
         # As long as somebody waits for a host, and no longer.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._parsed: dict[tuple[str, int], Robots] = {}
+        self._parsed: dict[tuple[str, int], tuple[Robots, int]] = {}
+        self._parsed_bytes = 0
 
     async def of(
         self, host: str, crawl: Crawl, until_ms: int, *, named: frozenset[str] = NO_ORIGINS
@@ -92,9 +97,11 @@ class RobotsKeeper:
                     return got
                 await self._hosts.keep_robots(host, got)
                 entry = got
-        return self._rules(host, entry)
+            return await self._rules(host, entry, crawl)
 
-    def _rules(self, host: str, entry: RobotsEntry) -> Robots | Unreachable | None:
+    async def _rules(
+        self, host: str, entry: RobotsEntry, crawl: Crawl
+    ) -> Robots | Unreachable | None:
         match entry.verdict:
             case "allow":
                 return None
@@ -103,12 +110,23 @@ class RobotsKeeper:
                     return_at_ms=entry.fetched_at_ms + UNREACHABLE_FRESH_MS,
                     detail=entry.detail or "unreachable",
                 )
-        key = (host, entry.fetched_at_ms)
+        key, body = (host, entry.fetched_at_ms), entry.body or b""
         if key not in self._parsed:
-            if len(self._parsed) >= PARSED_MAX:
-                self._parsed.clear()
-            self._parsed[key] = parse(entry.body or b"")
-        return self._parsed[key]
+            token = identity_of(crawl, host, self._settings.user_agent).token
+            if len(body) <= INLINE_BYTES_MAX:
+                robots = _parsed(body, token)
+            else:  # up to 250 ms; the event loop gets its turns meanwhile
+                robots = await asyncio.to_thread(_parsed, body, token)
+            self._keep(key, robots, len(body))
+        return self._parsed[key][0]
+
+    def _keep(self, key: tuple[str, int], robots: Robots, size_bytes: int) -> None:
+        """Keep what was parsed; the oldest make room."""
+        self._parsed[key] = (robots, size_bytes)
+        self._parsed_bytes += size_bytes
+        while len(self._parsed) > PARSED_MAX or self._parsed_bytes > PARSED_BYTES_MAX:
+            _, left_bytes = self._parsed.pop(next(iter(self._parsed)))
+            self._parsed_bytes -= left_bytes
 
     async def _ask(
         self, host: str, crawl: Crawl, until_ms: int, named: frozenset[str]
@@ -157,6 +175,13 @@ class RobotsKeeper:
             total_s=self._settings.fetch_total_s,
             named=named,
         )
+
+
+def _parsed(body: bytes, token: str) -> Robots:
+    """Parse a robots.txt, and index the rules of the agent that asked for it."""
+    robots = parse(body)
+    robots.rules_of(token)
+    return robots
 
 
 def _fresh(entry: RobotsEntry, now_ms: int) -> bool:

@@ -15,25 +15,22 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.conclude import Concluder
-from orbweaver.core import answer as answers
 from orbweaver.core.crawl import Bodies, State
 from orbweaver.core.exchange import Failure, Request, Response, received_of
 from orbweaver.core.identity import identity_of
 from orbweaver.core.named import named_for
-from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import delay_of, is_down
-from orbweaver.core.record import page_record
 from orbweaver.core.recrawl import condition_of
-from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
 from orbweaver.core.rules import by_delay
 from orbweaver.core.sniff import ANY_TYPE, HTML_TYPES
-from orbweaver.core.target import Kind, next_attempt
+from orbweaver.core.target import Kind
 from orbweaver.core.url import host_of
 from orbweaver.health import Health
 from orbweaver.pace import Pacer
 from orbweaver.ports import Transient
 from orbweaver.robots import Deferred, RobotsKeeper, Unreachable
 from orbweaver.sitemaps import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
+from orbweaver.unasked import Unasked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +50,8 @@ _log = logging.getLogger(__name__)
 _ALL_TYPES = HTML_TYPES | {ANY_TYPE}
 # How long URLs wait for a table that does not answer.
 TROUBLE_MS = 10_000
+# How many URLs are judged before slots are asked for, where a verdict may take a millisecond.
+JUDGED_AT_ONCE = 4
 
 
 class Visitor:
@@ -78,6 +77,7 @@ class Visitor:
         self._clock = clock
         self._random = random
         self._settings = settings
+        self._unasked = Unasked(clock=clock, random=random, settings=settings)
         self._sitemaps = Sitemaps(clock=clock, settings=settings)
         self._health = Health(hosts=hosts, clock=clock, random=random)
         self._concluder = Concluder(
@@ -131,7 +131,7 @@ class Visitor:
     async def _visit_host(self, visit: Visit, host: str, targets: list[Target]) -> None:
         state = await self._hosts.look(host)
         if is_down(state, self._clock.now_ms()):
-            self._give_up(visit, targets, state.failures)
+            self._unasked.give_up(visit, targets, state.failures)
             return
         robots: Robots | None = None
         if visit.crawl.obey_robots:
@@ -142,22 +142,46 @@ class Visitor:
                     return
                 case Unreachable() as unreachable:
                     for target in targets:
-                        self._retry_robots(visit, target, unreachable)
+                        self._unasked.retry(visit, target, unreachable)
                     return
                 case rules:
                     robots = rules
-        token = self._identity(visit, host).token
-        allowed = [target for target in targets if self._allowed(visit, target, robots, token)]
-        asked_s = robots.crawl_delay(token) if robots else None
-        pace_ms = self._health.pace_ms(host) // visit.crawl.concurrency
-        counted = await visit.purses.count(visit.draft, host, allowed)
-        for least_ms, group in by_delay(visit.crawl, counted):
-            await self._walk(visit, host, group, delay_of(least_ms, asked_s, pace_ms))
+        slow = robots is not None and robots.rules_of(self._identity(visit, host).token).slow
+        size = JUDGED_AT_ONCE if slow else len(targets)
+        for first in range(0, len(targets), size):
+            if first:
+                await asyncio.sleep(0)  # what was judged may have held the event loop
+            return_at_ms = await self._judge(visit, host, targets[first : first + size], robots)
+            if return_at_ms is not None:
+                self._defer(visit, targets[first + size :], return_at_ms)
+                break
         if robots is not None:
             self._sitemaps.name(visit, robots.sitemaps, targets)
 
-    async def _walk(self, visit: Visit, host: str, targets: list[Target], delay_ms: int) -> None:
-        """Ask for one host's targets in turn, each in its slot."""
+    async def _judge(
+        self, visit: Visit, host: str, targets: Sequence[Target], robots: Robots | None
+    ) -> int | None:
+        """Ask for those of one host's targets that may be asked for.
+
+        When to come back, if there were not slots enough.
+        """
+        token = self._identity(visit, host).token
+        allowed = [
+            target for target in targets if self._unasked.allowed(visit, target, robots, token)
+        ]
+        asked_s = robots.crawl_delay(token) if robots else None
+        pace_ms = self._health.pace_ms(host) // visit.crawl.concurrency
+        counted = await visit.purses.count(visit.draft, host, allowed)
+        return_at_ms: int | None = None
+        for least_ms, group in by_delay(visit.crawl, counted):
+            delay_ms = delay_of(least_ms, asked_s, pace_ms)
+            return_at_ms = await self._walk(visit, host, group, delay_ms) or return_at_ms
+        return return_at_ms
+
+    async def _walk(
+        self, visit: Visit, host: str, targets: list[Target], delay_ms: int
+    ) -> int | None:
+        """Ask for one host's targets in turn, each in its slot; when those return that get none."""
         pacer = Pacer(
             hosts=self._hosts,
             clock=self._clock,
@@ -177,8 +201,9 @@ class Visitor:
                 if return_at_ms is not None:
                     asking.release()
                     self._defer(visit, targets[place:], return_at_ms)
-                    return
+                    return return_at_ms
                 group.create_task(self._ask(visit, target, pacer, pacer.turn, asking))
+        return None
 
     async def _ask(
         self, visit: Visit, target: Target, pacer: Pacer, turn: Turn, asking: asyncio.Semaphore
@@ -239,38 +264,6 @@ class Visitor:
             then.concurrency,
             then.rules,
         )
-
-    def _retry_robots(self, visit: Visit, target: Target, unreachable: Unreachable) -> None:
-        if target.attempt >= ATTEMPTS_MAX:
-            end = answers.End(
-                outcome=Outcome.SKIPPED,
-                reason=Reason.ROBOTS_UNREACHABLE,
-                error=f"robots.txt: {unreachable.detail}",
-            )
-            self._end_unasked(visit, target, end)
-            return
-        wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
-        pause_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
-        delay_s = max(wait_s, 0) + pause_s
-        visit.draft.again(next_attempt(target), delay_s, why="retries")
-
-    def _allowed(self, visit: Visit, target: Target, robots: Robots | None, token: str) -> bool:
-        if robots is None or robots.allows(token, target.url):
-            return True
-        self._end_unasked(visit, target, answers.End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS))
-        return False
-
-    def _give_up(self, visit: Visit, targets: Sequence[Target], failures: int) -> None:
-        end = answers.End(
-            outcome=Outcome.FAILED,
-            reason=Reason.HOST_DOWN,
-            error=f"the host did not answer {failures} times in a row",
-        )
-        for target in targets:
-            self._end_unasked(visit, target, end)
-
-    def _end_unasked(self, visit: Visit, target: Target, end: answers.End) -> None:
-        visit.end(target, page_record(visit.crawl.id, target, end, self._clock.now_ms()))
 
     def _defer(self, visit: Visit, targets: Sequence[Target], return_at_ms: int) -> None:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000

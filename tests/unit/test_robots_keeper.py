@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -12,10 +13,11 @@ from orbweaver.adapters.memory import ManualClock, MemoryHosts, World
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
 from orbweaver.core.politeness import Host, RobotsEntry
-from orbweaver.core.robots import Robots
+from orbweaver.core.robots import Robots, parse
 from orbweaver.robots import (
     BYTES_MAX,
     FRESH_MS,
+    PARSED_BYTES_MAX,
     UNREACHABLE_FRESH_MS,
     Deferred,
     RobotsKeeper,
@@ -241,3 +243,45 @@ async def test_what_is_parsed_is_kept_in_bounds(monkeypatch: pytest.MonkeyPatch)
     again = await rules(hosts[0])
     assert again is not first
     assert isinstance(again, Robots)
+
+
+async def test_a_long_file_is_read_beside_the_event_loop() -> None:
+    """While half a megabyte of rules is read and indexed, others get their turns."""
+    keeping = Keeping()
+    lines = b"".join(b"Disallow: /*%d$\n" % number for number in range(25_000))
+    keeping.web.put(ROBOTS, answer(200, b"User-agent: *\n" + lines))
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    other = asyncio.create_task(take_turns())
+    rules = await keeping.ask()
+    other.cancel()
+    assert isinstance(rules, Robots)
+    assert turns > 10
+    assert not rules.allows("orbweaver/test", f"{SITE}/24999")
+
+
+async def test_what_is_kept_parsed_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of many rules make room for one another, the oldest first; small ones stay."""
+    parsed: list[bytes] = []
+
+    def noted(body: bytes) -> Robots:
+        parsed.append(body)
+        return parse(body)
+
+    monkeypatch.setattr(robots_module, "parse", noted)
+    keeping = Keeping()
+    hosts = [f"https://{number}.example" for number in range(8)]
+    for host in hosts:
+        keeping.web.put(f"{host}/robots.txt", answer(200, RULES + b"#" * (BYTES_MAX - 100)))
+    for host in (*hosts, hosts[-1], hosts[0]):
+        await keeping.keeper.of(host, POLITE, keeping.clock.at_ms + 60_000)
+    assert len(parsed) == len(hosts) + 1  # the last is still there, the first is not
+    kept = keeping.keeper._parsed
+    assert sum(size_bytes for _, size_bytes in kept.values()) == keeping.keeper._parsed_bytes
+    assert keeping.keeper._parsed_bytes <= PARSED_BYTES_MAX

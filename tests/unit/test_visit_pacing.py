@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -18,14 +19,16 @@ from orbweaver.core.exchange import Failure
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import Host
 from orbweaver.core.retry import ATTEMPTS_MAX
+from orbweaver.core.robots_rules import UNDECIDED, AgentRules
 from orbweaver.recent import RecentCrawls
 from orbweaver.settings import Settings
-from orbweaver.visit import TROUBLE_MS, Visitor
+from orbweaver.visit import JUDGED_AT_ONCE, TROUBLE_MS, Visitor
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, fail_on, html
 from tests.unit.test_visit import OTHER, POLITE, A, targets, visit
 
 if TYPE_CHECKING:
     from orbweaver.core.exchange import Request, Response
+    from orbweaver.core.robots_rules import Rule
 
 OBEDIENT = replace(POLITE, obey_robots=True)
 
@@ -42,6 +45,63 @@ async def test_what_robots_forbid_is_skipped_unasked() -> None:
     assert ends[f"{SITE}/private/x"] is Reason.ROBOTS
     assert journal.tally["skipped.robots"] == 1
     assert stage.web.urls == [f"{SITE}/robots.txt", f"{SITE}/b"]
+
+
+WILDCARDS = b"User-agent: *\nDisallow: /private/\n" + b"".join(
+    b"Disallow: /*%s*x\n" % "*".join(f"{number:014b}").encode() for number in range(4_000)
+)
+
+
+async def test_only_what_is_about_to_be_asked_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a pack that gets three slots the rest is not compared with thousands of wildcards."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/robots.txt", answer(200, WILDCARDS))
+    judged: list[str] = []
+    judge = AgentRules._judge
+
+    def noted(self: AgentRules, path: str) -> Rule | None:
+        judged.append(path)
+        return judge(self, path)
+
+    monkeypatch.setattr(AgentRules, "_judge", noted)
+    asked = targets(*(f"private/{n}" for n in range(3)), *(f"b{n}" for n in range(22)))
+    journal = await visit(stage, asked, OBEDIENT, ahead_ms=3_500)
+    assert len(journal.records) == 3 + 3
+    assert sorted(record.reason for record in journal.records)[-3:] == [Reason.ROBOTS] * 3
+    assert len(stage.web.urls) == 1 + 3
+    assert {item.target for item in journal.again} == set(asked[6:])
+    assert len(judged) == 2 * JUDGED_AT_ONCE
+
+
+async def test_what_is_too_much_to_compare_is_skipped_and_counted() -> None:
+    """A URL that wildcards beyond the bound may be about is not asked for, and says why."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/robots.txt", answer(200, WILDCARDS))
+    journal = await visit(stage, targets("10" * 450, "b"), OBEDIENT)
+    (skipped,) = (record for record in journal.records if record.outcome is Outcome.SKIPPED)
+    assert skipped.reason is Reason.ROBOTS
+    assert skipped.error == f"robots.txt: {UNDECIDED.pattern}"
+    assert journal.tally["robots.undecided"] == 1
+    assert stage.web.urls == [f"{SITE}/robots.txt", f"{SITE}/b"]
+
+
+async def test_the_event_loop_is_not_held_by_verdicts() -> None:
+    """While a pack is judged by the worst of files, others get their turns."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/robots.txt", answer(200, WILDCARDS))
+    turns = [time.process_time()]
+
+    async def take_turns() -> None:
+        while True:
+            await asyncio.sleep(0)
+            turns.append(time.process_time())
+
+    other = asyncio.create_task(take_turns())
+    await visit(stage, targets(*("10" * 450 + str(number) for number in range(25))), OBEDIENT)
+    other.cancel()
+    assert len(turns) > 25 / JUDGED_AT_ONCE
+    # 5 ms on a machine at rest; to compare all with all would take a second.
+    assert max(after - before for before, after in pairwise(turns)) < 0.1
 
 
 async def test_a_crawl_may_ignore_robots() -> None:

@@ -110,10 +110,9 @@ def _decision(ruling: Ruling, target: str, agent: str) -> dict[str, Any]:
             return {"allowed": False, "why": f"unreachable, so nothing is allowed: {detail}"}
         case Robots():
             decided = ruling.decide(agent, target)
-            line = f"line {decided.line}: {decided.rule}"
             return {
                 "allowed": decided.allowed,
-                "why": "no rule matches" if decided.rule is None else line,
+                "why": decided.why or "no rule matches",
                 "line": decided.line,
                 "rule": decided.rule,
                 "group": decided.group and f"User-agent: {decided.group}",

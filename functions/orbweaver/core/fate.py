@@ -196,10 +196,10 @@ def robots_of(facts: Facts, url: str) -> tuple[bool, str]:
         return False, f"unreachable, so nothing is allowed: {entry.detail or 'no answer'}{since}"
     agent = identity_of(facts.crawl, host_of(url), facts.agent).token
     decided = parse(entry.body or b"").decide(agent, url)
-    if decided.rule is None:
+    if decided.why is None:
         return True, f"no rule matches{since}"
     group = f" (User-agent: {decided.group})" if decided.group else ""
-    return decided.allowed, f"line {decided.line}: {decided.rule}{group}{since}"
+    return decided.allowed, f"{decided.why}{group}{since}"
 
 
 def belongs(crawl: Crawl, url: str, pages: Iterable[str]) -> bool:

@@ -14,7 +14,8 @@ URL are put in capitals too (2.2.2); a token with a digit (`User-agent: bot2`) n
 that name, since a site that calls an agent by its name means it; more misspellings are understood,
 those that crawler-commons has met; UTF-16 is read.
 
-The work is bounded: 500 KiB are read, and a pattern costs at most one search a piece between `*`.
+The work is bounded: 500 KiB are read, and what is compared for one URL is counted
+(`robots_rules.py`).
 """
 
 from __future__ import annotations
@@ -26,8 +27,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from orbweaver.core.robots_rules import UNDECIDED, AgentRules
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from orbweaver.core.robots_rules import Line, Rule
 
 # A line that says something: its number, kind and value.
 _Line: TypeAlias = tuple[int, int, bytes]
@@ -39,6 +44,7 @@ BODY_BYTES_MAX = 500 * 1024
 LINE_BYTES_MAX = 8 * 2_083 - 1
 SITEMAPS_MAX = 1_000
 TEXT_CHARS_MAX = 300  # of a rule, when it is shown
+INDEXED_MAX = 4  # agents; crawls have different ones
 
 ANY_AGENT = "*"
 ROBOTS_PATH = "/robots.txt"
@@ -73,48 +79,32 @@ _PRODUCT_END = re.compile(r"[/(;,]")
 _SECONDS = re.compile(rb"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One Allow or Disallow; `head` is its pattern up to a star, `pieces` what is between stars."""
-
-    allow: bool
-    pattern: str
-    head: str
-    pieces: tuple[str, ...]
-    to_end: bool
-    number: int
-
-    def matches(self, path: str) -> bool:
-        """Whether a path that begins with `head` fits; all of it if the pattern ends in `$`."""
-        at = len(self.head)
-        if not self.pieces:
-            return not self.to_end or len(path) == at
-        *middle, last = self.pieces if self.to_end else (*self.pieces, "")
-        for piece in middle:
-            at = path.find(piece, at)
-            if at < 0:
-                return False
-            at += len(piece)
-        return len(path) - at >= len(last) and path.endswith(last)
-
-
 @dataclass(slots=True)
 class _Group:
     """Rules, and delays in seconds with the number of agents named before each."""
 
     agents: int = 0
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[Line] = field(default_factory=list)
     delays: list[tuple[int, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What is said of a URL: by which `line`, in the `group` of which agent, if by any."""
+    """What is said of a URL: by which `line`, in the `group` of which agent, if by any.
+
+    Not `decided` is what so many rules with wildcards are about that it is forbidden for that.
+    """
 
     allowed: bool
     group: str | None
     line: int | None = None
     rule: str | None = None
+    decided: bool = True
+
+    @property
+    def why(self) -> str | None:
+        """What decides, in words; None if no rule matches."""
+        return self.rule if self.line is None else f"line {self.line}: {self.rule}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,45 +114,51 @@ class Robots:
     sitemaps: tuple[str, ...] = ()
     _groups: tuple[_Group, ...] = field(default=(), repr=False)
     _named: _Named = field(default_factory=dict, repr=False)
+    _indexed: dict[str, AgentRules] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def allows(self, user_agent: str, url: str) -> bool:
         """Whether an agent may ask for a canonical URL."""
-        rule = self._deciding(user_agent, url)
+        rule = self.rule_for(user_agent, url)
         return rule is None or rule.allow
 
     def decide(self, user_agent: str, url: str) -> Verdict:
         """Say whether an agent may ask for a canonical URL, and what decides that."""
-        rule = self._deciding(user_agent, url)
+        rule = self.rule_for(user_agent, url)
         group = self._group_name(user_agent)
         if rule is None:
             return Verdict(allowed=True, group=group)
+        if rule is UNDECIDED:
+            return Verdict(allowed=False, group=group, rule=rule.pattern, decided=False)
         text = f"{'Allow' if rule.allow else 'Disallow'}: {rule.pattern[:TEXT_CHARS_MAX]}"
         return Verdict(allowed=rule.allow, group=group, line=rule.number, rule=text)
 
+    def rule_for(self, user_agent: str, url: str) -> Rule | None:
+        """Return the rule that decides on a canonical URL; None if none matches."""
+        path = _path_of(url)
+        return None if path == ROBOTS_PATH else self.rules_of(user_agent).deciding(path)
+
     def crawl_delay(self, user_agent: str) -> float | None:
         """Return the delay asked of an agent, in seconds; the longest where there are several."""
-        delays = (
-            delay_s
-            for group, place in self._groups_of(user_agent)
-            for agents, delay_s in group.delays
-            if place < agents
-        )
-        return max(delays, default=None)
+        return self.rules_of(user_agent).delay_s
 
-    def _deciding(self, user_agent: str, url: str) -> Rule | None:
-        path = _path_of(url)
-        if path == ROBOTS_PATH:
-            return None
-        firsts = (
-            # Most rules fail at their head, without a call.
-            next((r for r in group.rules if path.startswith(r.head) and r.matches(path)), None)
-            for group, _ in self._groups_of(user_agent)
-        )
-        return min(filter(None, firsts), key=_rank, default=None)
+    def rules_of(self, user_agent: str) -> AgentRules:
+        """Return the rules for an agent, which are indexed when it is named first."""
+        if user_agent not in self._indexed:
+            if len(self._indexed) >= INDEXED_MAX:
+                self._indexed.clear()
+            self._indexed[user_agent] = self._index(user_agent)
+        return self._indexed[user_agent]
 
-    def _groups_of(self, user_agent: str) -> Iterator[tuple[_Group, int]]:
+    def _index(self, user_agent: str) -> AgentRules:
         named = self._named.get(self._group_name(user_agent) or "", ())
-        return ((self._groups[group], place) for group, place in named)
+        groups = [(self._groups[group], place) for group, place in named]
+        delays = (
+            delay_s for group, place in groups for agents, delay_s in group.delays if place < agents
+        )
+        lines = (line for group, _ in groups for line in group.rules)
+        return AgentRules(lines, max(delays, default=None))
 
     def _group_name(self, user_agent: str) -> str | None:
         product = _PRODUCT_END.split(user_agent, maxsplit=1)[0].strip().lower()
@@ -200,14 +196,7 @@ def _grouped(lines: Iterable[_Line]) -> tuple[tuple[_Group, ...], _Named]:
         elif groups and kind in {_ALLOW, _DISALLOW}:
             ruled = True
             groups[-1].rules += _rules(value, number, allow=kind == _ALLOW)
-    for group in groups:
-        group.rules.sort(key=_rank)
     return tuple(groups), dict(named)
-
-
-def _rank(rule: Rule) -> tuple[int, bool]:
-    """Order rules by strength: the longest first, Allow before Disallow."""
-    return -len(rule.pattern), not rule.allow
 
 
 def _text(body: bytes) -> bytes:
@@ -254,29 +243,16 @@ def _delays(value: bytes) -> list[float]:
     return [seconds] if math.isfinite(seconds) else []
 
 
-def _rules(value: bytes, number: int, *, allow: bool) -> list[Rule]:
+def _rules(value: bytes, number: int, *, allow: bool) -> list[Line]:
     """Return what a line says: nothing where it is empty, else a rule, and for an index two."""
     if not value:
         return []
     pattern = _ESCAPE.sub(_escaped, value).decode("ascii")
-    rules = [_rule(pattern, number, allow=allow)]
+    rules = [(pattern, allow, number)]
     folder, slash, name = pattern.rpartition("/")
     if allow and slash and name.startswith("index.htm"):
-        rules.append(_rule(f"{folder}/$", number, allow=allow))
+        rules.append((f"{folder}/$", allow, number))
     return rules
-
-
-def _rule(pattern: str, number: int, *, allow: bool) -> Rule:
-    to_end = pattern.endswith("$") and not pattern.endswith("*$")
-    head, *rest = pattern.removesuffix("$").split("*")
-    return Rule(
-        allow=allow,
-        pattern=pattern,
-        head=head,
-        pieces=tuple(filter(None, rest)),
-        to_end=to_end,
-        number=number,
-    )
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import time
+from itertools import count, product
+from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.robots import BODY_BYTES_MAX, LINE_BYTES_MAX, parse
+from orbweaver.core.robots import BODY_BYTES_MAX, INDEXED_MAX, LINE_BYTES_MAX, parse
+from orbweaver.core.robots_rules import UNDECIDED, VERDICTS_MAX, AgentRules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from orbweaver.core.robots_rules import Rule
 
 SITE = "https://example.com"
 AGENT = "orbweaver"
@@ -65,3 +73,91 @@ def test_no_file_takes_long(body: bytes) -> None:
     robots.crawl_delay(AGENT)
     assert robots.allows(AGENT, f"{SITE}/" + "a" * 2_000)
     assert time.perf_counter() - before < 10  # a second or less, on a machine at rest
+
+
+# --- files of wildcards -------------------------------------------------------------------------
+
+LONG = 2_000
+# What a line of each file is like, and paths that make much work of it.
+WORST: dict[str, tuple[Callable[[int], str], str]] = {
+    "numbers": (lambda n: f"Disallow: /*{n}", "/" + "1234567890" * (LONG // 10)),
+    "ends": (lambda n: f"Disallow: /*{n}$", "/" + "1234567890" * (LONG // 10)),
+    "letters": (lambda n: f"allow:*{n:x}z", "/" + "abcdef" * (LONG // 6)),
+    "many pieces": (lambda n: f"Disallow: /*a*a*a*b{n}", "/" + "a" * LONG),
+    "letters in turn": (lambda n: f"Disallow: /*{'*'.join(f'{n:014b}')}*x", "/" + "10" * 1_000),
+    "long pieces": (lambda n: f"Disallow: /*{'a' * (n % 300)}b{'a' * 250}", "/" + "a" * LONG),
+    "heads": (lambda n: f"Disallow: /{'a' * n}*b*c", "/" + "a" * LONG),
+    "groups": (lambda n: f"user-agent:{AGENT}\ndisallow:*{n}", "/" + "9876543210" * (LONG // 10)),
+}
+
+
+def worst(name: str) -> tuple[bytes, str]:
+    """Return 500 KiB of such lines, and the path."""
+    line, path = WORST[name]
+    lines, size = ["User-agent: *"], 14
+    for number in count():
+        text = line(number)
+        size += len(text) + 1
+        if size > BODY_BYTES_MAX:
+            break
+        lines.append(text)
+    return "\n".join(lines).encode(), path
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_a_batch_of_urls_takes_less_than_a_second(name: str) -> None:
+    """To read the worst of files and judge 250 URLs by it takes a bounded time of the processor."""
+    body, path = worst(name)
+    before_s = time.process_time()
+    robots = parse(body)
+    for number in range(250):
+        robots.allows(AGENT, f"{SITE}{path[:-4]}{number}")
+    assert time.process_time() - before_s < 3  # 0.2 to 0.6 s on a machine at rest
+
+
+def test_a_verdict_is_not_made_twice() -> None:
+    """A URL that comes back is not compared with thousands of wildcards again."""
+    rules = parse(worst("letters in turn")[0]).rules_of(AGENT)
+    assert rules.slow
+    with pytest.MonkeyPatch.context() as patch:
+        judged: list[str] = []
+        judge = AgentRules._judge
+
+        def noted(self: AgentRules, path: str) -> Rule | None:
+            judged.append(path)
+            return judge(self, path)
+
+        patch.setattr(AgentRules, "_judge", noted)
+        verdicts = {rules.deciding(f"/{'10' * 99}{number % 25}") for number in range(100)}
+        assert len(judged) == 25
+        for number in range(VERDICTS_MAX + 5):
+            rules.deciding(f"/{number}")
+        assert len(rules._verdicts) == VERDICTS_MAX
+    assert verdicts == {UNDECIDED}
+
+
+def test_many_wildcards_of_words_are_decided_exactly() -> None:
+    """A long list of articles is no attack: URLs are decided beside ten thousand wildcards."""
+    words = ["".join(word) for word in product("abcdefghij", repeat=4)]
+    body = "User-agent: *\nAllow: /\n" + "".join(f"Disallow: /*-{word}.html\n" for word in words)
+    robots = parse(body.encode())
+    verdict = robots.decide(AGENT, f"{SITE}/news/2026/an-article-of-some-length-jihg.html?page=2")
+    assert (verdict.allowed, verdict.rule) == (False, "Disallow: /*-jihg.html")
+    verdict = robots.decide(AGENT, f"{SITE}/news/2026/an-article-of-some-length-jihx.html?page=2")
+    assert (verdict.allowed, verdict.rule, verdict.decided) == (True, "Allow: /", True)
+
+
+def test_what_takes_too_many_steps_is_forbidden_and_says_so() -> None:
+    """Nothing is asked for that a rule might forbid which was not compared."""
+    body, path = worst("letters in turn")
+    robots = parse(body)
+    verdict = robots.decide(AGENT, f"{SITE}{path}")
+    assert (verdict.allowed, verdict.decided, verdict.line) == (False, False, None)
+    assert verdict.why == UNDECIDED.pattern
+
+
+def test_a_few_agents_are_indexed_at_a_time() -> None:
+    """Crawls of many names do not fill the memory with one file."""
+    robots = parse(b"User-agent: *\nDisallow: /x")
+    assert not any(robots.allows(f"bot{number}", f"{SITE}/x") for number in range(20))
+    assert len(robots._indexed) <= INDEXED_MAX
