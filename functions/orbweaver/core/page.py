@@ -191,7 +191,7 @@ def _look_at_other(
         case "link":
             if "canonical" in _words(attributes.get("rel")):
                 found.canonical = found.canonical or attributes["href"]
-        case "meta":
+        case "meta" if "content" in attributes:  # one with nothing but `href` is found as well
             _look_at_meta(found, attributes)
 
 

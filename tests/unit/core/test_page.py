@@ -131,6 +131,14 @@ def test_meta_robots_is_obeyed(meta: str, filling: str, *, nofollow: bool, noind
     assert page.links_nofollow == (2 if nofollow else 1)
 
 
+@pytest.mark.parametrize("said", ["name=robots", "name=description", "http-equiv=refresh"])
+def test_a_meta_element_without_content_says_nothing(said: str, filling: str) -> None:
+    """One that has an `href`, as no meta element should, is no error either."""
+    page = read(f"<meta {said} href=/x>{filling}<a href=/y>")
+    assert (page.nofollow, page.description, page.refresh) == (False, None, None)
+    assert page.links == ("https://example.com/y",)
+
+
 @pytest.mark.parametrize(
     ("tag", "wishes"),
     [
