@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +42,7 @@ CR_LF = b"\r\n"
 COMMENTED, HEADER_REST = 0x10, 6
 CHUNK_BYTES = 65_536
 TOMBSTONE_BODY = b"forgotten"
+_LENGTH = re.compile(r"[0-9]{1,15}")
 
 
 class WarcError(ValueError):
@@ -210,10 +212,12 @@ def _parsed(text: bytes) -> Record:
         for name, _, value in (line.partition(":") for line in lines)
     }
     try:
-        length = int(headers["content-length"])
-        kind = headers["warc-type"]
-    except (KeyError, ValueError) as error:
+        digits, kind = headers["content-length"], headers["warc-type"]
+    except KeyError as error:
         raise WarcError(f"a WARC record without {error}") from error
+    if _LENGTH.fullmatch(digits) is None:
+        raise WarcError(f"a WARC record of {digits[:40]!r} bytes")
+    length = int(digits)
     if block[length:] != CR_LF * 2:
         raise WarcError(f"a record of {length} bytes has {len(block) - 4}")
     return Record(type=kind, headers=headers, payload=block[:length])

@@ -123,6 +123,9 @@ def test_what_stands_behind_a_forgotten_record_stays_where_it_is() -> None:
     assert b"secret" not in after
 
 
+NEGATIVE = b"WARC/1.1\r\nWARC-Type: x\r\nContent-Length: -4\r\n\r\nab\r\n\r\n\r\n\r\n"
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -130,6 +133,7 @@ def test_what_stands_behind_a_forgotten_record_stays_where_it_is() -> None:
         (file_of()[:-3], "is cut short"),
         (zlib.compress(b"hello", wbits=31), "no WARC record"),
         (zlib.compress(b"WARC/1.1\r\nWARC-Type: x\r\n\r\n", wbits=31), "without 'content-length'"),
+        (zlib.compress(NEGATIVE, wbits=31), "a WARC record of '-4' bytes"),
         (
             zlib.compress(
                 b"WARC/1.1\r\nWARC-Type: x\r\nContent-Length: 9\r\n\r\n1\r\n\r\n", wbits=31
