@@ -7,7 +7,7 @@ ARGS   ?=
 
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check lint format typecheck pytest unit simulate chaos fairness bench \
+.PHONY: help demo test test-long check lint format typecheck pytest unit simulate chaos fairness bench fuzz \
         scale export-scale hostile-site setup venv up down status lock clean python
 
 help: ## list the targets
@@ -59,10 +59,18 @@ bench: setup ## ours beside other crawlers; ARGS="--quick --sites python,generat
 	@$(PYTHON) tools/bootstrap.py bench
 	@$(PY) -m tests.bench $(ARGS)
 
+fuzz: venv ## fuzzers, a minute for each of what strangers write; ARGS="--seconds 10 --only robots"
+	@$(PYTHON) tools/bootstrap.py fuzz
+	@$(PY) -m tests.fuzz $(ARGS)
+
 scale: venv ## a thousand workers over a hundred thousand hosts, in virtual time; ARGS="--only grid"
 	@$(PY) -m tests.scale $(ARGS)
 
-export-scale: venv ## export a day of a million pages under a limit of 256 MB; ARGS="--rows 20000"
+export-fuzz: venv ## fuzzers, a minute for each of what strangers write; ARGS="--seconds 10 --only robots"
+	@$(PYTHON) tools/bootstrap.py fuzz
+	@$(PY) -m tests.fuzz $(ARGS)
+
+scale: venv ## export a day of a million pages under a limit of 256 MB; ARGS="--rows 20000"
 	@$(PY) -m tests.exports_scale $(ARGS)
 
 up: setup ## start the emulator and deploy the stack to it

@@ -2,11 +2,12 @@
 
 Rules
 - Standard library only: it runs before anything is installed.
-- Four parts, each with a stamp made of the contents it was installed from (not of file times),
+- Five parts, each with a stamp made of the contents it was installed from (not of file times),
   of its own path and of the Python version; a part whose stamp still fits costs milliseconds:
   `venv` (.venv: libraries, tools, Node), `emulator` (.local/emulator: MiniStack, which pins its own
-  botocore), `node` (node_modules: the CDK command line) and `bench` (.local/bench/peers: other
-  crawlers to measure ours beside, for `make bench` alone).
+  botocore), `node` (node_modules: the CDK command line), `bench` (.local/bench/peers: other
+  crawlers to measure ours beside, for `make bench` alone) and `fuzz` (.local/fuzz/python: a fuzzer
+  and what it fuzzes, for `make fuzz` alone).
 - The emulator runs Lambda functions with its own interpreter, so both environments have the same.
 - Installs only what the hashes in requirements/ and package-lock.json name: by uv, or by pip where
   uv finds no index (pip reads its own configuration, uv does not).
@@ -40,7 +41,7 @@ LOCAL = ROOT / ".local"
 EMULATOR = LOCAL / "emulator"
 EMULATOR_PYTHON = EMULATOR / "bin" / "python"
 PEERS = LOCAL / "bench" / "peers"
-PEERS_PYTHON = PEERS / "bin" / "python"
+FUZZ = LOCAL / "fuzz" / "python"
 NODE_MODULES = ROOT / "node_modules"
 STAMP = ".orbweaver-stamp"
 OUTPUT_LINES_SHOWN = 30
@@ -163,14 +164,24 @@ def ensure_emulator() -> None:
 
 def ensure_bench() -> None:
     """Have .local/bench/peers hold the crawlers that ours is measured beside."""
-    requirements = REQUIREMENTS / "bench.txt"
-    stamp = fingerprint(sys.version, sys.base_prefix, str(PEERS), requirements)
-    if is_current(PEERS, stamp):
+    ensure_beside(PEERS, "bench", "other crawlers")
+
+
+def ensure_fuzz() -> None:
+    """Have .local/fuzz/python hold the fuzzer, and the libraries of what it fuzzes."""
+    ensure_beside(FUZZ, "fuzz", "a fuzzer")
+
+
+def ensure_beside(directory: Path, name: str, what: str) -> None:
+    """Have an environment beside .venv hold what a requirements file of its own names."""
+    requirements = REQUIREMENTS / f"{name}.txt"
+    stamp = fingerprint(sys.version, sys.base_prefix, str(directory), requirements)
+    if is_current(directory, stamp):
         return
-    say("installing other crawlers into .local/bench/peers")
-    make_venv(VENV_PYTHON, PEERS, "--without-pip")
-    install(PEERS_PYTHON, requirements)
-    (PEERS / STAMP).write_text(stamp)
+    say(f"installing {what} into {directory.relative_to(ROOT)}")
+    make_venv(VENV_PYTHON, directory, "--without-pip")
+    install(directory / "bin" / "python", requirements)
+    (directory / STAMP).write_text(stamp)
 
 
 def ensure_node() -> None:
@@ -200,6 +211,7 @@ def lock(options: Sequence[str]) -> None:
         "dev": ["pyproject.toml", "--all-extras", "--group", "dev", "--constraints", files],
         "emulator": ["--group", "pyproject.toml:emulator"],
         "bench": ["--group", "pyproject.toml:bench"],
+        "fuzz": ["pyproject.toml", "--group", "fuzz", "--constraints", runtime],
     }
     common = ["--quiet", "--universal", "--python-version=3.11", "--generate-hashes"]
     common += ["--no-emit-index-url", *options]
@@ -229,6 +241,7 @@ def main() -> int:
         "emulator": ensure_emulator,
         "node": ensure_node,
         "bench": ensure_bench,
+        "fuzz": ensure_fuzz,
     }
     parser = argparse.ArgumentParser(description="Set up this checkout of Orbweaver.")
     parser.add_argument("parts", nargs="*", choices=[*parts, []], metavar="PART")

@@ -1,0 +1,21 @@
+"""One fuzzer, in a process and an environment of its own: it ends with the process."""
+
+from __future__ import annotations
+
+import sys
+
+import atheris
+
+with atheris.instrument_imports(include=["orbweaver"]):
+    from tests.fuzz.targets import TARGETS
+
+
+def main() -> None:
+    """Fuzz the target that the first word names; the others are the fuzzer's options."""
+    name, *options = sys.argv[1:]
+    atheris.Setup([sys.argv[0], *options], TARGETS[name].play)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

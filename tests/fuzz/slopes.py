@@ -1,0 +1,76 @@
+"""How cost grows with the input: fragments repeated, at sizes that double."""
+
+from __future__ import annotations
+
+import gc
+import time
+from contextlib import suppress
+from itertools import pairwise
+from math import inf
+from typing import TYPE_CHECKING
+
+from tests.fuzz.targets import KB, TARGETS, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Twice the input may take so many times as long; four times the input, so many times that.
+RATIO_MAX = 2.6
+# Below that, noise is most of what is measured.
+FLOOR_S = 0.005
+TRIES = 6
+SHOWN_BYTES_MAX = 2 * 1024 * KB
+ENOUGH_S = 5
+QUARTER_S_MAX = 0.6
+
+
+def cost_s(target: Target, data: bytes) -> float:
+    """Time of the processor that an input takes, without that of collecting others' garbage."""
+    gc.collect(0)
+    gc.disable()
+    try:
+        before_s = time.process_time()
+        with suppress(*target.raises):
+            target.run(data)
+        return time.process_time() - before_s
+    finally:
+        gc.enable()
+
+
+def growth(target: Target, fragment: bytes, size: int) -> float:
+    """How many times as long a size takes as a quarter of it does; the best of some tries."""
+    quarter, whole = (target.repeated(fragment, part) for part in (size // 4, size))
+    quarter_s = cost_s(target, quarter)
+    if quarter_s > QUARTER_S_MAX:
+        return inf
+    took_s = cost_s(target, whole)
+    for _ in range(TRIES):
+        if took_s / max(quarter_s, FLOOR_S) <= RATIO_MAX**2:
+            break
+        took_s = min(took_s, cost_s(target, whole))
+        # What is small is measured too small as well as too large: by what it takes at most.
+        quarter_s = max(quarter_s, cost_s(target, quarter))
+    return took_s / max(quarter_s, FLOOR_S)
+
+
+def show(names: Iterable[str]) -> bool:
+    """Print what grows faster than its input, or costs most; whether nothing does."""
+    fine = True
+    for name in names:
+        target = TARGETS[name]
+        for fragment in target.fragments:
+            took: list[float] = []
+            size = 16 * KB
+            while size <= min(target.bytes_max, SHOWN_BYTES_MAX) and sum(took) < ENOUGH_S:
+                took.append(cost_s(target, target.repeated(fragment, size)))
+                size *= 2
+            steep = any(
+                after_s > max(before_s, FLOOR_S) * RATIO_MAX**2
+                for before_s, after_s in zip(took, took[2:], strict=False)
+            )
+            fine = fine and not steep
+            ratios = " ".join(f"{b / a:.1f}" for a, b in pairwise(took) if a > FLOOR_S)
+            per_mb_s = took[-1] / (size // 2) * 1024 * KB
+            mark = "STEEP" if steep else ""
+            print(f"{name:16} {fragment!r:.44} {per_mb_s:8.2f} s/MB  {ratios} {mark}", flush=True)
+    return fine

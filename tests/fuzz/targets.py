@@ -1,0 +1,446 @@
+"""What is fuzzed: functions that read what strangers write, and what each of them may do.
+
+A target takes bytes, may raise what it declares and nothing else, and may take time and memory in
+proportion to the bytes. `fragments` are what it is fed many times over to see that it does.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+import tomllib
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.http_head import answered
+from orbweaver.core import charset, cursor, definition, message, redaction, robots, sitemap, warc
+from orbweaver.core.extraction import extract, selectors, structured
+from orbweaver.core.extraction.definition import items
+from orbweaver.core.maintext import main_text
+from orbweaver.core.mime import parse as parse_type
+from orbweaver.core.page import parse as parse_page
+from orbweaver.core.refresh import refresh_of
+from orbweaver.core.sniff import kind_of
+from orbweaver.core.tame import WildPageError
+from orbweaver.core.url import canonicalize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+URL = "https://example.com/a/b?c=d"
+LISTING = ("pages", "shop")
+# What an input may take of the processor at most, beside its share by bytes: a machine may be busy,
+# and a fuzzer counts every branch.
+BASE_S, PER_KB_S = 0.5, 0.02
+KB = 1024
+
+
+class BrokenPromise(AssertionError):
+    """A target returned what it never should."""
+
+
+class Slow(AssertionError):
+    """A target took more time than its input may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One function, and what it may do.
+
+    Of `bytes_max` at most such an input comes; `start` and `end` stand around repeated fragments.
+    """
+
+    name: str
+    run: Callable[[bytes], object]
+    raises: tuple[type[Exception], ...] = ()
+    bytes_max: int
+    start: bytes = b""
+    end: bytes = b""
+    fragments: tuple[bytes, ...]
+
+    def play(self, data: bytes) -> None:
+        """Run an input; raises what is not declared, and `Slow` for what takes too long."""
+        before_s = time.process_time()
+        with suppress(*self.raises):
+            self.run(data)
+        took_s = time.process_time() - before_s
+        if took_s > BASE_S + PER_KB_S * len(data) / KB:
+            raise Slow(f"{self.name}: {took_s:.2f} s for {len(data)} bytes")
+
+    def repeated(self, fragment: bytes, size: int) -> bytes:
+        """Make an input of about a size."""
+        return self.start + fragment * (size // len(fragment)) + self.end
+
+
+def _promise(kept: bool, what: str) -> None:
+    if not kept:
+        raise BrokenPromise(what)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _parted(data: bytes) -> tuple[str, bytes]:
+    """Take the first line for one argument, the rest for another."""
+    line, _, rest = data.partition(b"\n")
+    return _text(line), rest
+
+
+def _canonicalize(data: bytes) -> None:
+    base, reference = _parted(data)
+    url = canonicalize(_text(reference), canonicalize(base) if base else None)
+    _promise(canonicalize(url) == url, "a canonical URL is another one")
+    _promise(url.isascii() and url.startswith(("http://", "https://")), "it is no URL")
+
+
+def _page(data: bytes) -> None:
+    page = parse_page(data, URL, None)
+    _promise(len(set(page.links)) == len(page.links), "a link is there twice")
+    _promise(page.text == " ".join(page.text.split()), "the text has spaces")
+
+
+def _charset(data: bytes) -> None:
+    content_type, body = _parted(data)
+    name, html = charset.decode(body, content_type)
+    html.decode()
+    charset.encode_query("?" + _text(body[:500]), name)
+
+
+def _robots(data: bytes) -> None:
+    path, body = _parted(data)
+    rules = robots.parse(body)
+    verdict = rules.decide("orbweaver", f"https://example.com/{path[:2_000]}")
+    _promise(verdict.decided or not verdict.allowed, "what is not decided is allowed")
+    delay_s = rules.crawl_delay("orbweaver")
+    _promise(delay_s is None or 0 <= delay_s < float("inf"), "a delay has no end")
+
+
+def _sitemap(data: bytes) -> None:
+    read = sitemap.read(data, URL)
+    _promise(all(canonicalize(one.url) == one.url for one in read.entries[:100]), "no URL")
+
+
+def _json_ld(data: bytes) -> None:
+    objects = structured.json_ld([_text(data)])
+    for one in objects.of("Product")[:100]:
+        objects.values("offers.price", one)
+        objects.values("image", one, url=True)
+
+
+def _selector(data: bytes) -> None:
+    selector, html = _parted(data)
+    if selectors.problem_of(selector) is None:
+        root = parse_page(html, URL, None).tree.root
+        if root is not None:
+            selectors.found(selector, root)
+
+
+ITEM_RULES = items(
+    [
+        {
+            "name": "things",
+            "match": "/",
+            "each": "div, li > a, #x ~ p",
+            "fields": {
+                "title": {"css": "a, b", "list": True},
+                "price": {"css": "b", "type": "price"},
+                "when": {"css": "a", "attribute": "href", "type": "date"},
+            },
+        },
+        {
+            "name": "products",
+            "match": "/",
+            "source": "jsonld:Product",
+            "fields": {"name": {"path": "name"}, "price": {"path": "offers.price"}},
+        },
+        {
+            "name": "micro",
+            "match": "/",
+            "source": "microdata:Product",
+            "fields": {"name": {"path": "name"}},
+        },
+    ]
+)
+
+
+def _items(data: bytes) -> None:
+    extract(parse_page(data, URL, None), URL, ITEM_RULES)
+
+
+def _main_text(data: bytes) -> None:
+    main_text(data)
+
+
+def _message(data: bytes) -> None:
+    decoded = message.decode(_text(data))
+    if not isinstance(decoded, message.Malformed):
+        _promise(message.decode(message.encode(decoded)) == decoded, "it is read as another one")
+
+
+def _cursor(data: bytes) -> None:
+    text = _text(data)
+    cursor.decode(LISTING, text)
+
+
+def _headers(data: bytes) -> None:
+    pairs = [(name, value) for name, _, value in (b.partition(b":") for b in data.split(b"\n"))]
+    headers = answered(pairs)
+    _promise(all("\n" not in value for value in headers.values()), "a header has two lines")
+    kind_of(headers, data[:1_445])
+    parse_type(headers.get("content-type", ""))
+
+
+def _warc(data: bytes) -> None:
+    for member in warc.members(data):
+        _promise(member.length > 0, "a member has no bytes")
+
+
+def _warc_record(data: bytes) -> None:
+    record = warc.read(gzip.compress(data, 1))
+    length = record.headers["content-length"]
+    _promise(len(record.payload) == int(length), "the length is not that of the record")
+    if record.type == "response":
+        record.body()
+
+
+def _warc_written(data: bytes) -> None:
+    line, body = _parted(data)
+    name, _, value = line.partition(":")
+    headers = {name: value, "content-type": value}
+    written = warc.response(URL, 0, status=200, headers=headers, body=body, truncated=False)
+    _promise(warc.read(written).body() == body, "a body is read as another one")
+
+
+def _redaction(data: bytes) -> None:
+    redaction.redact_bytes(data, redaction.KINDS)
+    text = redaction.redact(_text(data), redaction.KINDS)
+    _promise(len(text) <= 2 * len(data) + 100, "it grows")
+
+
+def _refresh(data: bytes) -> None:
+    refresh = refresh_of(_text(data))
+    _promise(refresh is None or refresh.delay_s >= 0, "a refresh was in the past")
+
+
+def _definition(data: bytes) -> None:
+    _defined(tomllib.loads, data)
+
+
+def _definition_json(data: bytes) -> None:
+    _defined(json.loads, data)
+
+
+def _defined(loads: Callable[[str], object], data: bytes) -> None:
+    try:
+        document = loads(_text(data))
+    except (ValueError, RecursionError):
+        return  # as the command line and the API read them
+    definition.parse(document)
+
+
+_MB = 1024 * KB
+_PAGES = (
+    *(b"<a href=x>", b"<font x=1><p>", b"<div>", b"<b><p>", b"<table><a>", b"<!--", b"<"),
+    *(b"&#", b"&amp;", b"<a href='../'>", b"</p>", b"<svg><p>", b"<a ", b"=\"'>", b"<select><p>"),
+    *(b"<script>", b"<title>", b"<li>", b"<td>", b"\0", b"\xff", b"<template>", b"<li><ul>"),
+    b"<p x='" + b"y" * 200 + b"'>",
+)
+TARGETS = {
+    target.name: target
+    for target in (
+        Target(
+            name="canonicalize",
+            run=_canonicalize,
+            raises=(ValueError,),
+            bytes_max=5 * _MB,
+            start=b"https://example.com/a/b\n",
+            fragments=(
+                *(b"../", b"/..", b"./", b"%", b"%2e", b"?a=b&", b";a=b", b"[", b"@", b" "),
+                *(b"\t", b"//", b"\\", b"#", b"utm_a=b&", b"xn--", b"1.", b":", b"\xc3\xa9", b"x"),
+            ),
+        ),
+        Target(name="page", run=_page, bytes_max=5 * _MB, fragments=_PAGES),
+        Target(name="main-text", run=_main_text, bytes_max=5 * _MB, fragments=_PAGES),
+        Target(
+            name="charset",
+            run=_charset,
+            bytes_max=5 * _MB,
+            start=b"text/html\n",
+            fragments=(
+                *(b"<meta ", b"<meta charset=", b"charset", b"<!--", b"<a b='", b"\xff\xfe"),
+                *(b"\x80", b"\xe9", b"<meta http-equiv=content-type content='charset=", b" ", b"/"),
+            ),
+        ),
+        Target(
+            name="robots",
+            run=_robots,
+            bytes_max=500 * KB,
+            start=b"a" * 2_000 + b"\nUser-agent: *\n",
+            fragments=(
+                *(b"Disallow: /*a*a*a*b\n", b"*", b"a*", b"Disallow: /", b"allow:*a\n", b"%"),
+                *(
+                    b"user-agent: *\ndisallow:*b\n",
+                    b"\r",
+                    b":",
+                    b"Sitemap: /x\n",
+                    b"crawl-delay: 1\n",
+                ),
+            ),
+        ),
+        Target(
+            name="sitemap",
+            run=_sitemap,
+            bytes_max=5 * _MB,
+            start=b"<urlset>",
+            fragments=(
+                *(b"<url><loc>http://e.com/</loc></url>", b"<a>", b"<a/>", b"&#", b"&x;", b"<"),
+                *(
+                    b"<loc>../",
+                    b"<!--",
+                    b"<![CDATA[",
+                    b"<a b='",
+                    b"]]>",
+                    b"\n",
+                    b"<url>",
+                    b"<a b=''>",
+                ),
+            ),
+        ),
+        Target(
+            name="json-ld",
+            run=_json_ld,
+            bytes_max=5 * _MB,
+            start=b'{"@type": "Product", "offers": [',
+            fragments=(
+                *(b'{"@id": "x"},', b'\\"', b'"\\', b"[", b"{", b',"', b"]", b"}", b" ", b",}"),
+                *(b'{"offers":', b"&quot;", b"/*", b"<!--", b"1", b"\n", b'"', b",,", b"\\u00"),
+            ),
+        ),
+        Target(
+            name="selector",
+            run=_selector,
+            raises=(WildPageError,),
+            bytes_max=5 * _MB,
+            start=b"div > p ~ a, li b\n",
+            fragments=(b"<div><p>", b"<p><a>", b"<li><b>", b"<div>", b"<p>", b"<a>"),
+        ),
+        Target(
+            name="items",
+            run=_items,
+            bytes_max=5 * _MB,
+            fragments=(
+                *(b"<div><b>1,99 $</b>", b"<li><a href=x>y</a>", b"<div>", b"<p id=x>"),
+                *(
+                    b"<a itemprop=name itemscope itemtype=Product>",
+                    b'<script type="application/ld+json">',
+                ),
+                *(b"<p itemref='x x'>", b"<div itemscope itemref=x id=x>"),
+            ),
+        ),
+        Target(
+            name="message",
+            run=_message,
+            bytes_max=_MB,
+            start=b'{"v": 1, "kind": "seeds", "references": [',
+            fragments=(
+                b'"x",',
+                b"[",
+                b"{",
+                b'{"a":',
+                b'"\\',
+                b"1",
+                b" ",
+                b'"http://e.com/",',
+                b"9",
+            ),
+        ),
+        Target(
+            name="cursor",
+            run=_cursor,
+            raises=(cursor.CursorError,),
+            bytes_max=64 * KB,
+            fragments=(b"A", b"=", b"-_", b"\xff", b"W10", b"["),
+        ),
+        Target(
+            name="headers",
+            run=_headers,
+            bytes_max=64 * KB,
+            start=b"content-type: text/html;",
+            fragments=(
+                *(b"a", b";", b"\n", b"a:b\n", b"set-cookie: a=b\n", b'x="\\', b"charset=", b","),
+                *(b"\nlink: <x>", b" ", b"\t", b"\xff", b"\r", b";a=b"),
+            ),
+        ),
+        Target(
+            name="warc-file",
+            run=_warc,
+            raises=(warc.WarcError,),
+            bytes_max=5 * _MB,
+            fragments=(
+                warc.response(URL, 0, status=200, headers={}, body=b"x", truncated=False),
+                *(b"\x1f\x8b", gzip.compress(b""), b"\0"),
+            ),
+        ),
+        Target(
+            name="warc-record",
+            run=_warc_record,
+            raises=(warc.WarcError,),
+            bytes_max=5 * _MB,
+            start=b"WARC/1.1\r\nWARC-Type: response\r\nContent-Length: 1\r\n",
+            fragments=(b"a: b\r\n", b"\r\n", b"\r", b":", b"x", b"\xff", b"Content-Length: 1\r\n"),
+        ),
+        Target(
+            name="warc-written",
+            run=_warc_written,
+            bytes_max=5 * _MB,
+            fragments=(b"a: b\r", b"\n", b"\r\n\r\n", b"x", b"\xff", b":"),
+        ),
+        Target(
+            name="redaction",
+            run=_redaction,
+            bytes_max=5 * _MB,
+            fragments=(
+                *(b"a@", b"@", b"a.", b"a@b.", b"1", b"+1 ", b"tel:", b"mailto:", b"%40", b"-"),
+                *(
+                    b"&#64;",
+                    b"(0",
+                    b"href=tel:1",
+                    b"a@b.cc",
+                    b"+49 30 123456 ",
+                    b"&#",
+                    b"0 ",
+                    b"\xff",
+                ),
+                *(b"tel:+", b'<a href="tel:', b"(", b"1-"),
+            ),
+        ),
+        Target(
+            name="refresh",
+            run=_refresh,
+            bytes_max=64 * KB,
+            fragments=(b"0", b" ", b";", b"url=", b"0;url=", b".", b"'", b"\t,", b"u"),
+        ),
+        Target(
+            name="definition",
+            run=_definition,
+            raises=(definition.DefinitionError,),
+            bytes_max=256 * KB,
+            # Not "a.": the library reads dotted keys in quadratic time, in a file of one's own.
+            fragments=(
+                *(b"a = 1\n", b"[a]\n", b"[[items]]\n", b"seeds = ['x']\n", b"[", b'"'),
+                *(b"[[rules]]\nmatch = 'x'\n", b"a = [", b"#", b"\\u", b"'''"),
+            ),
+        ),
+        Target(
+            name="definition-json",
+            run=_definition_json,
+            raises=(definition.DefinitionError,),
+            bytes_max=256 * KB,
+            start=b'{"seeds": [',
+            fragments=(b'"x",', b"[", b'{"a":', b"1", b'"\\'),
+        ),
+    )
+}

@@ -1,0 +1,140 @@
+"""A search for the page that costs the most: fragments put together, repeated, and measured.
+
+Each page is read in a process of its own, as a worker reads it: links, text, main text, items. What
+costs much is changed a little and tried again; the most costly kinds are shown at their full size.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.core.extraction import extract
+from orbweaver.core.maintext import main_text
+from orbweaver.core.page import parse
+from tests.fuzz.targets import ITEM_RULES, TARGETS, URL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MB = 2**20
+TRIED_BYTES, FULL_BYTES = MB // 4, 5 * MB
+CPU_S_MAX = 60
+KINDS_KEPT, KINDS_SHOWN = 24, 8
+# What a page may take at most in all: the scale on which seconds and megabytes are compared.
+PAGE_S_MAX, PAGE_MB_MAX = 1.0, 200.0
+FRAGMENTS = tuple(
+    dict.fromkeys(
+        fragment
+        for name in ("page", "items", "canonicalize", "json-ld", "selector", "redaction")
+        for fragment in TARGETS[name].fragments
+    )
+)
+STARTS = (
+    *(b"", b"<table>", b"<a href='", b"<base href='", b"<svg>", b"<main>", b"<select>", b"<p x='"),
+    *(b'<script type="application/ld+json">', b'<script type="application/ld+json">"', b"<pre>"),
+    b'<script type="application/ld+json">{"@type":"Product","offers":[',
+)
+STAGES: dict[str, Callable[[bytes], object]] = {
+    "links": lambda html: parse(html, URL, None),
+    "text": lambda html: parse(html, URL, None).text,
+    "main text": main_text,
+    "items": lambda html: extract(parse(html, URL, None), URL, ITEM_RULES),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Pages of a kind: a start, and fragments in turn."""
+
+    start: bytes
+    fragments: tuple[bytes, ...]
+
+    def page(self, size: int) -> bytes:
+        """Make one of a size."""
+        turn = b"".join(self.fragments)
+        return self.start + turn * (size // len(turn))
+
+    def changed(self, chance: random.Random) -> Kind:
+        """Make a kind that is a little different."""
+        fragments = list(self.fragments)
+        place = chance.randrange(len(fragments))
+        match chance.randrange(4):
+            case 0:
+                return Kind(chance.choice(STARTS), self.fragments)
+            case 1 if len(fragments) > 1:
+                del fragments[place]
+            case 2:
+                fragments[place] = chance.choice(FRAGMENTS)
+            case _:
+                fragments.insert(place, chance.choice(FRAGMENTS))
+        return Kind(self.start, tuple(fragments[:6]))
+
+
+def measured(html: bytes, stages: tuple[str, ...] = tuple(STAGES)) -> tuple[float, float]:
+    """Seconds of the processor, and megabytes, that it takes to read a page in all stages."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
+        before_s, before_kb = time.process_time(), _resident_kb()
+        for stage in stages:
+            try:
+                STAGES[stage](html)
+            except Exception as error:  # noqa: BLE001 - the fuzzers look for those
+                print(f"{stage}: {error!r}"[:200], file=sys.stderr)
+        grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb
+        said = [time.process_time() - before_s, grown_kb / 1024]
+        os.write(writing, json.dumps(said).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    took_s, grown_mb = json.loads(told) if told else (float(CPU_S_MAX), 0.0)
+    return took_s, grown_mb
+
+
+def _resident_kb() -> int:
+    """Memory that the process has now, as its highest mark may be from before."""
+    with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123 - no file
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+
+
+def search(seconds: int, seed: int = 1) -> None:
+    """Look for costly kinds of pages for a while, and print the worst."""
+    chance = random.Random(seed)
+    end_s = time.monotonic() + seconds
+    kinds = [Kind(start, (fragment,)) for start in STARTS for fragment in FRAGMENTS]
+    chance.shuffle(kinds)
+    scores: dict[Kind, float] = {}
+    tried = 0
+    while time.monotonic() < end_s:
+        if kinds and (tried < len(FRAGMENTS) or chance.random() < 0.5):
+            kind = kinds.pop()
+        else:
+            kind = chance.choice(list(scores)).changed(chance)
+        if kind in scores:
+            continue
+        tried += 1
+        took_s, grown_mb = measured(kind.page(TRIED_BYTES))
+        scores[kind] = max(took_s / PAGE_S_MAX, grown_mb / PAGE_MB_MAX)
+        if len(scores) > KINDS_KEPT:
+            del scores[min(scores, key=lambda one: scores[one])]
+    print(f"{tried} kinds tried at {TRIED_BYTES // 1024} KB; the worst of them at 5 MB:")
+    for kind in sorted(scores, key=lambda one: -scores[one])[:KINDS_SHOWN]:
+        html = kind.page(FULL_BYTES)
+        print(f"{kind.start!r} {kind.fragments!r}")
+        for stage in STAGES:
+            took_s, grown_mb = measured(html, (stage,))
+            rate = took_s / (len(html) / MB)
+            print(
+                f"    {stage:10} {took_s:7.2f} s ({rate:.2f} s/MB) {grown_mb:7.0f} MB", flush=True
+            )
