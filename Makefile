@@ -66,11 +66,7 @@ fuzz: venv ## fuzzers, a minute for each of what strangers write; ARGS="--second
 scale: venv ## a thousand workers over a hundred thousand hosts, in virtual time; ARGS="--only grid"
 	@$(PY) -m tests.scale $(ARGS)
 
-export-fuzz: venv ## fuzzers, a minute for each of what strangers write; ARGS="--seconds 10 --only robots"
-	@$(PYTHON) tools/bootstrap.py fuzz
-	@$(PY) -m tests.fuzz $(ARGS)
-
-scale: venv ## export a day of a million pages under a limit of 256 MB; ARGS="--rows 20000"
+export-scale: venv ## export a day of a million pages under a limit of 256 MB; ARGS="--rows 20000"
 	@$(PY) -m tests.exports_scale $(ARGS)
 
 up: setup ## start the emulator and deploy the stack to it

@@ -381,7 +381,7 @@ TARGETS = {
             bytes_max=5 * _MB,
             fragments=(
                 warc.response(URL, 0, status=200, headers={}, body=b"x", truncated=False),
-                *(b"\x1f\x8b", gzip.compress(b""), b"\0"),
+                *(b"\x1f\x8b", gzip.compress(b"", mtime=0), b"\0"),
             ),
         ),
         Target(
