@@ -111,8 +111,9 @@ class Worker(Construct):
         receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
         # A transaction is authorised by what is in it: PutItem, UpdateItem, ConditionCheckItem.
         tables = {
-            storage.urls: ("BatchGetItem", "PartiQLInsert", "PutItem", "DeleteItem"),
-            storage.pages: ("BatchWriteItem",),
+            storage.urls: ("BatchGetItem", "PartiQLInsert", "PutItem", "UpdateItem", "DeleteItem"),
+            # A later run reads what an earlier one has recorded of a page.
+            storage.pages: ("BatchGetItem", "BatchWriteItem"),
             storage.hosts: ("BatchGetItem", "PutItem", "UpdateItem"),
             storage.crawls: (
                 "GetItem",

@@ -22,7 +22,7 @@ from orbweaver.core import crawl_codec, warc
 from orbweaver.core.crawl import Crawl, State
 from orbweaver.core.extraction import Field, ItemRule, Kind
 from orbweaver.core.item import Item
-from orbweaver.core.message import DEFAULT_CRAWL, Pack, Seeds, Target, encode
+from orbweaver.core.message import DEFAULT_CRAWL, Pack, Prior, Seeds, Target, encode
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord, page_key
 from orbweaver.core.record import to_fields as stored_fields
@@ -111,9 +111,9 @@ class Bench:
             )
         )
 
-    def pack(self, crawl: Crawl, *paths: str) -> str:
-        """Spell claimed URLs of a crawl as a message."""
-        targets = tuple(Target(url=self.site.url + path, depth=0) for path in paths)
+    def pack(self, crawl: Crawl, *paths: str, prior: Prior | None = None) -> str:
+        """Spell claimed URLs of a crawl as a message; `prior` is of the run before."""
+        targets = tuple(Target(url=self.site.url + path, depth=0, prior=prior) for path in paths)
         pack = Pack(id=uuid.uuid4().hex, crawl=crawl.id, at_ms=crawl.started_at_ms, targets=targets)
         return encode(pack)
 
@@ -207,6 +207,22 @@ def lapsed_url_claimed(bench: Bench) -> Act:
     earlier = bench.crawl(ago_ms=EARLIER_MS)
     expect_done(bench.deliver(bench.seeds(earlier, "/")))
     body = bench.seeds(bench.crawl(earlier.name, window_s=0), "/")
+    return lambda: bench.deliver(body)
+
+
+def page_crawled_again(bench: Bench) -> Act:
+    """A page that an earlier run has recorded is asked for again: its record is read first."""
+    earlier = bench.crawl(ago_ms=EARLIER_MS)
+    expect_done(bench.deliver(bench.pack(earlier, "/")))
+    prior = Prior(crawl=earlier.id, at_ms=earlier.started_at_ms)
+    body = bench.pack(bench.crawl(earlier.name, window_s=0), "/", prior=prior)
+    return lambda: bench.deliver(body)
+
+
+def cancelled_pack_abandoned(bench: Bench) -> Act:
+    """The claims of a cancelled crawl are marked as abandoned, for the next run to take over."""
+    crawl = bench.crawl(state=State.STOPPING, stop="cancelled")
+    body = bench.pack(crawl, "/", "/1")
     return lambda: bench.deliver(body)
 
 

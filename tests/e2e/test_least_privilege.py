@@ -64,6 +64,8 @@ NEEDED: dict[Deed, tuple[str, ...]] = {
         "worker events:PutEvents event-bus/default",
     ),
     deeds.lapsed_url_claimed: ("worker dynamodb:PutItem table/urls",),
+    deeds.page_crawled_again: ("worker dynamodb:BatchGetItem table/pages",),
+    deeds.cancelled_pack_abandoned: ("worker dynamodb:UpdateItem table/urls",),
     deeds.budget_overrun: (
         "worker dynamodb:DeleteItem table/urls",
         "worker dynamodb:GetItem table/packs",

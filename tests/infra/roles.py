@@ -33,9 +33,10 @@ ALLOWED = {
             "dynamodb:BatchGetItem",
             "dynamodb:PartiQLInsert",
             "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
             "dynamodb:DeleteItem",
         },
-        "<StoragePages.Arn>": {"dynamodb:BatchWriteItem"},
+        "<StoragePages.Arn>": {"dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"},
         "<StorageHosts.Arn>": {
             "dynamodb:BatchGetItem",
             "dynamodb:PutItem",
