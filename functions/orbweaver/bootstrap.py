@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from orbweaver.adapters.aws import Aws
-from orbweaver.settings import Settings, in_lambda
+from orbweaver.settings import Settings, function_name, in_lambda
 from orbweaver.wiring import api_of, notifying, starting, worker_of
 from orbweaver.wiring_ports import Ports, meter_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
+    from orbweaver.adapters.aws import Watcher
     from orbweaver.adapters.meter import Meter
     from orbweaver.advance import Delivery
     from orbweaver.api import Api
@@ -53,7 +54,12 @@ CLIENTS: dict[Job, tuple[str, ...]] = {
 async def connect(settings: Settings, meter: Meter | None = None) -> AsyncIterator[Ports]:
     """Open the ports of the stack that `settings` name, in the usual AWS environment."""
     meter = meter or meter_of(settings)
-    async with Aws(meter=meter) as aws:
+    watchers: list[Watcher] = [meter]
+    if settings.permissions_file:
+        from orbweaver.adapters.recorder import Recorder
+
+        watchers.append(Recorder(settings.permissions_file, function_name()))
+    async with Aws(None, *watchers) as aws:
         ports = Ports(settings, aws, meter)
         with ports.ending:
             yield ports

@@ -136,6 +136,8 @@ class Settings:
     # Ports that the stack itself listens on, comma separated: closed to crawls wherever an address
     # is not public. Those of AWS's endpoints in the environment come with them.
     closed_ports: str = ""
+    # Where a test of roles has the permissions written down that calls of AWS need; empty: nowhere.
+    permissions_file: str = ""
 
     @property
     def bounds(self) -> Bounds:
@@ -213,6 +215,11 @@ class Settings:
 def in_lambda() -> bool:
     """Whether this process is a container of Lambda's, or of an emulator's."""
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+
+
+def function_name() -> str:
+    """Name the function that this process is a container of; empty where it is none."""
+    return os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "")
 
 
 def _own_ports(source: Mapping[str, str]) -> Iterator[int]:

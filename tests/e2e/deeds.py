@@ -58,6 +58,8 @@ def expect_done(answer: Answer) -> None:
 class Bench:
     """A stack, and a site that no worker has seen before."""
 
+    shards = 16  # of the days of page records, as the stack has them
+
     def __init__(self, stand: Stand, site: Graph, after: ExitStack) -> None:
         """Work on `stand` with `site`; what is changed for it is put right by `after`."""
         self.stand = stand
@@ -85,7 +87,7 @@ class Bench:
         at_ms = round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1000)
         known = {"crawl": "c", "depth": 0, "outcome": Outcome.FETCHED, "reason": Reason.OK}
         record = PageRecord(url=self.site.url, fetched_at=at_ms, **{**known, **fields})
-        partition, key = page_key(record, 16)
+        partition, key = page_key(record, self.shards)
         item = to_item(
             {**stored_fields(record), "day": partition, "k": key, "expires_at": FOREVER_S}
         )
@@ -345,6 +347,12 @@ def seeds_read_from_a_file(bench: Bench) -> Act:
         s3.put_object(Bucket=bucket, Key="seeds/listed", Body=lines)
     body = {"s3": "seeds/listed", "crawl": bench.crawl().id}
     return lambda: bench.post(body)
+
+
+def absent_file_named(bench: Bench) -> Act:
+    """A file of seeds that is not there is not found, rather than denied."""
+    body = {"s3": "seeds/nowhere", "crawl": bench.crawl().id}
+    return lambda: bench.ask("POST", "/seeds", body, status=400)
 
 
 def crawls_listed(bench: Bench) -> Act:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from tests.e2e.stand import Stand
 
-ROLE = re.compile(r"(Worker|Exporter|Api|Starter|Notifier)(Program|Schedule|Firing)Role[0-9A-F]{8}")
+ROLE = re.compile(
+    r"(Worker|Exporter|Api|Starter|Notifier|Delivery)(Program|Schedule|Firing)Role[0-9A-F]{8}"
+)
 POLICY = "Needs"
 # What an output names, and the word for it.
 WORDS = {
@@ -28,6 +30,8 @@ WORDS = {
     "ExporterFailuresQueueUrl": "failures",
     "ExportQueueUrl": "exports",
     "FailedCallsQueueUrl": "failed-calls",
+    "DeliveryDeadLetterQueueUrl": "delivery-letters",
+    "DeliveryQueueUrl": "delivery",
     "WebhookSecret": "webhook-key",
     "UrlsTable": "urls",
     "PagesTable": "pages",
@@ -64,7 +68,11 @@ class Roles:
                 answer = iam.get_role_policy(RoleName=self._names[role], PolicyName=POLICY)
                 for action, arn in _pairs(answer["PolicyDocument"]["Statement"]):
                     if action not in ONLY_HERE:
-                        self._grants[f"{role} {action} {self._word(arn)}"] = (role, action, arn)
+                        self._grants[f"{role} {action} {self.word(arn.split(':', 5)[5])}"] = (
+                            role,
+                            action,
+                            arn,
+                        )
         for role in self._names:
             self._put(role)
 
@@ -100,12 +108,12 @@ class Roles:
             else:  # a policy without a statement is none
                 iam.delete_role_policy(**policy)
 
-    def _word(self, arn: str) -> str:
-        """Say what an ARN means."""
-        resource = arn.split(":", 5)[5]
+    def word(self, resource: str) -> str:
+        """Say what the last part of an ARN means."""
         for output, word in WORDS.items():
-            name = self._stand.outputs[output].rpartition("/")[2].rpartition(":")[2]
-            resource = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", word, resource)
+            name = self._stand.outputs.get(output, "").rpartition("/")[2].rpartition(":")[2]
+            if name:
+                resource = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", word, resource)
         return resource
 
 

@@ -133,3 +133,22 @@ NOTIFYING = {
     "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
     "<NotifierProgramLogs.Arn>": LOGS,
 }
+# Where exports are delivered, and the more that it takes to copy them to another bucket.
+DELIVERING = {
+    "<DeliveryQueue.Arn>": {
+        "sqs:ReceiveMessage",
+        "sqs:DeleteMessage",
+        "sqs:GetQueueAttributes",
+        "sqs:ChangeMessageVisibility",
+        "sqs:SendMessage",
+    },
+    "<DeliveryDeadLetters.Arn>": {"sqs:SendMessage"},
+    "<StorageBucket.Arn>/exports/*": {"s3:GetObject"},
+    "<StorageBucket.Arn>": {"s3:ListBucket"},
+    "<DeliveryProgramLogs.Arn>": LOGS,
+}
+THERE = f"{HERE}:s3:::their-exports"
+COPYING = {
+    f"{THERE}/exports/*": {"s3:GetObject", "s3:PutObject", "s3:PutObjectAcl", "s3:DeleteObject"},
+    THERE: {"s3:ListBucket"},
+}

@@ -11,6 +11,7 @@ from infra.delivery_keys import DeliveryKeys
 from infra.keys import ConfigError
 from orbweaver.core.delivery import TRIES_MAX, retry_s
 from orbweaver.settings import Settings
+from tests.infra.roles import COPYING, DELIVERING, HERE
 from tests.infra.template import listed, text
 
 if TYPE_CHECKING:
@@ -30,23 +31,7 @@ SFTP = {
 COPY = {"copy_bucket": "their-exports"}
 FUNCTION, ROLE = "DeliveryProgramFunction", "DeliveryProgramRole"
 DAY_S = 86_400
-HERE = "arn:<AWS::Partition>"
-QUEUES = {
-    "<DeliveryQueue.Arn>": {
-        "sqs:ReceiveMessage",
-        "sqs:DeleteMessage",
-        "sqs:GetQueueAttributes",
-        "sqs:ChangeMessageVisibility",
-        "sqs:SendMessage",
-    },
-    "<DeliveryDeadLetters.Arn>": {"sqs:SendMessage"},
-    "<StorageBucket.Arn>/exports/*": {"s3:GetObject"},
-    "<StorageBucket.Arn>": {"s3:ListBucket"},
-    "<DeliveryProgramLogs.Arn>": {"logs:CreateLogStream", "logs:PutLogEvents"},
-}
 SECRET = f"{HERE}:secretsmanager:<AWS::Region>:<AWS::AccountId>:secret:crawl/sftp-??????"
-THERE = f"{HERE}:s3:::their-exports"
-OBJECTS = {"s3:GetObject", "s3:PutObject", "s3:PutObjectAcl", "s3:DeleteObject"}
 
 
 def environment(stack: Synthesized) -> dict[str, str]:
@@ -68,7 +53,7 @@ def test_nothing_stands_for_nobody(aws: Synthesized) -> None:
     ("context", "more"),
     [
         (SFTP, {SECRET: {"secretsmanager:GetSecretValue"}}),
-        (COPY, {f"{THERE}/exports/*": OBJECTS, THERE: {"s3:ListBucket"}}),
+        (COPY, COPYING),
     ],
 )
 def test_the_role_has_what_its_way_needs(
@@ -77,7 +62,7 @@ def test_the_role_has_what_its_way_needs(
     more: dict[str, set[str]],
 ) -> None:
     """The bucket is read, its exports alone; the secret or the other bucket, where there is one."""
-    assert synthesize(**context).allowed(ROLE) == QUEUES | more
+    assert synthesize(**context).allowed(ROLE) == DELIVERING | more
 
 
 @pytest.mark.infra

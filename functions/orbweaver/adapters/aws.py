@@ -22,7 +22,7 @@ import asyncio
 import ssl
 from contextlib import AsyncExitStack, contextmanager
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import aiohttp
 from aiobotocore.config import AioConfig
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from random import Random
     from types import TracebackType
 
-    from orbweaver.adapters.meter import Meter
     from orbweaver.ports import Clock
 
 T = TypeVar("T")
@@ -150,15 +149,22 @@ def config(read_s: int = READ_S) -> AioConfig:
     )
 
 
+class Watcher(Protocol):
+    """What follows the requests of clients."""
+
+    def watch(self, client: Any) -> None:
+        """Follow a client's requests from now on."""
+
+
 class Aws:
     """The clients of one container, opened at first use; `async with` closes them."""
 
-    def __init__(self, session: AioSession | None = None, meter: Meter | None = None) -> None:
-        """Take a session, or make one from the environment; and who counts what is used."""
+    def __init__(self, session: AioSession | None = None, *watchers: Watcher) -> None:
+        """Take a session, or make one from the environment; and what follows its clients."""
         self._session = session or AioSession()
         self._stack = AsyncExitStack()
         self._clients: dict[str, Any] = {}
-        self._meter = meter
+        self._watchers = watchers
         self._opening = asyncio.Lock()
 
     async def client(self, service: str) -> Any:
@@ -179,8 +185,8 @@ class Aws:
         settings = config(READ_FILE_S if service == "s3" else READ_S)
         opening = self._session.create_client(service, config=settings)  # type: ignore[call-overload]
         client = await self._stack.enter_async_context(opening)
-        if self._meter is not None:
-            self._meter.watch(client)
+        for watcher in self._watchers:
+            watcher.watch(client)
         return client
 
     def later(self, service: str) -> Any:

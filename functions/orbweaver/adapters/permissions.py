@@ -1,0 +1,136 @@
+"""What IAM asks of a request's sender: which actions on which resources.
+
+Rules
+- A batch is authorised by what is in it: SendMessageBatch is `sqs:SendMessage`, DeleteObjects is
+  `s3:DeleteObject` of each file. So is a transaction, and a PartiQL statement by its verb.
+- HeadObject is `s3:GetObject`; a copy reads its source too; whoever gives a file's ACL along needs
+  `s3:PutObjectAcl`. That a file is not there is said only to a sender who may list the bucket.
+- Glue asks for the catalogue and the database beside a table.
+- A resource is spelled as the last part of its ARN. Of a file the first folder stands for all of
+  its key: roles name no deeper ones.
+
+Source: docs.aws.amazon.com/service-authorization/latest/reference/.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ONE_OF_BATCH = re.compile("Batch$")
+STATEMENT = re.compile(r"\s*(\w+)\s+(?:INTO\s+|FROM\s+|.*\sFROM\s+)?\"?([\w.-]+)", re.IGNORECASE)
+TRANSACTED = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+    "Get": "GetItem",
+}
+# Secrets Manager puts a hyphen and six characters behind a secret's name.
+SUFFIX = "-??????"
+
+
+class Permission(NamedTuple):
+    """One action on one resource: `dynamodb:GetItem` on `table/crawls`."""
+
+    action: str
+    resource: str
+
+
+def needed(service: str, operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
+    """Name the permissions without which a request is denied; one may come more than once."""
+    match service:
+        case "dynamodb":
+            yield from _of_tables(operation, params)
+        case "sqs":
+            queue = str(params.get("QueueUrl", "*")).rpartition("/")[2]
+            yield Permission(f"sqs:{ONE_OF_BATCH.sub('', operation)}", queue)
+        case "s3":
+            yield from _of_files(operation, params)
+        case "events":
+            for entry in params.get("Entries", ()):
+                bus = str(entry.get("EventBusName", "default")).rpartition("/")[2]
+                yield Permission(f"events:{operation}", f"event-bus/{bus}")
+        case "glue":
+            yield from _of_catalogue(operation, params)
+        case "secretsmanager":
+            yield Permission(f"secretsmanager:{operation}", _secret(str(params["SecretId"])))
+        case _:
+            yield Permission(f"{service}:{operation}", "*")
+
+
+def absent(service: str, params: Mapping[str, Any]) -> Iterator[Permission]:
+    """Name what it takes to be told that something is not there, rather than denied."""
+    if service == "s3":
+        yield Permission("s3:ListBucket", str(params["Bucket"]))
+
+
+def _of_tables(operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
+    match operation:
+        case "TransactWriteItems" | "TransactGetItems":
+            for action in params["TransactItems"]:
+                ((kind, item),) = action.items()
+                yield _on_table(TRANSACTED[kind], item["TableName"])
+        case "BatchGetItem" | "BatchWriteItem":
+            for table in params["RequestItems"]:
+                yield _on_table(operation, table)
+        case "BatchExecuteStatement":
+            for statement in params["Statements"]:
+                yield _of_statement(statement["Statement"])
+        case "ExecuteStatement":
+            yield _of_statement(params["Statement"])
+        case _:
+            yield _on_table(operation, str(params.get("TableName", "*")))
+
+
+def _of_statement(statement: str) -> Permission:
+    found = STATEMENT.match(statement)
+    if found is None:
+        message = f"not a PartiQL statement: {statement!r}"
+        raise ValueError(message)
+    return _on_table(f"PartiQL{found[1].capitalize()}", found[2])
+
+
+def _on_table(operation: str, table: str) -> Permission:
+    return Permission(f"dynamodb:{operation}", f"table/{table.rpartition('/')[2]}")
+
+
+def _of_files(operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
+    bucket = str(params.get("Bucket", "*"))
+    match operation:
+        case "ListObjectsV2":
+            yield Permission("s3:ListBucket", bucket)
+        case "GetObject" | "HeadObject":
+            yield Permission("s3:GetObject", _file(bucket, params["Key"]))
+        case "DeleteObjects":
+            for one in params["Delete"]["Objects"]:
+                yield Permission("s3:DeleteObject", _file(bucket, one["Key"]))
+        case "CopyObject":
+            source = params["CopySource"]
+            yield Permission("s3:GetObject", _file(source["Bucket"], source["Key"]))
+            yield Permission("s3:PutObject", _file(bucket, params["Key"]))
+        case _:
+            yield Permission(f"s3:{operation}", _file(bucket, params.get("Key", "")))
+    if "ACL" in params:
+        yield Permission("s3:PutObjectAcl", _file(bucket, params["Key"]))
+
+
+def _file(bucket: str, key: str) -> str:
+    folder, slash, _ = key.partition("/")
+    return f"{bucket}/{folder}{slash}"
+
+
+def _of_catalogue(operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
+    database = params["DatabaseName"]
+    table = params.get("Name") or params["TableInput"]["Name"]
+    for resource in ("catalog", f"database/{database}", f"table/{database}/{table}"):
+        yield Permission(f"glue:{operation}", resource)
+
+
+def _secret(secret: str) -> str:
+    if secret.startswith("arn:"):
+        return secret.split(":", 5)[5]
+    return f"secret:{secret}{SUFFIX}"

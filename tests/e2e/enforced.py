@@ -1,0 +1,68 @@
+"""A stack whose functions run under their roles: deployed as a person does it, then guarded.
+
+What the functions need is written down at their clients' edge (orbweaver.adapters.recorder). When
+the stack goes, it is compared with what the roles grant, and kept for the comparison over all
+stacks (tests/iam/__main__.py) in the folder that `ORBWEAVER_BOOKS` names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from localstack import stack
+from orbweaver.cli.stacks import LOCAL_CONTEXT
+from tests.e2e.grants import Roles
+from tests.e2e.stand import Stand, until
+from tests.iam import book
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from localstack.emulator import Emulator
+
+ENFORCING = Path(__file__).with_name("enforcing")
+DENIED = "AccessDenied"
+FILE, BOOKS = "ORBWEAVER_PERMISSIONS_FILE", "ORBWEAVER_BOOKS"
+
+
+@contextmanager
+def standing(folder: Path, context: Mapping[str, str] | None = None) -> Iterator[Stand]:
+    """Have a stack for the length of a block, in which nothing may be denied."""
+    file = folder / "permissions.jsonl"
+    settings = {"PYTHONPATH": str(ENFORCING), FILE: str(file)}
+    with stack.temporary(context={**LOCAL_CONTEXT, **(context or {})}, settings=settings) as stood:
+        stand = Stand(stood, folder)
+        _enforce(stood.emulator)
+        roles = Roles(stand)
+        yield stand
+        keep(roles, file)
+        log = stood.emulator.log.read_text(errors="replace")
+        denied = [line for line in log.splitlines() if DENIED in line]
+        assert not denied, "\n".join(denied[:5])
+
+
+def keep(roles: Roles, file: Path) -> None:
+    """Compare what was used with what is granted, and keep both for the comparison over all."""
+    found = book.Book(used=book.read_uses(file, roles.word), granted=roles.grants)
+    if BOOKS in os.environ:
+        folder = Path(os.environ[BOOKS])
+        folder.mkdir(parents=True, exist_ok=True)
+        book.save(found, folder / f"{uuid4().hex}.json")
+    assert found.denied == [], "used, and not granted"
+
+
+def _enforce(emulator: Emulator) -> None:
+    os.kill(emulator.process.pid, signal.SIGUSR2)
+    until(lambda: _auth(emulator) == "enabled", "IAM is enforced")
+
+
+def _auth(emulator: Emulator) -> str:
+    with urllib.request.urlopen(f"{emulator.endpoint_url}/_ministack/health") as answer:  # noqa: S310 - on this machine
+        return str(json.load(answer).get("auth"))
