@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -109,6 +109,7 @@ class Notifier(Construct):
                 password_length=KEY_CHARS, exclude_punctuation=True
             ),
         )
+        made.apply_removal_policy(RemovalPolicy.DESTROY)
         accept(
             made,
             "AwsSolutions-SMG4",

@@ -1,0 +1,68 @@
+"""The template against CloudFormation's own schemas, which `cfn-lint` carries."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cfnlint import ManualArgs
+from cfnlint.api import lint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tests.infra.template import Synthesized
+
+pytestmark = [pytest.mark.infra, pytest.mark.slow]
+
+REGIONS = ["us-east-1", "eu-central-1"]
+# Rules that are let be, and why.
+IGNORED = {
+    "W3005": "CDK has every function wait for its role, which it names as well",
+    "I1022": "CDK spells texts with Fn::Join; which function makes them is a matter of taste",
+}
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+EVERYTHING = {
+    "alarm_email": "somebody@example.org",
+    "alarms": "all",
+    "invalid_items_percent": "5",
+    "kms_key": "generate",
+    "proxy_secret": "crawl/proxies",
+    "removal": "destroy",
+    "tracing": "yes",
+    "webhook_secret": "generate",
+    "sftp_host": "files.example.org",
+    "sftp_user": "crawler",
+    "sftp_host_key": f"files.example.org {KEY}",
+    "sftp_secret": "crawl/sftp",
+    "copy_bucket": "their-exports",
+}
+VARIANTS: dict[str, dict[str, str]] = {
+    "as it is by default": {},
+    "with every optional part": EVERYTHING,
+    "workers off, keys of one's own": {"worker_enabled": "no", "webhook_secret": "crawl/key"},
+}
+
+
+def found_in(template: Mapping[str, Any]) -> list[str]:
+    """List what does not fit: the rule, where, and why."""
+    config = ManualArgs(regions=REGIONS, include_checks=["I"], ignore_checks=[*IGNORED])
+    found = lint(json.dumps(template), config=config)
+    return [f"{one.rule.id} {one.path}: {one.message}" for one in found]
+
+
+@pytest.mark.parametrize("context", VARIANTS.values(), ids=VARIANTS)
+def test_cloudformation_takes_the_template(
+    synthesize: Callable[..., Synthesized], context: dict[str, str]
+) -> None:
+    """Nothing is wrong, nothing doubtful and nothing worth a remark, but for what is ignored."""
+    found = found_in(synthesize(**context).template)
+    assert not found, "\n".join(found)
+
+
+def test_what_the_schemas_forbid_is_found() -> None:
+    """A property that is not there, and one beyond its limit."""
+    queue = {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 43_201, "Colour": 1}}
+    found = found_in({"Resources": {"Queue": queue}})
+    assert {one.partition(" ")[0] for one in found if one.startswith("E")} == {"E3002", "E3034"}
