@@ -55,11 +55,12 @@ async def connect(settings: Settings, meter: Meter | None = None) -> AsyncIterat
     """Open the ports of the stack that `settings` name, in the usual AWS environment."""
     meter = meter or meter_of(settings)
     watchers: list[Watcher] = [meter]
-    if settings.permissions_file:
+    tested = bool(settings.permissions_file)
+    if tested:
         from orbweaver.adapters.recorder import Recorder
 
         watchers.append(Recorder(settings.permissions_file, function_name()))
-    async with Aws(None, *watchers) as aws:
+    async with Aws(None, *watchers, validates=tested) as aws:
         ports = Ports(settings, aws, meter)
         with ports.ending:
             yield ports

@@ -136,7 +136,8 @@ class Settings:
     # Ports that the stack itself listens on, comma separated: closed to crawls wherever an address
     # is not public. Those of AWS's endpoints in the environment come with them.
     closed_ports: str = ""
-    # Where a test of roles has the permissions written down that calls of AWS need; empty: nowhere.
+    # Where a test has the permissions written down that requests of AWS need, whose parameters are
+    # validated then, too; empty: nowhere.
     permissions_file: str = ""
 
     @property

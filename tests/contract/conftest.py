@@ -109,7 +109,7 @@ def opener(
             monkeypatch.setenv(variable, value)
         if name == LOCAL:
             monkeypatch.setenv(f"{layout.ENDPOINT}_DYNAMODB", request.getfixturevalue("aws_tables"))
-        async with Aws(session) as aws:
+        async with Aws(session, validates=True) as aws:
             world = AwsWorld(clock=clock, aws=aws)
             await world.open()
             lacking = {"moto": WithInserts, LOCAL: WithItems}.get(name)

@@ -230,7 +230,7 @@ async def opened(endpoint_url: str, around: Around) -> AsyncIterator[Bench]:
     for variable, value in layout.client_environment(endpoint_url).items():
         monkeypatch.setenv(variable, value)
     meter = Meter(tables={TABLE: "urls"})
-    async with Aws(session, meter) as aws:
+    async with Aws(session, meter, validates=True) as aws:
         bench = Bench(await aws.client("dynamodb"), meter)
         await bench.fill()
         try:

@@ -113,7 +113,7 @@ class _Clients(Aws):
     """The clients of a function, guarded."""
 
     def __init__(self, guard: Guard, *watchers: Any) -> None:
-        super().__init__(None, *watchers, guard)
+        super().__init__(None, *watchers, guard, validates=True)
         self._guard = guard
         self._plain = Aws()
 

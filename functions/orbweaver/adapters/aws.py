@@ -12,7 +12,9 @@ Rules
 - Where AWS takes a batch in part, only the rest is sent again, after a pause of random length
   (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015), a bounded number of times.
 
-The endpoint of an emulator comes from `AWS_ENDPOINT_URL`, which botocore reads by itself.
+The region is that of `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile, in this order; by itself
+botocore does not read the first. The endpoint of an emulator comes from `AWS_ENDPOINT_URL`, which
+botocore reads by itself.
 Socket options (`tcp_keepalive`) are not set: aiobotocore 2.25 ignores them.
 """
 
@@ -50,6 +52,9 @@ READ_FILE_S = 30
 CALL_TRIES = 3
 CONNECTIONS_MAX = 64
 ONE_GO_BYTES_MAX = 256 * 1024
+
+# Key in a profile, variables, no default, no conversion: as botocore writes its own.
+REGION = ("region", ["AWS_REGION", "AWS_DEFAULT_REGION"], None, None)
 
 BATCH_TRIES = 8
 BACKOFF_BASE_S = 0.025
@@ -133,18 +138,18 @@ class _HttpSession(AIOHTTPSession):
         return aiohttp.TCPConnector(limit=limit, ssl=context, **self._connector_args)
 
 
-def config(read_s: int = READ_S) -> AioConfig:
+def config(read_s: int = READ_S, *, validates: bool = False) -> AioConfig:
     """Make a client's settings.
 
     Parameters are not validated on every call: it costs about a tenth of a call's CPU, and what
-    they are is up to this code alone.
+    they are is up to this code alone. Tests have them validated.
     """
     return AioConfig(
         http_session_cls=_HttpSession,
         connect_timeout=CONNECT_S,
         read_timeout=read_s,
         max_pool_connections=CONNECTIONS_MAX,
-        parameter_validation=False,
+        parameter_validation=validates,
         retries={"mode": "standard", "total_max_attempts": CALL_TRIES},
     )
 
@@ -159,9 +164,15 @@ class Watcher(Protocol):
 class Aws:
     """The clients of one container, opened at first use; `async with` closes them."""
 
-    def __init__(self, session: AioSession | None = None, *watchers: Watcher) -> None:
-        """Take a session, or make one from the environment; and what follows its clients."""
-        self._session = session or AioSession()
+    def __init__(
+        self, session: AioSession | None = None, *watchers: Watcher, validates: bool = False
+    ) -> None:
+        """Take a session, or make one from the environment; and what follows its clients.
+
+        `validates`: parameters are validated before they are sent.
+        """
+        self._session = session or AioSession(session_vars={"region": REGION})
+        self._validates = validates
         self._stack = AsyncExitStack()
         self._clients: dict[str, Any] = {}
         self._watchers = watchers
@@ -182,7 +193,8 @@ class Aws:
             await self.client(service)
 
     async def _open(self, service: str) -> Any:
-        settings = config(READ_FILE_S if service == "s3" else READ_S)
+        read_s = READ_FILE_S if service == "s3" else READ_S
+        settings = config(read_s, validates=self._validates)
         opening = self._session.create_client(service, config=settings)  # type: ignore[call-overload]
         client = await self._stack.enter_async_context(opening)
         for watcher in self._watchers:

@@ -1,0 +1,103 @@
+"""Where requests go with the asset alone, and no endpoint given: to AWS, in the right region."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.asset import build
+from tests.infra.test_asset import LOCAL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.infra, pytest.mark.slow, pytest.mark.timeout(300)]
+
+# Asks each service for something by our own clients, with no endpoint given, and prints where to.
+ENDPOINTS = """
+import asyncio, json, sys
+folder, calls = sys.argv[1:]
+sys.path.insert(0, folder)
+from orbweaver.adapters.aws import Aws
+class Caught(Exception):
+    pass
+async def asked():
+    urls = {}
+    async with Aws() as clients:
+        for service, (operation, parameters) in json.loads(calls).items():
+            client = await clients.client(service)
+            def catch(request, **_):
+                urls[service] = request.url
+                raise Caught
+            client.meta.events.register("before-send", catch)
+            try:
+                await getattr(client, operation)(**parameters)
+            except Caught:
+                pass
+    print(json.dumps(urls))
+asyncio.run(asked())
+"""
+
+
+@pytest.fixture(scope="module")
+def asset() -> Path:
+    """Build the code asset of most functions."""
+    return build(LOCAL, "runtime").folder
+
+
+def requests(region: str, domain: str) -> dict[str, tuple[str, dict[str, object], str]]:
+    """Give a request of each service that functions use, and where it has to go."""
+    queue = f"https://sqs.{region}.{domain}/123456789012/crawl"
+    entry = {"Source": "orbweaver", "DetailType": "x", "Detail": "{}"}
+    return {
+        "dynamodb": (
+            *("get_item", {"TableName": "crawls", "Key": {"k": {"S": "a"}}}),
+            f"https://dynamodb.{region}.{domain}/",
+        ),
+        "sqs": ("get_queue_attributes", {"QueueUrl": queue}, f"https://sqs.{region}.{domain}/"),
+        "s3": (
+            *("head_object", {"Bucket": "a-bucket", "Key": "bodies/x"}),
+            f"https://a-bucket.s3.{region}.{domain}/bodies/x",
+        ),
+        "events": ("put_events", {"Entries": [entry]}, f"https://events.{region}.{domain}/"),
+        "glue": (
+            *("get_table", {"DatabaseName": "d", "Name": "t"}),
+            f"https://glue.{region}.{domain}/",
+        ),
+        "secretsmanager": (
+            *("get_secret_value", {"SecretId": "x"}),
+            f"https://secretsmanager.{region}.{domain}/",
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("region", "domain"),
+    [
+        ("eu-central-1", "amazonaws.com"),
+        ("ap-southeast-5", "amazonaws.com"),
+        ("us-gov-west-1", "amazonaws.com"),
+        ("cn-north-1", "amazonaws.com.cn"),
+    ],
+)
+@pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
+def test_requests_go_to_the_services_of_the_region(
+    asset: Path, region: str, domain: str, variable: str
+) -> None:
+    """With the pruned models, keys and a region alone: every request goes to AWS's own endpoint.
+
+    None is sent: each is caught on its way out.
+    """
+    wanted = requests(region, domain)
+    if variable == "AWS_DEFAULT_REGION" or not region.startswith("eu-"):
+        wanted = {name: wanted[name] for name in ("dynamodb", "s3", "sqs")}
+    calls = {name: [operation, given] for name, (operation, given, _) in wanted.items()}
+    words = [sys.executable, "-I", "-S", "-c", ENDPOINTS, str(asset), json.dumps(calls)]
+    keys = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "b", variable: region}
+    done = subprocess.run(words, env=keys, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {name: url for name, (_, _, url) in wanted.items()}
