@@ -4,6 +4,8 @@
 PYTHON ?= python3
 PY     := .venv/bin/python
 ARGS   ?=
+# Where each stack of the end-to-end tests leaves what its functions needed of AWS.
+BOOKS  := $(CURDIR)/.local/books
 
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
@@ -34,10 +36,14 @@ typecheck: venv ## strict types
 pytest: setup ## all tests; ARGS="-k robots -x" runs the ones asked for
 	@if [ -n "$(ARGS)" ]; then $(PY) -m pytest $(ARGS); else \
 	    $(PY) -m pytest -n 3 --dist worksteal -m "not e2e and not long" && \
-	    $(PY) -m pytest -n 2 --dist loadfile -m "e2e and not chaos and not long"; fi
+	    rm -rf $(BOOKS) && \
+	    ORBWEAVER_BOOKS=$(BOOKS) $(PY) -m pytest -n 2 --dist loadfile -m "e2e and not chaos and not long" && \
+	    $(PY) -m tests.iam $(BOOKS); fi
 
 test-long: setup ## the end-to-end tests that take minutes, which `make test` leaves out
-	@$(PY) -m pytest -n 2 --dist loadfile -m "long and not chaos" $(ARGS)
+	@rm -rf $(BOOKS)
+	@ORBWEAVER_BOOKS=$(BOOKS) $(PY) -m pytest -n 2 --dist loadfile -m "long and not chaos" $(ARGS)
+	@$(PY) -m tests.iam $(BOOKS) $(if $(ARGS),,--all)
 	@$(PY) -m pytest -m chaos $(ARGS)
 
 unit: venv ## the tests that start nothing

@@ -1,4 +1,4 @@
-"""The stack that all tests of the session share."""
+"""The stack that all tests of the session share, with IAM enforced."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from localstack import stack
-from orbweaver.cli.stacks import LOCAL_CONTEXT
-from tests.e2e.stand import Stand
+from tests.e2e import enforced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.e2e.stand import Stand
 
 
 @pytest.fixture(scope="session")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """Deploy the stack to an emulator on a free port, as the command line would."""
-    with stack.temporary(context=LOCAL_CONTEXT) as stood:
-        yield Stand(stood, tmp_path_factory.mktemp("stand"))
+    with enforced.standing(tmp_path_factory.mktemp("stand")) as stood:
+        yield stood
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

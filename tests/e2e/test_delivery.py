@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 import asyncssh
 import pytest
 
-from localstack import stack
 from orbweaver.adapters.aws import Aws
 from orbweaver.adapters.events import BusEvents
-from orbweaver.cli.stacks import LOCAL_CONTEXT
 from orbweaver.core.export import PREFIX, decode_manifest, manifest_path
-from tests.e2e.stand import Stand, until
+from tests.e2e import enforced
+from tests.e2e.stand import until
 from tests.sites import graph, sshd
 from tests.unit.delivering import exported, lies
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from orbweaver.core.export import Manifest
+    from tests.e2e.stand import Stand
     from tests.sites.sshd import Sshd
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
@@ -49,7 +49,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 def stand(server: Sshd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """Deploy a stack that pushes to the server, and copies to another bucket."""
     context = {
-        **LOCAL_CONTEXT,
         "sftp_host": sshd.HOST,
         "sftp_port": str(server.port),
         "sftp_user": server.user,
@@ -58,8 +57,7 @@ def stand(server: Sshd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
         "sftp_folder": FOLDER,
         "copy_bucket": BUCKET,
     }
-    with stack.temporary(context=context) as stood:
-        made = Stand(stood, tmp_path_factory.mktemp("stand"))
+    with enforced.standing(tmp_path_factory.mktemp("stand"), context) as made:
         with made.client("secretsmanager") as secrets, made.client("s3") as s3:
             secrets.create_secret(Name=SECRET, SecretString=server.key)
             s3.create_bucket(Bucket=BUCKET)

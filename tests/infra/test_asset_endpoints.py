@@ -13,6 +13,7 @@ from infra.asset import build
 from tests.infra.test_asset import LOCAL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 pytestmark = [pytest.mark.infra, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -49,7 +50,7 @@ def asset() -> Path:
     return build(LOCAL, "runtime").folder
 
 
-def requests(region: str, domain: str) -> dict[str, tuple[str, dict[str, object], str]]:
+def requests(region: str, domain: str) -> dict[str, tuple[str, Mapping[str, object], str]]:
     """Give a request of each service that functions use, and where it has to go."""
     queue = f"https://sqs.{region}.{domain}/123456789012/crawl"
     entry = {"Source": "orbweaver", "DetailType": "x", "Detail": "{}"}

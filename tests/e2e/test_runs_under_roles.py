@@ -1,0 +1,119 @@
+"""Every kind of run and of end, with IAM enforced: nothing is denied, and nothing is left behind.
+
+That nothing was denied is seen when the stack goes (tests/e2e/enforced.py). Stops by pages and by
+bytes are in test_limits.py.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.stand import names, until
+from tests.e2e.test_limits import FANOUT, tree
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from tests.e2e.stand import Stand
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+
+def ended(stand: Stand, crawl: str) -> dict[str, Any]:
+    """Wait for the end of a crawl; what is said of it. It leaves no message and no dead letter."""
+
+    def status() -> dict[str, Any] | None:
+        said: dict[str, Any] = stand.orbweaver("status", crawl, "--json").result
+        return said if said["state"] == "finished" else None
+
+    found = until(status, "the crawl has ended", timeout_s=120, log=stand.log)
+    assert found is not None
+    assert found["claimed"] == sum(found["outcomes"].values())
+    stand.wait_idle()
+    assert not stand.take(stand.outputs["DeadLetterQueueUrl"])
+    return found
+
+
+def test_a_crawl_is_run_again_and_again(stand: Stand) -> None:
+    """Within its window nothing is asked again; after it all is, by what was recorded before."""
+    pages = {"/": graph.page("Home", ["/1", "/2"]), "/1": graph.page("1"), "/2": graph.page("2")}
+    options = ("--name", "under-roles", "--delay", "0")
+    with graph.serve_in_background(pages) as site:
+        url = f"{site.url}/"
+        first = stand.start(url, *options)
+        within = stand.start(url, *options, "--window", "1h")
+        after = stand.start(url, *options, "--window", "0s")
+
+    assert names(first.urls("fetched"), site.url) == ["/", "/1", "/2"]
+    assert within.result["claimed"] == 0
+    assert names(after.urls("fetched"), site.url) == ["/", "/1", "/2"]
+    for run in (first, within, after):
+        ended(stand, run.result["crawl"])
+
+
+def test_a_crawl_is_cancelled_and_its_claims_are_free(stand: Stand) -> None:
+    """What a cancelled run did not ask for is asked for by the next one, within the window too."""
+    with graph.serve_in_background(tree()) as site:
+        options = ("--name", "cancelled-under-roles", "--window", "1h")
+        ran = stand.orbweaver(
+            *("start", f"{site.url}/0", *options, "--max-depth", "1", "--delay", "5s", "--json")
+        )
+        until(lambda: "/0" in site.log.paths(), "it has begun", log=stand.log)
+        stand.orbweaver("cancel", ran.result["crawl"])
+        found = ended(stand, ran.result["crawl"])
+        unasked = next(f"/{n}" for n in range(1, FANOUT + 1) if f"/{n}" not in site.log.paths())
+        again = stand.start(site.url + unasked, *options, "--max-depth", "0", "--delay", "0")
+
+    assert found["stop"] == "cancelled"
+    assert names(again.urls("fetched"), site.url) == [unasked]
+
+
+def test_dollars_end_a_crawl(stand: Stand) -> None:
+    """`--max-dollars` stops it before the site is done; what was claimed is skipped, and counted.
+
+    A worker that says to have the memory of ten thousand spends that much for its time.
+    """
+    dear = {"ORBWEAVER_MEMORY_MB": 10_000 * 1024}
+    with (
+        graph.serve_in_background(tree()) as site,
+        stand.reconfigured(stand.outputs["WorkerFunction"], dear),
+    ):
+        ran = stand.orbweaver(
+            *("start", f"{site.url}/0", "--name", "dollars", "--delay", "0"),
+            *("--max-dollars", "0.5", "--json"),
+        )
+        found = ended(stand, ran.result["crawl"])
+
+    assert found["stop"] == "dollars"
+    assert found["reasons"]["skipped"]["dollars"] > 0
+
+
+@pytest.mark.long
+def test_time_ends_a_crawl(stand: Stand) -> None:
+    """`--duration 60s` is over while most of the site waits for its turn."""
+    with graph.serve_in_background(tree()) as site:
+        ran = stand.orbweaver(
+            *("start", f"{site.url}/0", "--name", "duration", "--delay", "3s"),
+            *("--duration", "60s", "--json"),
+        )
+        found = ended(stand, ran.result["crawl"])
+
+    assert found["stop"] == "duration"
+
+
+def test_failures_are_asked_for_again(stand: Stand) -> None:
+    """`orbweaver retry` is a run of its own, of what failed and of nothing else."""
+    pages = {"/": graph.page("Home", ["/gone"]), "/gone": graph.page("No", status=404)}
+    with graph.serve_in_background(pages) as site:
+        url = f"{site.url}/"
+        first = stand.start(url, "--name", "retried-under-roles", "--delay", "0")
+        crawl = first.result["crawl"]
+        ran = stand.orbweaver("retry", crawl, "--json")
+        found = ended(stand, ran.result["crawl"])
+        listed = stand.orbweaver("pages", ran.result["crawl"], "--json").out
+
+    assert names(first.urls("failed"), site.url) == ["/gone"]
+    assert found["claimed"] == 1
+    assert [json.loads(line)["url"] for line in listed.splitlines()] == [f"{site.url}/gone"]

@@ -1,0 +1,47 @@
+"""`python -m tests.iam FOLDER [--all]`: what the end-to-end tests used, beside what roles grant.
+
+Each stack of the tests has left its book in the folder, whichever process it was in; the order
+does not matter. Nothing may be used that is not granted. After `make test-long`, with `--all`,
+nothing may be granted either that neither a function nor AWS itself uses (tests/e2e/needs.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tests.e2e.needs import USED_BY_AWS
+from tests.iam.book import Book, together
+
+
+def problems(book: Book, *, whole: bool) -> list[str]:
+    """Say what does not fit; `whole`: all that functions do was done."""
+    found = [f"used, and not granted: {use}" for use in book.denied]
+    if not book.used:
+        found.append("nothing was used: no end-to-end test has left a book")
+    if whole:
+        spare = set(book.spare) - USED_BY_AWS
+        found += [f"granted, and not used: {grant}" for grant in sorted(spare)]
+    return found
+
+
+def main(words: list[str]) -> int:
+    """Compare, and say what was seen."""
+    parser = argparse.ArgumentParser(prog="python -m tests.iam", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--all", action="store_true", help="all that functions do was done")
+    arguments = parser.parse_args(words)
+    book = together(sorted(arguments.folder.glob("*.json")))
+    found = problems(book, whole=arguments.all)
+    for problem in found:
+        print(problem, file=sys.stderr)
+    unused = len(set(book.spare) - USED_BY_AWS)
+    print(
+        f"roles: {len(book.granted)} grants, {unused} not used in this run; {len(book.used)} uses"
+    )
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
