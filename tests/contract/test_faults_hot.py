@@ -1,0 +1,129 @@
+"""One key gets more than its share, and single writes are throttled or meet a transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.core.crawl import State
+from orbweaver.core.standing import Committed
+from orbweaver.core.url import url_hash
+from orbweaver.ports import Transient
+from tests.contract import faults, samples
+from tests.contract.faults import faulty
+from tests.contract.hot import Hot
+from tests.contract.test_frontier import claimer
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.contract.worlds import AwsWorld, Container
+
+    Act = Callable[[Container], Awaitable[Any]]
+
+ONE, TWO, THREE = samples.pack_ids(3)
+HOT, COLD = "hot.example", "cold.example"
+REFUSALS = (
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ThrottlingException",
+    "TransactionConflictException",
+)
+
+
+async def test_a_hot_key_holds_no_read_up(moto_world: AwsWorld) -> None:
+    """Of packs that are recalled together one is throttled: all come back, the rest at once."""
+    quiet = moto_world.container()
+    for pack in (ONE, TWO, THREE):
+        await quiet.packs.write_journal(pack, samples.journal())
+    container, client = faulty(moto_world, "dynamodb", **Hot(TWO, 4).faults())
+    recalled = await container.packs.recall([ONE, TWO, THREE])
+    assert recalled == await quiet.packs.recall([ONE, TWO, THREE])
+    assert client.calls["batch_get_item"] == 3
+
+
+async def test_a_hot_key_holds_no_claim_up(moto_world: AwsWorld) -> None:
+    """Of twenty claims one is throttled: it is asked for again alone, and all are won."""
+    targets = [samples.target(number) for number in range(20)]
+    asks = claimer("a", moto_world.clock.now_ms())
+    key = f"{asks.name}#{url_hash(targets[7].url)}"
+    container, client = faulty(moto_world, "dynamodb", **Hot(key, 3).faults())
+    assert len(await container.frontier.claim(asks, targets)) == 20
+    assert client.calls["batch_execute_statement"] == 4
+
+
+async def test_a_hot_record_is_stored_with_the_others(moto_world: AwsWorld) -> None:
+    """Of twenty-five records one is throttled: it is written in the end, and once."""
+    container, client = faulty(moto_world, "dynamodb", **Hot(samples.record(7).url, 2).faults())
+    await container.pages.store([samples.record(number) for number in range(25)])
+    pages = moto_world.container().pages
+    rows = [
+        row for shard in range(pages.shards) async for row in pages.read_shard("2026-01-15", shard)
+    ]
+    assert len(rows) == 25
+    assert client.calls["batch_write_item"] == 3
+
+
+async def test_a_hot_ledger_is_committed_in_the_end(moto_world: AwsWorld) -> None:
+    """A transaction with a throttled item in it is repeated, and counts once."""
+    quiet = moto_world.container()
+    crawl = samples.crawl()
+    await quiet.crawls.create(crawl)
+    container, client = faulty(moto_world, "dynamodb", **Hot(ONE, 3).faults())
+    result = await container.packs.commit(crawl, samples.ledger(ONE), {"claimed": 1})
+    assert result == Committed()
+    assert client.calls["transact_write_items"] == 4
+    assert (await quiet.crawls.books(crawl)).total["claimed"] == 1
+
+
+async def test_a_hot_host_is_put_off_and_no_other(moto_world: AwsWorld) -> None:
+    """A host whose slots cannot be had is something to try later; other hosts give theirs."""
+    now_ms = moto_world.clock.now_ms()
+    update = Hot(HOT, 1).faults()["update_item"]
+    container, _ = faulty(moto_world, "dynamodb", update_item=update)
+    with pytest.raises(Transient):
+        await container.hosts.reserve(HOT, 2, 1_000, now_ms, now_ms + 60_000)
+    for host in (COLD, HOT):
+        slots = await container.hosts.reserve(host, 2, 1_000, now_ms, now_ms + 60_000)
+        assert slots.at_ms == (now_ms, now_ms + 1_000)
+
+
+async def _moved(container: Container) -> bool:
+    paused = samples.crawl(state=State.PAUSED)
+    return await container.crawls.move(paused, (State.RUNNING,))
+
+
+async def _read(container: Container) -> bool:
+    return await container.crawls.get(samples.crawl().id) is not None
+
+
+async def _struck(container: Container) -> bool:
+    return await container.packs.strike(ONE) == 1
+
+
+async def _abandoned(container: Container) -> bool:
+    await container.frontier.abandon(samples.crawl(), [samples.target(1).url])
+    return True
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+@pytest.mark.parametrize(
+    ("method", "act"),
+    [
+        ("update_item", _moved),
+        ("get_item", _read),
+        ("update_item", _struck),
+        ("update_item", _abandoned),
+    ],
+)
+async def test_a_single_request_that_is_refused_may_be_made_again(
+    moto_world: AwsWorld, code: str, method: str, act: Act
+) -> None:
+    """It is something to try later, whatever the word for it; nothing has happened by then."""
+    await moto_world.container().crawls.create(samples.crawl())
+    refused = faults.failing(faults.refused(code))
+    container, _ = faulty(moto_world, "dynamodb", **{method: refused})
+    with pytest.raises(Transient, match=code):
+        await act(container)
+    assert await act(container)
