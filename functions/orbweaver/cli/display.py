@@ -49,7 +49,8 @@ class Lines:
 
     def say(self, said: str) -> None:
         """See the protocol."""
-        print(said, file=self._out, flush=True)
+        shown = text.visible(said) if self._out.isatty() else said
+        print(shown, file=self._out, flush=True)
 
     def show(self, view: View) -> None:
         """See the protocol."""

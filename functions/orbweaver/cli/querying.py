@@ -1,7 +1,8 @@
 """`query`: SQL over exports, in a folder or of a stack, with the tables that Athena has.
 
-CSV and JSON are exact: of every value what it is, of every row all of it. The table for people is
-cut to what a terminal shows, and nothing in it may steer one.
+CSV and JSON are exact: of every value what it is, of every row all of it. A terminal
+gets control characters written out, a file gets them as they are. The table for people is cut to
+what a terminal shows, and nothing in it may steer one.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from orbweaver.cli import duck, exported, text, values
 from orbweaver.cli.crawling import OK
 from orbweaver.cli.parser import UsageError
 from orbweaver.cli.saved import saved
-from orbweaver.cli.session import chosen
+from orbweaver.cli.session import chosen, shown
 
 if TYPE_CHECKING:
     import argparse
@@ -134,7 +135,7 @@ def _list(sheets: dict[str, Sheet], form: str, around: Surroundings) -> None:
 def _show(answer: Answer, arguments: argparse.Namespace, around: Surroundings) -> None:
     match arguments.format:
         case "csv":
-            writer = csv.writer(around.out, lineterminator="\n")
+            writer = csv.writer(_Shown(around.out), lineterminator="\n")
             writer.writerow(answer.columns)
             for row in itertools.islice(answer.rows, arguments.limit):
                 writer.writerow([_spelled(value) for value in row])
@@ -145,6 +146,17 @@ def _show(answer: Answer, arguments: argparse.Namespace, around: Surroundings) -
                 around.write(json.dumps(body, allow_nan=False))
         case _:
             _show_table(answer, arguments.limit or ROWS_SHOWN, around)
+
+
+class _Shown:
+    """A stream for a writer of CSV, which never puts control characters on a terminal."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, line: str) -> int:
+        """Write a line."""
+        return self._out.write(shown(line, self._out))
 
 
 def _show_table(answer: Answer, limit: int, around: Surroundings) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from orbweaver.cli.display import Lines, Objects, Panel
 from orbweaver.cli.progress import Meter, Reading, stalled
 from orbweaver.cli.stacks import ENDPOINT, environment_of, settings_of
-from orbweaver.cli.text import clean_lines
+from orbweaver.cli.text import clean_lines, visible
 from orbweaver.core.host_view import hosts_of
 from orbweaver.ports import Transient
 from orbweaver.wiring import control_of
@@ -79,9 +79,9 @@ class Surroundings:
         return Lines(self.out)
 
     def write(self, *lines: str) -> None:
-        """Write to the standard output."""
+        """Write to the standard output; no control character reaches a terminal."""
         for line in lines:
-            print(line, file=self.out, flush=True)
+            print(shown(line, self.out), file=self.out, flush=True)
 
     def pour(self, body: bytes) -> None:
         """Write bytes to the standard output as they are; a terminal gets them as clean text."""
@@ -96,7 +96,12 @@ class Surroundings:
     def note(self, *lines: str) -> None:
         """Write to the standard error, where it is in no pipe's way."""
         for line in lines:
-            print(line, file=self.err, flush=True)
+            print(shown(line, self.err), file=self.err, flush=True)
+
+
+def shown(line: str, out: TextIO) -> str:
+    """Make control characters visible where a terminal would obey them; a file gets them."""
+    return visible(line) if out.isatty() else line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

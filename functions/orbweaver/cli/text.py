@@ -1,7 +1,8 @@
 """Words and numbers as a person reads them; nothing that a page said may steer the terminal.
 
 Control characters (C0, C1, DEL), the marks that turn the direction of writing, and halves of
-surrogate pairs are taken out of what came from the web; ends of lines become spaces.
+surrogate pairs are taken out of what came from the web; ends of lines become spaces. What a
+command writes to a terminal beside that, has them written out.
 """
 
 from __future__ import annotations
@@ -32,6 +33,15 @@ def clean(text: str) -> str:
 def clean_lines(text: str) -> str:
     """Do the same for every line, so that lines stay."""
     return "\n".join(map(clean, text.splitlines()))
+
+
+def visible(text: str) -> str:
+    """Write control characters out as Python spells them; tabs and ends of lines stay."""
+    return UNSAFE.sub(_written_out, text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    return found[0] if found[0] in "\t\n" else found[0].encode("unicode_escape").decode("ascii")
 
 
 def cut(text: str, chars_max: int) -> str:

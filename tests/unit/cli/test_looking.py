@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.cli.stacks import Depths
+from orbweaver.cli.text import UNSAFE
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import Host
 from tests.unit.cli.fakes import NOW_MS, SITE, Machine, Row, Stage, Terminal
@@ -128,6 +129,34 @@ def test_pages_are_listed_safely(stage: Stage) -> None:
     assert f"fetched    ok                 200  {SITE}/evil red {{}}\n" in stage.said
     assert not {"\x1b", "\u202e"} & set(stage.said)
     assert stage.noted == f"3 pages of {RUN}\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pages example.com",
+        "pages example.com --json",
+        f"page {SITE}/evil",
+        f"page {SITE}/evil --json",
+        f"explain {SITE}/evil",
+        f"explain {SITE}/evil --json",
+        "report example.com",
+        "report example.com --json",
+        "hosts example.com",
+        "status example.com",
+        "status no\x1b[2Jsuch",
+        "query 'no\x9b2J'",
+        "dlq list",
+        "export --crawl example.com --out terminal",
+    ],
+)
+def test_no_command_steers_a_terminal(stage: Stage, command: str) -> None:
+    """Whatever pages, hosts and links are called, a terminal gets no control character."""
+    stage.world.samples[RUN] = {"scope": ("https://third.example/\x1b[31m?…",)}
+    stage.out, stage.err = Terminal(), Terminal()
+    stage.run(command)
+    assert stage.said + stage.noted
+    assert not UNSAFE.search((stage.said + stage.noted).replace("\n", ""))
 
 
 def test_pages_of_one_outcome(stage: Stage) -> None:

@@ -16,6 +16,7 @@ from orbweaver.cli.saved import saved
 from orbweaver.core.catalogue import TABLES
 from orbweaver.core.tables import PAGES, Column, Type, item_table
 from tests.unit.cli.exports import BOOKS, CRAWL, DAY, USUAL, book, made, page, put, put_into
+from tests.unit.cli.fakes import Terminal
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import Desk
@@ -59,6 +60,20 @@ def test_csv_is_exact(desk: Desk) -> None:
     head, row = csv.reader(io.StringIO(desk.said))
     assert head == ["title", "price", "tags", "none", "yes", "big", "d"]
     assert row == [title, "1.0000", '["a", "b"]', "", "true", "1e+300", "2026-01-02"]
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_exact_forms_cannot_steer_a_terminal(desk: Desk, form: str) -> None:
+    """On a terminal control characters are written out; quotes and lines stay as CSV has them."""
+    desk.out = Terminal()
+    assert desk.run(f"query \"SELECT 'a,\x1b[2J\x7f\nb' AS t\" --format {form}") == 0
+    assert (
+        desk.said
+        == {
+            "csv": 't\n"a,\\x1b[2J\\x7f\nb"\n',
+            "json": '{"t": "a,\\u001b[2J\\u007f\\nb"}\n',
+        }[form]
+    )
 
 
 def test_a_table_cannot_steer_a_terminal(desk: Desk) -> None:

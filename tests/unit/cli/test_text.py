@@ -41,6 +41,25 @@ def test_whatever_comes_is_safe_to_print(raw: str) -> None:
     assert text.clean(cleaned) == cleaned
 
 
+@given(st.text(st.characters(codec=None)))
+def test_what_a_terminal_gets_is_visible(raw: str) -> None:
+    """Only tabs and ends of lines are left of control characters, and safe text stays as it is."""
+    shown = text.visible(raw)
+    assert not text.UNSAFE.search(shown.replace("\t", "").replace("\n", ""))
+    assert (shown == raw) == (not text.UNSAFE.search(raw.replace("\t", "").replace("\n", "")))
+
+
+def test_control_characters_are_written_out() -> None:
+    """As Python and most tools spell them."""
+    assert (
+        text.visible("a\x1b[2J\tb\r\n\x9b\u202e\ud800") == r"a\x1b[2J"
+        "\tb"
+        r"\r"
+        "\n"
+        r"\x9b\u202e\ud800"
+    )
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [
