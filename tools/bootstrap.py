@@ -196,7 +196,8 @@ def ensure_node() -> None:
     npm = wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     path = f"{wheel / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     hint = "Is an npm registry reachable? npm reads npm_config_registry and .npmrc."
-    words: Words = [wheel / "bin" / "node", npm, "ci", "--loglevel=error"]
+    # Packages run nothing while they are installed; .npmrc says so for installs by hand.
+    words: Words = [wheel / "bin" / "node", npm, "ci", "--ignore-scripts", "--loglevel=error"]
     run(words, hint=hint, PATH=path, NODE_USE_SYSTEM_CA="1")
     (NODE_MODULES / STAMP).write_text(stamp)
 
