@@ -8,7 +8,9 @@ Rules
 - A kept instance (`keep`) writes its state when it is asked to stop (MiniStack writes it nowhere
   else: a killed one keeps what the last orderly stop wrote). One that is not kept leaves nothing.
 - A new instance is on a leash: it stops when the process that started it ends, even by SIGKILL,
-  unless `release` lets it go (see `guard`).
+  unless `release` lets it go (see `guard`) or another command uses it (see `lending`).
+- A note of one that has ended without an orderly stop is found by the next command: what was lost
+  is marked (`lost.json`) and told until the next start.
 """
 
 from __future__ import annotations
@@ -18,48 +20,44 @@ import fcntl
 import json
 import os
 import shutil
-import socket
-import subprocess
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from localstack import guard, layout, processes
+from localstack import guard, launch, layout, lost, processes
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-HOST = "127.0.0.1"
 PORT = 4566
 START_S_MAX = 60.0
 STOP_S_MAX = 20.0  # an orderly stop waits 3 s for open requests, then writes its state
 LOG_LINES_SHOWN = 15
 _POLL_S = 0.05
 _PORT_TRIES = 5
-# What a process needs of its surroundings; certificates, because functions speak TLS to the web.
-_INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 @dataclass(slots=True, kw_only=True)
 class Emulator:
-    """One running emulator."""
+    """One running emulator; `stays` says that no command but `down` stops it."""
 
     port: int
     directory: Path
     keep: bool
     process: processes.Identity
+    since_s: float = 0.0
+    stays: bool = False
+    missing: lost.Lost | None = None
     _child: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _leash: int | None = field(default=None, repr=False)
 
     @property
     def endpoint_url(self) -> str:
         """Return what `AWS_ENDPOINT_URL` is to be."""
-        return f"http://{HOST}:{self.port}"
+        return f"http://{launch.HOST}:{self.port}"
 
     @property
     def log(self) -> Path:
@@ -72,16 +70,23 @@ class Emulator:
 
     def is_healthy(self) -> bool:
         """Tell whether this process runs and answers."""
-        return processes.is_running(self.process) and _answers(self.endpoint_url)
+        return processes.is_running(self.process) and launch.answers(self.endpoint_url)
 
     def release(self) -> None:
-        """Let the emulator outlive this process."""
+        """Let the emulator outlive this process, and all commands that use it."""
+        if not self.stays:
+            self.stays = True
+            _note(self)
         if self._leash is not None:
             os.write(self._leash, guard.RELEASED)
-            self._drop_leash()
-        if self._child is not None:
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Leave the emulator to its guard, which waits for the commands that use it."""
+        self._drop_leash()
+        if self._child is not None and self._child.poll() is None:
             self._child.returncode = 0  # no longer ours to wait for, nor to be warned about
-            self._child = None
+        self._child = None
 
     def stop(self) -> None:
         """Stop the emulator with its functions; write its state if it is kept, else remove it."""
@@ -89,8 +94,10 @@ class Emulator:
         if self._child is not None:
             self._child.wait()
         self._drop_leash()
-        with contextlib.suppress(FileNotFoundError):
-            (self.directory / "pid.json").unlink()
+        if (self.directory / guard.NOTE).exists():  # its own last act removes it
+            if self.keep:
+                lost.mark(self.directory, self.since_s)
+            (self.directory / guard.NOTE).unlink(missing_ok=True)
         shutil.rmtree(self.directory / "tmp", ignore_errors=True)
         if not self.keep:
             shutil.rmtree(self.directory, ignore_errors=True)
@@ -118,7 +125,7 @@ def start(
     if not layout.EMULATOR_PYTHON.exists():
         raise LocalStackError("The emulator is not installed: run `make setup`")
     for tries_left in range(_PORT_TRIES if port == 0 else 1, 0, -1):
-        chosen = port or _free_port(instances)
+        chosen = port or launch.free_port(instances)
         try:
             with _locked(instances / str(chosen)) as directory:
                 return _start(chosen, directory, keep=keep, fresh=fresh, settings=settings or {})
@@ -135,9 +142,16 @@ def find(port: int = PORT, *, instances: Path = layout.INSTANCES) -> Emulator | 
     """
     directory = instances / str(port)
     try:
-        noted = json.loads((directory / "pid.json").read_text())
+        noted = json.loads((directory / guard.NOTE).read_text())
         process = processes.Identity(pid=noted["pid"], started=noted["started"])
-        found = Emulator(port=port, directory=directory, keep=noted["keep"], process=process)
+        found = Emulator(
+            port=port,
+            directory=directory,
+            keep=noted["keep"],
+            process=process,
+            since_s=noted.get("since_s", 0.0),
+            stays=noted.get("stays", True),
+        )
     except (OSError, ValueError, KeyError):
         return None
     if processes.is_running(process):
@@ -148,7 +162,7 @@ def find(port: int = PORT, *, instances: Path = layout.INSTANCES) -> Emulator | 
 
 def find_all(*, instances: Path = layout.INSTANCES) -> list[Emulator]:
     """Return every emulator of this checkout that runs."""
-    ports = sorted(int(file.parent.name) for file in instances.glob("*/pid.json"))
+    ports = sorted(int(file.parent.name) for file in instances.glob(f"*/{guard.NOTE}"))
     return [found for port in ports if (found := find(port, instances=instances))]
 
 
@@ -162,38 +176,30 @@ def _start(
             f" {running.process.pid}): use it, or stop it with"
             f" `python -m localstack down --port {port}`"
         )
-    if _is_taken(port):
+    if launch.is_taken(port):
         raise LocalStackError(
             f"Port {port} is taken by another program: choose another one with --port"
             " (0 takes a free one), or stop that program"
         )
+    missing = None if fresh else lost.of(directory)
     if fresh or not keep:
         for name in ("state", "s3"):
             shutil.rmtree(directory / name, ignore_errors=True)
     for name in ("state", "s3", "tmp"):
         (directory / name).mkdir(exist_ok=True)
-    leash_end, leash = os.pipe()
-    environment = _environment(port, directory, keep=keep) | dict(settings)
-    try:
-        with (directory / "emulator.log").open("wb") as log:
-            child = subprocess.Popen(
-                [layout.EMULATOR_PYTHON, guard.__file__, str(leash_end)],
-                cwd=directory,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                pass_fds=[leash_end],
-                start_new_session=True,  # a group of its own: Ctrl-C reaches us, we stop it
-            )
-    except BaseException:
-        os.close(leash)
-        raise
-    finally:
-        os.close(leash_end)
+    child, leash = launch.spawn(
+        directory, launch.environment(port, directory, keep=keep) | settings
+    )
     process = processes.identify(child.pid) or processes.Identity(pid=child.pid, started="")
     emulator = Emulator(
-        port=port, directory=directory, keep=keep, process=process, _child=child, _leash=leash
+        port=port,
+        directory=directory,
+        keep=keep,
+        process=process,
+        since_s=time.time(),
+        missing=missing,
+        _child=child,
+        _leash=leash,
     )
     try:
         _note(emulator)
@@ -201,31 +207,8 @@ def _start(
     except BaseException:
         emulator.stop()
         raise
+    lost.unmark(directory)
     return emulator
-
-
-def _environment(port: int, directory: Path, *, keep: bool) -> dict[str, str]:
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    kept = "1" if keep else "0"
-    return inherited | {
-        "BIND_HOST": HOST,
-        "GATEWAY_PORT": str(port),
-        "MINISTACK_HOST": HOST,
-        "MINISTACK_REGION": layout.REGION,
-        "MINISTACK_ACCOUNT_ID": layout.ACCOUNT,
-        "AWS_DEFAULT_REGION": layout.REGION,
-        "PERSIST_STATE": kept,
-        "STATE_DIR": str(directory / "state"),
-        "S3_PERSIST": kept,
-        "S3_DATA_DIR": str(directory / "s3"),
-        "TMPDIR": str(directory / "tmp"),
-        "HOME": str(directory / "tmp"),  # its functions must not read the caller's AWS profiles
-        "LOG_LEVEL": "WARNING",  # INFO writes a line per request
-        "SFTP_ENABLED": "0",  # fixed ports, which two instances would share
-        "IOT_MTLS_ENABLED": "0",
-        "DOCKER_HOST": f"unix://{directory}/no-docker",  # never looked for
-        "PYTHONUNBUFFERED": "1",
-    }
 
 
 def _note(emulator: Emulator) -> None:
@@ -233,8 +216,10 @@ def _note(emulator: Emulator) -> None:
         "pid": emulator.process.pid,
         "started": emulator.process.started,
         "keep": emulator.keep,
+        "since_s": emulator.since_s,
+        "stays": emulator.stays,
     }
-    file = emulator.directory / "pid.json"
+    file = emulator.directory / guard.NOTE
     draft = file.with_suffix(".new")
     draft.write_text(json.dumps(noted))
     draft.replace(file)
@@ -244,7 +229,7 @@ def _wait_healthy(emulator: Emulator, child: subprocess.Popen[bytes]) -> None:
     deadline_s = time.monotonic() + START_S_MAX
     # Whether it runs is asked first: what answers must not be somebody else on our port.
     while child.poll() is None:
-        if _answers(emulator.endpoint_url):
+        if launch.answers(emulator.endpoint_url):
             return
         if time.monotonic() > deadline_s:
             break
@@ -252,35 +237,6 @@ def _wait_healthy(emulator: Emulator, child: subprocess.Popen[bytes]) -> None:
     reason = "ended while starting" if child.poll() is not None else "did not answer in time"
     tail = "\n".join(emulator.log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:])
     raise LocalStackError(f"The emulator on port {emulator.port} {reason}. Its last words:\n{tail}")
-
-
-def _answers(endpoint_url: str) -> bool:
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with direct.open(f"{endpoint_url}/_ministack/health", timeout=2) as answer:
-            return bool(answer.status == HTTPStatus.OK)
-    except (OSError, urllib.error.URLError):
-        return False
-
-
-def _is_taken(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return True
-    return False
-
-
-def _free_port(instances: Path) -> int:
-    for _ in range(100):
-        with socket.socket() as probe:
-            probe.bind((HOST, 0))
-            port = int(probe.getsockname()[1])
-        if not (instances / str(port)).exists():
-            return port
-    raise LocalStackError(f"No free port found: remove old instances under {instances}")
 
 
 @contextlib.contextmanager

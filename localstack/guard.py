@@ -1,49 +1,106 @@
 """Runs MiniStack, and sees to it that nothing of it outlives who it belongs to.
 
-Started by path with the emulator's own interpreter, as the leader of its own process group, with
-the reading end of a pipe as its only argument. Rules
+Started by path with the emulator's own interpreter, as the leader of its own process group, in the
+folder of its instance, with the reading end of a pipe as its only argument. Rules
 - While the pipe is open, the starter lives. A byte on it lets the emulator go its own way
   (`local up` has ended well); its end without a byte means that the starter is gone, however it
-  went: the emulator stops.
+  went: the emulator stops as soon as no other command uses it (see `lending`).
+- Its note (`pid.json`) goes with an orderly end, which has written the state. One that is left
+  tells of an emulator that was killed.
 - MiniStack does not end its Lambda processes when it ends (1.5.33). The last act here is to kill
   the group.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import json
 import os
 import signal
 import sys
 import threading
 import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
 
 RELEASED = b"r"
 GRACE_S = 10.0
+# In the folder of an instance: who comes and goes, who is there, and which process it is.
+GATE, USERS, NOTE = "gate", "users", "pid.json"
 
 
-def watch(leash: int) -> None:
+@contextlib.contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Hold a file's lock for the length of a block; wait for it."""
+    with file.open("a") as opened:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+
+
+def take(opened: TextIO) -> bool:
+    """Take a file's lock if it is free."""
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def watch(leash: int, folder: Path) -> None:
     """Wait for the starter's word; stop this process when it ends without one."""
     if os.read(leash, 1) == RELEASED:
         os.close(leash)
         return
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(GRACE_S)
-    os.killpg(0, signal.SIGKILL)
+    with contextlib.ExitStack() as locks:
+        with contextlib.suppress(OSError):  # the folder may be gone already
+            wait_unused(folder, locks)
+            if json.loads((folder / NOTE).read_text())["stays"]:
+                return
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(GRACE_S)
+        os.killpg(0, signal.SIGKILL)
+
+
+def wait_unused(folder: Path, locks: contextlib.ExitStack) -> None:
+    """Wait until no command uses the emulator; `locks` then hold the gate: none comes meanwhile."""
+    users = locks.enter_context((folder / USERS).open("a"))
+    gate = locks.enter_context((folder / GATE).open("a"))
+    while True:
+        fcntl.flock(users, fcntl.LOCK_EX)
+        fcntl.flock(users, fcntl.LOCK_UN)
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        if take(users):
+            return
+        fcntl.flock(gate, fcntl.LOCK_UN)
 
 
 def main() -> None:
     """Serve until stopped, then end the whole group."""
-    leash = int(sys.argv.pop(1))
-    threading.Thread(target=watch, args=(leash,), daemon=True).start()
-    from ministack.app import main as serve
-
+    leash, folder = int(sys.argv.pop(1)), Path.cwd()
+    threading.Thread(target=watch, args=(leash, folder), daemon=True).start()
+    try:
+        from ministack.app import main as serve
+    except ImportError:
+        _unlink(folder / NOTE)
+        raise
     try:
         serve()
     finally:
+        _unlink(folder / NOTE)
         sys.stdout.flush()
         sys.stderr.flush()
         if os.getpgid(0) == os.getpid():
             os.killpg(0, signal.SIGKILL)
+
+
+def _unlink(note: Path) -> None:
+    with contextlib.suppress(OSError):
+        note.unlink()
 
 
 if __name__ == "__main__":

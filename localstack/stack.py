@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from localstack import assembly, cdk, emulator, layout
+from localstack import assembly, cdk, emulator, guard, layout, lending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,11 +50,14 @@ def up(
 
     `fresh` forgets what was there before.
     """
-    found = emulator.find(port) if port else None
-    if found is not None and fresh:
-        say("stopping the emulator that runs")
-        found.stop()
-        found = None
+    with lending.gate(port, layout.INSTANCES):
+        found = emulator.find(port) if port else None
+        if found is not None and fresh:
+            say("stopping the emulator that runs")
+            found.stop()
+            found = None
+        if found is not None:
+            found.release()
     if found is not None:
         return Stack(emulator=found, outputs=bring_up_to_date(found, context, say=say, root=root))
     with _started(port=port, keep=True, fresh=fresh, say=say) as started:
@@ -102,7 +105,8 @@ def bring_up_to_date(
     environment = running.environment()
     context = CONTEXT | dict(context or {})
     wanted = assembly.fingerprint(root, context)
-    with cdk.client("ssm", environment) as ssm:
+    # One deployment at a time: the second finds it done.
+    with guard.locked(running.directory / "deploy"), cdk.client("ssm", environment) as ssm:
         outputs = _outputs(environment, wanted) if _deployed(ssm) == wanted else None
         if outputs is None:
             outputs = cdk.deploy(environment, context, say=say, root=root)
@@ -140,6 +144,8 @@ def _started(
     """Start an emulator that is stopped when the block fails."""
     say("starting the emulator")
     started = emulator.start(port=port, keep=keep, fresh=fresh, settings=settings)
+    if started.missing is not None:
+        say(started.missing.told(started.port))
     try:
         yield started
     except BaseException:

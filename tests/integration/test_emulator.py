@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from localstack import cdk, emulator, layout, processes
+from localstack import cdk, emulator, layout, lost, processes
 from localstack.__main__ import main
 from localstack.errors import LocalStackError
 
@@ -240,6 +241,130 @@ def test_it_ends_with_its_starter_unless_released(
         assert running.is_healthy()
         running.stop()
     assert processes.wait_gone(running.process, timeout_s=20)
+
+
+USER = """
+    import sys
+    from pathlib import Path
+    from localstack import lending
+
+    port, instances = int(sys.argv[1]), Path(sys.argv[2])
+    with lending.lend(port=port, say=lambda _: None, instances=instances) as (running, started):
+        print(running.port, started, flush=True)
+        sys.stdin.readline()
+    print("left", flush=True)
+"""
+
+
+@contextlib.contextmanager
+def user(port: int, instances: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a command that uses the emulator of a port until a line comes in."""
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(USER), str(port), instances],
+        cwd=layout.ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as command:
+        try:
+            yield command
+        finally:
+            command.kill()
+
+
+def said(command: subprocess.Popen[str]) -> list[str]:
+    """Read the next line of a command."""
+    assert command.stdout is not None
+    return command.stdout.readline().split()
+
+
+def leave(command: subprocess.Popen[str]) -> None:
+    """Have a command end well."""
+    assert command.stdin is not None
+    command.stdin.write("\n")
+    command.stdin.flush()
+    assert said(command) == ["left"]
+    assert command.wait() == 0
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_last_of_several_commands_stops_it(tmp_path: Path, *, killed: bool) -> None:
+    """The starter's end, even by SIGKILL, leaves the emulator to the other command."""
+    with user(0, tmp_path) as first:
+        port = int(said(first)[0])
+        with user(port, tmp_path) as second:
+            assert said(second) == [str(port), "False"]
+            if killed:
+                first.kill()
+                first.wait()
+            else:
+                leave(first)
+            running = emulator.find(port, instances=tmp_path)
+            assert running is not None
+            make_queue(running, "still-here")
+            leave(second)
+        assert processes.wait_gone(running.process, timeout_s=20)
+    assert lost.of(tmp_path / str(port)) is None
+
+
+def test_one_that_is_to_stay_outlives_its_starter(tmp_path: Path) -> None:
+    """`local up` on the emulator of a crawl keeps it when the crawl ends."""
+    with user(0, tmp_path) as first:
+        port = int(said(first)[0])
+        running = emulator.find(port, instances=tmp_path)
+        assert running is not None
+        running.release()
+        leave(first)
+    assert running.is_healthy()
+    running.stop()
+
+
+def test_it_goes_with_commands_that_are_all_killed(tmp_path: Path) -> None:
+    """The guard waits for the last one, whichever it is, and has the state written."""
+    with user(0, tmp_path) as first:
+        port = int(said(first)[0])
+        running = emulator.find(port, instances=tmp_path)
+        assert running is not None
+        make_queue(running, "kept")
+        with user(port, tmp_path) as second:
+            said(second)
+            first.kill()
+            first.wait()
+            assert running.is_healthy()
+            second.kill()
+            second.wait()
+    assert processes.wait_gone(running.process, timeout_s=20)
+    assert lost.of(tmp_path / str(port)) is None
+    with user(port, tmp_path) as third:
+        assert said(third) == [str(port), "True"]
+        found = emulator.find(port, instances=tmp_path)
+        assert found is not None
+        assert queues(found) == ["kept"]
+        leave(third)
+
+
+def test_a_killed_one_says_what_is_lost(start: Start, tmp_path: Path) -> None:
+    """Until the next start, which tells it again; files in the bucket are kept."""
+    running = start(keep=True)
+    make_queue(running, "lost")
+    with cdk.client("s3", running.environment()) as s3:
+        s3.create_bucket(Bucket="files")
+        s3.put_object(Bucket="files", Key="a/b", Body=b"kept")
+    os.killpg(running.process.pid, signal.SIGKILL)
+    assert processes.wait_gone(running.process, timeout_s=20)
+
+    assert emulator.find(running.port, instances=tmp_path) is None
+    assert emulator.find(running.port, instances=tmp_path) is None
+    told = lost.of_all(tmp_path)
+    assert told == {running.port: lost.Lost(since_s=running.since_s)}
+    assert "is lost" in told[running.port].told(running.port)
+
+    again = start(port=running.port, keep=True)
+    assert again.missing == told[running.port]
+    assert queues(again) == []
+    with cdk.client("s3", again.environment()) as s3:
+        assert s3.get_object(Bucket="files", Key="a/b")["Body"].read() == b"kept"
+    assert lost.of_all(tmp_path) == {}
 
 
 def test_its_surroundings_are_its_own(

@@ -107,6 +107,8 @@ def run(words: Sequence[str], around: Surroundings) -> int:
     except KeyboardInterrupt:
         code, said = crawling.INTERRUPTED, "interrupted"
     around.note(said)
+    if code == UNREACHABLE:
+        around.note(*around.machine.lost())
     return code
 
 

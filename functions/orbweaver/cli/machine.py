@@ -111,27 +111,18 @@ class ThisMachine:
     @contextlib.contextmanager
     def standing(self, port: int, say: Say) -> Iterator[Standing]:
         """See the protocol."""
-        from localstack import emulator, stack
+        from localstack import lending, stack
 
-        with _reaching():
-            found = emulator.find(port) if port else None
-            started = None
-            if found is None:
-                say("starting the emulator")
-                started = found = emulator.start(port=port, keep=True)
-        try:
+        with contextlib.ExitStack() as use:
             with _reaching():
+                found, started = use.enter_context(lending.lend(port=port, say=say))
                 outputs = stack.bring_up_to_date(found, LOCAL_CONTEXT, say=say)
             yield Standing(
                 environment=found.environment(),
                 outputs=outputs,
-                started=started is not None,
+                started=started,
                 log=str(found.log),
             )
-        finally:
-            if started is not None:
-                say("stopping the emulator")
-                started.stop()
 
     def up(self, port: int, *, fresh: bool, say: Say) -> Mapping[str, str]:
         """See the protocol."""
@@ -165,6 +156,13 @@ class ThisMachine:
             f"  log {found.log}"
             for found in emulator.find_all()
         ]
+
+    def lost(self) -> list[str]:
+        """See the protocol."""
+        from localstack import emulator, layout, lost
+
+        emulator.find_all()  # which finds those that were killed
+        return [found.told(port) for port, found in lost.of_all(layout.INSTANCES).items()]
 
     def deploy(
         self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say

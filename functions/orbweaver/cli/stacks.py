@@ -106,6 +106,9 @@ class Machine(Protocol):
     def running(self) -> list[str]:
         """Describe the emulators that run, a line each."""
 
+    def lost(self) -> list[str]:
+        """Say what emulators have lost that were killed and not started again, a line each."""
+
     def deploy(
         self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
     ) -> Mapping[str, str]:

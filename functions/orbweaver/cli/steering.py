@@ -51,6 +51,7 @@ def local(arguments: argparse.Namespace, around: Surroundings) -> int:
                 around.note("no emulator runs" + ("" if port is None else f" on port {port}"))
         case _:
             around.write(*(machine.running() or ["no emulator runs"]))
+            around.note(*machine.lost())
     return OK
 
 

@@ -80,6 +80,7 @@ class Machine:
     queue: Depths | None = field(default_factory=Depths)
     asked: list[str] = field(default_factory=list)
     broken: bool = False
+    killed: list[str] = field(default_factory=list)
 
     def local(self) -> Mapping[str, str] | None:
         return LOCAL if self.up_already else None
@@ -122,6 +123,9 @@ class Machine:
 
     def running(self) -> list[str]:
         return ["http://127.0.0.1:4566  healthy"] if self.up_already else []
+
+    def lost(self) -> list[str]:
+        return self.killed
 
     def deploy(
         self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say

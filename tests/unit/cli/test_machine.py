@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from localstack import cdk, emulator, stack
+from localstack import cdk, emulator, layout, lost, stack
 from localstack.errors import LocalStackError
 from orbweaver import bootstrap
 from orbweaver.cli.machine import ThisMachine, connect
@@ -36,7 +36,11 @@ class Emulated:
     port: int = 4566
     keep: bool = True
     stopped: bool = False
+    stays: bool = False
+    directory: Path = Path()
     log: Path = Path("emulator.log")
+    process: str = "a process"
+    missing: lost.Lost | None = None
 
     @property
     def endpoint_url(self) -> str:
@@ -51,24 +55,32 @@ class Emulated:
     def stop(self) -> None:
         self.stopped = True
 
+    def release(self) -> None:
+        pass
+
+    def hand_over(self) -> None:
+        pass
+
 
 @dataclass
 class Played:
-    """What runs on the machine, and what was done to it."""
+    """What runs on the machine, and what was done to it; `folder` is for locks."""
 
+    folder: Path
     running: list[Emulated] = field(default_factory=list)
     started: list[Emulated] = field(default_factory=list)
     contexts: list[Mapping[str, str]] = field(default_factory=list)
     fault: bool = False
 
-    def find(self, port: int = 4566) -> Emulated | None:
-        return next((one for one in self.running if one.port == port), None)
+    def find(self, port: int = 4566, **_: Any) -> Emulated | None:
+        there = (one for one in (*self.running, *self.started) if one.port == port)
+        return next((one for one in there if not one.stopped), None)
 
     def find_all(self) -> list[Emulated]:
         return self.running
 
-    def start(self, *, port: int, keep: bool) -> Emulated:
-        self.started.append(Emulated(port=port or 5000, keep=keep))
+    def start(self, *, port: int, keep: bool, **_: Any) -> Emulated:
+        self.started.append(Emulated(port=port or 5000, keep=keep, directory=self.folder))
         return self.started[-1]
 
     def bring_up_to_date(
@@ -81,9 +93,10 @@ class Played:
 
 
 @pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch) -> Played:
+def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Played:
     """Put a play in the place of the emulator."""
-    played = Played()
+    played = Played(tmp_path)
+    monkeypatch.setattr(layout, "INSTANCES", tmp_path)
     for name in ("find", "find_all", "start"):
         monkeypatch.setattr(emulator, name, getattr(played, name))
     monkeypatch.setattr(stack, "bring_up_to_date", played.bring_up_to_date)
@@ -167,7 +180,7 @@ def test_outputs_that_cannot_be_asked_for_say_what_to_run(monkeypatch: pytest.Mo
 
 def test_a_running_emulator_is_used_and_left(played: Played) -> None:
     """It is brought up to date with what every local stack has, and not stopped."""
-    played.running = [Emulated()]
+    played.running = [Emulated(stays=True, directory=played.folder)]
     said: list[str] = []
     with ThisMachine().standing(4566, said.append) as stood:
         assert (stood.started, stood.outputs) == (False, {"Bucket": "b"})
@@ -185,6 +198,27 @@ def test_what_was_started_is_stopped(played: Played, fault: bool) -> None:
         assert stood.started
         assert stood.environment["AWS_ENDPOINT_URL"] == "http://127.0.0.1:5000"
     assert [(one.keep, one.stopped) for one in played.started] == [(True, True)]
+
+
+def test_what_a_killed_emulator_held_is_told(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On its own until it is started again, and then before anything else."""
+    told = lost.Lost(since_s=0)
+
+    def restarted(**options: Any) -> Emulated:
+        again = Emulated(port=options["port"], directory=played.folder, missing=told)
+        played.started.append(again)
+        return again
+
+    monkeypatch.setattr(emulator, "start", restarted)
+    (played.folder / "4566").mkdir()
+    (played.folder / "4566" / lost.MARK).write_text('{"since_s": 0}')
+    assert ThisMachine().lost() == [told.told(4566)]
+    said: list[str] = []
+    with ThisMachine().standing(4566, said.append):
+        assert said == ["starting the emulator", told.told(4566)]
+    assert "since 1970-01-01 00:00:00 UTC is lost" in told.told(4566)
 
 
 def test_deploying_to_an_emulator_of_ours_keeps_its_fingerprint(

@@ -62,6 +62,19 @@ def test_local_up_down_status(stage: Stage) -> None:
     ]
 
 
+def test_a_killed_emulator_is_told(stage: Stage) -> None:
+    """By `local status`, and by what cannot reach a stack; not by what can."""
+    stage.machine.killed = ["the emulator on port 4566 was killed"]
+    assert stage.run("local status") == 0
+    assert stage.noted == "the emulator on port 4566 was killed\n"
+    stage.run("status")
+    assert "was killed" not in stage.noted
+    stage.machine.up_already, stage.machine.deployed = False, None
+    assert stage.run("status") == 3
+    assert "there is no stack" in stage.noted
+    assert "was killed" in stage.noted
+
+
 def test_deploy_and_destroy(stage: Stage) -> None:
     """To the account or emulator that the options name, with what is to be set about the stack."""
     stage.machine.asked.clear()

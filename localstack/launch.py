@@ -1,0 +1,102 @@
+"""The emulator's process: its port, its variables, and the guard that runs it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from localstack import guard, layout
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+HOST = "127.0.0.1"
+# What a process needs of its surroundings; certificates, because functions speak TLS to the web.
+_INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def spawn(directory: Path, variables: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], int]:
+    """Start the guard in an instance's folder; the process, and the end of its leash."""
+    leash_end, leash = os.pipe()
+    try:
+        with (directory / "emulator.log").open("wb") as log:
+            child = subprocess.Popen(
+                [layout.EMULATOR_PYTHON, guard.__file__, str(leash_end)],
+                cwd=directory,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=[leash_end],
+                start_new_session=True,  # a group of its own: Ctrl-C reaches us, we stop it
+            )
+    except BaseException:
+        os.close(leash)
+        raise
+    finally:
+        os.close(leash_end)
+    return child, leash
+
+
+def environment(port: int, directory: Path, *, keep: bool) -> dict[str, str]:
+    """Return the variables of an emulator, and no others."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    kept = "1" if keep else "0"
+    return inherited | {
+        "BIND_HOST": HOST,
+        "GATEWAY_PORT": str(port),
+        "MINISTACK_HOST": HOST,
+        "MINISTACK_REGION": layout.REGION,
+        "MINISTACK_ACCOUNT_ID": layout.ACCOUNT,
+        "AWS_DEFAULT_REGION": layout.REGION,
+        "PERSIST_STATE": kept,
+        "STATE_DIR": str(directory / "state"),
+        "S3_PERSIST": kept,
+        "S3_DATA_DIR": str(directory / "s3"),
+        "TMPDIR": str(directory / "tmp"),
+        "HOME": str(directory / "tmp"),  # its functions must not read the caller's AWS profiles
+        "LOG_LEVEL": "WARNING",  # INFO writes a line per request
+        "SFTP_ENABLED": "0",  # fixed ports, which two instances would share
+        "IOT_MTLS_ENABLED": "0",
+        "DOCKER_HOST": f"unix://{directory}/no-docker",  # never looked for
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def answers(endpoint_url: str) -> bool:
+    """Tell whether an emulator answers there, asked directly whatever proxy is set."""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(f"{endpoint_url}/_ministack/health", timeout=2) as answer:
+            return bool(answer.status == HTTPStatus.OK)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def is_taken(port: int) -> bool:
+    """Tell whether another program listens on a port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return True
+    return False
+
+
+def free_port(instances: Path) -> int:
+    """Choose a port that is free and has no instance yet."""
+    for _ in range(100):
+        with socket.socket() as probe:
+            probe.bind((HOST, 0))
+            port = int(probe.getsockname()[1])
+        if not (instances / str(port)).exists():
+            return port
+    raise LocalStackError(f"No free port found: remove old instances under {instances}")

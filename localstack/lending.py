@@ -1,0 +1,79 @@
+"""One emulator for several commands: the last command that uses it stops it.
+
+Rules
+- A command holds a shared lock on the file `users` of the instance for as long as it uses the
+  emulator. The kernel takes the lock back however the process ends: no list of processes is kept.
+- A command comes and goes under the lock of the file `gate`, so that no emulator is stopped that
+  another command has just found.
+- An emulator of `local up` stays: no command but `local down` stops it.
+- A starter that is killed leaves the emulator to the others: its guard waits for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+from typing import TYPE_CHECKING
+
+from localstack import emulator, guard, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from localstack.cdk import Say
+
+
+@contextlib.contextmanager
+def lend(
+    *, port: int, say: Say, instances: Path | None = None
+) -> Iterator[tuple[emulator.Emulator, bool]]:
+    """Use the emulator of a port for the length of a block; True where this command started it."""
+    instances = layout.INSTANCES if instances is None else instances
+    with contextlib.ExitStack() as use:
+        with gate(port, instances):
+            found = emulator.find(port, instances=instances) if port else None
+            started = found is None
+            if found is None:
+                say("starting the emulator")
+                found = emulator.start(port=port, keep=True, instances=instances)
+                if found.missing is not None:
+                    say(found.missing.told(found.port))
+            users = use.enter_context((found.directory / guard.USERS).open("a"))
+            fcntl.flock(users, fcntl.LOCK_SH)
+        try:
+            yield found, started
+        finally:
+            with gate(found.port, instances):
+                use.close()
+                _leave(found, instances, say)
+
+
+@contextlib.contextmanager
+def gate(port: int, instances: Path) -> Iterator[None]:
+    """Let one command at a time come or go; a port that is yet to be chosen has no gate."""
+    if not port:
+        yield
+        return
+    folder = instances / str(port)
+    folder.mkdir(parents=True, exist_ok=True)
+    with guard.locked(folder / guard.GATE):
+        yield
+
+
+def _leave(used: emulator.Emulator, instances: Path, say: Say) -> None:
+    """Stop an emulator unless it stays, or another command uses it."""
+    current = emulator.find(used.port, instances=instances)
+    if current is None or current.process != used.process:
+        used.hand_over()  # it ended meanwhile
+        return
+    if current.stays:
+        used.release()
+        return
+    with (used.directory / guard.USERS).open("a") as users:
+        if guard.take(users):
+            say("stopping the emulator")
+            used.stop()
+        else:
+            say("another command uses the emulator, which stops with the last one")
+            used.hand_over()
