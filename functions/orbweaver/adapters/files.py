@@ -14,7 +14,7 @@ from secrets import token_hex
 from shutil import copyfile
 from typing import TYPE_CHECKING
 
-from orbweaver.ports import Permanent, Print, Transient
+from orbweaver.ports import Permanent, PortError, Print, Transient
 from orbweaver.ports.errors import check_cut, check_size
 
 if TYPE_CHECKING:
@@ -36,6 +36,18 @@ TRANSIENT_ERRORS = frozenset(
         errno.ETIMEDOUT,
     }
 )
+
+
+class FolderError(PortError):
+    """The file system refused; its own error is the cause."""
+
+
+class _Passing(FolderError, Transient):
+    """It may work once there is room."""
+
+
+class _Lasting(FolderError, Permanent):
+    """It will not work."""
 
 
 class FolderFiles:
@@ -173,6 +185,6 @@ def _translated(key: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = Transient if error.errno in TRANSIENT_ERRORS else Permanent
+        kind = _Passing if error.errno in TRANSIENT_ERRORS else _Lasting
         code = errno.errorcode.get(error.errno or 0, "unknown")
         raise kind(f"{key}: {code}") from error

@@ -23,8 +23,8 @@
     saved       queries that are there already
     exposing    metrics                    gauges      what is shown to Prometheus
 
-Exit codes: 0 done, 1 the crawl failed above the asked threshold (or there is no such record),
-2 usage, 3 the stack cannot be reached, 130 interrupted.
+Exit codes: 0 done, 1 the crawl failed above the asked threshold (or there is no such record, or its
+files cannot be written), 2 usage, 3 the stack cannot be reached, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ from orbweaver.cli import (
     scheduling,
     steering,
 )
+from orbweaver.cli.files import Unwritten
 from orbweaver.cli.parser import UsageError, parse
 from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stacks import LOCAL_CONTEXT, Unreachable
@@ -97,6 +98,8 @@ def run(words: Sequence[str], around: Surroundings) -> int:
         return int(end.code or 0)
     except (UsageError, ControlError) as error:
         code, said = USAGE, str(error)
+    except Unwritten as error:
+        code, said = crawling.FAILED, f"{error}: make room, or give another --out, and repeat it"
     except Unreachable as error:
         code, said = UNREACHABLE, str(error)
     except PortError as error:

@@ -71,6 +71,7 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
     wanted = checked(plan, around)
     if arguments.out is not None:
         files.check_folder(around.folder / arguments.out, wanted.name)
+    files.check_writable(around.folder / (arguments.out or files.OUT))
     display = around.display(arguments)
     running = Running()
     try:
@@ -90,6 +91,14 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
         return INTERRUPTED
     except Stalled as stalled:
         return _give_up(stalled.view, around, display)
+    except files.Unwritten as error:
+        display.close()
+        again = f"{running.before}orbweaver export --crawl {running.crawl} --out DIR"
+        kept = f"{running.crawl} has ended and its records are kept; make room, then: {again}"
+        around.note(str(error), kept)
+        if isinstance(display, Objects):
+            display.put({"type": "result", "crawl": running.crawl, "error": str(error)})
+        return FAILED
     finally:
         display.close()
 

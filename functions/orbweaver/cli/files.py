@@ -1,23 +1,27 @@
 """Writing page records into a folder, and not over somebody else's.
 
 A folder holds exports of days, or those of crawls of one name; a later run of that crawl lies
-beside the others. Another crawl's is never touched, and that is found out before anything is
-crawled.
+beside the others. Another crawl's is never touched. That, and whether the folder can be written to,
+is found out before anything is crawled.
 """
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
+from orbweaver.adapters.files import FolderError
 from orbweaver.cli.parser import UsageError
 from orbweaver.core.export import MANIFESTS, decode_manifest
 from orbweaver.core.tables import PAGES
 from orbweaver.wiring_exporting import alone_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from orbweaver.cli.session import Session
     from orbweaver.core.crawl import Crawl
@@ -28,6 +32,13 @@ if TYPE_CHECKING:
 OUT = Path("out")
 FORMATS = ("jsonl", "parquet")
 RUN_SUFFIX_CHARS = len("-20261121-235959")
+
+
+PROBE_BYTES = 64 * 1024
+
+
+class Unwritten(Exception):
+    """Files could not be written; the text says where and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +89,51 @@ def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) ->
             raise UsageError(f"--out: {folder} holds files of {who} already: give another folder")
 
 
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written to; raises UsageError. Nothing stays of the trial."""
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    probe = folder / f".orbweaver-{token_hex(4)}"
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            probe.write_bytes(bytes(PROBE_BYTES))
+        finally:
+            if probe.exists():
+                probe.unlink()
+            for each in made:
+                if each.exists():
+                    each.rmdir()
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        fix = "give another folder, or make this one writable"
+        raise UsageError(f"--out: cannot write to {folder}: {why}: {fix}") from error
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Tell what the file system refuses from what a stack does; raises Unwritten."""
+    try:
+        yield
+    except (OSError, FolderError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        number = cause.errno if isinstance(cause, OSError) else None
+        why = os.strerror(number) if number else str(error)
+        raise Unwritten(f"cannot write the files to {folder}: {why}") from error
+
+
 async def export_crawl(session: Session, crawl: Crawl, wanted: Wanted) -> Written:
     """Write a crawl's records, day by day."""
     last_ms = crawl.finished_at_ms or session.ports.clock.now_ms()
     alone = _alone(session, wanted)
-    manifests = await alone.export_between(crawl.started_at_ms, last_ms, crawl=crawl.id)
+    with _writing(wanted.folder):
+        manifests = await alone.export_between(crawl.started_at_ms, last_ms, crawl=crawl.id)
     return Written(folder=wanted.folder, manifests=manifests)
 
 
 async def export_day(session: Session, day: str, crawl: Crawl | None, wanted: Wanted) -> Written:
     """Write a day's records, of one crawl or of all."""
-    manifest = await _alone(session, wanted).export(day, crawl=crawl.id if crawl else None)
+    with _writing(wanted.folder):
+        manifest = await _alone(session, wanted).export(day, crawl=crawl.id if crawl else None)
     return Written(folder=wanted.folder, manifests=(manifest,))
 
 

@@ -150,6 +150,7 @@ async def export(arguments: argparse.Namespace, around: Surroundings) -> int:
         folder = arguments.out or (files.OUT / crawl.id if crawl else files.OUT)
         place = around.folder / folder
         files.check_folder(place, crawl.name if crawl else None, crawl.id if crawl else None)
+        files.check_writable(place)
         wanted = files.Wanted(folder=place, formats=arguments.format, say=around.note)
         if crawl is not None and arguments.day is None:
             written = await files.export_crawl(session, crawl, wanted)

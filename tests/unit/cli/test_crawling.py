@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from orbweaver.adapters import files as adapter
 from orbweaver.cli.stacks import Depths
 from orbweaver.core.crawl import Scope, State
 from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.exporting import desk
 from orbweaver.ports import Transient
 from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Row, Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RUN = "example.com-20261121-090000"
 BROKEN = Row("/broken", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, bytes=None)
@@ -104,6 +105,60 @@ def test_files_of_another_crawl_are_not_replaced(stage: Stage) -> None:
     manifest.write_text("not ours")
     assert stage.run(f"crawl {SITE} --out data --name other --window 0s") == 0
     assert stage.machine.asked == ["start 4566", "stop 4566"]
+
+
+@pytest.mark.parametrize("out", ["--out sealed/data", "--out sealed", ""])
+def test_a_folder_that_cannot_be_written_to_starts_nothing(
+    stage: Stage, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried before the crawl, the usual folder too, and said with what to do."""
+    (stage.folder / "sealed").mkdir()
+
+    def refused(_path: Path, _body: bytes) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "write_bytes", refused)
+    assert stage.run(f"crawl {SITE} {out}") == 2
+    assert "--out: cannot write to" in stage.noted
+    assert "Read-only file system: give another folder" in stage.noted
+    assert stage.machine.asked == []
+    assert [each.name for each in stage.folder.iterdir()] == ["sealed"]
+    assert list((stage.folder / "sealed").iterdir()) == []
+
+
+def test_a_folder_below_a_file_starts_nothing(stage: Stage) -> None:
+    """A path through a file is no folder."""
+    (stage.folder / "file").write_text("")
+    assert stage.run(f"crawl {SITE} --out file/data") == 2
+    assert "Not a directory: give another folder" in stage.noted
+    assert stage.machine.asked == []
+
+
+@pytest.mark.parametrize("where", ["out", "temporary"])
+def test_a_disk_that_fills_up_is_told_as_that(
+    stage: Stage, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as a stack that cannot be reached; the records are kept, and what to run is said."""
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def fill(*_: object, **__: object) -> None:
+        raise full
+
+    if where == "out":
+        monkeypatch.setattr(adapter, "copyfile", fill)
+    else:
+        monkeypatch.setattr(desk, "TemporaryDirectory", fill)
+    assert stage.run(f"crawl {SITE} --out data --json") == 1
+    assert f"cannot write the files to {stage.folder / 'data'}: No space left" in stage.noted
+    then = f"orbweaver local up && orbweaver export --crawl {RUN} --out DIR"
+    assert f"{RUN} has ended and its records are kept; make room, then: {then}" in stage.noted
+    assert "No space left" in stage.objects()[-1]["error"]
+    stage.machine.up_already = True
+    assert stage.run(f"export --crawl {RUN} --out data") == 1
+    assert "make room, or give another --out, and repeat it" in stage.noted
+    monkeypatch.undo()
+    assert stage.run(f"export --crawl {RUN} --out data") == 0
+    assert len(rows(stage.folder / "data")) == 3
 
 
 @pytest.mark.parametrize(
