@@ -54,6 +54,15 @@ def client(service: str, environment: Mapping[str, str]) -> Iterator[Any]:
         yield opened
 
 
+def region_of(environment: Mapping[str, str]) -> str | None:
+    """Return the region of an environment: of its variables, or else of its profile."""
+    named = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    try:
+        return named or boto3.Session(profile_name=environment.get("AWS_PROFILE")).region_name
+    except BotoCoreError as error:
+        raise LocalStackError(f"Cannot read the AWS profile: {error}") from error
+
+
 def _open(service: str, environment: Mapping[str, str]) -> Any:
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     if is_emulator(environment):

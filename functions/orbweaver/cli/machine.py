@@ -64,6 +64,13 @@ class ThisMachine:
         kept.sort(key=lambda found: found.port != emulator.PORT)
         return kept[0].environment() if kept else None
 
+    def region(self, environment: Mapping[str, str]) -> str | None:
+        """See the protocol."""
+        from localstack import cdk
+
+        with _reaching():
+            return cdk.region_of(environment)
+
     def outputs(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str] | None:
         """See the protocol."""
         from localstack import cdk

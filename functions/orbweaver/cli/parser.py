@@ -235,6 +235,8 @@ def _target() -> _Parser:
     target = _Parser(add_help=False)
     add = target.add_argument_group("which stack").add_argument
     add("--target", type=values.one_of(TARGETS), metavar="local|aws", help="default: local if up")
+    region = "its AWS region (AWS_REGION, AWS_DEFAULT_REGION, or the profile's)"
+    add("--region", metavar="NAME", help=region)
     add("--stack", default=STACK, metavar="NAME", help=f"its name ({STACK})")
     return target
 

@@ -181,10 +181,16 @@ async def opened(
         )
 
 
+def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mapping[str, str]:
+    """Choose the environment that the options name."""
+    given = around.environment
+    return environment_of(arguments.target, around.machine, given, arguments.region)
+
+
 @asynccontextmanager
 async def chosen(arguments: argparse.Namespace, around: Surroundings) -> AsyncIterator[Session]:
     """Connect to the stack that the options and the environment name."""
-    environment = environment_of(arguments.target, around.machine, around.environment)
+    environment = environment_in(arguments, around)
     settings = settings_of(arguments.stack, around.machine, environment)
     async with opened(around, settings, environment) as session:
         yield session

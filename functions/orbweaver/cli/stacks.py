@@ -3,6 +3,8 @@
 Rules
 - `--target` decides; without it the endpoint in the environment, a stack that runs on this
   machine, and then the AWS account that the environment names.
+- The region is that of `--region`, `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile, in this
+  order, for every client: both variables name it from then on. Without one a command ends.
 - The names of a stack's parts are its outputs; its limits are the variables of its worker, so that
   records are looked for where the worker of that very stack puts them.
 - A stack on this machine may crawl this machine, and always may: nothing is deployed anew for it.
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 ENDPOINT = "AWS_ENDPOINT_URL"
+REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+EMULATOR_REGION = "us-east-1"
 LOCAL_CONTEXT = {"target": "local", "allow_addresses": "127.0.0.0/8,::1/128"}
 NAMES = {
     "CrawlQueueUrl": "seed_queue_url",
@@ -82,6 +86,9 @@ class Standing:
 class Machine(Protocol):
     """What the commands ask of this machine, and of the account behind an environment."""
 
+    def region(self, environment: Mapping[str, str]) -> str | None:
+        """Return the region that the profile of an environment names."""
+
     def local(self) -> Mapping[str, str] | None:
         """Return the environment of the stack that runs on this machine, None if none does."""
 
@@ -121,17 +128,36 @@ class Machine(Protocol):
 
 
 def environment_of(
-    target: str | None, machine: Machine, environment: Mapping[str, str]
+    target: str | None,
+    machine: Machine,
+    environment: Mapping[str, str],
+    region: str | None = None,
 ) -> Mapping[str, str]:
     """Choose the environment to speak to a stack in; raises Unreachable."""
-    if target == "aws" or (target is None and environment.get(ENDPOINT)):
-        return environment
-    local = machine.local()
-    if local is not None:
-        return local
-    if target == "local":
-        raise Unreachable("no stack runs on this machine: run `orbweaver local up`")
-    return environment
+    if target != "aws" and (target == "local" or not environment.get(ENDPOINT)):
+        local = machine.local()
+        if local is not None:
+            return local
+        if target == "local":
+            raise Unreachable("no stack runs on this machine: run `orbweaver local up`")
+    return _in_region(region, machine, environment)
+
+
+def _in_region(
+    given: str | None, machine: Machine, environment: Mapping[str, str]
+) -> Mapping[str, str]:
+    region = given or next(filter(None, map(environment.get, REGIONS)), None)
+    region = region or machine.region(environment)
+    if region is None and environment.get(ENDPOINT):
+        region = EMULATOR_REGION
+    if region is None:
+        profile = environment.get("AWS_PROFILE", "default")
+        raise Unreachable(
+            "no AWS region is named: give --region, set AWS_REGION or AWS_DEFAULT_REGION, or put"
+            f" a region into the profile {profile!r}; for a stack on this machine run"
+            " `orbweaver local up`"
+        )
+    return {**environment, **dict.fromkeys(REGIONS, region)}
 
 
 def settings_of(stack: str, machine: Machine, environment: Mapping[str, str]) -> Settings:

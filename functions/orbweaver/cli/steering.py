@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from orbweaver.cli.crawling import OK
 from orbweaver.cli.parser import PORT, STACK
-from orbweaver.cli.session import chosen
-from orbweaver.cli.stacks import ENDPOINT, environment_of
+from orbweaver.cli.session import chosen, environment_in
+from orbweaver.cli.stacks import ENDPOINT
 
 if TYPE_CHECKING:
     import argparse
@@ -57,7 +57,7 @@ def local(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 def deploy(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Deploy the stack, or bring it up to date."""
-    environment = environment_of(arguments.target, around.machine, around.environment)
+    environment = environment_in(arguments, around)
     outputs = around.machine.deploy(
         environment, _context(arguments), yes=arguments.yes, say=around.note
     )
@@ -67,7 +67,7 @@ def deploy(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 def destroy(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Remove the stack."""
-    environment = environment_of(arguments.target, around.machine, around.environment)
+    environment = environment_in(arguments, around)
     around.machine.destroy(environment, _context(arguments), yes=arguments.yes, say=around.note)
     where = environment.get(ENDPOINT) or "AWS"
     around.note(f"there is no stack {arguments.stack!r} at {where} any more")

@@ -81,6 +81,10 @@ class Machine:
     asked: list[str] = field(default_factory=list)
     broken: bool = False
     killed: list[str] = field(default_factory=list)
+    profile_region: str | None = "us-west-2"
+
+    def region(self, environment: Mapping[str, str]) -> str | None:
+        return self.profile_region
 
     def local(self) -> Mapping[str, str] | None:
         return LOCAL if self.up_already else None

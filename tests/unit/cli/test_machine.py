@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from localstack import cdk, emulator, layout, lost, stack
 from localstack.errors import LocalStackError
 from orbweaver import bootstrap
+from orbweaver.adapters.aws import Aws
 from orbweaver.cli.machine import ThisMachine, connect
 from orbweaver.cli.stacks import LOCAL_CONTEXT, Depths, Unreachable
 from orbweaver.settings import Settings
@@ -299,3 +300,44 @@ async def test_connecting_speaks_to_the_chosen_place_alone(
     async with connect(SETTINGS, environment) as ports:
         assert str(ports) == "ports"
         assert os.environ == {**environment, "HOME": "/h"}
+
+
+SERVICES = ("dynamodb", "sqs", "s3", "events", "scheduler", "glue")
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"AWS_REGION": "eu-central-1"}, "eu-central-1"),
+        ({"AWS_DEFAULT_REGION": "eu-west-3"}, "eu-west-3"),
+        ({"AWS_REGION": "eu-central-1", "AWS_DEFAULT_REGION": "eu-west-3"}, "eu-central-1"),
+        ({"AWS_PROFILE": "mine"}, "ap-south-1"),
+        ({"AWS_PROFILE": "mine", "AWS_REGION": "eu-central-1"}, "eu-central-1"),
+    ],
+)
+async def test_every_client_has_the_region_that_is_named(
+    variables: Mapping[str, str], expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With only the variables that README names: those of the data plane, CDK's, and the CLI's."""
+    config = tmp_path / "config"
+    config.write_text("[profile mine]\nregion = ap-south-1\n")
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_CONFIG_FILE": str(config)}
+    for name, value in {**keys, **variables}.items():
+        monkeypatch.setenv(name, value)
+    async with Aws() as aws:
+        found = {(await aws.client(service)).meta.region_name for service in SERVICES}
+    assert found == {expected}
+    with cdk.client("cloudformation", os.environ) as client:
+        assert client.meta.region_name == expected
+        assert expected in client.meta.endpoint_url
+    assert ThisMachine().region(os.environ) == expected
+
+
+def test_a_profile_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an error of its own, not a missing region."""
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    with pytest.raises(Unreachable, match=r"profile.*absent"):
+        ThisMachine().region({"AWS_PROFILE": "absent"})

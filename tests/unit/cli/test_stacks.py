@@ -12,14 +12,15 @@ from tests.unit.cli.fakes import LOCAL, OUTPUTS, Machine
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-AWS = {"AWS_PROFILE": "me"}
-OTHER = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9999"}
+HERE = {"AWS_REGION": "us-west-2", "AWS_DEFAULT_REGION": "us-west-2"}
+AWS = {"AWS_PROFILE": "me", **HERE}
+OTHER = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9999", **HERE}
 
 
 @pytest.mark.parametrize(
     ("target", "up", "environment", "expected"),
     [
-        (None, False, {}, {}),
+        (None, False, {}, HERE),
         (None, False, AWS, AWS),
         (None, True, {}, LOCAL),
         (None, True, AWS, LOCAL),
@@ -36,6 +37,33 @@ def test_the_target_is_chosen(
 ) -> None:
     """The option decides, then an endpoint, then what runs here, then the account."""
     assert environment_of(target, Machine(up_already=up), environment) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "profile", "expected"),
+    [
+        ("r1", {"AWS_REGION": "r2", "AWS_DEFAULT_REGION": "r3"}, "r4", "r1"),
+        (None, {"AWS_REGION": "r2", "AWS_DEFAULT_REGION": "r3"}, "r4", "r2"),
+        (None, {"AWS_REGION": "", "AWS_DEFAULT_REGION": "r3"}, "r4", "r3"),
+        (None, {"AWS_PROFILE": "me"}, "r4", "r4"),
+        (None, {"AWS_ENDPOINT_URL": "http://127.0.0.1:9999"}, None, "us-east-1"),
+    ],
+)
+def test_the_region_is_chosen(
+    given: str | None, environment: Mapping[str, str], profile: str | None, expected: str
+) -> None:
+    """The option, either variable, the profile; every client then finds it by either variable."""
+    machine = Machine(profile_region=profile)
+    found = environment_of("aws", machine, environment, given)
+    assert found == {**environment, "AWS_REGION": expected, "AWS_DEFAULT_REGION": expected}
+
+
+def test_a_missing_region_says_where_to_name_one() -> None:
+    """All places are named, with the profile that was looked at."""
+    with pytest.raises(Unreachable) as raised:
+        environment_of("aws", Machine(profile_region=None), {"AWS_PROFILE": "me"})
+    for place in ("--region", "AWS_REGION", "AWS_DEFAULT_REGION", "profile 'me'"):
+        assert place in str(raised.value)
 
 
 def test_a_local_target_must_run() -> None:

@@ -84,7 +84,7 @@ def test_deploy_and_destroy(stage: Stage) -> None:
     assert "there is no stack 'Orbweaver' at AWS any more" in stage.noted
     assert stage.machine.asked == [
         f"deploy {LOCAL} {{'stack_name': 'Mine', 'contact': 'me'}} True",
-        "destroy {} {} False",
+        "destroy {'AWS_REGION': 'us-west-2', 'AWS_DEFAULT_REGION': 'us-west-2'} {} False",
     ]
 
 
