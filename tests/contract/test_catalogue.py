@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from random import Random
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from orbweaver.adapters.glue import GlueCatalogue
-from orbweaver.adapters.memory import MemoryCatalogue
+from orbweaver.adapters.memory import ManualClock, MemoryCatalogue
 from orbweaver.core.catalogue import OWNER, glue_columns, second_name
 from orbweaver.core.tables import PAGES, Column, Type, item_table
+from orbweaver.patience import Patience
 from orbweaver.ports import Permanent
+from tests.contract.faults import refused
 from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from orbweaver.adapters.aws import Aws
     from orbweaver.ports import Catalogue
     from tests.contract.worlds import Opener
 
@@ -112,6 +117,48 @@ async def test_two_tables_of_one_name_are_both_there(shelf: Shelf) -> None:
         await shelf.catalogue.register(table)
     seen = {name: owner for name, (owner, _) in (await shelf.seen()).items()}
     assert seen == {NAME: BOOKS.name, second_name(other.name): other.name}
+
+
+class Contended:
+    """Clients whose Glue refuses the first calls of an operation: somebody else is writing."""
+
+    def __init__(self, clients: Aws, operation: str, refusals: int) -> None:
+        self._clients = clients
+        self._operation = operation
+        self.refusals = refusals
+
+    async def client(self, service: str) -> Any:
+        """Hand out the service itself, with one operation that is in the way."""
+        found = await self._clients.client(service)
+        whole = getattr(found, self._operation)
+
+        async def contended(**parameters: Any) -> Any:
+            if self.refusals:
+                self.refusals -= 1
+                raise refused("ConcurrentModificationException")
+            return await whole(**parameters)
+
+        names = ("get_table", "create_table", "update_table")
+        known = {name: getattr(found, name) for name in names}
+        return SimpleNamespace(**{**known, self._operation: contended})
+
+
+@pytest.mark.parametrize("kind", AWS_WORLDS)
+@pytest.mark.parametrize("operation", ["create_table", "update_table"])
+async def test_two_writers_at_once_are_tried_again(
+    kind: str, operation: str, opener: Opener
+) -> None:
+    """What Glue refuses because of another writer passes by itself: the table stands in the end."""
+    async with opener(kind) as world, shelved(world) as shelf:
+        assert isinstance(world, AwsWorld)
+        if operation == "update_table":
+            await shelf.catalogue.register(item_table("books.example-1", "books", ()))
+        clients = Contended(world.aws, operation, refusals=2)
+        catalogue = GlueCatalogue(cast("Aws", clients), database=f"db_{world.name}", root=ROOT)
+        patience = Patience(clock=ManualClock(0), random=Random(1))
+        await patience.tried(lambda: catalogue.register(BOOKS))
+        assert clients.refusals == 0
+        assert await shelf.seen() == {NAME: (BOOKS.name, glue_columns(BOOKS.columns))}
 
 
 @pytest.mark.parametrize("kind", AWS_WORLDS)

@@ -33,6 +33,7 @@ ENDPOINT = "https://aws.example"
         (refused("ThrottlingException"), Transient),
         (refused("RequestLimitExceeded"), Transient),
         (refused("SlowDown", 503), Transient),
+        (refused("ConcurrentModificationException"), Transient),
         (refused("TransactionInProgressException"), Transient),
         (refused("InternalServerError", 500), Transient),
         (refused("SomethingNew", 502), Transient),

@@ -66,6 +66,7 @@ TOO_MANY_REQUESTS = 429
 TRANSIENT_CODES = frozenset(
     {
         "BandwidthLimitExceeded",
+        "ConcurrentModificationException",  # Glue: another writer was at the same table
         "ConditionalRequestConflict",
         "EC2ThrottledException",
         "ExpiredToken",  # another container, or this one in a moment, has fresh credentials
