@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import get_args
 
 from infra.asset import ROOT, Libraries, build
 from infra.config import Config
 from infra.custom import source_of
+from infra.kept import metadata
 from infra.keys import ConfigError
 from infra.node import use_wheel_node
 from infra.wheels import AssetError
@@ -38,7 +40,9 @@ def main() -> int:
         hash=asset.hash,
         files=Code(path=str(files.archive), hash=files.hash),
     )
-    OrbweaverStack(app, config.stack_name, config=config, code=code)
+    stack = OrbweaverStack(app, config.stack_name, config=config, code=code)
+    file = json.loads((ROOT / "cdk.json").read_text()).get("context", {})
+    stack.template_options.metadata = metadata(app.node.get_all_context(), file)
     app.synth()
     return 0
 

@@ -92,7 +92,7 @@ class Config(WatchKeys):
     express_concurrency_max: int = number(
         10, 2, 1_000, "workers at once on the express queue", local=2
     )
-    worker_enabled: str = choice("yes", ("yes", "no"), "no: the kill switch; messages wait")
+    worker_enabled: str = choice("yes", ("yes", "no"), "no: nothing is fetched; see `workers`")
     # All hosts of a batch are crawled concurrently: more packs, less waiting in vain.
     batch_size: int = number(10, 1, 100, "messages a worker takes at once")
     batch_window_s: int = number(1, 0, 300, "how long a batch may gather", local=0)
@@ -175,7 +175,7 @@ class Config(WatchKeys):
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Config:
         """Read CDK context; raises ConfigError for a key or value that does not fit."""
-        given = {key: value for key, value in context.items() if _is_ours(key)}
+        given = {key: value for key, value in context.items() if is_ours(key)}
         known = {item.name: item for item in fields(cls) if item.metadata}
         for key, value in given.items():
             if key not in known and key not in LIMITS:
@@ -288,7 +288,8 @@ def describe() -> str:
     return "\n".join(rows)
 
 
-def _is_ours(key: str) -> bool:
+def is_ours(key: str) -> bool:
+    """Tell our context keys from those of CDK."""
     return key not in CDK_KEYS and not any(sign in key for sign in ":@/")
 
 

@@ -39,7 +39,7 @@ MINUTE = Duration.minutes(1)
 HEADLINE = """\
 **{stack}**: `orbweaver status --watch` shows one crawl, `orbweaver report` why URLs were left out
 or failed, `orbweaver dlq list` what could not be processed. Stop one: `orbweaver pause ID`; all at
-once: `orbweaver deploy -c worker_enabled=no`. What an alarm asks for stands in its description.
+once: `orbweaver workers off`. What an alarm asks for stands in its description.
 """
 WIDTH, HEIGHT = 12, 6
 COLORS = {

@@ -185,7 +185,8 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             metric=worker.metric_errors(period=PERIOD),
             above=0,
             periods=3,
-            meaning="Whole batches fail, over and over: see the worker's log",
+            meaning="Whole batches fail, over and over: see the worker's log;"
+            " `orbweaver workers off` stops them meanwhile",
             command=_errors_of(config, "worker"),
         ),
         Watch(
@@ -193,7 +194,8 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             metric=worker.metric_throttles(period=PERIOD),
             above=0,
             periods=3,
-            meaning="The account's concurrency is used up: deliveries count and nothing is done",
+            meaning="The account's concurrency is used up: deliveries count and nothing is done;"
+            " `orbweaver workers off` stops that meanwhile",
             command="aws lambda get-account-settings --query AccountLimit",
         ),
         Watch(

@@ -5,7 +5,7 @@ Rules
 - Concurrency is bounded at the event sources: a reserved concurrency would throttle deliveries,
   which count as received, into the dead-letter queue.
 - `RecursiveLoop: Allow`: a function that feeds its own queue is what Lambda halts after about 16
-  hops. Depth, budget and the kill switch (`worker_enabled`) are the brakes.
+  hops. Depth, budget and the kill switch (`workers off`) are the brakes.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html, …/invocation-recursion.html.
 """

@@ -42,14 +42,14 @@ _PORT_TRIES = 5
 
 @dataclass(slots=True, kw_only=True)
 class Emulator:
-    """One running emulator; `stays` says that no command but `down` stops it."""
+    """One running emulator; `ends_with` says what stops it: see `guard`."""
 
     port: int
     directory: Path
     keep: bool
     process: processes.Identity
     since_s: float = 0.0
-    stays: bool = False
+    ends_with: str = guard.STARTER
     missing: lost.Lost | None = None
     _child: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _leash: int | None = field(default=None, repr=False)
@@ -74,12 +74,17 @@ class Emulator:
 
     def release(self) -> None:
         """Let the emulator outlive this process, and all commands that use it."""
-        if not self.stays:
-            self.stays = True
+        if self.ends_with != guard.DOWN:
+            self.ends_with = guard.DOWN
             _note(self)
         if self._leash is not None:
             os.write(self._leash, guard.RELEASED)
         self.hand_over()
+
+    def lend(self) -> None:
+        """Have the emulator end with the last command that uses it: see `lending`."""
+        self.ends_with = guard.USER
+        _note(self)
 
     def hand_over(self) -> None:
         """Leave the emulator to its guard, which waits for the commands that use it."""
@@ -150,7 +155,7 @@ def find(port: int = PORT, *, instances: Path = layout.INSTANCES) -> Emulator | 
             keep=noted["keep"],
             process=process,
             since_s=noted.get("since_s", 0.0),
-            stays=noted.get("stays", True),
+            ends_with=noted.get("ends_with", guard.DOWN),
         )
     except (OSError, ValueError, KeyError):
         return None
@@ -188,7 +193,7 @@ def _start(
     for name in ("state", "s3", "tmp"):
         (directory / name).mkdir(exist_ok=True)
     child, leash = launch.spawn(
-        directory, launch.environment(port, directory, keep=keep) | settings
+        directory, launch.environment(port, directory, keep=keep) | dict(settings)
     )
     process = processes.identify(child.pid) or processes.Identity(pid=child.pid, started="")
     emulator = Emulator(
@@ -217,7 +222,7 @@ def _note(emulator: Emulator) -> None:
         "started": emulator.process.started,
         "keep": emulator.keep,
         "since_s": emulator.since_s,
-        "stays": emulator.stays,
+        "ends_with": emulator.ends_with,
     }
     file = emulator.directory / guard.NOTE
     draft = file.with_suffix(".new")

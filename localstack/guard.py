@@ -4,7 +4,7 @@ Started by path with the emulator's own interpreter, as the leader of its own pr
 folder of its instance, with the reading end of a pipe as its only argument. Rules
 - While the pipe is open, the starter lives. A byte on it lets the emulator go its own way
   (`local up` has ended well); its end without a byte means that the starter is gone, however it
-  went: the emulator stops as soon as no other command uses it (see `lending`).
+  went. Then the emulator stops, one that is lent as soon as no other command uses it (`lending`).
 - Its note (`pid.json`) goes with an orderly end, which has written the state. One that is left
   tells of an emulator that was killed.
 - MiniStack does not end its Lambda processes when it ends (1.5.33). The last act here is to kill
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 RELEASED = b"r"
 GRACE_S = 10.0
+# What an emulator ends with, as its note says: its starter, its last user, or `local down`.
+STARTER, USER, DOWN = "starter", "user", "down"
 # In the folder of an instance: who comes and goes, who is there, and which process it is.
 GATE, USERS, NOTE = "gate", "users", "pid.json"
 
@@ -58,12 +60,17 @@ def watch(leash: int, folder: Path) -> None:
         return
     with contextlib.ExitStack() as locks:
         with contextlib.suppress(OSError):  # the folder may be gone already
-            wait_unused(folder, locks)
-            if json.loads((folder / NOTE).read_text())["stays"]:
-                return
+            if _ends_with(folder) != STARTER:
+                wait_unused(folder, locks)
+                if _ends_with(folder) == DOWN:
+                    return
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(GRACE_S)
         os.killpg(0, signal.SIGKILL)
+
+
+def _ends_with(folder: Path) -> str:
+    return str(json.loads((folder / NOTE).read_text())["ends_with"])
 
 
 def wait_unused(folder: Path, locks: contextlib.ExitStack) -> None:

@@ -5,7 +5,8 @@ Rules
   emulator. The kernel takes the lock back however the process ends: no list of processes is kept.
 - A command comes and goes under the lock of the file `gate`, so that no emulator is stopped that
   another command has just found.
-- An emulator of `local up` stays: no command but `local down` stops it.
+- Only what a command started for itself is stopped. An emulator of `local up` stays until
+  `local down`, a temporary one ends with its starter.
 - A starter that is killed leaves the emulator to the others: its guard waits for them.
 """
 
@@ -37,6 +38,7 @@ def lend(
             if found is None:
                 say("starting the emulator")
                 found = emulator.start(port=port, keep=True, instances=instances)
+                found.lend()
                 if found.missing is not None:
                     say(found.missing.told(found.port))
             users = use.enter_context((found.directory / guard.USERS).open("a"))
@@ -62,13 +64,15 @@ def gate(port: int, instances: Path) -> Iterator[None]:
 
 
 def _leave(used: emulator.Emulator, instances: Path, say: Say) -> None:
-    """Stop an emulator unless it stays, or another command uses it."""
+    """Stop an emulator that is lent, unless another command uses it."""
     current = emulator.find(used.port, instances=instances)
     if current is None or current.process != used.process:
         used.hand_over()  # it ended meanwhile
         return
-    if current.stays:
+    if current.ends_with == guard.DOWN:
         used.release()
+        return
+    if current.ends_with == guard.STARTER:
         return
     with (used.directory / guard.USERS).open("a") as users:
         if guard.take(users):

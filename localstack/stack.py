@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from localstack import assembly, cdk, emulator, guard, layout, lending
+from localstack import assembly, cdk, deployment, emulator, guard, layout, lending
+from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,12 +44,13 @@ def up(
     port: int = emulator.PORT,
     fresh: bool = False,
     context: Mapping[str, str] | None = None,
+    defaults: Mapping[str, str] | None = None,
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> Stack:
     """Have a kept stack stand on a port, which outlives this process.
 
-    `fresh` forgets what was there before.
+    `fresh` forgets what was there before; else what it was deployed with is kept.
     """
     with lending.gate(port, layout.INSTANCES):
         found = emulator.find(port) if port else None
@@ -59,9 +61,10 @@ def up(
         if found is not None:
             found.release()
     if found is not None:
-        return Stack(emulator=found, outputs=bring_up_to_date(found, context, say=say, root=root))
+        outputs = bring_up_to_date(found, context, defaults=defaults, say=say, root=root)
+        return Stack(emulator=found, outputs=outputs)
     with _started(port=port, keep=True, fresh=fresh, say=say) as started:
-        outputs = bring_up_to_date(started, context, say=say, root=root)
+        outputs = bring_up_to_date(started, context, defaults=defaults, say=say, root=root)
         started.release()
     return Stack(emulator=started, outputs=outputs)
 
@@ -98,19 +101,34 @@ def bring_up_to_date(
     running: emulator.Emulator,
     context: Mapping[str, str] | None = None,
     *,
+    defaults: Mapping[str, str] | None = None,
+    reset: bool = False,
+    working: bool = False,
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> dict[str, str]:
-    """Deploy to an emulator what is not deployed yet, and return the outputs."""
+    """Deploy to an emulator what is not deployed yet, and return the outputs.
+
+    What the stack was deployed with is kept, unless `context` says otherwise or `reset` drops it;
+    `defaults` are for what neither says. `working` refuses workers that are switched off.
+    """
     environment = running.environment()
-    context = CONTEXT | dict(context or {})
-    wanted = assembly.fingerprint(root, context)
     # One deployment at a time: the second finds it done.
     with guard.locked(running.directory / "deploy"), cdk.client("ssm", environment) as ssm:
+        given = dict(context or {})
+        planned = deployment.plan(
+            given, environment, defaults=CONTEXT | dict(defaults or {}), reset=reset, root=root
+        )
+        if planned.off and working:
+            raise LocalStackError(
+                "The workers of this stack are switched off: run `orbweaver workers on` first"
+            )
+        wanted = assembly.fingerprint(root, planned.context)
         outputs = _outputs(environment, wanted) if _deployed(ssm) == wanted else None
         if outputs is None:
-            outputs = cdk.deploy(environment, context, say=say, root=root)
+            outputs = deployment.deploy(planned, environment, say=say, root=root)
             ssm.put_parameter(Name=FINGERPRINT, Value=wanted, Type="String", Overwrite=True)
+        deployment.switch(given, outputs, environment)
     return outputs
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from localstack import deployed
+
 pytestmark = pytest.mark.infra
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,12 +37,14 @@ def run(context: dict[str, str], folder: Path) -> subprocess.CompletedProcess[st
 @pytest.mark.timeout(300)
 def test_synthesis(tmp_path: Path) -> None:
     """The app makes one stack with the real code asset, and says what the asset weighs."""
-    done = run({"target": "local", "stack_name": "Mine"}, tmp_path)
+    done = run({"target": "local", "stack_name": "Mine", "batch_size": "5"}, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "code asset: " in done.stderr
     assert "code asset for files: " in done.stderr
     template = json.loads((tmp_path / "Mine.template.json").read_text())
     assert "CrawlQueueUrl" in template["Outputs"]
+    assert template["Metadata"]["Orbweaver"]["Context"] == {"batch_size": "5"}
+    assert template["Description"] == deployed.DESCRIPTION
     names = [zipfile.ZipFile(path).namelist() for path in sorted(tmp_path.glob("asset.*.zip"))]
     assert all({"handlers/worker.py", "aiohttp/client.py"} <= set(each) for each in names)
     assert len(names) == len(code_of(template))

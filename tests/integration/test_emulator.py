@@ -319,6 +319,15 @@ def test_one_that_is_to_stay_outlives_its_starter(tmp_path: Path) -> None:
     running.stop()
 
 
+def test_a_temporary_one_is_left_by_commands_that_use_it(start: Start, tmp_path: Path) -> None:
+    """It ends with its starter, whoever else used it meanwhile."""
+    running = start(keep=False)
+    with user(running.port, tmp_path) as other:
+        assert said(other) == [str(running.port), "False"]
+        leave(other)
+    assert running.is_healthy()
+
+
 def test_it_goes_with_commands_that_are_all_killed(tmp_path: Path) -> None:
     """The guard waits for the last one, whichever it is, and has the state written."""
     with user(0, tmp_path) as first:

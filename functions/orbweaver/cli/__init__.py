@@ -18,6 +18,7 @@
     hostrows    its hosts                      spending    its budgets, and what it costs
     words       all of that in words           screen      and as a picture of a terminal's size
     sparkline   numbers as a row of bars       stored      page --body, --text
+    switching   workers
     delivering  deliver                        querying    query
     exported    tables of exports              duck        asked with DuckDB
     saved       queries that are there already
@@ -56,6 +57,7 @@ from orbweaver.cli import (
     querying,
     scheduling,
     steering,
+    switching,
 )
 from orbweaver.cli.files import Unwritten
 from orbweaver.cli.parser import UsageError, parse
@@ -145,6 +147,7 @@ COMMANDS = {
     "forget": forgetting.forget,
     "schedule": scheduling.schedule,
     "metrics": exposing.metrics,
+    "workers": switching.workers,
     "local": steering.local,
     "deploy": steering.deploy,
     "destroy": steering.destroy,

@@ -20,6 +20,7 @@ from orbweaver.cli.stacks import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
+    from localstack.sources import Source
     from orbweaver.cli.stacks import Say
     from orbweaver.settings import Settings
     from orbweaver.wiring_ports import Ports
@@ -71,12 +72,48 @@ class ThisMachine:
         with _reaching():
             return cdk.region_of(environment)
 
-    def outputs(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str] | None:
+    def outputs(
+        self, stack: str, environment: Mapping[str, str], say: Say
+    ) -> Mapping[str, str] | None:
         """See the protocol."""
-        from localstack import cdk
+        from localstack import deployed
 
         with _reaching("`orbweaver local up` starts a stack on this machine"):
-            return cdk.standing(stack, environment)
+            found = deployed.describe(stack, environment)
+        if found is None:
+            return None
+        if not found.there:
+            raise Unreachable(found.told)
+        if not found.settled:
+            say(found.told)
+        return found.outputs
+
+    def usual_stack(self) -> str:
+        """See the protocol."""
+        from localstack import deployment
+
+        return deployment.usual_name()
+
+    def stacks(self, environment: Mapping[str, str]) -> list[str]:
+        """See the protocol."""
+        from localstack import deployed
+
+        with _reaching():
+            return deployed.names(environment)
+
+    def sources(self, function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
+        """See the protocol."""
+        from localstack import sources
+
+        with _reaching():
+            return sources.of(function, environment)
+
+    def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
+        """See the protocol."""
+        from localstack import sources
+
+        with _reaching():
+            return sources.switch(source, environment, on=on)
 
     def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
         """See the protocol."""
@@ -123,7 +160,9 @@ class ThisMachine:
         with contextlib.ExitStack() as use:
             with _reaching():
                 found, started = use.enter_context(lending.lend(port=port, say=say))
-                outputs = stack.bring_up_to_date(found, LOCAL_CONTEXT, say=say)
+                outputs = stack.bring_up_to_date(
+                    found, defaults=LOCAL_CONTEXT, working=True, say=say
+                )
             yield Standing(
                 environment=found.environment(),
                 outputs=outputs,
@@ -136,7 +175,7 @@ class ThisMachine:
         from localstack import stack
 
         with _reaching():
-            stood = stack.up(port=port, fresh=fresh, context=LOCAL_CONTEXT, say=say)
+            stood = stack.up(port=port, fresh=fresh, defaults=LOCAL_CONTEXT, say=say)
         return {**stood.outputs, ENDPOINT: stood.emulator.endpoint_url}
 
     def down(self, port: int | None, say: Say) -> bool:
@@ -172,18 +211,28 @@ class ThisMachine:
         return [found.told(port) for port, found in lost.of_all(layout.INSTANCES).items()]
 
     def deploy(
-        self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
+        self,
+        environment: Mapping[str, str],
+        context: Mapping[str, str],
+        *,
+        reset: bool,
+        yes: bool,
+        say: Say,
     ) -> Mapping[str, str]:
         """See the protocol."""
-        from localstack import cdk, emulator, stack
+        from localstack import deployment, emulator, stack
 
         endpoint = environment.get(ENDPOINT)
         with _reaching():
             for found in emulator.find_all():
                 if found.endpoint_url == endpoint:
-                    wanted = {**LOCAL_CONTEXT, **context}
-                    return stack.bring_up_to_date(found, wanted, say=say)
-            return cdk.deploy(environment, context, yes=yes, say=say)
+                    return stack.bring_up_to_date(
+                        found, context, defaults=LOCAL_CONTEXT, reset=reset, say=say
+                    )
+            planned = deployment.plan(context, environment, reset=reset)
+            outputs = deployment.deploy(planned, environment, yes=yes, say=say)
+            deployment.switch(context, outputs, environment)
+            return outputs
 
     def destroy(
         self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say

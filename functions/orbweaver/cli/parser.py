@@ -114,6 +114,7 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
         forgetting,
         querying,
         scheduling,
+        switching,
     )
 
     parser = _Parser(prog="orbweaver", description="A web crawler, on AWS or on this machine.")
@@ -151,9 +152,8 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
     forgetting.options(add("forget", forgetting.HELP, target, lines))
     exposing.options(add("metrics", exposing.HELP, target))
     scheduling.add_to(add("schedule", scheduling.HELP), made, target, lines)
-    for name, text in _DEPLOYING.items():
-        command = add(name, text, target, _context())
-        command.add_argument("--yes", action="store_true", help="do not ask")
+    switching.options(add("workers", switching.HELP, target, lines))
+    _add_deploying(add, target)
     return parser, made
 
 
@@ -169,6 +169,17 @@ _STEERING = {
     "resume": "have a paused crawl go on",
     "cancel": "end a crawl; what is queued is not asked for",
 }
+
+
+def _add_deploying(add: Any, target: _Parser) -> None:
+    for name, text in _DEPLOYING.items():
+        command = add(name, text, target, _context())
+        command.add_argument("--yes", action="store_true", help="do not ask")
+        if name == "deploy":
+            reset = "drop what the stack was deployed with; one key: -c KEY="
+            command.add_argument("--reset-context", action="store_true", help=reset)
+            second = "make this stack beside others of the account and region"
+            command.add_argument("--new", action="store_true", help=second)
 
 
 def _add_looking(

@@ -191,6 +191,6 @@ def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mappi
 async def chosen(arguments: argparse.Namespace, around: Surroundings) -> AsyncIterator[Session]:
     """Connect to the stack that the options and the environment name."""
     environment = environment_in(arguments, around)
-    settings = settings_of(arguments.stack, around.machine, environment)
+    settings = settings_of(arguments.stack, around.machine, environment, around.note)
     async with opened(around, settings, environment) as session:
         yield session

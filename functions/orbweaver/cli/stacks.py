@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
+    from localstack.sources import Source
+
     Say = Callable[[str], None]
 
 ENDPOINT = "AWS_ENDPOINT_URL"
@@ -92,8 +94,25 @@ class Machine(Protocol):
     def local(self) -> Mapping[str, str] | None:
         """Return the environment of the stack that runs on this machine, None if none does."""
 
-    def outputs(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return a stack's outputs, None if it does not stand; raises Unreachable."""
+    def outputs(
+        self, stack: str, environment: Mapping[str, str], say: Say
+    ) -> Mapping[str, str] | None:
+        """Return a stack's outputs, None if there is none; raises Unreachable.
+
+        One that is being updated is told of, and can be spoken to.
+        """
+
+    def usual_stack(self) -> str:
+        """Name the stack that is deployed where no name is given: that of cdk.json, if any."""
+
+    def stacks(self, environment: Mapping[str, str]) -> list[str]:
+        """Name the stacks of this product that are in an account and region."""
+
+    def sources(self, function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
+        """List the event sources of a function; raises Unreachable."""
+
+    def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
+        """Switch an event source; False if it takes no update now. Raises Unreachable."""
 
     def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
         """Return a function's variables; none if they may not be read."""
@@ -117,9 +136,15 @@ class Machine(Protocol):
         """Say what emulators have lost that were killed and not started again, a line each."""
 
     def deploy(
-        self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
+        self,
+        environment: Mapping[str, str],
+        context: Mapping[str, str],
+        *,
+        reset: bool,
+        yes: bool,
+        say: Say,
     ) -> Mapping[str, str]:
-        """Deploy the stack; its outputs."""
+        """Deploy the stack with what it was deployed with, unless `reset`; its outputs."""
 
     def destroy(
         self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
@@ -160,16 +185,25 @@ def _in_region(
     return {**environment, **dict.fromkeys(REGIONS, region)}
 
 
-def settings_of(stack: str, machine: Machine, environment: Mapping[str, str]) -> Settings:
-    """Learn a stack's parts and limits; raises Unreachable."""
-    outputs = machine.outputs(stack, environment)
+def outputs_of(
+    stack: str, machine: Machine, environment: Mapping[str, str], say: Say
+) -> Mapping[str, str]:
+    """Learn a stack's parts; raises Unreachable."""
+    outputs = machine.outputs(stack, environment, say)
     if outputs is None:
         where = environment.get(ENDPOINT) or "this AWS account and region"
         raise Unreachable(
             f"there is no stack {stack!r} at {where}: run `orbweaver deploy`, or"
             " `orbweaver local up` for one on this machine"
         )
-    return settings_from(outputs, machine, environment)
+    return outputs
+
+
+def settings_of(
+    stack: str, machine: Machine, environment: Mapping[str, str], say: Say = lambda _: None
+) -> Settings:
+    """Learn a stack's parts and limits; raises Unreachable."""
+    return settings_from(outputs_of(stack, machine, environment, say), machine, environment)
 
 
 def settings_from(

@@ -6,12 +6,13 @@ import json
 from typing import TYPE_CHECKING
 
 from orbweaver.cli.crawling import OK
-from orbweaver.cli.parser import PORT, STACK
+from orbweaver.cli.parser import PORT, STACK, UsageError
 from orbweaver.cli.session import chosen, environment_in
 from orbweaver.cli.stacks import ENDPOINT
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from orbweaver.cli.session import Surroundings
 
@@ -58,8 +59,11 @@ def local(arguments: argparse.Namespace, around: Surroundings) -> int:
 def deploy(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Deploy the stack, or bring it up to date."""
     environment = environment_in(arguments, around)
+    context = _context(arguments)
+    name = context.get("stack_name") or around.machine.usual_stack()
+    _check_name(name, environment, arguments, around)
     outputs = around.machine.deploy(
-        environment, _context(arguments), yes=arguments.yes, say=around.note
+        environment, context, reset=arguments.reset_context, yes=arguments.yes, say=around.note
     )
     around.write(*(f"{name} = {value}" for name, value in sorted(outputs.items())))
     return OK
@@ -74,6 +78,26 @@ def destroy(arguments: argparse.Namespace, around: Surroundings) -> int:
     return OK
 
 
+def _check_name(
+    name: str, environment: Mapping[str, str], arguments: argparse.Namespace, around: Surroundings
+) -> None:
+    """Refuse to make a second stack for a name that may be mistyped; raises UsageError."""
+    names = around.machine.stacks(environment)
+    if name not in names and names and not arguments.new:
+        raise UsageError(
+            f"there is no stack {name!r} yet, but there is {', '.join(names)}: name it by --stack,"
+            f" or add --new to make {name!r} beside it"
+        )
+
+
 def _context(arguments: argparse.Namespace) -> dict[str, str]:
-    named = {} if arguments.stack == STACK else {"stack_name": arguments.stack}
-    return {**named, **dict(arguments.context)}
+    """Read what is given for the stack; --stack and -c stack_name are the same."""
+    context = dict(arguments.context)
+    if arguments.stack != STACK:
+        if context.get("stack_name", arguments.stack) != arguments.stack:
+            raise UsageError(
+                f"--stack {arguments.stack} and -c stack_name={context['stack_name']} name two"
+                " stacks: give one of them"
+            )
+        context["stack_name"] = arguments.stack
+    return context

@@ -47,6 +47,7 @@ from orbweaver.core.record import PageRecord, page_key
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
+    from localstack.sources import Source
     from orbweaver.cli.stacks import Say
     from orbweaver.core.exchange import Request
     from orbweaver.ports import Fetcher
@@ -81,6 +82,8 @@ class Machine:
     asked: list[str] = field(default_factory=list)
     broken: bool = False
     killed: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    switches: list[Source] = field(default_factory=list)
     profile_region: str | None = "us-west-2"
 
     def region(self, environment: Mapping[str, str]) -> str | None:
@@ -89,7 +92,9 @@ class Machine:
     def local(self) -> Mapping[str, str] | None:
         return LOCAL if self.up_already else None
 
-    def outputs(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str] | None:
+    def outputs(
+        self, stack: str, environment: Mapping[str, str], say: Say
+    ) -> Mapping[str, str] | None:
         self.asked.append(f"outputs {stack} {environment.get('AWS_ENDPOINT_URL', 'aws')}")
         if self.broken:
             raise Unreachable("Cannot reach it")
@@ -131,10 +136,41 @@ class Machine:
     def lost(self) -> list[str]:
         return self.killed
 
+    def usual_stack(self) -> str:
+        return "Orbweaver"
+
+    def stacks(self, environment: Mapping[str, str]) -> list[str]:
+        return self.names
+
+    def sources(self, function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
+        assert function == OUTPUTS[WORKER]
+        shown = tuple(self.switches)
+        self.switches = [self._further(source) for source in self.switches]
+        return shown
+
+    def _further(self, source: Source) -> Source:
+        ends = {"Disabling": "Disabled", "Enabling": "Enabled", "Updating": "Enabled"}
+        return replace(source, state=ends.get(source.state, source.state))
+
+    def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
+        self.asked.append(f"switch {source.queue} {'on' if on else 'off'}")
+        found = next(each for each in self.switches if each.id == source.id)
+        if found.state not in ("Enabled", "Disabled"):
+            return False
+        place = self.switches.index(found)
+        self.switches[place] = replace(found, state="Enabling" if on else "Disabling")
+        return True
+
     def deploy(
-        self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
+        self,
+        environment: Mapping[str, str],
+        context: Mapping[str, str],
+        *,
+        reset: bool,
+        yes: bool,
+        say: Say,
     ) -> Mapping[str, str]:
-        self.asked.append(f"deploy {dict(environment)} {dict(context)} {yes}")
+        self.asked.append(f"deploy {dict(environment)} {dict(context)} {reset} {yes}")
         return OUTPUTS
 
     def destroy(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from localstack import cdk, emulator, layout, lost, stack
+from localstack import cdk, deployed, deployment, emulator, guard, layout, lost, stack
 from localstack.errors import LocalStackError
 from orbweaver import bootstrap
 from orbweaver.adapters.aws import Aws
@@ -37,7 +37,7 @@ class Emulated:
     port: int = 4566
     keep: bool = True
     stopped: bool = False
-    stays: bool = False
+    ends_with: str = guard.STARTER
     directory: Path = Path()
     log: Path = Path("emulator.log")
     process: str = "a process"
@@ -62,6 +62,9 @@ class Emulated:
     def hand_over(self) -> None:
         pass
 
+    def lend(self) -> None:
+        self.ends_with = guard.USER
+
 
 @dataclass
 class Played:
@@ -85,9 +88,16 @@ class Played:
         return self.started[-1]
 
     def bring_up_to_date(
-        self, running: Emulated, context: Mapping[str, str], *, say: Any
+        self,
+        running: Emulated,
+        context: Mapping[str, str] | None = None,
+        *,
+        defaults: Mapping[str, str],
+        say: Any,
+        **_: Any,
     ) -> dict[str, str]:
-        self.contexts.append(context)
+        assert defaults == LOCAL_CONTEXT
+        self.contexts.append(context or {})
         if self.fault:
             raise LocalStackError("`cdk deploy` failed")
         return {"Bucket": "b"}
@@ -171,22 +181,60 @@ def test_the_local_stack_is_a_kept_one(
 def test_outputs_that_cannot_be_asked_for_say_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """The words of the local stack, and the command that helps."""
 
-    def standing(*_: object) -> None:
+    def describe(*_: object) -> None:
         raise LocalStackError("Cannot reach AWS")
 
-    monkeypatch.setattr(cdk, "standing", standing)
+    monkeypatch.setattr(deployed, "describe", describe)
     with pytest.raises(Unreachable, match="Cannot reach AWS\n`orbweaver local up`"):
-        ThisMachine().outputs("Orbweaver", {})
+        ThisMachine().outputs("Orbweaver", {}, print)
 
 
-def test_a_running_emulator_is_used_and_left(played: Played) -> None:
+@pytest.mark.parametrize(
+    ("status", "there", "said"),
+    [
+        ("CREATE_COMPLETE", True, ""),
+        ("UPDATE_COMPLETE", True, ""),
+        ("UPDATE_ROLLBACK_COMPLETE", True, ""),
+        ("UPDATE_IN_PROGRESS", True, "may be of the version before"),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", True, "may be of the version before"),
+        ("UPDATE_ROLLBACK_IN_PROGRESS", True, "may be of the version before"),
+        ("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", True, "may be of the version before"),
+        ("UPDATE_FAILED", True, "run `orbweaver deploy` again"),
+        ("UPDATE_ROLLBACK_FAILED", True, "can continue the rollback"),
+        ("CREATE_IN_PROGRESS", False, "it is being created"),
+        ("ROLLBACK_COMPLETE", False, "its creation failed and was undone"),
+        ("ROLLBACK_FAILED", False, "`orbweaver destroy`, then"),
+        ("REVIEW_IN_PROGRESS", False, "it was never created"),
+        ("DELETE_IN_PROGRESS", False, "it is being removed"),
+        ("DELETE_FAILED", False, "its removal failed"),
+    ],
+)
+def test_a_status_is_told_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, status: str, there: bool, said: str
+) -> None:
+    """A stack that is being updated goes on being read; what cannot be read says why."""
+    found = deployed.Described(name="Mine", status=status, description="", outputs={"Bucket": "b"})
+    monkeypatch.setattr(deployed, "describe", lambda *_: found)
+    told: list[str] = []
+    if there:
+        assert ThisMachine().outputs("Mine", {}, told.append) == {"Bucket": "b"}
+    else:
+        with pytest.raises(Unreachable) as raised:
+            ThisMachine().outputs("Mine", {}, told.append)
+        told = [str(raised.value)]
+    assert len(told) == bool(said)
+    assert all(f"the stack 'Mine' is {status}: " in line and said in line for line in told)
+
+
+@pytest.mark.parametrize("ends_with", [guard.DOWN, guard.STARTER])
+def test_a_running_emulator_is_used_and_left(played: Played, ends_with: str) -> None:
     """It is brought up to date with what every local stack has, and not stopped."""
-    played.running = [Emulated(stays=True, directory=played.folder)]
+    played.running = [Emulated(ends_with=ends_with, directory=played.folder)]
     said: list[str] = []
     with ThisMachine().standing(4566, said.append) as stood:
         assert (stood.started, stood.outputs) == (False, {"Bucket": "b"})
     assert not played.running[0].stopped
-    assert played.contexts == [LOCAL_CONTEXT]
+    assert played.contexts == [{}]
     assert said == []
 
 
@@ -235,18 +283,22 @@ def test_deploying_to_an_emulator_of_ours_keeps_its_fingerprint(
     def destroy(environment: Mapping[str, str], context: Mapping[str, str], **_: Any) -> None:
         calls.append(("destroy", environment, context))
 
+    def plan(given: Mapping[str, str], *_: Any, **__: Any) -> deployment.Plan:
+        return deployment.Plan(name="Orbweaver", context={**given, "kept": "yes"})
+
     monkeypatch.setattr(cdk, "deploy", deploy)
     monkeypatch.setattr(cdk, "destroy", destroy)
+    monkeypatch.setattr(deployment, "plan", plan)
     played.running = [Emulated()]
     machine, here = ThisMachine(), Emulated().environment()
-    machine.deploy(here, {"batch_size": "5"}, yes=False, say=print)
+    machine.deploy(here, {"batch_size": "5"}, reset=False, yes=False, say=print)
     machine.destroy(here, {}, yes=True, say=print)
-    machine.deploy({}, {"contact": "me"}, yes=True, say=print)
+    machine.deploy({}, {"contact": "me"}, reset=False, yes=True, say=print)
     machine.destroy({}, {}, yes=True, say=print)
-    assert played.contexts == [{**LOCAL_CONTEXT, "batch_size": "5"}]
+    assert played.contexts == [{"batch_size": "5"}]
     assert calls == [
         ("destroy", here, LOCAL_CONTEXT),
-        ("deploy", {}, {"contact": "me"}),
+        ("deploy", {}, {"contact": "me", "kept": "yes"}),
         ("destroy", {}, {}),
     ]
 
@@ -255,8 +307,8 @@ def test_the_local_stack_goes_up_and_down(played: Played, monkeypatch: pytest.Mo
     """Up gives what every local stack has; down stops one emulator, or all."""
     stopped: list[int] = []
 
-    def up(*, port: int, fresh: bool, context: Mapping[str, str], say: Any) -> stack.Stack:
-        played.contexts.append(context)
+    def up(*, port: int, fresh: bool, defaults: Mapping[str, str], say: Any) -> stack.Stack:
+        played.contexts.append(defaults)
         running: Any = Emulated(port=port)
         return stack.Stack(emulator=running, outputs={"Bucket": "b"})
 

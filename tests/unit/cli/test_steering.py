@@ -83,9 +83,27 @@ def test_deploy_and_destroy(stage: Stage) -> None:
     assert stage.run("destroy --target aws") == 0
     assert "there is no stack 'Orbweaver' at AWS any more" in stage.noted
     assert stage.machine.asked == [
-        f"deploy {LOCAL} {{'stack_name': 'Mine', 'contact': 'me'}} True",
+        f"deploy {LOCAL} {{'contact': 'me', 'stack_name': 'Mine'}} False True",
         "destroy {'AWS_REGION': 'us-west-2', 'AWS_DEFAULT_REGION': 'us-west-2'} {} False",
     ]
+
+
+def test_a_second_stack_is_made_only_on_purpose(stage: Stage) -> None:
+    """A name that is mistyped makes none; --new does, and so does the first deployment."""
+    stage.machine.names = ["Mine", "Orbweaver"]
+    for line in ("deploy --stack Mien", "deploy -c stack_name=Mien"):
+        stage.machine.asked.clear()
+        assert stage.run(line) == 2
+        assert "there is no stack 'Mien' yet, but there is Mine, Orbweaver: name it" in stage.noted
+        assert stage.machine.asked == []
+        assert stage.run(f"{line} --new") == 0
+        assert "'stack_name': 'Mien'" in stage.machine.asked[0]
+    assert stage.run("deploy --stack Mine -c stack_name=Mine --reset-context") == 0
+    assert stage.machine.asked[-1].endswith("{'stack_name': 'Mine'} True False")
+    stage.machine.names = []
+    assert stage.run("deploy --stack First") == 0
+    assert stage.run("deploy --stack First -c stack_name=Other") == 2
+    assert "name two stacks" in stage.noted
 
 
 def test_another_stack_is_spoken_to_by_its_name(stage: Stage) -> None:

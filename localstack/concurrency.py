@@ -1,0 +1,83 @@
+"""Limits of concurrency that fit into what Lambda runs at once in an account and region.
+
+A new account has ten: event sources that may take all of them leave none for the API, which is then
+throttled. Rules
+- What was given for a deployment, or stands in cdk.json, is left as it is, with a warning.
+- Of the rest each gets its share, at least two (the least that an event source takes), and a fifth
+  stays for functions that have no limit: API, starter, notifier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localstack import cdk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SUFFIX = "_concurrency_max"
+LEAST = 2
+ROOM_MIN, ROOM_MAX = 3, 50
+QUOTA = "Service Quotas, AWS Lambda, Concurrent executions"
+
+
+def usual() -> dict[str, int]:
+    """Return the limits of a deployment that is told nothing, by context key."""
+    from infra.config import Config
+
+    return {
+        item.name: int(str(item.default))
+        for item in fields(Config)
+        if item.metadata and item.name.endswith(SUFFIX)
+    }
+
+
+def look(
+    environment: Mapping[str, str], given: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Ask how much Lambda runs at once; the limits that are chosen, and what is to be said."""
+    try:
+        with cdk.client("lambda", environment) as client:
+            found = client.get_account_settings()["AccountLimit"]
+    except (BotoCoreError, ClientError) as error:
+        return {}, [f"Lambda's quota cannot be read ({error}): the usual limits stay"]
+    quota = int(found["UnreservedConcurrentExecutions"])
+    return choose(quota, usual(), {key: value for key, value in given.items() if key in usual()})
+
+
+def choose(
+    quota: int, limits: Mapping[str, int], given: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Choose limits for what is not given."""
+    room = min(ROOM_MAX, max(ROOM_MIN, quota // 5))
+    fixed = {key: int(value) for key, value in given.items() if value.isdecimal()}
+    free = {key: value for key, value in limits.items() if key not in given}
+    said = [f"Lambda runs up to {quota:,} functions at once in this account and region"]
+    if sum(fixed.values()) + sum(free.values()) + room <= quota:
+        return {}, said
+    chosen = _shared(quota - room - sum(fixed.values()), free)
+    if chosen:
+        words = ", ".join(f"{key}={value}" for key, value in chosen.items())
+        said.append(f"so that the API keeps some of them: {words}; for more see {QUOTA}")
+    total = sum(fixed.values()) + sum(chosen.values())
+    if fixed and total + room > quota:
+        words = ", ".join(f"{key}={value}" for key, value in fixed.items())
+        said.append(
+            f"warning: {words} as given: all limits together are {total:,}, which leaves"
+            f" {max(0, quota - total):,} for API and others; they may be throttled"
+        )
+    return {key: str(value) for key, value in chosen.items()}, said
+
+
+def _shared(spare: int, limits: Mapping[str, int]) -> dict[str, int]:
+    """Share what there is out in proportion, whatever there is: at least `LEAST` to each."""
+    total = sum(limits.values()) or 1
+    shares = {key: min(limit, max(LEAST, spare * limit // total)) for key, limit in limits.items()}
+    while sum(shares.values()) > spare and max(shares.values(), default=0) > LEAST:
+        largest = max(shares, key=lambda key: shares[key])
+        shares[largest] -= 1
+    return shares

@@ -1,0 +1,129 @@
+"""Stacks as CloudFormation has them: their status, their outputs, and what they were deployed with.
+
+Rules
+- A stack that is being updated, or whose update failed, is there: its outputs are those of the
+  version before. One that is being created or removed, or whose creation failed, is not.
+- The context that was given to a deployment is in the metadata of its template, without what
+  cdk.json says. So a later deployment can keep it, from whatever machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localstack import cdk, layout
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# Of infra/config.py and infra/kept.py, which need not be imported for this.
+STACK = "Orbweaver"
+DESCRIPTION = "Orbweaver, a serverless web crawler"
+METADATA = "Orbweaver"
+CONTEXT = "Context"
+
+_THERE = ("CREATE_COMPLETE", "UPDATE_", "IMPORT_")
+_SETTLED = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE")
+_NOT_THERE = {
+    "CREATE_IN_PROGRESS": "it is being created: try again once that has ended",
+    "CREATE_FAILED": "its creation failed: `orbweaver destroy`, then `orbweaver deploy`",
+    "REVIEW_IN_PROGRESS": "it was never created: run `orbweaver deploy`",
+    "ROLLBACK_IN_PROGRESS": "its creation failed and is undone: then run `orbweaver deploy`",
+    "ROLLBACK_COMPLETE": "its creation failed and was undone: run `orbweaver deploy`",
+    "ROLLBACK_FAILED": "its creation failed: `orbweaver destroy`, then `orbweaver deploy`",
+    "DELETE_IN_PROGRESS": "it is being removed",
+    "DELETE_FAILED": "its removal failed: run `orbweaver destroy` again, and see why it fails",
+}
+_PASSING = {
+    "UPDATE_FAILED": "the update failed: run `orbweaver deploy` again",
+    "UPDATE_ROLLBACK_FAILED": "neither the update nor its undoing worked: see the stack's events in"
+    " CloudFormation, which can continue the rollback",
+}
+_MAY_BE_OLD = "what is shown may be of the version before"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A stack as CloudFormation describes it."""
+
+    name: str
+    status: str
+    description: str
+    outputs: Mapping[str, str]
+
+    @property
+    def there(self) -> bool:
+        """Whether it has parts that can be spoken to."""
+        return self.status.startswith(_THERE)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is being changed, and the last change was made or undone in whole."""
+        return self.status in _SETTLED
+
+    @property
+    def told(self) -> str:
+        """Its status in words, with what to do."""
+        words = _NOT_THERE if not self.there else _PASSING
+        meaning = words.get(self.status, _MAY_BE_OLD)
+        return f"the stack {self.name!r} is {self.status}: {meaning}"
+
+
+def describe(name: str, environment: Mapping[str, str]) -> Described | None:
+    """Describe a stack, or return None where there is none of the name."""
+    try:
+        with cdk.client("cloudformation", environment) as cloudformation:
+            found = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ValidationError":  # "Stack … does not exist"
+            return None
+        raise LocalStackError(f"Cannot ask for the stack {name}: {error}") from error
+    except BotoCoreError as error:
+        raise LocalStackError(
+            f"Cannot reach {environment.get(layout.ENDPOINT, 'AWS')} ({error}): is it up, and are"
+            " credentials and a region set?"
+        ) from error
+    described = _described(found)
+    return None if described.status == "DELETE_COMPLETE" else described
+
+
+def names(environment: Mapping[str, str]) -> list[str]:
+    """Name the stacks of this product that are in an account and region."""
+    with _asking("stacks"), cdk.client("cloudformation", environment) as cloudformation:
+        pages = cloudformation.get_paginator("describe_stacks").paginate()
+        found = [_described(each) for page in pages for each in page["Stacks"]]
+    ours = (each for each in found if each.description == DESCRIPTION)
+    return sorted(each.name for each in ours if each.status != "DELETE_COMPLETE")
+
+
+def context_of(name: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Read what was given to the last deployment of a stack; nothing where that is not known."""
+    with _asking(f"template of {name}"), cdk.client("cloudformation", environment) as client:
+        body = client.get_template(StackName=name, TemplateStage="Original")["TemplateBody"]
+    template = json.loads(body) if isinstance(body, str) else body
+    kept = template.get("Metadata", {}).get(METADATA, {}).get(CONTEXT, {})
+    return {str(key): str(value) for key, value in kept.items()}
+
+
+def _described(found: Mapping[str, Any]) -> Described:
+    return Described(
+        name=found["StackName"],
+        status=found["StackStatus"],
+        description=found.get("Description", ""),
+        outputs={item["OutputKey"]: item["OutputValue"] for item in found.get("Outputs", ())},
+    )
+
+
+@contextlib.contextmanager
+def _asking(what: str) -> Iterator[None]:
+    """Turn AWS's errors into one of ours."""
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise LocalStackError(f"Cannot ask for the {what}: {error}") from error

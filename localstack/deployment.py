@@ -1,0 +1,162 @@
+"""A deployment that keeps what the stack was deployed with, and says what it changes.
+
+Rules
+- The context of the last deployment is kept, key by key, unless a key is given anew; an empty value
+  drops a key, back to cdk.json or the default. `reset` drops all.
+- Workers that are switched off stay off, unless `worker_enabled` is given: then the event sources
+  are switched as it says, as CloudFormation does not see what was switched beside it.
+- Limits of concurrency are chosen for the account and never kept: each deployment looks again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from localstack import cdk, concurrency, deployed, layout, sources
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from localstack.cdk import Say
+
+# Of infra/kept.py.
+KEY = "orbweaver:context"
+NEVER = ("stack_name", "target", "worker_enabled")
+ENABLED = "worker_enabled"
+WORKER = "WorkerFunction"
+TRIES, PAUSE_S = 30, 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What CDK is given, and what is said before; `off` says that the workers stay off."""
+
+    name: str
+    context: Mapping[str, str]
+    told: tuple[str, ...] = ()
+    off: bool = False
+
+
+def plan(
+    given: Mapping[str, str],
+    environment: Mapping[str, str],
+    *,
+    defaults: Mapping[str, str] | None = None,
+    reset: bool = False,
+    root: Path = layout.ROOT,
+) -> Plan:
+    """Plan a deployment of the stack that is named, or of the usual one."""
+    name = given.get("stack_name") or usual_name(root)
+    described = deployed.describe(name, environment)
+    kept = {} if described is None or not described.there else _kept(name, environment, reset=reset)
+    wanted = _merged({} if reset else kept, given)
+    named = {key: given[key] for key in NEVER if given.get(key)}
+    if named.get(ENABLED) == "yes" and ENABLED not in _file(root):
+        del named[ENABLED]  # as it is anyway: the same stack, and the same assembly
+    context = {**(defaults or {}), **wanted, **named}
+    told = differences(kept, wanted)
+    off = False
+    if described is not None and described.there and ENABLED not in given:
+        off = switched_off(described.outputs.get(WORKER), environment)
+    if off:
+        context[ENABLED] = "no"
+        told.append("the workers are switched off and stay off: `orbweaver workers on`")
+    if not cdk.is_emulator(environment):
+        chosen, said = concurrency.look(environment, {**_file(root), **wanted})
+        context |= chosen
+        told += said
+    if {key: value for key, value in context.items() if key not in NEVER} != wanted:
+        context[KEY] = json.dumps(wanted, sort_keys=True)
+    return Plan(name=name, context=context, told=tuple(told), off=off)
+
+
+def deploy(
+    wanted: Plan,
+    environment: Mapping[str, str],
+    *,
+    say: Say,
+    yes: bool = False,
+    root: Path = layout.ROOT,
+) -> dict[str, str]:
+    """Say what changes, and deploy it."""
+    for line in wanted.told:
+        say(line)
+    return cdk.deploy(environment, wanted.context, say=say, yes=yes, root=root)
+
+
+def switch(
+    given: Mapping[str, str], outputs: Mapping[str, str], environment: Mapping[str, str]
+) -> None:
+    """Have the workers switched as a deployment was told, whatever its template changed."""
+    if given.get(ENABLED) and WORKER in outputs:
+        _switch(outputs[WORKER], environment, on=given[ENABLED] == "yes")
+
+
+def differences(kept: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
+    """Say what a deployment keeps, sets, changes and drops, a line each."""
+    same = [f"{key}={wanted[key]}" for key in sorted(wanted) if kept.get(key) == wanted[key]]
+    lines = [f"keeps what the stack was deployed with: {', '.join(same)}"] if same else []
+    for key in sorted({*kept, *wanted}):
+        before, after = kept.get(key), wanted.get(key)
+        if before is None:
+            lines.append(f"sets {key}={after}")
+        elif after is None:
+            lines.append(f"drops {key}={before}")
+        elif before != after:
+            lines.append(f"changes {key}={before} to {after}")
+    return lines
+
+
+def switched_off(function: str | None, environment: Mapping[str, str]) -> bool:
+    """Tell whether all event sources of a stack's worker are switched off."""
+    found = sources.of(function, environment) if function else ()
+    return bool(found) and all(source.off for source in found)
+
+
+def _kept(name: str, environment: Mapping[str, str], *, reset: bool) -> dict[str, str]:
+    try:
+        return deployed.context_of(name, environment)
+    except LocalStackError as error:
+        if reset:
+            return {}
+        fix = "--reset-context deploys without what it was deployed with"
+        raise LocalStackError(f"{error}\n{fix}") from error
+
+
+def _merged(kept: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in {**kept, **given}.items()
+        if value != "" and key not in NEVER and key != KEY
+    }
+
+
+def usual_name(root: Path = layout.ROOT) -> str:
+    """Name the stack of a deployment that is told no name."""
+    return _file(root).get("stack_name") or deployed.STACK
+
+
+def _file(root: Path) -> dict[str, str]:
+    try:
+        context = json.loads((root / "cdk.json").read_text()).get("context", {})
+    except (OSError, ValueError):
+        return {}
+    return {key: str(value) for key, value in context.items()}
+
+
+def _switch(function: str, environment: Mapping[str, str], *, on: bool) -> None:
+    for source in sources.of(function, environment):
+        for _ in range(TRIES):
+            if source.off != on or sources.switch(source, environment, on=on):
+                break
+            time.sleep(PAUSE_S)
+        else:
+            raise LocalStackError(
+                f"The event source of {source.queue} takes no update: run"
+                f" `orbweaver workers {'on' if on else 'off'}`"
+            )

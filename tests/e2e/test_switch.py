@@ -1,0 +1,123 @@
+"""The kill switch, and what a deployment keeps: on a stack of its own, with optional keys set.
+
+The stack is one of its own: it is switched off while it crawls.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from localstack import deployed, stack
+from orbweaver.cli.stacks import LOCAL_CONTEXT
+from tests.e2e.stand import Stand, until
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
+
+# More than a worker of 30 seconds does at this delay: what is in work when it is switched off ends.
+PAGES, DELAY = 45, "1s"
+KEYS = {
+    "alarm_email": "me@example.org",
+    "body_retention_d": "7",
+    "contact": "https://example.org/bot",
+    "copy_bucket": "their-exports",
+    "kms_key": "generate",
+    "fetch_total_s": "15",
+    "webhook_secret": "generate",
+    "worker_timeout_s": "30",
+}
+
+
+@pytest.fixture(scope="module")
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """Deploy a stack with a receiver, a key, a webhook secret and other settings."""
+    context = {**LOCAL_CONTEXT, **KEYS}
+    with stack.temporary(context=context) as stood:
+        yield Stand(stood, tmp_path_factory.mktemp("stand"))
+
+
+def sources(stand: Stand) -> set[str]:
+    """Return how the worker's event sources are switched."""
+    with stand.client("lambda") as functions:
+        found = functions.list_event_source_mappings(FunctionName=stand.outputs["WorkerFunction"])
+    return {each["State"] for each in found["EventSourceMappings"]}
+
+
+def resources(stand: Stand) -> dict[str, str]:
+    """Return the parts of the stack: logical names and physical ones."""
+    with stand.client("cloudformation") as cloudformation:
+        found = cloudformation.describe_stack_resources(StackName="Orbweaver")["StackResources"]
+    return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in found}
+
+
+def status(stand: Stand, crawl: str) -> dict[str, Any]:
+    """Ask how a crawl does."""
+    told: dict[str, Any] = json.loads(stand.orbweaver("status", crawl, "--json").out)
+    return told
+
+
+def test_the_switch_survives_a_deployment_and_loses_nothing(stand: Stand) -> None:
+    """Off while it crawls, through a deployment of one key, and on again: every page is fetched."""
+    parts = resources(stand)
+    links = [f"/{n}" for n in range(PAGES)]
+    with graph.serve_in_background({path: graph.page(path, links) for path in links}) as site:
+        begun = stand.orbweaver("start", f"{site.url}/0", "--delay", DELAY, "--json").result
+        crawl = begun["crawl"]
+        until(lambda: status(stand, crawl)["outcomes"]["fetched"] > 2, "pages are fetched")
+
+        off = stand.orbweaver("workers", "off")
+        assert "orbweaver workers on" in off.err
+        assert sources(stand) == {"Disabled"}
+        until(lambda: stand.in_work() == 0, "what was in work is done")
+        before = status(stand, crawl)["outcomes"]["fetched"]
+        assert before < PAGES
+
+        changed = stand.orbweaver("deploy", "-c", "log_retention_d=30")
+        for key, value in KEYS.items():
+            assert f"{key}={value}" in changed.err
+        assert "sets log_retention_d=30" in changed.err
+        assert "stay off: `orbweaver workers on`" in changed.err
+        assert sources(stand) == {"Disabled"}
+        kept = deployed.context_of("Orbweaver", stand.environment)
+        assert KEYS.items() | {("log_retention_d", "30")} <= kept.items()
+        assert {name: resources(stand).get(name) for name in parts} == parts
+        assert status(stand, crawl)["outcomes"]["fetched"] == before
+
+        refused = stand.orbweaver(
+            "crawl", f"{site.url}/0", "--port", str(stand.emulator.port), code=3
+        )
+        assert "run `orbweaver workers on` first" in refused.err
+
+        stand.orbweaver("workers", "on")
+        assert sources(stand) == {"Enabled"}
+        stand.orbweaver("status", crawl, "--watch")
+    ended = status(stand, crawl)
+    assert (ended["state"], ended["outcomes"]["fetched"]) == ("finished", PAGES)
+
+
+def test_a_deployment_that_is_told_switches(stand: Stand) -> None:
+    """`worker_enabled` still works, also against what was switched beside the template."""
+    stand.orbweaver("deploy", "-c", "worker_enabled=no")
+    assert sources(stand) == {"Disabled"}
+    stand.orbweaver("workers", "on")
+    stand.orbweaver("deploy", "-c", "worker_enabled=no")
+    assert sources(stand) == {"Disabled"}
+    stand.orbweaver("deploy", "-c", "worker_enabled=yes")
+    assert sources(stand) == {"Enabled"}
+
+
+def test_what_another_command_brings_up_keeps_the_settings(stand: Stand) -> None:
+    """`crawl` and `local up` deploy nothing where only their defaults differ."""
+    said: list[str] = []
+    stack.bring_up_to_date(stand.emulator, defaults=LOCAL_CONTEXT, say=said.append)
+    stack.bring_up_to_date(stand.emulator, {}, say=said.append)
+    assert said == []
+    stack.bring_up_to_date(stand.emulator, {"alarm_email": ""}, say=said.append)
+    assert "drops alarm_email=me@example.org" in said
+    assert "alarm_email" not in deployed.context_of("Orbweaver", stand.environment)

@@ -1,0 +1,84 @@
+"""`workers off | on | status`: the switch of all event sources of the worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localstack.sources import Source
+from orbweaver.cli.switching import STEPS_MAX
+from tests.unit.cli.fakes import Machine, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUEUES = ("crawl", "express", "seeds")
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a stack whose worker has three event sources, all of them on."""
+    sources = [Source(id=name, queue=name, state="Enabled") for name in QUEUES]
+    return Stage(folder=tmp_path, machine=Machine(up_already=True, switches=sources))
+
+
+def states(stage: Stage) -> list[str]:
+    """Return how the sources are switched."""
+    return [source.state for source in stage.machine.switches]
+
+
+def test_all_sources_are_switched_off_and_on(stage: Stage) -> None:
+    """However many there are; the command waits until each has taken it, and says the way back."""
+    assert stage.run("workers off") == 0
+    assert states(stage) == ["Disabled"] * 3
+    assert stage.said.split() == ["crawl", "disabled", "express", "disabled", "seeds", "disabled"]
+    assert "On again: `orbweaver workers on`" in stage.noted
+    assert stage.run("workers status --json") == 0
+    assert stage.objects() == [{"type": "workers", "sources": dict.fromkeys(QUEUES, "Disabled")}]
+    assert stage.run("workers on") == 0
+    assert states(stage) == ["Enabled"] * 3
+    assert "Off again: `orbweaver workers off`" in stage.noted
+
+
+def test_what_is_switched_already_is_left(stage: Stage) -> None:
+    """The same command again changes nothing; status never does."""
+    stage.machine.asked.clear()
+    assert stage.run("workers on") == 0
+    assert stage.run("workers status") == 0
+    assert not [word for word in stage.machine.asked if word.startswith("switch")]
+
+
+def test_a_source_that_is_being_updated_is_asked_again(stage: Stage) -> None:
+    """It takes an update as soon as the one before has ended."""
+    stage.machine.switches[1] = Source(id="express", queue="express", state="Updating")
+    assert stage.run("workers off") == 0
+    assert states(stage) == ["Disabled"] * 3
+
+
+def test_a_source_that_never_takes_it_is_named(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a bounded time the command ends with what is left and what to run."""
+    asked: list[bool] = []
+
+    def refuse(*_: object, on: bool) -> bool:
+        asked.append(on)
+        return False
+
+    monkeypatch.setattr(stage.machine, "switch", refuse)
+    assert stage.run("workers off") == 1
+    assert "not disabled yet: crawl, express, seeds; repeat `orbweaver workers off`" in stage.noted
+    assert asked == [False] * 3 * STEPS_MAX
+
+
+def test_a_stack_without_sources_says_what_to_run(stage: Stage) -> None:
+    """Neither an old stack nor a worker without sources is taken for one that is switched."""
+    stage.machine.switches = []
+    assert stage.run("workers off") == 3
+    assert "has no event source: run `orbweaver deploy`" in stage.noted
+    stage.machine.deployed = {"Bucket": "b"}
+    assert stage.run("workers status") == 3
+    stage.machine.deployed = None
+    assert stage.run("workers off") == 3
+    assert "there is no stack" in stage.noted

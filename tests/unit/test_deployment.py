@@ -1,0 +1,351 @@
+"""What a deployment keeps, says and chooses, with AWS's answers played as botocore reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from infra import kept
+from infra.kept import metadata
+from localstack import cdk, concurrency, deployed, deployment, sources
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+AWS = {"AWS_REGION": "eu-central-1"}
+EMULATOR = {**AWS, "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
+WORKER = "Orbweaver-worker"
+QUEUES = ("Orbweaver-crawl", "Orbweaver-express", "Orbweaver-seeds")
+KEPT = {"alarm_email": "me@example.org", "kms_key": "generate", "webhook_secret": "generate"}
+
+
+class Account:
+    """Clients that answer what is put there, in this order; one that is asked more fails."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, Any] = {}
+        self._stubs: dict[str, Stubber] = {}
+
+    def put(self, service: str, operation: str, answer: Any, expected: Any = None) -> None:
+        """Answer the next call of a service; an error code instead of an answer refuses it."""
+        if service not in self._clients:
+            self._clients[service] = boto3.client(
+                service, "eu-central-1", aws_access_key_id="a", aws_secret_access_key="b"
+            )
+            self._stubs[service] = Stubber(self._clients[service])
+            self._stubs[service].activate()
+        if isinstance(answer, str):
+            self._stubs[service].add_client_error(operation, answer, "no")
+        else:
+            self._stubs[service].add_response(operation, answer, expected)
+
+    def stands(self, status: str = "UPDATE_COMPLETE", **context: str) -> None:
+        """Have a stack that was deployed with a context."""
+        outputs = [{"OutputKey": "WorkerFunction", "OutputValue": WORKER}]
+        self.put("cloudformation", "describe_stacks", {"Stacks": [_stack(status, outputs)]})
+        template = {"Metadata": metadata(context, {})}
+        self.put("cloudformation", "get_template", {"TemplateBody": json.dumps(template)})
+
+    def switched(self, *states: str) -> None:
+        """Have the worker's event sources in these states."""
+        self.put("lambda", "list_event_source_mappings", _mappings(*states))
+
+    def quota(self, number: int) -> None:
+        """Have Lambda run so many functions at once."""
+        limits = {"ConcurrentExecutions": number, "UnreservedConcurrentExecutions": number}
+        self.put("lambda", "get_account_settings", {"AccountLimit": limits})
+
+    @contextlib.contextmanager
+    def client(self, service: str, environment: Mapping[str, str]) -> Iterator[Any]:
+        """Lend a client; one that was not expected is an error of the test."""
+        assert environment["AWS_REGION"] == "eu-central-1"
+        yield self._clients[service]
+
+    def finished(self) -> None:
+        """Check that every answer was asked for."""
+        for stub in self._stubs.values():
+            stub.assert_no_pending_responses()
+
+
+def _stack(status: str, outputs: Any = (), name: str = "Orbweaver") -> dict[str, Any]:
+    return {
+        "StackName": name,
+        "StackStatus": status,
+        "CreationTime": 0,
+        "Description": deployed.DESCRIPTION,
+        "Outputs": list(outputs),
+    }
+
+
+def _mappings(*states: str) -> dict[str, Any]:
+    arn = "arn:aws:sqs:eu-central-1:123456789012:"
+    found = [
+        {"UUID": f"id-{queue}", "EventSourceArn": arn + queue, "State": state}
+        for queue, state in zip(QUEUES, states, strict=False)
+    ]
+    return {"EventSourceMappings": found}
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    """Put a played account in the place of AWS."""
+    account = Account()
+    monkeypatch.setattr(cdk, "client", account.client)
+    yield account
+    account.finished()
+
+
+# --- what is kept -------------------------------------------------------------------------------
+
+
+def test_what_a_stack_was_deployed_with_is_kept(account: Account, tmp_path: Path) -> None:
+    """A deployment that is told one key keeps all others, and says what it does."""
+    account.stands(**KEPT, body_retention_d="7")
+    account.switched("Enabled", "Enabled", "Enabled")
+    found = deployment.plan({"body_retention_d": "14"}, EMULATOR, root=tmp_path)
+    assert found.context == {**KEPT, "body_retention_d": "14"}
+    kept = "alarm_email=me@example.org, kms_key=generate, webhook_secret=generate"
+    assert found.told == (
+        f"keeps what the stack was deployed with: {kept}",
+        "changes body_retention_d=7 to 14",
+    )
+    assert not found.off
+
+
+def test_an_empty_value_drops_a_key(account: Account, tmp_path: Path) -> None:
+    """The others stay."""
+    account.stands(**KEPT)
+    account.switched("Enabled")
+    found = deployment.plan({"alarm_email": "", "contact": "me"}, EMULATOR, root=tmp_path)
+    assert "alarm_email" not in found.context
+    assert found.context["kms_key"] == "generate"
+    assert found.told[1:] == ("drops alarm_email=me@example.org", "sets contact=me")
+
+
+def test_everything_can_be_dropped(account: Account, tmp_path: Path) -> None:
+    """What goes is said, also where what there was cannot be read."""
+    account.stands(**KEPT)
+    account.switched("Enabled")
+    found = deployment.plan({"contact": "me"}, EMULATOR, reset=True, root=tmp_path)
+    assert found.context == {"contact": "me"}
+    assert sum(line.startswith("drops ") for line in found.told) == len(KEPT)
+
+
+def test_what_cannot_be_read_is_not_taken_for_nothing(account: Account, tmp_path: Path) -> None:
+    """A deployment would undo all of it; --reset-context is for one who wants that."""
+    stack = {"Stacks": [_stack("UPDATE_COMPLETE")]}
+    account.put("cloudformation", "describe_stacks", stack)
+    account.put("cloudformation", "get_template", "AccessDenied")
+    with pytest.raises(LocalStackError, match="--reset-context"):
+        deployment.plan({}, EMULATOR, root=tmp_path)
+    account.put("cloudformation", "describe_stacks", stack)
+    account.put("cloudformation", "get_template", "AccessDenied")
+    assert deployment.plan({}, EMULATOR, reset=True, root=tmp_path).context == {}
+
+
+@pytest.mark.parametrize("status", [None, "ROLLBACK_COMPLETE", "DELETE_COMPLETE"])
+def test_a_first_deployment_has_nothing_to_keep(
+    account: Account, tmp_path: Path, status: str | None
+) -> None:
+    """Nor has one after a creation that failed."""
+    answer: Any = {"Stacks": [_stack(status)]} if status else "ValidationError"
+    account.put("cloudformation", "describe_stacks", answer)
+    found = deployment.plan({"contact": "me"}, EMULATOR, root=tmp_path)
+    assert (found.context, found.told) == ({"contact": "me"}, ("sets contact=me",))
+
+
+def test_defaults_are_not_kept(account: Account, tmp_path: Path) -> None:
+    """What a command gives for want of anything else gives way to what is kept, and is not kept."""
+    defaults = {"target": "local", "allow_addresses": "127.0.0.0/8"}
+    account.stands()
+    account.switched("Enabled")
+    first = deployment.plan({}, EMULATOR, defaults=defaults, root=tmp_path)
+    assert first.context == {**defaults, deployment.KEY: "{}"}
+    account.stands(allow_addresses="10.0.0.0/8")
+    account.switched("Enabled")
+    second = deployment.plan({}, EMULATOR, defaults=defaults, root=tmp_path)
+    assert second.context["allow_addresses"] == "10.0.0.0/8"
+
+
+def test_a_stack_is_named_by_option_or_file(account: Account, tmp_path: Path) -> None:
+    """What is kept is that of the stack that is going to be deployed."""
+    (tmp_path / "cdk.json").write_text('{"context": {"stack_name": "Ours"}}')
+    for given, name in (({}, "Ours"), ({"stack_name": "Mine"}, "Mine")):
+        expected = {"StackName": name}
+        account.put("cloudformation", "describe_stacks", "ValidationError", expected)
+        assert deployment.plan(given, EMULATOR, root=tmp_path).name == name
+
+
+def test_a_template_keeps_what_was_given() -> None:
+    """Neither what cdk.json says, nor CDK's own keys, names of the deployment, or the switch."""
+    file = {"contact": "us", "@aws-cdk/core:x": True, "batch_size": 5}
+    context = {**file, "batch_size": "7", "stack_name": "Mine", "target": "local"}
+    assert metadata(context, file) == {"Orbweaver": {"Context": {"batch_size": "7"}}}
+    said = {**context, "orbweaver:context": '{"kms_key": "generate", "worker_enabled": "no"}'}
+    assert metadata(said, file) == {"Orbweaver": {"Context": {"kms_key": "generate"}}}
+
+
+def test_both_sides_mean_the_same() -> None:
+    """What the app writes into a template is what a deployment reads."""
+    assert (kept.KEY, kept.NEVER) == (deployment.KEY, deployment.NEVER)
+    assert (kept.METADATA, kept.CONTEXT) == (deployed.METADATA, deployed.CONTEXT)
+
+
+# --- the switch ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("states", "given", "off", "passed"),
+    [
+        (("Disabled", "Disabled", "Disabled"), {}, True, "no"),
+        (("Disabled", "Disabling", "Disabled"), {}, True, "no"),
+        (("Disabled", "Enabled", "Disabled"), {}, False, None),
+        (("Enabled", "Enabled"), {}, False, None),
+        ((), {}, False, None),
+        (None, {"worker_enabled": "yes"}, False, None),
+        (None, {"worker_enabled": "no"}, False, "no"),
+    ],
+)
+def test_a_deployment_leaves_the_switch(
+    account: Account,
+    tmp_path: Path,
+    states: tuple[str, ...] | None,
+    given: dict[str, str],
+    off: bool,
+    passed: str | None,
+) -> None:
+    """Workers that were switched off stay off, unless the deployment is told otherwise."""
+    account.stands(contact="me")
+    if states is not None:
+        account.switched(*states)
+    found = deployment.plan(given, EMULATOR, root=tmp_path)
+    assert (found.off, found.context.get("worker_enabled")) == (off, passed)
+    assert any("stay off: `orbweaver workers on`" in line for line in found.told) == off
+
+
+@pytest.mark.parametrize("enabled", ["yes", "no"])
+def test_a_deployment_that_is_told_switches(
+    account: Account, monkeypatch: pytest.MonkeyPatch, enabled: str
+) -> None:
+    """Also where the template says so already: what was switched beside it is not seen there."""
+    monkeypatch.setattr(deployment, "PAUSE_S", 0)
+    before = "Disabled" if enabled == "yes" else "Enabled"
+    account.switched(before, before, "Disabled" if enabled == "no" else "Enabled")
+    wanted = {"UUID": f"id-{QUEUES[0]}", "Enabled": enabled == "yes"}
+    account.put("lambda", "update_event_source_mapping", "ResourceInUseException")
+    account.put("lambda", "update_event_source_mapping", {}, wanted)
+    account.put("lambda", "update_event_source_mapping", {}, {**wanted, "UUID": f"id-{QUEUES[1]}"})
+    deployment.switch({}, {"WorkerFunction": WORKER}, AWS)
+    deployment.switch({"worker_enabled": enabled}, {"WorkerFunction": WORKER}, AWS)
+
+
+def test_all_pages_of_event_sources_are_listed(account: Account) -> None:
+    """However many there are, in the order of their queues."""
+    account.put(
+        "lambda",
+        "list_event_source_mappings",
+        {**_mappings("Enabled"), "NextMarker": "more"},
+        {"FunctionName": WORKER},
+    )
+    page = _mappings("Enabled", "Disabled", "Creating")
+    page["EventSourceMappings"] = page["EventSourceMappings"][:0:-1]
+    account.put(
+        "lambda", "list_event_source_mappings", page, {"FunctionName": WORKER, "Marker": "more"}
+    )
+    found = sources.of(WORKER, AWS)
+    assert [(source.queue, source.state) for source in found] == [
+        (QUEUES[0], "Enabled"),
+        (QUEUES[1], "Disabled"),
+        (QUEUES[2], "Creating"),
+    ]
+
+
+def test_a_switch_that_is_refused_is_an_error(account: Account) -> None:
+    """What is busy is asked again; what is denied is said."""
+    source = sources.Source(id="1", queue="crawl", state="Enabled")
+    account.put("lambda", "update_event_source_mapping", "ResourceInUseException")
+    assert not sources.switch(source, AWS, on=False)
+    account.put("lambda", "update_event_source_mapping", "AccessDeniedException")
+    with pytest.raises(LocalStackError, match="Cannot switch crawl"):
+        sources.switch(source, AWS, on=False)
+    account.put("lambda", "list_event_source_mappings", "AccessDeniedException")
+    with pytest.raises(LocalStackError, match="Cannot list the event sources"):
+        sources.of(WORKER, AWS)
+
+
+# --- stacks -------------------------------------------------------------------------------------
+
+
+def test_stacks_of_this_product_are_named(account: Account) -> None:
+    """Other stacks of the account are none of ours, and removed ones are none."""
+    other = {**_stack("CREATE_COMPLETE", name="Other"), "Description": "something else"}
+    page = [_stack("CREATE_COMPLETE", name="Mine"), other, _stack("DELETE_COMPLETE", name="Gone")]
+    account.put("cloudformation", "describe_stacks", {"Stacks": page, "NextToken": "more"})
+    more = {"Stacks": [_stack("UPDATE_IN_PROGRESS")]}
+    account.put("cloudformation", "describe_stacks", more, {"NextToken": "more"})
+    assert deployed.names(AWS) == ["Mine", "Orbweaver"]
+
+
+# --- concurrency --------------------------------------------------------------------------------
+
+LIMITS = {
+    "worker_concurrency_max": 50,
+    "express_concurrency_max": 10,
+    "exporter_concurrency_max": 20,
+}
+
+
+def test_limits_of_concurrency_are_those_of_the_deployment() -> None:
+    """A new function with a limit is thought of by itself."""
+    assert LIMITS.items() <= concurrency.usual().items()
+
+
+@pytest.mark.parametrize("quota", [5, 10, 20, 50, 90, 110, 1_000])
+def test_limits_leave_room_for_the_api(quota: int) -> None:
+    """Nothing is chosen where there is enough; else as much as fits, and at least two of each."""
+    chosen, said = concurrency.choose(quota, LIMITS, {})
+    assert said[0] == f"Lambda runs up to {quota:,} functions at once in this account and region"
+    if quota >= sum(LIMITS.values()) + quota // 5:
+        assert (chosen, len(said)) == ({}, 1)
+        return
+    numbers = {key: int(value) for key, value in chosen.items()}
+    assert numbers.keys() == LIMITS.keys()
+    assert all(2 <= numbers[key] <= LIMITS[key] for key in LIMITS)
+    assert numbers["worker_concurrency_max"] == max(numbers.values())
+    least = 2 * len(LIMITS)
+    assert sum(numbers.values()) <= max(least, quota - max(3, quota // 5))
+    assert "Service Quotas" in said[1]
+
+
+def test_given_limits_win_with_a_warning(account: Account, tmp_path: Path) -> None:
+    """Whether given now, kept, or in cdk.json; only what is given is kept."""
+    (tmp_path / "cdk.json").write_text('{"context": {"express_concurrency_max": 4}}')
+    account.stands(worker_concurrency_max="30")
+    account.switched("Enabled")
+    account.quota(10)
+    found = deployment.plan({"contact": "me"}, AWS, root=tmp_path)
+    assert found.context["worker_concurrency_max"] == "30"
+    assert "express_concurrency_max" not in found.context
+    assert found.context["exporter_concurrency_max"] == "2"
+    warnings = [line for line in found.told if line.startswith("warning: ")]
+    assert len(warnings) == 1
+    assert "express_concurrency_max=4" in warnings[0]
+    assert "worker_concurrency_max=30" in warnings[0]
+    kept = json.loads(found.context[deployment.KEY])
+    assert kept == {"contact": "me", "worker_concurrency_max": "30"}
+
+
+def test_a_quota_that_may_not_be_read_changes_nothing(account: Account, tmp_path: Path) -> None:
+    """It is said, and the usual limits stay."""
+    account.put("cloudformation", "describe_stacks", "ValidationError")
+    account.put("lambda", "get_account_settings", "AccessDeniedException")
+    found = deployment.plan({}, AWS, root=tmp_path)
+    assert found.context == {}
+    assert "the usual limits stay" in found.told[0]
