@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from localstack import emulator, stack
+from localstack import emulator, layout, lost, stack
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def _status() -> int:
     for found in running:
         health = "healthy" if found.is_healthy() else "does not answer"
         print(f"{found.endpoint_url}  process {found.process.pid}  {health}  log {found.log}")
+    for port, killed in lost.of_all(layout.INSTANCES).items():
+        _say(killed.told(port))
     return 0
 
 

@@ -82,8 +82,8 @@ def _check_name(
     name: str, environment: Mapping[str, str], arguments: argparse.Namespace, around: Surroundings
 ) -> None:
     """Refuse to make a second stack for a name that may be mistyped; raises UsageError."""
-    names = around.machine.stacks(environment)
-    if name not in names and names and not arguments.new:
+    names = [] if arguments.new else around.machine.stacks(environment)
+    if names and name not in names:
         raise UsageError(
             f"there is no stack {name!r} yet, but there is {', '.join(names)}: name it by --stack,"
             f" or add --new to make {name!r} beside it"
