@@ -21,7 +21,7 @@ from orbweaver.adapters import permissions
 from orbweaver.adapters.aws import Aws
 from orbweaver.bootstrap import Container
 from orbweaver.wiring_ports import Ports
-from tests.contract.moto_inserts import WithInserts
+from tests.contract.inserts import WithInserts
 from tests.contract.worlds import KEYS
 from tests.e2e.deeds import Answer, Bench
 from tests.e2e.strict import Patient
