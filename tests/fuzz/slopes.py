@@ -48,8 +48,7 @@ def growth(target: Target, fragment: bytes, size: int) -> float:
         if took_s / max(quarter_s, FLOOR_S) <= RATIO_MAX**2:
             break
         took_s = min(took_s, cost_s(target, whole))
-        # What is small is measured too small as well as too large: by what it takes at most.
-        quarter_s = max(quarter_s, cost_s(target, quarter))
+        quarter_s = min(quarter_s, cost_s(target, quarter))
     return took_s / max(quarter_s, FLOOR_S)
 
 

@@ -1,7 +1,8 @@
 """A search for the page that costs the most: fragments put together, repeated, and measured.
 
 Each page is read in a process of its own, as a worker reads it: links, text, main text, items. What
-costs much is changed a little and tried again; the most costly kinds are shown at their full size.
+costs much is changed a little and tried again; the most costly pages are shown stage by stage. Sizes
+differ, since large pages are read in other ways than small ones.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import random
 import resource
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orbweaver.core.extraction import extract
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MB = 2**20
-TRIED_BYTES, FULL_BYTES = MB // 4, 5 * MB
-CPU_S_MAX = 60
+SIZES = (MB // 8, MB // 2, 2 * MB, 5 * MB)
+CPU_S_MAX = 15
 KINDS_KEPT, KINDS_SHOWN = 24, 8
 # What a page may take at most in all: the scale on which seconds and megabytes are compared.
 PAGE_S_MAX, PAGE_MB_MAX = 1.0, 200.0
@@ -51,30 +52,33 @@ STAGES: dict[str, Callable[[bytes], object]] = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Pages of a kind: a start, and fragments in turn."""
+    """A page of a size: a start, and fragments in turn."""
 
     start: bytes
     fragments: tuple[bytes, ...]
+    size: int
 
-    def page(self, size: int) -> bytes:
-        """Make one of a size."""
+    def page(self) -> bytes:
+        """Make it."""
         turn = b"".join(self.fragments)
-        return self.start + turn * (size // len(turn))
+        return self.start + turn * (self.size // len(turn))
 
     def changed(self, chance: random.Random) -> Kind:
         """Make a kind that is a little different."""
         fragments = list(self.fragments)
         place = chance.randrange(len(fragments))
-        match chance.randrange(4):
+        match chance.randrange(5):
             case 0:
-                return Kind(chance.choice(STARTS), self.fragments)
-            case 1 if len(fragments) > 1:
+                return replace(self, start=chance.choice(STARTS))
+            case 1:
+                return replace(self, size=chance.choice(SIZES))
+            case 2 if len(fragments) > 1:
                 del fragments[place]
-            case 2:
+            case 3:
                 fragments[place] = chance.choice(FRAGMENTS)
             case _:
                 fragments.insert(place, chance.choice(FRAGMENTS))
-        return Kind(self.start, tuple(fragments[:6]))
+        return replace(self, fragments=tuple(fragments[:6]))
 
 
 def measured(html: bytes, stages: tuple[str, ...] = tuple(STAGES)) -> tuple[float, float]:
@@ -112,7 +116,12 @@ def search(seconds: int, seed: int = 1) -> None:
     """Look for costly kinds of pages for a while, and print the worst."""
     chance = random.Random(seed)
     end_s = time.monotonic() + seconds
-    kinds = [Kind(start, (fragment,)) for start in STARTS for fragment in FRAGMENTS]
+    kinds = [
+        Kind(start, (fragment,), size)
+        for start in STARTS
+        for fragment in FRAGMENTS
+        for size in SIZES[1::2]
+    ]
     chance.shuffle(kinds)
     scores: dict[Kind, float] = {}
     tried = 0
@@ -124,17 +133,16 @@ def search(seconds: int, seed: int = 1) -> None:
         if kind in scores:
             continue
         tried += 1
-        took_s, grown_mb = measured(kind.page(TRIED_BYTES))
+        took_s, grown_mb = measured(kind.page())
         scores[kind] = max(took_s / PAGE_S_MAX, grown_mb / PAGE_MB_MAX)
         if len(scores) > KINDS_KEPT:
             del scores[min(scores, key=lambda one: scores[one])]
-    print(f"{tried} kinds tried at {TRIED_BYTES // 1024} KB; the worst of them at 5 MB:")
+    print(f"{tried} pages tried; the worst of them:")
     for kind in sorted(scores, key=lambda one: -scores[one])[:KINDS_SHOWN]:
-        html = kind.page(FULL_BYTES)
-        print(f"{kind.start!r} {kind.fragments!r}")
+        html = kind.page()
+        print(f"{kind.start!r} {kind.fragments!r}, {kind.size / MB:.3g} MB")
         for stage in STAGES:
             took_s, grown_mb = measured(html, (stage,))
-            rate = took_s / (len(html) / MB)
-            print(
-                f"    {stage:10} {took_s:7.2f} s ({rate:.2f} s/MB) {grown_mb:7.0f} MB", flush=True
-            )
+            per_mb_s = took_s / (len(html) / MB)
+            told = f"{took_s:7.2f} s ({per_mb_s:.2f} s/MB) {grown_mb:7.0f} MB"
+            print(f"    {stage:10} {told}", flush=True)
