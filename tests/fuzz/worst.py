@@ -1,8 +1,8 @@
 """A search for the page that costs the most: fragments put together, repeated, and measured.
 
 Each page is read in a process of its own, as a worker reads it: links, text, main text, items. What
-costs much is changed a little and tried again; the most costly pages are shown stage by stage. Sizes
-differ, since large pages are read in other ways than small ones.
+costs much is changed a little and tried again; the most costly pages are shown stage by stage.
+Sizes differ, since large pages are read in other ways than small ones.
 """
 
 from __future__ import annotations
