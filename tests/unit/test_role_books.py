@@ -1,0 +1,77 @@
+"""What is compared when a stack of the end-to-end tests goes, and at the end of all of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.iam.__main__ import main
+from tests.iam.book import Book, covers, read_uses, save, together
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GRANTED = frozenset({"worker s3:PutObject bucket/bodies/*", "worker dynamodb:GetItem table/crawls"})
+USED = frozenset({"worker s3:PutObject bucket/bodies/", "worker dynamodb:GetItem table/crawls"})
+
+
+@pytest.mark.parametrize(
+    ("use", "covered"),
+    [
+        ("worker s3:PutObject bucket/bodies/", True),
+        ("worker s3:PutObject bucket/exports/", False),
+        ("worker s3:GetObject bucket/bodies/", False),
+        ("api s3:PutObject bucket/bodies/", False),
+        ("", False),
+    ],
+)
+def test_a_grant_covers_one_action_of_one_role(use: str, *, covered: bool) -> None:
+    """Only its resource may have a wildcard."""
+    assert covers("worker s3:PutObject bucket/bodies/*", use) is covered
+
+
+def test_both_ways() -> None:
+    """What lacks a grant is denied, what lacks a use is spare."""
+    book = Book(
+        used=USED | {"api sqs:SendMessage crawl"}, granted=GRANTED | {"api glue:GetTable x"}
+    )
+    assert book.denied == ["api sqs:SendMessage crawl"]
+    assert book.spare == ["api glue:GetTable x"]
+
+
+def test_what_functions_wrote_is_read_by_its_words(tmp_path: Path) -> None:
+    """A function's role is the end of its name; a function that wrote nothing used nothing."""
+    file = tmp_path / "permissions.jsonl"
+    assert read_uses(file, str) == frozenset()
+    use = {"function": "Orbweaver-api", "action": "dynamodb:Scan", "resource": "table/Orb-Crawls-1"}
+    file.write_text(json.dumps(use) + "\n")
+    uses = read_uses(file, lambda resource: resource.replace("Orb-Crawls-1", "crawls"))
+    assert uses == {"api dynamodb:Scan table/crawls"}
+
+
+def test_books_are_compared_whatever_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What one stack grants and another uses fits; what no stack uses is said when all was done."""
+    both = [
+        Book(used=frozenset(sorted(USED)[:1]), granted=GRANTED),
+        Book(used=frozenset(sorted(USED)[1:]), granted=GRANTED),
+    ]
+    for place, book in enumerate(both):
+        save(book, tmp_path / f"{place}.json")
+    files = [*tmp_path.glob("*.json")]
+    assert together(files) == together(files[::-1]) == Book(used=USED, granted=GRANTED)
+    assert main([str(tmp_path), "--all"]) == 0
+    (tmp_path / "1.json").unlink()
+    assert main([str(tmp_path)]) == 0
+    assert main([str(tmp_path), "--all"]) == 1
+    assert "granted, and not used: worker s3:PutObject bucket/bodies/*" in capsys.readouterr().err
+
+
+def test_a_use_without_a_grant_and_a_run_without_a_book_fail(tmp_path: Path) -> None:
+    """Neither passes in silence."""
+    assert main([str(tmp_path)]) == 1
+    save(Book(used=USED, granted=frozenset()), tmp_path / "book.json")
+    assert main([str(tmp_path)]) == 1
