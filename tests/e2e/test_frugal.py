@@ -1,0 +1,36 @@
+"""A stack that costs next to nothing while idle crawls like any other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localstack import stack
+from orbweaver.cli.stacks import LOCAL_CONTEXT
+from tests.e2e.stand import Stand
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
+
+
+def test_urgent_crawls_share_the_one_queue(tmp_path: Path) -> None:
+    """What goes to the express queue elsewhere is crawled, and counted once, and no metric sent."""
+    links = [f"/{n}" for n in range(5)]
+    with (
+        stack.temporary(context={**LOCAL_CONTEXT, "frugal": "yes"}) as stood,
+        graph.serve_in_background({path: graph.page(path, links) for path in links}) as site,
+    ):
+        stand = Stand(stood, tmp_path)
+        crawled = stand.start(f"{site.url}/0", "--priority", "high", "--delay", "0")
+        assert len(crawled.urls("fetched")) == len(links)
+        assert stand.outputs["ExpressQueueUrl"] == stand.outputs["CrawlQueueUrl"]
+        with stand.client("logs") as logs:
+            group = stand.outputs["WorkerLogGroup"]
+            events = logs.filter_log_events(logGroupName=group)["events"]
+    lines = [event["message"] for event in events]
+    assert any('"UrlsEnded"' in line for line in lines)
+    assert not any("CloudWatchMetrics" in line for line in lines)
