@@ -20,7 +20,7 @@ from orbweaver.adapters.clock import SystemClock
 from orbweaver.adapters.reading import BudgetReader
 from orbweaver.core.crawl import Crawl
 from orbweaver.core.reading import Job, job_of, read
-from tests.sites.attacks import ATTACKS, BY_NAME
+from tests.attacks import ATTACKS, BY_NAME
 
 URL = "https://attack.example/a/b"
 WITHOUT_S = 30

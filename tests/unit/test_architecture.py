@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(orbweaver.__file__).parent
-FUNCTION_LINES_MAX, MODULE_LINES_MAX = 50, 300
+# Up to here nobody asks why: what is read together stands together.
+FUNCTION_LINES_MAX, MODULE_LINES_MAX = 60, 500
 # What may be longer, and why.
 LONGER = {"infra/watch.py watches": "a table of alarms"}
 PRODUCT = ("app.py", "functions", "infra", "localstack", "tools")

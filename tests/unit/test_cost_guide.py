@@ -48,12 +48,12 @@ def test_what_an_idle_stack_costs() -> None:
     )
     poll = 0.40 * POLLS / 1_000_000
     metrics = 2 * 30 * 0.30 / (30 * 24)  # two, for an hour a day
-    expected = [(3 * poll, 2 * poll), (10 * 0.10, 0.10), (3.0, 0.0), (metrics, 0.0)]
+    expected = [(4 * poll, 3 * poll), (10 * 0.10, 0.10), (3.0, 0.0), (metrics, 0.0)]
     for told, computed in zip(lines, expected, strict=False):
         assert told == pytest.approx(computed, abs=0.006)
     assert together == pytest.approx([sum(column) for column in zip(*lines, strict=True)])
     text = " ".join(GUIDE.split())
-    for sources, said in ((3, "default costs $0.38"), (2, "frugal stack $0.12")):
+    for sources, said in ((4, "default costs $0.64"), (3, "frugal stack $0.38")):
         assert said.endswith(f"${0.40 * (sources * POLLS - 1_000_000) / 1_000_000:.2f}")
         assert said in text
 

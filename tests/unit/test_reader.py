@@ -25,7 +25,7 @@ from orbweaver.core.extraction import Field, ItemRule, Source
 from orbweaver.core.harvest import Keeping
 from orbweaver.core.reading import Costly, Crowded, Job, Reading, Stage, job_of, read
 from orbweaver.core.weight import is_light
-from tests.sites.attacks import ATTACKS, BY_NAME, Attack
+from tests.attacks import ATTACKS, BY_NAME, Attack
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

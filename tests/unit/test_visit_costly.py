@@ -13,7 +13,7 @@ from orbweaver.core.crawl import Bodies
 from orbweaver.core.message import child_id
 from orbweaver.core.reading import Costly, Crowded, read
 from orbweaver.core.reading import Stage as Part
-from tests.sites.attacks import BY_NAME, CHOSEN
+from tests.attacks import BY_NAME, CHOSEN
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, outcomes, pack_of
 
 if TYPE_CHECKING:

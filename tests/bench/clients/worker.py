@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, cast
 from orbweaver import __version__
 from orbweaver.adapters import memory
 from orbweaver.adapters.clock import SystemClock
+from orbweaver.adapters.reading import BudgetReader
 from orbweaver.advance import Delivery
 from orbweaver.bootstrap import keep_made
 from orbweaver.core.crawl import Bodies
@@ -55,6 +56,7 @@ def ports_over(world: memory.World, at_once: int) -> Ports:
         events=memory.MemoryEvents(world),
         secrets=memory.MemorySecrets(world),
         clock=SystemClock(),
+        reader=BudgetReader(clock=SystemClock()),
         random=Random(1),
         settings=settings,
         meter=meter_of(settings),
@@ -113,6 +115,7 @@ def crawl(url: str, at_once: int) -> dict[str, object]:
                 for delivery in batch:
                     if delivery.id in failed:
                         belt.put_back(delivery)
+    ports.reader.close()
     state = world.crawls[crawl_id].state
     tally: dict[str, int] = {}
     for shard in world.shards.values():
