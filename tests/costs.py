@@ -29,6 +29,11 @@ def cpu_s(call: Callable[[], Any], *, turns: int = 1) -> float:
     return min(_cpu_s(call) for _ in range(turns))
 
 
+def within(bound_s: float, call: Callable[[], Any], *, turns: int = 5) -> bool:
+    """Whether a call takes less CPU than a bound, in one of some turns: noise only ever adds."""
+    return any(_cpu_s(call) < bound_s for _ in range(turns))
+
+
 def slope(
     made: Callable[[int], Callable[[], Any]], sizes: Sequence[int], *, turns: int = 3
 ) -> float:
