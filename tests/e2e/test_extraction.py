@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from localstack import stack
-from orbweaver.cli.stacks import LOCAL_CONTEXT
 from tests.demo import totals_of
-from tests.e2e.stand import Stand
+from tests.e2e import enforced
 from tests.sites import child
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tests.e2e.stand import Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -92,14 +92,14 @@ def test_a_broken_template_shows(stand: Stand, tmp_path: Path) -> None:
 def test_functions_of_the_users_own_are_deployed(tmp_path: Path) -> None:
     """With the worker's code; one that is not there is an invalid item, and no page is lost."""
     own = str((SHOP / "extractor.py").relative_to(Path.cwd()))
-    context = {**LOCAL_CONTEXT, "extractor": own, "invalid_items_percent": "10"}
+    context = {"extractor": own, "invalid_items_percent": "10"}
     config = tmp_path / "crawl.toml"
     config.write_text(OWN)
     with (
         child.start("bookshop", "--books", "30") as shop,
-        stack.temporary(context=context) as stood,
+        enforced.standing(tmp_path, context) as stand,
     ):
-        result = crawled(Stand(stood, tmp_path), shop, config, "own", tmp_path / "out")
+        result = crawled(stand, shop, config, "own", tmp_path / "out")
         truth = {str(book["url"]): book for book in shop.control("books.json")}
     books = rows(tmp_path / "out", "items/own/own")
     assert {row["url"]: row["stars"] for row in books} == {

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e import strict
+from tests.e2e import enforced, strict
+from tests.e2e.grants import Roles
 from tests.e2e.stand import names, until
 from tests.sites import graph
 
@@ -37,8 +38,13 @@ CHAIN = [f"/chain/{n}" for n in range(LINKS + 1)]
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """Deploy the stack to an emulator that counts hops, and holds messages for shorter times."""
-    with strict.standing(tmp_path_factory.mktemp("hops"), {"PYTHONPATH": str(LINEAGE)}) as stood:
+    folder = tmp_path_factory.mktemp("hops")
+    file = folder / "permissions.jsonl"
+    settings = {"PYTHONPATH": str(LINEAGE), "AUTH": "true", enforced.FILE: str(file)}
+    with strict.standing(folder, settings) as stood:
+        roles = Roles(stood)
         yield stood
+        enforced.keep(roles, file)
 
 
 @contextmanager
