@@ -156,8 +156,14 @@ USED_BY_AWS = frozenset(
         f"delivery sqs:{action} delivery"
         for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
     ),
-    *(f"delivery {action} log-group:/aws/lambda/Orbweaver-delivery:*" for action in LOGS),
+    # The queue is called as the function is, hence the word.
+    *(f"delivery {action} log-group:/aws/lambda/delivery:*" for action in LOGS),
 }
+# What no end-to-end test comes to, but tests/contract/test_roles.py: an export that is gone before
+# it is delivered, and a delivery that is put off.
+ONLY_IN_CONTRACT = frozenset(
+    {"delivery s3:ListBucket bucket", "delivery sqs:ChangeMessageVisibility delivery"}
+)
 
 # What the emulator does not ask for, though it is a function that uses it: which piece of work
 # does. tests/contract/test_roles.py takes it away; tables of items, beside their database, are
