@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 WORDS = {
     "<FrontierCrawl.Arn>": "crawl",
     "<FrontierExpress.Arn>": "express",
+    "<FrontierSeeds.Arn>": "seeds",
     "<FrontierDeadLetters.Arn>": "dead-letters",
     "<ExporterOrders.Arn>": "exports",
     "<ExporterFailures.Arn>": "failures",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from orbweaver import committing, sifting, wiring
 from orbweaver.adapters.meter import Meter
+from orbweaver.adapters.reading import InPlaceReader
 from orbweaver.core.crawl import State
 from orbweaver.core.exchange import Response
 from orbweaver.core.plan import Plan
@@ -68,6 +69,7 @@ def ports_of(world: AwsWorld, meter: Meter) -> Any:
         **{name: getattr(container, name) for name in (*names, "events")},
         clock=world.clock,
         random=Random(1),
+        reader=InPlaceReader(),
         settings=settings,
         meter=meter,
     )

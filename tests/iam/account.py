@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 HANDLERS = ("worker", "exporter", "api", "starter", "notifier", "delivery")
 BUCKET, THEIRS, SECRET = "bucket", "their-exports", "webhook-key"
 QUEUES = {
-    "CrawlQueueUrl": "crawl",
+    "CrawlQueueUrl": "seeds",
+    "PackQueueUrl": "crawl",
     "ExpressQueueUrl": "express",
     "DeadLetterQueueUrl": "dead-letters",
     "ExportQueueUrl": "exports",
@@ -192,7 +193,8 @@ class Account(Patient):
     def variables(self, role: str) -> dict[str, str]:
         """Return what a function's environment says."""
         urls = {
-            "CRAWL_QUEUE_URL": "CrawlQueueUrl",
+            "SEED_QUEUE_URL": "CrawlQueueUrl",
+            "CRAWL_QUEUE_URL": "PackQueueUrl",
             "EXPRESS_QUEUE_URL": "ExpressQueueUrl",
             "DEAD_LETTER_QUEUE_URL": "DeadLetterQueueUrl",
             "EXPORT_QUEUE_URL": "ExportQueueUrl",
@@ -202,7 +204,7 @@ class Account(Patient):
         named = {name: self.outputs[output] for name, output in urls.items()}
         named |= {f"{name.upper()}_TABLE": name for name in KEYS}
         named |= {"BUCKET": BUCKET, "DATABASE": "orbweaver", "COPY_BUCKET": THEIRS}
-        named |= {"WEBHOOK_SECRET": SECRET, "ALLOW_ADDRESSES": "127.0.0.1/32"}
+        named |= {"WEBHOOK_SECRET": SECRET, "ALLOW_ADDRESSES": "127.0.0.1:1-65535"}
         named |= {"PAGES_SHARDS": str(SHARDS)}
         if role == "notifier":
             named["DEAD_LETTER_QUEUE_URL"] = self.outputs["FailedCallsQueueUrl"]

@@ -358,7 +358,7 @@ def test_a_frugal_stack(synthesize: Callable[..., Synthesized], aws: Synthesized
         )
     ]
     assert sources[1] - sources[0] == {"<FrontierExpress.Arn>"}
-    assert len(sources[0]) == 2
+    assert len(sources[0]) == 3
 
 
 def test_a_frugal_stack_has_one_queue_for_both(synthesize: Callable[..., Synthesized]) -> None:
@@ -366,7 +366,7 @@ def test_a_frugal_stack_has_one_queue_for_both(synthesize: Callable[..., Synthes
     made = synthesize(frugal="yes")
     assert "FrontierExpress" not in made.properties("AWS::SQS::Queue")
     outputs = made.template["Outputs"]
-    assert outputs["ExpressQueueUrl"]["Value"] == outputs["CrawlQueueUrl"]["Value"]
+    assert outputs["ExpressQueueUrl"]["Value"] == outputs["PackQueueUrl"]["Value"]
     assert outputs["ExpressEventSource"]["Value"] == outputs["CrawlEventSource"]["Value"]
     for function in made.properties("AWS::Lambda::Function").values():
         variables = function["Environment"]["Variables"]
@@ -378,4 +378,7 @@ def test_a_frugal_stack_has_one_queue_for_both(synthesize: Callable[..., Synthes
         for queue in made.properties("AWS::SQS::Queue").values()
         if "sourceQueueArns" in queue.get("RedriveAllowPolicy", {})
     )
-    assert [text(arn).rpartition(":")[2] for arn in letters] == ["Orbweaver-crawl"]
+    assert [text(arn).rpartition(":")[2] for arn in letters] == [
+        "Orbweaver-crawl",
+        "Orbweaver-seeds",
+    ]

@@ -18,6 +18,7 @@ from orbweaver import wiring
 from orbweaver.adapters import memory
 from orbweaver.adapters.http import HttpFetcher, Limits
 from orbweaver.adapters.memory import ManualClock
+from orbweaver.adapters.reading import InPlaceReader
 from orbweaver.advance import Delivery
 from orbweaver.control import ControlError
 from orbweaver.core.crawl import Bodies, Scope
@@ -55,6 +56,7 @@ class Stand:
             secrets=memory.MemorySecrets(self.world),
             clock=self.clock,
             random=Random(1),
+            reader=InPlaceReader(),
             settings=self.settings,
             meter=meter_of(self.settings),
         )
