@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.reading_wire import LENGTH, PIECE_BYTES, SAID_BYTES_MAX, End, heard, packed
 from orbweaver.adapters.turns import Turns
-from orbweaver.core.reading import Costly, Crowded, Reading, Stage, read, stages
+from orbweaver.core.reading import Costly, Crowded, Reading, Stage, read
 from orbweaver.core.weight import CPU_S, MEMORY_BYTES, is_light
 from orbweaver.ports.errors import Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from orbweaver.core.extraction import Extractor
     from orbweaver.core.reading import Job, Read
@@ -93,12 +93,11 @@ class BudgetReader:
         self._turns = Turns()
         self._child: Child | None = None
         self._waiting_bytes = 0
-        self._last: Iterator[Reading] | None = None
 
     async def read(self, job: Job, host: str, until_ms: int) -> Read:
         """See the port."""
         if self._in_place(job):
-            return self._read_here(job)
+            return read(job)
         if self._waiting_bytes + len(job.body) > WAITING_BYTES_MAX:
             return Crowded()
         self._waiting_bytes += len(job.body)
@@ -108,19 +107,6 @@ class BudgetReader:
                 return await self._apart(job) if got else Crowded()
         finally:
             self._waiting_bytes -= len(job.body)
-
-    def _read_here(self, job: Job) -> Reading:
-        """Read an answer in place, and keep its tree until the next one stands.
-
-        A tree that is freed at once leaves the top of the heap free, which is given back to the
-        kernel and asked for again with the next page: a sixth of what a small page takes.
-        """
-        steps = stages(job)
-        for reading in steps:
-            if reading.left is None:
-                break
-        self._last = steps
-        return reading
 
     @property
     def child_id(self) -> int | None:

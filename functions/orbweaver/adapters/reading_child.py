@@ -27,7 +27,7 @@ from selectolax.lexbor import SelectolaxError
 
 from orbweaver.adapters.extractors import deployed
 from orbweaver.adapters.reading_wire import LENGTH, End, packed, told
-from orbweaver.core.reading import stages
+from orbweaver.core.reading import bare, stages
 from orbweaver.core.weight import CPU_S, MEMORY_BYTES
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _read(channel: socket.socket, job: Job, extractors: Mapping[str, Extractor] 
     try:
         with _budget():
             for reading in stages(job, extractors):
-                _send(channel, reading)
+                _send(channel, bare(reading))
     except Spent:
         _unbound()  # it may have come while that was being done
         return End(why=f"more than {SOFT_S:g} s of CPU")

@@ -62,7 +62,8 @@ class Page:
     links_invalid: int
     # Where the page leads by itself, if that is elsewhere (core/refresh.py).
     refresh: str | None = None
-    html: bytes = field(repr=False)  # the page in UTF-8
+    # The page in UTF-8; gone where it was read elsewhere (core/reading.py).
+    html: bytes = field(repr=False, compare=False)
     whole: LexborHTMLParser | None = field(default=None, repr=False, compare=False)
 
     @property

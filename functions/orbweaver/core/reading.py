@@ -1,8 +1,9 @@
 """Reading an answer: all that is done with the bytes of one answer, as a function of plain values.
 
-Job and reading are frozen values without a tree, so that a process of its own can do the work
-(`adapters/reading.py`). A reading grows by stages; where it is broken off, the last one says what
-is left out, and what was found before it counts.
+Job and reading are frozen values, so that a process of its own can do the work
+(`adapters/reading.py`); its page comes back `bare`, without HTML and tree. A reading grows by
+stages; where it is broken off, the last one says what is left out, and what was found before it
+counts.
 
     links     charset, tree or outline, links, title, whether it is a "not found" page
     items     what the rules of a crawl find on it
@@ -67,7 +68,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What an answer says; `page` is without its HTML and tree, `items` and `kept` are redacted.
+    """What an answer says; `items` and `kept` are redacted.
 
     `left` is the stage that the work was broken off at, and `why`.
     """
@@ -141,7 +142,7 @@ def stages(job: Job, extractors: Mapping[str, Extractor] | None = None) -> Itera
         yield Reading(kept=_kept(job, None))
         return
     page = _parsed(job)
-    found = Reading(page=replace(page, html=b"", whole=None), missing=is_missing(page))
+    found = Reading(page=page, missing=is_missing(page))
     if page.refresh is not None or (job.noindex_skipped and page.noindex):
         yield found
         return
@@ -154,6 +155,13 @@ def stages(job: Job, extractors: Mapping[str, Extractor] | None = None) -> Itera
     if keeping.texts or keeping.bodies is not Bodies.OFF:
         found = replace(found, kept=_kept(job, page))
     yield found
+
+
+def bare(reading: Reading) -> Reading:
+    """Return a reading without what only this process has: the page's HTML and its tree."""
+    if reading.page is None:
+        return reading
+    return replace(reading, page=replace(reading.page, html=b"", whole=None))
 
 
 def _parsed(job: Job) -> Page:

@@ -34,8 +34,8 @@ SMALL_BYTES_MAX = 64 * 1024
 SMALL_TAGS_MAX = 2_000
 # A body of which nothing is read but what it is kept by.
 OTHER_BYTES_MAX = 6 * 1024 * 1024
-# A tree of so many tags and bytes takes 30 ms at worst.
-SURE_TAGS, SURE_BYTES = 600, 20_000
+# A tree of so many tags and bytes takes 65 ms at worst.
+SURE_TAGS, SURE_BYTES = 1_000, 28_000
 TAG_BYTES_MAX = 768
 # `html` and `body` tags become one element each, with the attributes of all.
 MERGED_MAX = 4
@@ -65,6 +65,8 @@ def is_light(job: Job) -> bool:
         bytes_max, tags_max = SMALL_BYTES_MAX, SMALL_TAGS_MAX
     else:
         bytes_max, tags_max = BYTES_MAX, TAGS_MAX
+    if len(body) <= SURE_TAGS:
+        return True
     if len(body) > bytes_max or (tags := body.count(b"<")) > tags_max:
         return False
     return not is_small(body, tags) or is_plain(body, tags)
