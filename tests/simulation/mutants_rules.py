@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import conclude, settle, visit
+from orbweaver import conclude, following, settle, visit
 from orbweaver.core import admission, journal, message, rules, target
 from orbweaver.core import crawl as crawls
 from tests.simulation.meaning import edited
@@ -100,9 +100,9 @@ _WHOLE_SEND = settle.Settler.__dict__["_send"]
 MUTANTS = (
     *mutants(
         ("a rule's depth ignored", admission, "depth_limit", _depth_of_the_crawl),
-        ("links followed against a rule", conclude, "said_of", _nothing_said),
+        ("links followed against a rule", following, "said_of", _nothing_said),
         ("recorded against a rule", conclude.Visit, "end", _all_recorded),
-        ("priority lost on the way", message, "extras_of", _without_lane),
+        ("priority lost on the way", target, "extras_of", _without_lane),
         ("lanes mixed in a pack", settle, "outbox", _mixed),
         ("a rule's delay ignored", visit, "by_delay", _one_delay),
         where=_ruled,
