@@ -18,6 +18,7 @@ import pytest
 from orbweaver.adapters import reading_wire
 from orbweaver.adapters.memory import ManualClock
 from orbweaver.adapters.reading import WAITING_BYTES_MAX, BudgetReader, ReaderError
+from orbweaver.adapters.reading_child import lacks_memory
 from orbweaver.adapters.turns import Turns
 from orbweaver.core.crawl import Bodies, Crawl
 from orbweaver.core.exchange import Response
@@ -184,7 +185,7 @@ async def test_items_that_cost_too_much_are_left_out(reader: BudgetReader) -> No
     ("extractor", "why"),
     [
         ("count", "more than 0.7 s of CPU"),
-        ("abort", "ended by SIGABRT (it may use 200 MB)"),
+        ("abort", "ended by SIGABRT (it may use 160 MB)"),
         ("leave", "ended with status 3"),
     ],
 )
@@ -201,10 +202,18 @@ async def test_a_child_that_dies_of_a_page_is_started_anew(
     assert reader.child_id not in (None, child)
 
 
+def test_lack_of_memory_is_known_behind_other_errors() -> None:
+    """What a library's callback meets comes as an error of the interpreter's, with it behind."""
+    error = SystemError("returned a result with an exception set")
+    assert not lacks_memory(error)
+    error.__cause__ = MemoryError()
+    assert lacks_memory(error)
+
+
 async def test_memory_is_bounded(reader: BudgetReader) -> None:
-    """A tree of copies ends where 200 MB do."""
+    """A tree of copies ends where 160 MB do."""
     found = await reader.read(job_about(BY_NAME["formats-as-links"]), HOST, LATER_MS)
-    assert found == Costly(why="reading its links: more than 200 MB")
+    assert found == Costly(why="reading its links: more than 160 MB")
     assert await reader.read(job(), HOST, LATER_MS) == read(job())
 
 

@@ -90,13 +90,26 @@ def _read(channel: socket.socket, job: Job, extractors: Mapping[str, Extractor] 
     except Spent:
         _unbound()  # it may have come while that was being done
         return End(why=f"more than {SOFT_S:g} s of CPU")
-    except (MemoryError, SelectolaxError):  # lexbor refuses nothing but for lack of memory
-        return End(why=f"more than {MEMORY_BYTES // 2**20} MB")
     except OSError:
         raise  # the parent is gone
-    except Exception:  # noqa: BLE001 - told to the parent, which raises it there
+    except Exception as error:  # noqa: BLE001 - told to the parent, which raises it there
+        if lacks_memory(error):
+            return End(why=f"more than {MEMORY_BYTES // 2**20} MB")
         return End(why=traceback.format_exc()[-TRACE_CHARS_MAX:], fault=True)
     return End()
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error, or one behind it, is that there is no more memory.
+
+    lexbor refuses nothing but for that; and where its callbacks meet it, another error is raised.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError | SelectolaxError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 @contextmanager

@@ -24,9 +24,9 @@ from orbweaver.core.markup import is_small
 if TYPE_CHECKING:
     from orbweaver.core.reading import Job
 
-# What reading a page may use, in a process of its own.
+# What reading a page may use, in a process of its own that has some 40 MB before it begins.
 CPU_S = 0.7
-MEMORY_BYTES = 200 * 1024 * 1024
+MEMORY_BYTES = 160 * 1024 * 1024
 
 BYTES_MAX = 384 * 1024
 TAGS_MAX = 16_000
