@@ -23,7 +23,7 @@ from infra.watch_keys import WatchKeys
 from orbweaver.core.export import FORMATS
 from orbweaver.core.export_job import SPANS
 from orbweaver.core.traps import Bounds
-from orbweaver.settings import PREFIX, USER_AGENT, Settings, SettingsError
+from orbweaver.settings import NEWER_WAIT_D, PREFIX, USER_AGENT, Settings, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -249,7 +249,7 @@ class Config(WatchKeys):
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which the functions learn what was set here."""
-        kept_d = self.queue_retention_d + self.dead_letter_retention_d + 1
+        kept_d = self.queue_retention_d + NEWER_WAIT_D + self.dead_letter_retention_d + 1
         values = {
             "stack": self.stack_name,
             **dict(self.limits),

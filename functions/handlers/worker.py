@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from orbweaver.advance import Delivery
+from orbweaver.advance import Delivery, since_of
 from orbweaver.bootstrap import container, prepare
 
 
@@ -14,6 +14,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             body=record["body"],
             receives=int(record["attributes"]["ApproximateReceiveCount"]),
             queue=record.get("eventSourceARN", "").rpartition(":")[2],
+            since_ms=since_of(record.get("messageAttributes", {})),
         )
         for record in event["Records"]
     ]

@@ -1,9 +1,11 @@
 """Orbweaver, a serverless web crawler: the map, in the order in which data travels.
 
     core/message    what is on the queue                  core/target      a claimed URL on its way
+    core/envelope   of any version                        core/version     what is stored says its
     worker          a batch in, what is to come back out
     advance         one pack, from where earlier deliveries left it
     recent          crawls as they stood a moment ago
+    holding         what only a newer version can read waits
     ingest          references dropped by hand become seeds, seeds become candidates
     core/admission  why a URL is refused                  core/belonging   URLs that messages bring
     core/outcome    how a URL ended, and why

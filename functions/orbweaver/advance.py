@@ -24,6 +24,7 @@ from orbweaver.core.answer import End
 from orbweaver.core.belonging import admit_claimed
 from orbweaver.core.crawl import Crawl, State
 from orbweaver.core.draft import Draft
+from orbweaver.core.envelope import SINCE, SINCE_DIGITS_MAX
 from orbweaver.core.journal import Journal, Letter, apart, outbox
 from orbweaver.core.message import Pack, Seeds, child_id
 from orbweaver.core.metric import counted, failures
@@ -33,9 +34,12 @@ from orbweaver.core.record import page_record
 from orbweaver.core.standing import Recalled
 from orbweaver.core.url import redacted
 from orbweaver.ingest import draft_of
+from orbweaver.ports import StoredNewer
 from orbweaver.sifting import Sifter
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from orbweaver.core.target import Target
     from orbweaver.ports import Clock, Frontier, Metrics, Packs
     from orbweaver.recent import RecentCrawls
@@ -49,8 +53,7 @@ _log = logging.getLogger(__name__)
 
 # A single URL that was being processed when its worker died, this often, is to blame.
 STRIKES_MAX = 3
-# Every copy of a message is put off by itself, and may be copied again: a journal brings them down
-# to one.
+# Every copy of a message is put off, and may be copied, by itself: a journal brings them to one.
 PUT_OFFS_MAX = 8
 
 
@@ -59,13 +62,20 @@ class Delivery:
     """One message as a queue handed it over; `receives` counts this time too.
 
     `queue` is its name: only the stack's own may hold packs. None is named where no queue was, but
-    a caller that may invoke the worker itself.
+    a caller that may invoke the worker itself. `since_ms` says since when it waits (holding.py).
     """
 
     id: str
     body: str
     receives: int
     queue: str = ""
+    since_ms: int | None = None
+
+
+def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
+    """Read since when a message waits for a newer version; None where nothing usable says so."""
+    text = attributes.get(SINCE, {}).get("stringValue", "")
+    return int(text) if len(text) <= SINCE_DIGITS_MAX and text.isdecimal() else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +185,8 @@ class Advancer:
         if known.ledger is None:
             # The crawl may have ended since that was looked up, and by a copy of this message.
             known = (await self._packs.recall([message.id])).get(message.id, Recalled())
+            if known.newer is not None:
+                raise StoredNewer(known.newer)
         if known.ledger is None:
             await self._settler.drop(crawl, message, known.journal)
             return Done(check=crawl.id)
@@ -243,8 +255,7 @@ class Advancer:
                 draft.locate(await part.put(draft.kept))
             purses.files = part.files
         delay_s = draft.put_off(pack.targets)
-        # A commit gives back what is reserved.
-        again = pack.put_offs < PUT_OFFS_MAX and not purses.reserved
+        again = pack.put_offs < PUT_OFFS_MAX and not purses.reserved  # which commits give back
         if delay_s is not None and again:
             # Nothing was asked: the same pack again, later, costs no write.
             pack = replace(pack, put_offs=pack.put_offs + 1)
@@ -274,8 +285,7 @@ class Advancer:
             return Done()
         self._sifter.settled(crawl, journal, ledger)
         self._count(journal)
-        more = ledger.children or journal.again
-        return Done(check=None if more else crawl.id)
+        return Done(check=None if ledger.children or journal.again else crawl.id)
 
     def _until_ms(self, deadline_ms: int) -> int:
         """When the last request of this invocation may start."""
@@ -288,11 +298,3 @@ class Advancer:
             self._metrics.add(metric, number)
         for reason, number in failures(journal.tally):
             self._metrics.fail(reason, number)
-
-
-def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
-    """Whether a pack may have brought a worker down: one URL, here before, and no journal."""
-    if known.journal is not None or known.ledger is not None:
-        return False
-    failed_before = delivery.receives > 1 or pack.failures > 0 or known.strikes > 0
-    return len(pack.targets) == 1 and failed_before

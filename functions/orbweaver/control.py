@@ -18,8 +18,9 @@ from orbweaver.core.amendment import amended, shared_out
 from orbweaver.core.comparison import before, pages_of
 from orbweaver.core.crawl import State, Stop
 from orbweaver.core.crawl_codec import OF_THE_RUN
+from orbweaver.core.envelope import Waiting
 from orbweaver.core.journal import Letter
-from orbweaver.core.message import Close, Pack, Seeds, decode, seeds_of
+from orbweaver.core.message import Close, Newer, Pack, Seeds, decode, seeds_of
 from orbweaver.core.named import closed_by
 from orbweaver.core.plan import crawl_of, keyed
 from orbweaver.core.webhook import refusal_of
@@ -221,13 +222,22 @@ class Control(Lookout):
             await self._packs.unpark(crawl.id, list(some))
 
     async def _send_again(self, crawl: Crawl, bodies: Mapping[str, str]) -> None:
-        messages = [decode(body) for body in bodies.values()]
+        read = {body: decode(body) for body in bodies.values()}
+        messages = list(read.values())
         packs = [Letter(pack=message) for message in messages if isinstance(message, Pack)]
         seeds = [message for message in messages if isinstance(message, Seeds)]
         if packs:
             await self._queue.send(packs, express=crawl.express)
         if seeds:
             await self._queue.send_seeds(seeds, express=crawl.express)
+        now_ms = self._clock.now_ms()
+        newer = [
+            Waiting(body=body, crawl=crawl.id, since_ms=now_ms)
+            for body, message in read.items()
+            if isinstance(message, Newer)
+        ]
+        if newer:
+            await self._queue.hold(newer, express=crawl.express)
 
 
 _FIX = {

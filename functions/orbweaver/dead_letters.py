@@ -18,9 +18,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.advance import STRIKES_MAX
-from orbweaver.core.dead_letters import HOPELESS, NEW, UNKNOWN_CRAWL, Case, read, revived
+from orbweaver.core.dead_letters import (
+    HOPELESS,
+    NEW,
+    NEWER_VERSION,
+    UNKNOWN_CRAWL,
+    Case,
+    read,
+    revived,
+)
 from orbweaver.core.journal import Letter
-from orbweaver.core.message import Pack, Source
+from orbweaver.core.message import Newer, Pack, Source
 from orbweaver.ingest import crawl_for
 from orbweaver.ports import PortError
 
@@ -112,8 +120,8 @@ class Undertaker:
     ) -> Redriven:
         """Send letters back, so many a second; `say` is told how many were, every time.
 
-        What would come straight back stays: what is no message (unless `malformed`), and what
-        belongs to a crawl that does not exist.
+        What would come straight back stays: what is no message, or one of a newer version than
+        this (both unless `malformed`), and what belongs to a crawl that does not exist.
         """
         sent, skipped = 0, Counter[str]()
         started_ms = self._clock.now_ms()
@@ -146,6 +154,8 @@ class Undertaker:
         """Say why a letter would come straight back; None if it would not."""
         if case.hopeless:
             return None if malformed else HOPELESS
+        if isinstance(case.message, Newer):
+            return None if malformed else NEWER_VERSION
         name = case.crawl or ""
         if name not in crawls:
             crawls[name] = await crawl_for(self._crawls, name, self._clock.now_ms())

@@ -16,6 +16,7 @@ from orbweaver.core.record import shard_of
 from orbweaver.core.skips import Examples, report_of
 from orbweaver.core.url import canonicalize, redacted, url_hash
 from orbweaver.patience import all_of, closing
+from orbweaver.ports import StoredNewer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -77,6 +78,10 @@ class Lookout:
             return crawl
         crawls = await self._crawls.list()
         found = next((crawl for crawl in crawls if which in (None, crawl.name)), None)
+        for other in await self._crawls.newer():
+            newest = found is None or other.started_at_ms >= found.started_at_ms
+            if newest and which in (None, other.name):
+                raise StoredNewer(other.said)
         if found is not None:
             return found
         if which is None:

@@ -29,6 +29,7 @@ ENDPOINTS, RUNTIME = "AWS_ENDPOINT_URL", "AWS_LAMBDA_RUNTIME_API"
 USER_AGENT = "orbweaver/0.1"
 STACK = "Orbweaver"
 EXPORT_FORMATS, EXPORT_SPAN = "jsonl,parquet", "day"
+NEWER_WAIT_D = 7
 
 
 class SettingsError(Exception):
@@ -67,8 +68,11 @@ class Settings:
     page_retention_s: int = 30 * 86_400
     # After a crawl's last possible moment.
     crawl_retention_s: int = 90 * 86_400
-    # A ledger outlives every copy of its message: 4 days on the queue + 14 on the DLQ.
-    ledger_retention_s: int = 19 * 86_400
+    # A ledger outlives every copy of its message: 4 days on the queue, 7 in wait for a newer
+    # version, 14 on the DLQ.
+    ledger_retention_s: int = 26 * 86_400
+    # How long what only a newer version can read waits for one on the queue.
+    newer_wait_s: int = NEWER_WAIT_D * 86_400
     pages_shards: int = 16
     # Worker
     receive_max: int = 5
@@ -150,6 +154,10 @@ class Settings:
         """Names of the queues that hold packs: only the stack's functions may send there."""
         urls = (self.crawl_queue_url, self.express_queue_url)
         return frozenset(url.rpartition("/")[2] for url in urls)
+
+    def is_express(self, queue: str) -> bool:
+        """Whether a queue of this name is the express lane."""
+        return bool(queue) and queue == self.express_queue_url.rpartition("/")[2]
 
     def source_of(self, queue: str) -> Source:
         """Say what may come from a queue of this name: from one that is not known, seeds alone.

@@ -30,12 +30,14 @@ from orbweaver.core.message import (
     Close,
     Loose,
     Malformed,
+    Newer,
     Pack,
     Seeds,
     Source,
     decode,
     encode,
 )
+from orbweaver.core.version import REMEDY
 from orbweaver.ingest import draft_of
 
 if TYPE_CHECKING:
@@ -122,8 +124,8 @@ class Sweeper:
             held = self._holds(letter)
             if held and await self._settle(message, letter.body, self._send):
                 self.done["messages"] += 1
-            elif isinstance(message, Malformed):
-                await lane.put_back([letter])  # for the worker to bury
+            elif isinstance(message, Malformed | Newer):
+                await lane.put_back([letter])  # for the worker to bury, or to hold
                 continue
             else:
                 await self._send(message)
@@ -146,7 +148,9 @@ class Sweeper:
         return message_left(message, letter.body, self._meant) is not message
 
     async def _send(self, message: Message) -> None:
-        crawl = None if isinstance(message, Malformed) else await self._crawl(message.crawl)
+        if isinstance(message, Malformed | Newer):
+            return
+        crawl = await self._crawl(message.crawl)
         express = crawl is not None and crawl.express
         match message:
             case Pack():
@@ -157,8 +161,6 @@ class Sweeper:
                 await self._queue.send_close(message, 0)
             case Loose():
                 await self._dead_letters.resend([encode(message)], Source.SEEDS)
-            case Malformed():
-                return
 
     # --- a message --------------------------------------------------------------------------
 
@@ -166,6 +168,9 @@ class Sweeper:
         self, message: Message, body: str, instead: Callable[[Message], Awaitable[None]]
     ) -> bool:
         """See to it that a message can go; False if it has to stay, as a worker may have it."""
+        if isinstance(message, Newer):
+            self.left.add(f"messages {message.said}: {REMEDY}, and run this again")
+            return False
         left = message_left(message, body, self._meant)
         crawl = None if isinstance(message, Malformed) else await self._crawl(message.crawl)
         if crawl is not None and crawl.live and isinstance(message, Pack | Seeds):
@@ -267,4 +272,4 @@ class Sweeper:
 
 
 def _body(message: Message) -> str:
-    return UNKNOWN_CRAWL if isinstance(message, Malformed) else encode(message)
+    return UNKNOWN_CRAWL if isinstance(message, Malformed | Newer) else encode(message)

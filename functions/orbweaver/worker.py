@@ -5,6 +5,7 @@ For every message, beside all others of the batch:
     malformed   to the dead-letter queue, with its reason; on the seed queue, all but references
     loose       references dropped by hand become seeds with an id of their own   (ingest.py)
     seeds, packs   as far as they go                                              (advance.py)
+    newer       waits for a version that can read it                              (holding.py)
 
 then the suspects, one by one; then, once a crawl: is it finished? A message is acknowledged when
 all of that is done; what fails by our fault comes back, alone.
@@ -15,15 +16,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from orbweaver.advance import Done, Hopeless, PutOff, suspect
+from orbweaver.advance import Done, Hopeless, PutOff
 from orbweaver.core.comparison import drop_percent
 from orbweaver.core.message import (
     Close,
     Loose,
     Malformed,
     Message,
+    Newer,
     Pack,
     Seeds,
     Source,
@@ -31,7 +33,8 @@ from orbweaver.core.message import (
 )
 from orbweaver.core.metric import Metric
 from orbweaver.core.standing import Recalled
-from orbweaver.ports import PortError
+from orbweaver.holding import Held, Holder, newer_in
+from orbweaver.ports import PortError, StoredNewer
 from orbweaver.recent import CRAWL_FRESH_MS
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     from orbweaver.settle import Settler
 
 _log = logging.getLogger(__name__)
+# What a message came to; None for what failed by our fault.
+Result: TypeAlias = Done | PutOff | Held | None
 
 
 def _of_nobody(_crawl: str) -> AbstractContextManager[None]:
@@ -82,6 +87,7 @@ class Worker:
         self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics
         self._of_crawl = of_crawl
+        self._holder = Holder(queue=queue, clock=clock, metrics=metrics, settings=settings)
         self._settings = settings
 
     async def run(self, deliveries: Sequence[Delivery], deadline_ms: int) -> tuple[str, ...]:
@@ -107,13 +113,17 @@ class Worker:
         ]
         failed += await self._put_off(deliveries, results)
         failed += await self._finish(deliveries, results)
+        paired = zip(deliveries, results, strict=True)
+        failed += await self._holder.hold(
+            [(one, why) for one, why in paired if isinstance(why, Held)]
+        )
         return tuple(failed)
 
     def _source(self, delivery: Delivery) -> Source:
         return self._settings.source_of(delivery.queue)
 
     async def _put_off(
-        self, deliveries: Sequence[Delivery], results: Sequence[Done | PutOff | None]
+        self, deliveries: Sequence[Delivery], results: Sequence[Result]
     ) -> list[str]:
         """Send again what nothing was done for; last, so that a crash does not make copies."""
         failed: list[str] = []
@@ -139,12 +149,12 @@ class Worker:
         messages: Mapping[str, Message],
         recalled: Mapping[str, Recalled],
         deadline_ms: int,
-    ) -> list[Done | PutOff | None]:
+    ) -> list[Result]:
         """Process all messages at once, then the suspects one by one, the least suspect first.
 
         When one of those brings us down, what came before it is done, and only it was struck.
         """
-        results: dict[str, Done | PutOff | None] = {}
+        results: dict[str, Result] = {}
         suspects: list[tuple[int, Delivery]] = []
         crowd: list[Delivery] = []
         for delivery in deliveries:
@@ -169,14 +179,15 @@ class Worker:
         """Write out what this invocation counted."""
         self._metrics.flush()
 
-    async def _finish(
-        self, deliveries: Sequence[Delivery], results: Sequence[Done | PutOff | None]
-    ) -> list[str]:
-        """Check once for each crawl whether it is finished; failing that, its messages return."""
-        checks: dict[str, list[str]] = {}
-        for delivery, result in zip(deliveries, results, strict=True):
+    async def _finish(self, deliveries: Sequence[Delivery], results: list[Result]) -> list[str]:
+        """Check once for each crawl whether it is finished; failing that, its messages return.
+
+        Those of a crawl that a newer version has stored meanwhile wait for one.
+        """
+        checks: dict[str, list[int]] = {}
+        for place, result in enumerate(results):
             if isinstance(result, Done) and result.check is not None:
-                checks.setdefault(result.check, []).append(delivery.id)
+                checks.setdefault(result.check, []).append(place)
         failed: list[str] = []
         for crawl_id, asking in checks.items():
             try:
@@ -184,9 +195,12 @@ class Worker:
                     ended = await self._settler.finish(crawl_id)
                 if ended is not None:
                     self._compare(*ended)
+            except StoredNewer as error:
+                for place in asking:
+                    results[place] = Held(said=str(error), crawl=crawl_id)
             except PortError as error:
                 _log.warning("crawl.check_failed", extra={"crawl": crawl_id, "error": str(error)})
-                failed += asking
+                failed += [deliveries[place].id for place in asking]
         return failed
 
     def _compare(self, crawl: Crawl, total: Tally) -> None:
@@ -205,11 +219,15 @@ class Worker:
         message: Message,
         recalled: Mapping[str, Recalled],
         deadline_ms: int,
-    ) -> Done | PutOff | None:
+    ) -> Result:
         """Process one message; None if it failed by our fault and is to come back."""
         try:
             return await self._process(delivery, message, recalled, deadline_ms)
         except Exception as error:  # noqa: BLE001 - the one guard: a message's failure is its own
+            said = newer_in(error)
+            if said is not None:
+                crawl = None if isinstance(message, Malformed) else message.crawl
+                return Held(said=said, crawl=crawl or "")
             if _of_a_port(error):
                 _log.warning("message.deferred", extra={"id": delivery.id, "error": repr(error)})
             else:
@@ -217,16 +235,18 @@ class Worker:
         self._metrics.add(Metric.MESSAGES_FAILED, 1)
         return None
 
-    async def _process(
+    async def _process(  # noqa: PLR0911 - one for each kind
         self,
         delivery: Delivery,
         message: Message,
         recalled: Mapping[str, Recalled],
         deadline_ms: int,
-    ) -> Done | PutOff:
+    ) -> Done | PutOff | Held:
         match message:
             case Malformed():
                 return await self._bury(delivery, message.reason)
+            case Newer():
+                return Held(said=message.said, crawl=message.crawl or "")
             case Loose():
                 refused = await self._ingester.take(delivery.id, message)
                 return Done() if refused is None else await self._bury(delivery, refused)
@@ -235,6 +255,8 @@ class Worker:
                 return Done()
             case Pack() | Seeds():
                 known = recalled.get(message.id, Recalled())
+                if known.newer is not None:
+                    return Held(said=known.newer, crawl=message.crawl)
                 with self._of_crawl(message.crawl):
                     result = await self._advancer.advance(delivery, message, known, deadline_ms)
                 if isinstance(result, Hopeless):
@@ -256,6 +278,14 @@ class Worker:
         _log.error("message.buried", extra={"id": delivery.id, "reason": reason})
         self._metrics.add(Metric.MESSAGES_BURIED, 1)
         return Done()
+
+
+def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
+    """Whether a pack may have brought a worker down: one URL, here before, and nothing left."""
+    if known.journal is not None or known.ledger is not None or known.newer is not None:
+        return False
+    failed_before = delivery.receives > 1 or pack.failures > 0 or known.strikes > 0
+    return len(pack.targets) == 1 and failed_before
 
 
 def _of_a_port(error: Exception) -> bool:

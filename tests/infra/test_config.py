@@ -142,7 +142,8 @@ def test_environment_follows() -> None:
         "contact": "https://example.org/bot",
     }
     settings = Settings.from_environment(Config.from_context(context).environment())
-    assert settings.ledger_retention_s == (2 + 3 + 1) * 86_400
+    # On the queue, in wait for a newer version, among the dead letters.
+    assert settings.ledger_retention_s == (2 + 7 + 3 + 1) * 86_400
     assert settings.page_retention_s == 5 * 86_400
     assert (settings.receive_max, settings.fetch_concurrency) == (7, 8)
     assert settings.user_agent.startswith("orbweaver/")

@@ -177,6 +177,7 @@ class Cloud:
                 body=message.body,
                 receives=message.receives,
                 queue=message.queue,
+                since_ms=message.since_ms,
             )
             for message in batch
         ]

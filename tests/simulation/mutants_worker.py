@@ -100,7 +100,7 @@ _WHOLE_DECODE = messages._decode_object
 
 def _only_this_release(raw: dict[str, Any]) -> Any:
     if "failures" not in raw:
-        raise messages._Invalid("failures is missing")
+        raise messages.InvalidError("failures is missing")
     return _WHOLE_PACK(raw)
 
 

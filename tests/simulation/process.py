@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import ExporterPlan
 
 
+# A message of a newer version is held back twice, and then it is a dead letter.
+NEWER_WAIT_S = 1_200
+
+
 class Process:
     """One execution environment; `calm` ones are people's, whom no fault befalls."""
 
@@ -159,6 +163,7 @@ class WorkerProcess(Process):
             receive_max=RECEIVE_MAX,
             body_bytes_max=BODY_BYTES_MAX,
             wait_s_max=cloud.wait_s_max,
+            newer_wait_s=NEWER_WAIT_S,
         )
         world = cloud.world
         packs = self.packs = MemoryPacks(world, self.gate)

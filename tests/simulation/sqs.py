@@ -40,6 +40,7 @@ class Message:
     hops: int
     queue: str = ""
     receives: int = 0
+    since_ms: int | None = None
 
 
 class Sqs:
@@ -57,14 +58,23 @@ class Sqs:
         self._random = random
         self._ids = 0
 
-    def drop(self, body: str, now_s: float, *, delay_s: float = 0, hops: int = 0) -> None:
+    def drop(
+        self,
+        body: str,
+        now_s: float,
+        *,
+        delay_s: float = 0,
+        hops: int = 0,
+        since_ms: int | None = None,
+    ) -> None:
         """Put a message on the queue that it belongs to: packs, or what people drop."""
         self._ids += 1
         if self.faults.aged and self._random.random() < self.faults.aged:
             body = self._aged(body)
         dropped = isinstance(decoded(body), Loose | Malformed) and '"v":' not in body
         queue = SEEDS if dropped else ""
-        self.messages.append(Message(f"m{self._ids}", body, now_s + delay_s, hops, queue))
+        message = Message(f"m{self._ids}", body, now_s + delay_s, hops, queue, since_ms=since_ms)
+        self.messages.append(message)
         self._trace.note(f"{now_s:.6f} m{self._ids} in {delay_s}: {body}")
 
     def _aged(self, body: str) -> str:
@@ -82,7 +92,8 @@ class Sqs:
         """Take over what adapters sent."""
         for mail in self._world.sent:
             self.lanes.append((mail.body, mail.express))
-            self.drop(mail.body, now_s, delay_s=mail.delay_s, hops=hops)
+            since_ms = mail.since_ms
+            self.drop(mail.body, now_s, delay_s=mail.delay_s, hops=hops, since_ms=since_ms)
         self._world.sent.clear()
         for mail in self._world.buried:
             self.dead_letters.append((mail.body, mail.reason))

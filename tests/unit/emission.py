@@ -138,8 +138,9 @@ def crawl_everything(function: Function, container: bootstrap.Container) -> None
     _work(function, container, encode(pack_of(f"{BLOCKED}/", crawl=third.id)))
     mixed = pack_of(f"{BLOCKED}/", f"{SITE}/more", crawl=third.id, pack="1" * 32)
     _work(function, container, encode(mixed))
-    # No message of ours; and a table that does not answer.
+    # No message of ours; one of a newer version; and a table that does not answer.
     _work(function, container, "{")
+    _work(function, container, '{"v":2}')
     function.gate = fail_on("packs.journal")
     _work(function, container, encode(pack_of(f"{SITE}/other", crawl=third.id, pack="0" * 32)))
     function.gate = open_gate

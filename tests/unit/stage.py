@@ -279,7 +279,12 @@ class Stage:
         return total
 
     async def deliver(
-        self, *messages: Pack | Seeds | str, receives: int = 1, remaining_ms: int = REMAINING_MS
+        self,
+        *messages: Pack | Seeds | str,
+        receives: int = 1,
+        remaining_ms: int = REMAINING_MS,
+        queue: str = "",
+        since_ms: int | None = None,
     ) -> list[int]:
         """Have a batch processed; the places of the messages that are to come back."""
         deliveries = [
@@ -287,6 +292,8 @@ class Stage:
                 id=str(place),
                 body=message if isinstance(message, str) else encode(message),
                 receives=receives,
+                queue=queue,
+                since_ms=since_ms,
             )
             for place, message in enumerate(messages)
         ]
@@ -301,7 +308,7 @@ class Stage:
             mail = min(self.world.sent, key=lambda mail: mail.delay_s)
             self.world.sent.remove(mail)
             self.clock.at_ms += mail.delay_s * 1000
-            assert await self.deliver(mail.body) == []
+            assert await self.deliver(mail.body, since_ms=mail.since_ms) == []
         message = f"not drained after {rounds} messages"
         raise AssertionError(message)
 

@@ -23,7 +23,10 @@ from orbweaver.adapters.dynamodb import (
 )
 from orbweaver.core import crawl_codec
 from orbweaver.core.crawl import Books, State
+from orbweaver.core.standing import Unreadable
+from orbweaver.core.version import FIELD, NewerVersion
 from orbweaver.ports import NOTHING
+from orbweaver.ports.errors import readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -84,19 +87,36 @@ class DynamoCrawls:
         )
         fields = from_item(answer.get("Item", {}))
         # What else lies in the table has no state.
-        return crawl_codec.from_fields(fields) if "state" in fields and self._kept(fields) else None
+        if "state" not in fields or not self._kept(fields):
+            return None
+        with readable():
+            return crawl_codec.from_fields(fields)
 
     async def list(self) -> tuple[Crawl, ...]:
         """See the port."""
+        return (await self._scan())[0]
+
+    async def newer(self) -> tuple[Unreadable, ...]:
+        """See the port."""
+        return (await self._scan())[1]
+
+    async def _scan(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
+        """Read all crawls that are kept, and name those that cannot be read, newest first."""
         pages = self._dynamo.pages(
             "scan",
             TableName=self._table,
             FilterExpression="attribute_exists(#state)",  # counter shards have none
             ExpressionAttributeNames={"#state": "state"},
         )
-        found = [from_item(item) async for page in pages for item in page]
-        crawls = [crawl_codec.from_fields(fields) for fields in found if self._shown(fields)]
-        return tuple(sorted(crawls, key=lambda crawl: (-crawl.started_at_ms, crawl.id)))
+        crawls: list[Crawl] = []
+        others: list[Unreadable] = []
+        async for page in pages:
+            for fields in filter(self._shown, map(from_item, page)):
+                try:
+                    crawls.append(crawl_codec.from_fields(fields))
+                except NewerVersion as error:
+                    others.append(_unreadable(fields, str(error)))
+        return tuple(sorted(crawls, key=_newest_first)), tuple(sorted(others, key=_newest_first))
 
     async def books(self, crawl: Crawl) -> Books:
         """See the port."""
@@ -157,7 +177,7 @@ class DynamoCrawls:
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
         """See the port."""
         nonce = self._nonce()
-        changed = crawl_codec.changes(crawl, was)
+        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         kept_s = dynamodb_books.expires_s(crawl, self._kept_s)
         update = assign(changed | {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce})
         update["ExpressionAttributeNames"]["#state"] = "state"
@@ -230,3 +250,13 @@ class DynamoCrawls:
 
     def _nonce(self) -> str:
         return f"{self._random.getrandbits(64):016x}"
+
+
+def _unreadable(fields: Mapping[str, Any], said: str) -> Unreadable:
+    """Name a crawl by what every version has."""
+    name, started_at_ms = fields.get("name", fields["k"]), fields.get("started_at_ms", 0)
+    return Unreadable(id=fields["k"], name=name, started_at_ms=started_at_ms, said=said)
+
+
+def _newest_first(crawl: Crawl | Unreadable) -> tuple[int, str]:
+    return -crawl.started_at_ms, crawl.id

@@ -2,7 +2,8 @@
 
 A journal that is too large for an item is written in chunks first, under its digest, so that two
 deliveries with different journals do not mix theirs; the head item, put if absent, says whose
-count. The chunks of the other one are never read and expire.
+count. The chunks of the other one are never read and expire. Its `v` is the journal's version, read
+before anything else of it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import all_of
 from orbweaver.adapters.dynamodb import BLOB_BYTES_MAX, Dynamo, from_item, to_item
-from orbweaver.core.journal_codec import decode
+from orbweaver.core.journal_codec import VERSION, WHAT, decode
+from orbweaver.core.version import FIELD, check
 from orbweaver.ports import Permanent
+from orbweaver.ports.errors import readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +32,7 @@ async def write_blob(
 ) -> dict[str, Any]:
     """Fields by which a head item holds a blob, after writing what it only refers to."""
     if len(blob) <= BLOB_BYTES_MAX:
-        return {"blob": blob}
+        return {FIELD: VERSION, "blob": blob}
     digest = blake2b(blob, digest_size=16).hexdigest()
     starts = range(0, len(blob), BLOB_BYTES_MAX)
     items = [
@@ -46,13 +49,19 @@ async def write_blob(
     await all_of(
         (dynamo.call("put_item", TableName=table, Item=item) for item in items), PUTS_AT_ONCE
     )
-    return {"digest": digest, "chunks": len(items)}
+    return {FIELD: VERSION, "digest": digest, "chunks": len(items)}
 
 
 async def read(dynamo: Dynamo, table: str, head: Mapping[str, Any]) -> Journal:
-    """Read the journal that a head item holds or refers to."""
+    """Read the journal that a head item holds or refers to; StoredNewer for a newer one."""
+    with readable():
+        check(head, WHAT, VERSION)
+        return decode(await _blob(dynamo, table, head))
+
+
+async def _blob(dynamo: Dynamo, table: str, head: Mapping[str, Any]) -> bytes:
     if "blob" in head:
-        return decode(head["blob"])
+        return bytes(head["blob"])
     pack_id, digest, count = head["k"], head["digest"], head["chunks"]
     keys = [_chunk_key(pack_id, digest, place) for place in range(count)]
     items = await dynamo.get_many(table, [to_item(key) for key in keys], consistent=True)
@@ -60,7 +69,7 @@ async def read(dynamo: Dynamo, table: str, head: Mapping[str, Any]) -> Journal:
     if len(chunks) < count:
         message = f"journal of {pack_id}: {len(chunks)} of {count} chunks are there"
         raise Permanent(message)
-    return decode(b"".join(chunks[key["part"]] for key in keys))
+    return b"".join(chunks[key["part"]] for key in keys)
 
 
 def _chunk_key(pack_id: str, digest: str, place: int) -> dict[str, Any]:

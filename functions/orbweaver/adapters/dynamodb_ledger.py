@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.dynamodb import Item, from_item
 from orbweaver.core.journal import Ledger
+from orbweaver.core.version import FIELD, check
+from orbweaver.ports.errors import readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LEDGER = "ledger"
+VERSION, WHAT = 1, "a ledger"
 
 
 def fields_of(ledger: Ledger) -> dict[str, Any]:
@@ -19,14 +22,17 @@ def fields_of(ledger: Ledger) -> dict[str, Any]:
     return {
         "k": ledger.pack,
         "part": LEDGER,
+        FIELD: VERSION,
         "children": _to_bits(ledger.children),
         "surplus": ledger.surplus,
     }
 
 
 def read(item: Item) -> Ledger:
-    """Read a ledger back."""
+    """Read a ledger back; StoredNewer for a newer one."""
     fields = from_item(item)
+    with readable():
+        check(fields, WHAT, VERSION)
     return Ledger(
         pack=fields["k"],
         children=_from_bits(fields.get("children", b"")),

@@ -19,7 +19,7 @@ import zlib
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters import dynamodb_journal, dynamodb_ledger
 from orbweaver.adapters.dynamodb import (
@@ -38,6 +38,7 @@ from orbweaver.core.crawl import State
 from orbweaver.core.journal_codec import encode
 from orbweaver.core.record import shard_of
 from orbweaver.core.standing import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
+from orbweaver.ports import StoredNewer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -93,15 +94,20 @@ class DynamoPacks:
         for item in items:
             fields = from_item(item)
             known = recalled.get(fields["k"], Recalled())
-            if fields["part"] == LEDGER:
-                known = replace(known, ledger=dynamodb_ledger.read(item))
-            elif fields["part"] == STRIKES:
-                known = replace(known, strikes=fields["strikes"])
-            else:
-                journal = await dynamodb_journal.read(self._dynamo, self._packs, fields)
-                known = replace(known, journal=journal)
-            recalled[fields["k"]] = known
+            try:
+                part = await self._part(item, fields)
+            except StoredNewer as newer:
+                part = {"newer": str(newer)}
+            recalled[fields["k"]] = replace(known, **part)
         return recalled
+
+    async def _part(self, item: Item, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Read an item of a pack; StoredNewer for what a newer version has stored."""
+        if fields["part"] == LEDGER:
+            return {"ledger": dynamodb_ledger.read(item)}
+        if fields["part"] == STRIKES:
+            return {"strikes": fields["strikes"]}
+        return {"journal": await dynamodb_journal.read(self._dynamo, self._packs, fields)}
 
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
         """See the port."""

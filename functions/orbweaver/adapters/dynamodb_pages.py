@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.adapters import aws
 from orbweaver.adapters.dynamodb import Dynamo, from_item, to_item
 from orbweaver.core.record import from_fields, page_key, prior_keys, to_fields
+from orbweaver.core.version import NewerVersion
+from orbweaver.ports.errors import readable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -73,7 +75,14 @@ class DynamoPages:
         fields: list[dict[str, Any]] = [from_item(item) for item in items]
         # Of two days the later one is the one that counts.
         found = sorted(fields, key=lambda item: str(item["day"]))
-        return {item["url"]: from_fields(item) for item in found if item["expires_at"] > now_s}
+        records: dict[str, PageRecord] = {}
+        for item in found:
+            if item["expires_at"] > now_s:
+                try:
+                    records[item["url"]] = from_fields(item)
+                except NewerVersion:  # as good as none: its URL is asked for in full
+                    records.pop(item.get("url", ""), None)
+        return records
 
     async def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
@@ -103,7 +112,9 @@ class DynamoPages:
             for item in page:
                 fields: dict[str, Any] = from_item(item)
                 if fields["k"] != after:
-                    yield fields["k"], from_fields(fields)
+                    with readable():
+                        record = from_fields(fields)
+                    yield fields["k"], record
 
     async def crawls_of(self, day: str) -> tuple[str, ...]:
         """See the port."""

@@ -4,6 +4,7 @@ Rules
 - What is removed or stripped is still as it was read, or it stays: it is another one by then.
 - A journal of several items whose head names another one is nobody's; it may be removed an hour
   after it was written, when whoever wrote it is gone.
+- What a newer version has stored may hold some of it: there the search ends with StoredNewer.
 - Of a crawl its item stays, without what was asked for, until no copy of a message of its can be
   left; it says that the crawl is finished, so that the copy is let go.
 
@@ -27,6 +28,8 @@ from orbweaver.core import crawl_codec
 from orbweaver.core.crawl import State
 from orbweaver.core.journal_codec import decode
 from orbweaver.core.record import from_fields
+from orbweaver.core.version import FIELD
+from orbweaver.ports.errors import readable
 from orbweaver.ports.traces import ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
 
 if TYPE_CHECKING:
@@ -110,7 +113,9 @@ class DynamoTraces:
         """See the port."""
         async for item in scan(self._dynamo, self._tables.pages):
             fields = from_item(item)
-            yield RecordTrace(key=(fields["day"], fields["k"]), record=from_fields(fields))
+            with readable():
+                record = from_fields(fields)
+            yield RecordTrace(key=(fields["day"], fields["k"]), record=record)
 
     async def remove_records(self, records: Sequence[RecordTrace]) -> None:
         """See the port."""
@@ -151,7 +156,7 @@ class DynamoTraces:
             if fields["part"].startswith(prefix)
         }
         journal = None
-        with suppress(ValueError):
+        with suppress(ValueError), readable():
             journal = decode(b"".join(chunks[place] for place in sorted(chunks)))
         return JournalTrace(key=digest, pack=pack, journal=journal, stray=True)
 
@@ -195,7 +200,7 @@ class DynamoTraces:
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
         """See the port."""
-        update = assign(crawl_codec.changes(crawl, was))
+        update = assign({FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)})
         update["ExpressionAttributeNames"]["#edits"] = "edits"
         update["ExpressionAttributeValues"] |= to_item({":was": was.edits})
         unedited = (

@@ -20,6 +20,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters import aws
+from orbweaver.core.envelope import SINCE
 from orbweaver.core.message import Source, encode
 from orbweaver.ports import PortError, Transient
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from random import Random
 
+    from orbweaver.core.envelope import Waiting
     from orbweaver.core.journal import Letter
     from orbweaver.core.message import Close, Seeds
     from orbweaver.ports import Clock
@@ -36,6 +38,9 @@ BATCH_ENTRIES_MAX = 10
 BATCH_BYTES_MAX = 900 * 1024
 MESSAGE_BYTES_MAX = 1024 * 1024
 BATCHES_AT_ONCE = 8
+DELAY_S_MAX = 900
+# What the attribute of a message that waits may add to it.
+SINCE_BYTES = 64
 REASON_CHARS_MAX = 256
 
 # What SQS allows in a MessageGroupId: letters, digits and punctuation of ASCII.
@@ -47,11 +52,20 @@ NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """A message on its way into a batch; its body is ASCII, its group that of a crawl."""
+    """A message on its way into a batch; its group is that of a crawl.
+
+    `since_ms` is since when one waits for a newer version.
+    """
 
     body: str
     group: str
     delay_s: int = 0
+    since_ms: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        """How large its body is; what the stack writes itself is ASCII."""
+        return len(self.body) if self.body.isascii() else len(self.body.encode())
 
 
 class SqsQueue:
@@ -97,6 +111,19 @@ class SqsQueue:
         """See the port."""
         mail = Mail(body=encode(close), group=group_of(close.crawl), delay_s=delay_s)
         await self._send([mail], express=True)
+
+    async def hold(self, waiting: Sequence[Waiting], *, express: bool) -> None:
+        """See the port."""
+        mails = (
+            Mail(
+                body=one.body,
+                group=group_of(one.crawl),
+                delay_s=DELAY_S_MAX,
+                since_ms=one.since_ms,
+            )
+            for one in waiting
+        )
+        await self._send(mails, express=express)
 
     async def bury(self, body: str, reason: str, source: Source = Source.PACKS) -> None:
         """See the port."""
@@ -163,24 +190,29 @@ async def _send_batch(
 
 
 def _entry(key: str, mail: Mail) -> dict[str, Any]:
-    return {
+    entry: dict[str, Any] = {
         "Id": key,
         "MessageBody": mail.body,
         "DelaySeconds": mail.delay_s,
         "MessageGroupId": mail.group,
     }
+    # A body that leaves no room for it goes without: such a one waits as long as it has to.
+    if mail.since_ms is not None and mail.bytes <= MESSAGE_BYTES_MAX - SINCE_BYTES:
+        since = {"DataType": "Number", "StringValue": str(mail.since_ms)}
+        entry["MessageAttributes"] = {SINCE: since}
+    return entry
 
 
 def _batches(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
-    """Cut messages into batches that SQS takes; bodies are ASCII, so characters are bytes."""
+    """Cut messages into batches that SQS takes."""
     batch: list[Mail] = []
     batch_bytes = 0
     for mail in mails:
-        full = len(batch) == BATCH_ENTRIES_MAX or batch_bytes + len(mail.body) > BATCH_BYTES_MAX
+        full = len(batch) == BATCH_ENTRIES_MAX or batch_bytes + mail.bytes > BATCH_BYTES_MAX
         if batch and full:
             yield batch
             batch, batch_bytes = [], 0
         batch.append(mail)
-        batch_bytes += len(mail.body)
+        batch_bytes += mail.bytes
     if batch:
         yield batch

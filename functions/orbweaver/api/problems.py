@@ -14,8 +14,9 @@ from orbweaver.core.definition import DefinitionError
 from orbweaver.core.plan import PlanError
 from orbweaver.core.shape import Fits
 from orbweaver.core.shape_reader import ShapeError
+from orbweaver.core.version import REMEDY
 from orbweaver.looking import Conflict, ControlError, UnknownCrawl
-from orbweaver.ports import Transient
+from orbweaver.ports import StoredNewer, Transient
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,6 +94,7 @@ STATUSES: Mapping[type[Exception], int] = {
     UnknownCrawl: 404,
     Conflict: 409,
     ControlError: 400,
+    StoredNewer: 409,
     Transient: 503,
 }
 # What a request may come to by what it asks for; all else is a mistake of ours.
@@ -106,7 +108,10 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, ShapeError | DefinitionError):
         return _problem(400, str(error.problems[0]), error.problems)
     status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
-    return _problem(status, f"try again: {error}" if isinstance(error, Transient) else str(error))
+    text = str(error)
+    if isinstance(error, StoredNewer):
+        text = f"{text}; {REMEDY}"
+    return _problem(status, f"try again: {text}" if isinstance(error, Transient) else text)
 
 
 def headers_of(problem: Problem) -> dict[str, str]:

@@ -64,7 +64,8 @@ from orbweaver.cli.parser import UsageError, parse
 from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stacks import LOCAL_CONTEXT, Unreachable
 from orbweaver.control import ControlError
-from orbweaver.ports import PortError
+from orbweaver.core.version import REMEDY
+from orbweaver.ports import PortError, StoredNewer
 
 if TYPE_CHECKING:
     import argparse
@@ -104,6 +105,9 @@ def run(words: Sequence[str], around: Surroundings) -> int:
         code, said = crawling.FAILED, f"{error}: make room, or give another --out, and repeat it"
     except Unreachable as error:
         code, said = UNREACHABLE, str(error)
+    except StoredNewer as error:
+        around.note(f"{error}; {REMEDY} (docs/upgrade.md)")
+        return UNREACHABLE
     except PortError as error:
         code, said = (
             UNREACHABLE,

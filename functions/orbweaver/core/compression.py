@@ -17,11 +17,17 @@ from typing import Any
 SMALL_BYTES_MAX = 32 * 1024  # zlib's window
 ZLIB_LEVEL = 6
 ZSTD_LEVEL = 7
+_ZLIB = b"\x78"  # deflate with a window of 32 KB: RFC 1950, 2.2
 _ZSTD = b"\x28\xb5\x2f\xfd"  # RFC 8878, 3.1.1
 
 
 class CompressionError(ValueError):
     """Bytes that are not whole, or nothing that is read here."""
+
+
+def known(blob: bytes) -> bool:
+    """Whether bytes begin as one of the compressions that are read here."""
+    return blob.startswith((_ZLIB, _ZSTD))
 
 
 def compress(plain: bytes) -> bytes:

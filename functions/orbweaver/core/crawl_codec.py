@@ -1,7 +1,7 @@
 """A crawl as plain fields, and back: the one codec of its stored form.
 
-Fields of another version are passed over, and fields that are missing take their defaults, so a
-stored crawl outlives a deploy in either direction.
+Fields that are not known here are passed over, and fields that are missing take their defaults, so
+a stored crawl outlives a deploy in either direction. One of a newer version is not read at all.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.crawl import Bodies, Crawl, Scope, State, Stop
 from orbweaver.core.rules import THINGS, Rule
+from orbweaver.core.version import FIELD, check
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.core.extraction.rules import ItemRule
 
+VERSION = 1
 COLUMNS = tuple(field.name for field in fields(Crawl))
 # What is of a run and not of its work.
 OF_THE_RUN = frozenset(
@@ -28,12 +30,14 @@ OF_THE_RUN = frozenset(
 
 
 def to_fields(crawl: Crawl) -> dict[str, Any]:
-    """Render a crawl as plain fields, without those that are None."""
-    return {key: value for key, value in asdict(crawl).items() if value is not None}
+    """Render a crawl as plain fields of the current version, without those that are None."""
+    known = {key: value for key, value in asdict(crawl).items() if value is not None}
+    return {FIELD: VERSION, **known}
 
 
 def from_fields(raw: dict[str, Any]) -> Crawl:
-    """Read plain fields back."""
+    """Read plain fields back; raises NewerVersion for those of a newer version."""
+    check(raw, f"the crawl {raw.get('id')!r}", VERSION)
     known = {key: value for key, value in raw.items() if key in COLUMNS}
     known["seeds"] = tuple(known.get("seeds", ()))
     known["sitemap_urls"] = tuple(known.get("sitemap_urls", ()))

@@ -22,6 +22,7 @@ from orbweaver.core.message import (
     Loose,
     Malformed,
     Message,
+    Newer,
     Pack,
     Seeds,
     Source,
@@ -29,6 +30,7 @@ from orbweaver.core.message import (
     seeds_of,
 )
 from orbweaver.core.url import canonicalize, host_of, hostname_of, redacted
+from orbweaver.core.version import NEWER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,6 +39,7 @@ CAUSE_CHARS_MAX = 100
 FIELDS_SHOWN = 10
 # What is no JSON may be anything; so much of it says whose it is, and is no password.
 START_CHARS = 12
+NEWER_VERSION = "newer version"
 # How reasons begin whose rest is of one letter only.
 _CAUSES = {
     "unknown crawl ": "unknown crawl",
@@ -45,6 +48,7 @@ _CAUSES = {
     "crashed its worker ": "crashed its worker",
     "unknown field ": "unknown field",
     "version ": "unknown version",
+    NEWER: NEWER_VERSION,
 }
 # Why a letter that was asked for is not sent back.
 HOPELESS = "malformed"
@@ -83,7 +87,7 @@ class Case:
 
     @property
     def kind(self) -> str:
-        """Which of the five kinds of messages it is, in lower case."""
+        """Which of the kinds of messages it is, in lower case."""
         return type(self.message).__name__.lower()
 
     @property
@@ -147,6 +151,8 @@ def read(letter: DeadLetter) -> Case:
 def _cause(letter: DeadLetter, message: Message) -> str:
     reason = letter.reason
     if reason is None:
+        if isinstance(message, Newer):
+            return NEWER_VERSION
         if not isinstance(message, Malformed):
             return f"{RECEIVED_TOO_OFTEN} ({type(message).__name__.lower()})"
         reason = message.reason
@@ -264,7 +270,7 @@ Revived: TypeAlias = Pack | tuple[Seeds, ...]
 def revived(case: Case, now_ms: int) -> Revived | None:
     """Make of a letter what is sent back; None of what goes as it is."""
     message = case.message
-    if case.hopeless or isinstance(message, Malformed | Close):
+    if case.hopeless or isinstance(message, Malformed | Close | Newer):
         return None
     match message:
         case Pack():

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.draft import Draft
-from orbweaver.core.message import Close, Loose, Malformed, Pack, Seeds
+from orbweaver.core.message import Close, Loose, Malformed, Newer, Pack, Seeds
 from orbweaver.core.outcome import Reason
 
 if TYPE_CHECKING:
@@ -121,10 +121,16 @@ def _without(references: tuple[str, ...], meant: Meant) -> tuple[str, ...]:
 # --- what is on its way -------------------------------------------------------------------------
 
 
-def message_left(message: Message, body: str, meant: Meant) -> Message | None:
+def message_left(  # noqa: PLR0911 - one for each kind
+    message: Message, body: str, meant: Meant
+) -> Message | None:
     """Say what is left of a message; None for nothing, the same one where it holds none of it."""
     if isinstance(message, Malformed):
         return None if meant.text(body) or meant.reference(body.strip()) else message
+    if isinstance(message, Newer):
+        # It may hold anything, but of its crawl alone.
+        others = meant.runs and message.crawl and not meant.run(message.crawl)
+        return message if others else None
     if meant.run(message.crawl):
         return None
     match message:

@@ -1,7 +1,8 @@
 """A journal as stored, and back: its one codec.
 
 Rows end with an object of what few of them have (`core/target.py`). Parts that another version
-does not know are passed over, and those that are missing are empty.
+does not know are passed over, and those that are missing are empty. A journal of a newer version,
+or in a compression that is not known here, is told by its head item or its first bytes, and left.
 
 A journal is paid for by the KB, and most of it are records. So these are written column by column,
 where like stands beside like; and their digests, which nothing makes shorter, stand as they are
@@ -15,18 +16,19 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.compression import compress, decompress
+from orbweaver.core.compression import compress, decompress, known
 from orbweaver.core.journal import Again, Journal, Unrecorded
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import from_fields, to_fields
 from orbweaver.core.target import Target, extras_of, with_extras
+from orbweaver.core.version import NewerVersion, check, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from orbweaver.core.record import PageRecord
 
-VERSION = 2
+VERSION, WHAT = 2, "a journal"
 DIGEST, DIGEST_BYTES = "sha256", 32
 HEX = re.compile(r"[0-9a-f]{64}")
 
@@ -51,9 +53,12 @@ def encode(journal: Journal) -> bytes:
 
 
 def decode(blob: bytes) -> Journal:
-    """Read a journal back; raises ValueError where it is not whole."""
+    """Read a journal back; raises ValueError where it is not whole, NewerVersion where newer."""
+    if blob and not known(blob):
+        raise NewerVersion(WHAT, None, VERSION)
     plain, digests = decompress(blob)
     body: dict[str, Any] = json.loads(plain)
+    check(body, WHAT, VERSION)
     rows = body["records"] if "records" in body else _rows(body["columns"], digests)
     return Journal(
         at_ms=body["at"],
@@ -64,7 +69,11 @@ def decode(blob: bytes) -> Journal:
         alone=body["alone"],
         unasked=tuple(body.get("unasked", ())),
         unrecorded=tuple(
-            Unrecorded(url=url, outcome=Outcome(outcome), reason=Reason(reason))
+            Unrecorded(
+                url=url,
+                outcome=one_of(Outcome, outcome, WHAT, VERSION),
+                reason=one_of(Reason, reason, WHAT, VERSION),
+            )
             for url, outcome, reason in body.get("unrecorded", ())
         ),
         reserved=MappingProxyType(body.get("reserved", {})),

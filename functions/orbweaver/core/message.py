@@ -1,6 +1,6 @@
 """What travels on the queues, and its one codec.
 
-Five kinds, told apart by `decode`:
+Kinds, told apart by `decode`:
 
 * `Loose`: what a person drops: a bare URL, `{"url": …}` or `{"urls": […]}`, with an optional
   `"crawl"`; first turned into `Seeds`, as it has no identity. The seed queue takes nothing else.
@@ -8,6 +8,7 @@ Five kinds, told apart by `decode`:
 * `Pack`: up to 25 URLs that *are* claimed. Its id is stable over resends and redrives: a child's
   id follows from its parent's id and its place in the parent's outbox.
 * `Close`: a crawl that was cancelled a while ago is to end now, whatever is still queued.
+* `Newer`: a body of a newer version, known by its envelope (core/envelope.py).
 * `Malformed`: a body that can never succeed, with the reason that goes to the dead-letter queue.
 
 Bodies are ASCII JSON: SQS refuses characters outside XML 1.0 (`InvalidMessageContents`).
@@ -16,12 +17,16 @@ Bodies are ASCII JSON: SQS refuses characters outside XML 1.0 (`InvalidMessageCo
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
+from orbweaver.core.envelope import CRAWL_ID_CHARS_MAX as CRAWL_ID_CHARS_MAX  # noqa: PLC0414
+from orbweaver.core.envelope import VERSION as VERSION  # noqa: PLC0414
+from orbweaver.core.envelope import InvalidError as InvalidError  # noqa: PLC0414
+from orbweaver.core.envelope import Newer as Newer  # noqa: PLC0414
+from orbweaver.core.envelope import identity, integer, newer, refuse
 from orbweaver.core.target import Prior as Prior  # noqa: PLC0414
 from orbweaver.core.target import Target as Target  # noqa: PLC0414
 from orbweaver.core.target import from_rows, to_rows
@@ -29,18 +34,13 @@ from orbweaver.core.target import from_rows, to_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-VERSION = 1
 PACK_TARGETS_MAX = 25
 # A claim each, well inside one invocation even on a slow table.
 SEEDS_REFERENCES_MAX = 100
 REFERENCE_CHARS_MAX = 8_192
 # References that become a hundred messages, or so; characters of one message, escaped.
 LOOSE_REFERENCES_MAX, SEEDS_CHARS_MAX = 10_000, 700_000
-CRAWL_ID_CHARS_MAX = 128
 DEFAULT_CRAWL = "default"
-# Ids become keys of tables, where `#` sets parts apart: one that no table takes, or that names
-# something else there, would bring down the batch it came in.
-ID = re.compile(r"[!\"$-~]+")
 
 
 class Source(StrEnum):
@@ -101,7 +101,7 @@ class Malformed:
     reason: str
 
 
-Message: TypeAlias = Pack | Seeds | Close | Loose | Malformed
+Message: TypeAlias = Pack | Seeds | Close | Loose | Newer | Malformed
 
 
 def child_id(parent: str, place: int | str) -> str:
@@ -185,16 +185,8 @@ def decode(body: str, source: Source = Source.PACKS) -> Message:
         return Malformed(reason="body must be a URL or a JSON object")
     try:
         return _decode_object(raw, source)
-    except _Invalid as error:
+    except InvalidError as error:
         return Malformed(reason=str(error))
-
-
-class _Invalid(Exception):
-    """A field that breaks the schema."""
-
-
-def _refuse(reason: str) -> NoReturn:
-    raise _Invalid(reason)
 
 
 def _decode_reference(text: str) -> Loose | Malformed:
@@ -209,34 +201,35 @@ def _decode_object(raw: dict[str, Any], source: Source) -> Message:
     if "v" not in raw:
         return _decode_loose(raw)
     if source is Source.SEEDS:
-        _refuse("the seed queue takes seeds only: a URL, url or urls, and perhaps crawl")
+        refuse("the seed queue takes seeds only: a URL, url or urls, and perhaps crawl")
     if raw["v"] != VERSION:
-        return Malformed(reason=f"version {str(raw['v'])[:20]} is not {VERSION}")
+        strange = Malformed(reason=f"version {str(raw['v'])[:20]} is not {VERSION}")
+        return newer(raw, VERSION) or strange
     if "pack" in raw:
         return _decode_pack(raw)
     if "seeds" in raw:
         return Seeds(
-            id=_id(raw, "seeds", 64),
-            crawl=_id(raw, "crawl", CRAWL_ID_CHARS_MAX),
-            at_ms=_integer(raw.get("at"), "at"),
+            id=identity(raw, "seeds", 64),
+            crawl=identity(raw, "crawl", CRAWL_ID_CHARS_MAX),
+            at_ms=integer(raw.get("at"), "at"),
             references=_references(raw.get("urls"), SEEDS_REFERENCES_MAX),
             planned=raw.get("planned") is True,
             dropped=raw.get("dropped") is True,
         )
     if "close" in raw:
-        crawl = _id(raw, "close", CRAWL_ID_CHARS_MAX)
-        return Close(crawl=crawl, at_ms=_integer(raw.get("at"), "at"))
+        crawl = identity(raw, "close", CRAWL_ID_CHARS_MAX)
+        return Close(crawl=crawl, at_ms=integer(raw.get("at"), "at"))
     return Malformed(reason="versioned body holds neither pack, seeds nor close")
 
 
 def _decode_loose(raw: dict[str, Any]) -> Loose:
     unknown = sorted(set(raw) - {"url", "urls", "crawl"})
     if unknown:
-        _refuse(f"unknown field {unknown[0][:40]!r}: use url, urls and crawl")
+        refuse(f"unknown field {unknown[0][:40]!r}: use url, urls and crawl")
     if ("url" in raw) == ("urls" in raw):
-        _refuse("give either url or urls")
+        refuse("give either url or urls")
     listed = raw["urls"] if "urls" in raw else [raw["url"]]
-    crawl = _id(raw, "crawl", CRAWL_ID_CHARS_MAX) if "crawl" in raw else DEFAULT_CRAWL
+    crawl = identity(raw, "crawl", CRAWL_ID_CHARS_MAX) if "crawl" in raw else DEFAULT_CRAWL
     return Loose(crawl=crawl, references=_references(listed, LOOSE_REFERENCES_MAX))
 
 
@@ -257,16 +250,16 @@ def _encode_pack(pack: Pack) -> dict[str, Any]:
 def _decode_pack(raw: dict[str, Any]) -> Pack:
     rows, referrers = raw.get("urls"), raw.get("from", [])
     if not isinstance(rows, list) or not 1 <= len(rows) <= PACK_TARGETS_MAX:
-        _refuse(f"a pack holds 1 to {PACK_TARGETS_MAX} urls")
+        refuse(f"a pack holds 1 to {PACK_TARGETS_MAX} urls")
     if not isinstance(referrers, list):
-        _refuse("from must be a list")
+        refuse("from must be a list")
     return Pack(
-        id=_id(raw, "pack", 64),
-        crawl=_id(raw, "crawl", CRAWL_ID_CHARS_MAX),
-        at_ms=_integer(raw.get("at"), "at"),
+        id=identity(raw, "pack", 64),
+        crawl=identity(raw, "crawl", CRAWL_ID_CHARS_MAX),
+        at_ms=integer(raw.get("at"), "at"),
         targets=_targets(rows, referrers),
-        failures=_integer(raw.get("failures", 0), "failures"),
-        put_offs=_integer(raw.get("put_offs", 0), "put_offs"),
+        failures=integer(raw.get("failures", 0), "failures"),
+        put_offs=integer(raw.get("put_offs", 0), "put_offs"),
     )
 
 
@@ -274,27 +267,13 @@ def _targets(rows: list[Any], referrers: list[Any]) -> tuple[Target, ...]:
     try:
         return tuple(from_rows(rows, referrers))
     except ValueError as error:
-        raise _Invalid(str(error)) from error
-
-
-def _id(raw: dict[str, Any], key: str, chars_max: int) -> str:
-    value = raw.get(key)
-    if not isinstance(value, str) or len(value) > chars_max or not ID.fullmatch(value):
-        _refuse(f"{key} must be a string of 1 to {chars_max} ASCII characters, none a space or #")
-    return value
-
-
-def _integer(value: object, key: str) -> int:
-    # bool is an int in Python, and not a time in JSON
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
-        _refuse(f"{key} must be an integer from 0 to 2^53")
-    return value
+        raise InvalidError(str(error)) from error
 
 
 def _references(value: object, count_max: int) -> tuple[str, ...]:
     if not isinstance(value, list) or not 1 <= len(value) <= count_max:
-        _refuse(f"urls must be a list of 1 to {count_max} strings")
+        refuse(f"urls must be a list of 1 to {count_max} strings")
     for item in value:
         if not isinstance(item, str) or len(item) > REFERENCE_CHARS_MAX:
-            _refuse(f"a URL must be a string of at most {REFERENCE_CHARS_MAX} characters")
+            refuse(f"a URL must be a string of at most {REFERENCE_CHARS_MAX} characters")
     return tuple(value)

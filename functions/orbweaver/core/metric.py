@@ -63,6 +63,7 @@ class Metric(StrEnum):
     # messages
     MESSAGES_FAILED = "MessagesFailed"
     MESSAGES_BURIED = "MessagesBuried"
+    MESSAGES_NEWER = "MessagesNewer"
     PACKS_PUT_OFF = "PacksPutOff"
     # runs that ended, beside the runs before them
     YIELD_DROP_PERCENT = "YieldDropPercent"

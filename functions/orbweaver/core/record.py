@@ -19,12 +19,15 @@ from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.item import Item, from_row, to_row
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.url import url_hash
+from orbweaver.core.version import check, one_of
 
 if TYPE_CHECKING:
     from orbweaver.core.answer import End
     from orbweaver.core.message import Prior, Target
     from orbweaver.core.page import Page
 
+# Not written: there are many, and what has none is of the first version.
+VERSION, WHAT = 1, "a page record"
 DAY_MS = 86_400_000
 ERROR_CHARS_MAX = 300
 HEADER_CHARS_MAX = 200
@@ -169,12 +172,16 @@ def to_fields(record: PageRecord, *, packed: bool = False) -> dict[str, Any]:
 
 
 def from_fields(raw: dict[str, Any]) -> PageRecord:
-    """Read plain fields back; fields of other versions are passed over."""
+    """Read plain fields back; fields of other versions are passed over.
+
+    Raises NewerVersion for what is newer, or has an outcome or reason that is not known here.
+    """
+    check(raw, WHAT, VERSION)
     known = {key: value for key, value in raw.items() if key in COLUMNS}
     extracted = raw.get("extracted", "[]")
     if isinstance(extracted, bytes):
         extracted = zlib.decompress(extracted)
     known["extracted"] = tuple(from_row(row) for row in json.loads(extracted))
-    known["outcome"] = Outcome(known["outcome"])
-    known["reason"] = Reason(known["reason"])
+    known["outcome"] = one_of(Outcome, known["outcome"], WHAT, VERSION)
+    known["reason"] = one_of(Reason, known["reason"], WHAT, VERSION)
     return PageRecord(**known)

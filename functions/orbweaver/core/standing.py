@@ -14,11 +14,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """What is known of a pack from earlier deliveries."""
+    """What is known of a pack from earlier deliveries; what cannot be read, `newer` says."""
 
     journal: Journal | None = None
     ledger: Ledger | None = None
     strikes: int = 0
+    newer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A crawl that was stored by a newer version: its names, which every version has."""
+
+    id: str
+    name: str
+    started_at_ms: int
+    said: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

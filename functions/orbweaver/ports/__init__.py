@@ -1,9 +1,9 @@
 """What the actors need of the world, in the crawl's words.
 
 Every port has a memory adapter and a real one; one contract suite runs on both. A port raises
-`Transient` when the same call may succeed later and `Permanent` when it will not; nothing above
-an adapter sees a technology's own exception. An operation that raises may or may not have taken
-effect: every effect is idempotent.
+`Transient` when the same call may succeed later, `Permanent` when it will not and `StoredNewer`
+when a newer version can; nothing above an adapter sees a technology's own exception. An operation
+that raises may or may not have taken effect: every effect is idempotent.
 
     queues    what is to be crawled         tables   packs, crawls, claims, hosts, records
     outside   files, events, the web, time  errors   what goes wrong
@@ -13,7 +13,7 @@ effect: every effect is idempotent.
 from orbweaver.core.exchange import Failure, Request, Response
 from orbweaver.ports.allowances import Allowances
 from orbweaver.ports.couriers import Courier, Deliveries
-from orbweaver.ports.errors import NOTHING, Permanent, PortError, TooLarge, Transient
+from orbweaver.ports.errors import NOTHING, Permanent, PortError, StoredNewer, TooLarge, Transient
 from orbweaver.ports.outside import (
     Catalogue,
     Clock,
@@ -58,6 +58,7 @@ __all__ = [
     "Response",
     "Schedules",
     "Secrets",
+    "StoredNewer",
     "TooLarge",
     "Transient",
 ]

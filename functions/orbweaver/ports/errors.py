@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from orbweaver.core.version import NewerVersion
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -21,6 +24,19 @@ class Transient(PortError):
 
 class Permanent(PortError):
     """It will not work: denied, missing, invalid."""
+
+
+class StoredNewer(PortError):
+    """It was stored by a newer version, which alone can read it; it is left as it is."""
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Read what is stored; raises StoredNewer for what a newer version has stored."""
+    try:
+        yield
+    except NewerVersion as error:
+        raise StoredNewer(str(error)) from error
 
 
 class TooLarge(Permanent):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.core.dead_letters import DeadLetter
+    from orbweaver.core.envelope import Waiting
     from orbweaver.core.journal import Letter
     from orbweaver.core.message import Close, Seeds
 
@@ -28,6 +29,13 @@ class Queue(Protocol):
 
     async def send_close(self, close: Close, delay_s: int) -> None:
         """Send word that a cancelled crawl is to end, on the express lane."""
+
+    async def hold(self, waiting: Sequence[Waiting], *, express: bool) -> None:
+        """Send bodies of newer versions again, byte for byte, with the longest delay.
+
+        They are counted as received anew. Each keeps its crawl's group, and says since when it
+        waits.
+        """
 
     async def bury(self, body: str, reason: str, source: Source = Source.PACKS) -> None:
         """Put a message that can never succeed on the dead-letter queue.

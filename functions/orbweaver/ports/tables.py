@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from orbweaver.core.journal import Journal, Ledger
     from orbweaver.core.politeness import Host, RobotsEntry, Slots
     from orbweaver.core.record import PageRecord
-    from orbweaver.core.standing import Claimer, CommitResult, Known, Recalled, Standing
+    from orbweaver.core.standing import (
+        Claimer,
+        CommitResult,
+        Known,
+        Recalled,
+        Standing,
+        Unreadable,
+    )
     from orbweaver.core.target import Prior, Target
 
 
@@ -22,7 +29,11 @@ class Packs(Protocol):
     """Journals, ledgers, and the counters they are committed with."""
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
-        """Read what earlier deliveries of these packs left, in one batched read."""
+        """Read what earlier deliveries of these packs left, in one batched read.
+
+        One that a newer version has left something of says so (`Recalled.newer`); the others are
+        read all the same.
+        """
 
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
         """Write a journal if absent; the one that stands is returned."""
@@ -69,10 +80,13 @@ class Crawls(Protocol):
         """Write a new crawl; False if its id is taken."""
 
     async def get(self, crawl_id: str) -> Crawl | None:
-        """Read a crawl, strongly consistent."""
+        """Read a crawl, strongly consistent; StoredNewer for one of a newer version."""
 
     async def list(self) -> tuple[Crawl, ...]:
-        """Read all crawls, newest first."""
+        """Read all crawls, newest first, but for those of newer versions (`newer`)."""
+
+    async def newer(self) -> tuple[Unreadable, ...]:
+        """Name the crawls that newer versions have stored, newest first."""
 
     async def books(self, crawl: Crawl) -> Books:
         """Read all counter shards of a crawl, each of them strongly consistent."""

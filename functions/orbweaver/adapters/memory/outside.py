@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orbweaver.core.crawl import Crawl, Tally
+    from orbweaver.core.envelope import Waiting
     from orbweaver.core.export import Manifest
     from orbweaver.core.journal import Letter
     from orbweaver.core.message import Close, Seeds
     from orbweaver.core.metric import Metric
     from orbweaver.core.outcome import Reason
+
+
+DELAY_S_MAX = 900
 
 
 class MemoryQueue(Gated):
@@ -47,6 +51,18 @@ class MemoryQueue(Gated):
         """See the port."""
         mail = Mail(body=encode(close), delay_s=delay_s, group=close.crawl, express=True)
         await self._do("queue.send", lambda: self._world.sent.append(mail))
+
+    async def hold(self, waiting: Sequence[Waiting], *, express: bool) -> None:
+        """See the port."""
+        for one in waiting:
+            mail = Mail(
+                body=one.body,
+                delay_s=DELAY_S_MAX,
+                group=one.crawl,
+                express=express,
+                since_ms=one.since_ms,
+            )
+            await self._do("queue.hold", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 
     async def bury(self, body: str, reason: str, source: Source = Source.PACKS) -> None:
         """See the port."""

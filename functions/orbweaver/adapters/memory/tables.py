@@ -17,6 +17,7 @@ from orbweaver.core.standing import (
     Committed,
     OverBudget,
     Recalled,
+    Unreadable,
 )
 from orbweaver.ports import NOTHING
 
@@ -35,23 +36,28 @@ class MemoryPacks(Gated):
 
         def read() -> dict[str, Recalled]:
             world = self._world
+            parts = (world.journals, world.ledgers, world.strikes, world.newer)
             return {
                 pack_id: Recalled(
                     journal=world.journals.get(pack_id),
                     ledger=world.ledgers.get(pack_id),
                     strikes=world.strikes.get(pack_id, 0),
+                    newer=world.newer.get(pack_id),
                 )
                 for pack_id in pack_ids
-                if any(pack_id in part for part in (world.journals, world.ledgers, world.strikes))
+                if any(pack_id in part for part in parts)
             }
 
         return await self._do("packs.recall", read)
 
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
         """See the port."""
-        return await self._do(
-            "packs.journal", lambda: self._world.journals.setdefault(pack_id, journal)
-        )
+
+        def put() -> Journal:
+            self._world.check(pack_id)
+            return self._world.journals.setdefault(pack_id, journal)
+
+        return await self._do("packs.journal", put)
 
     async def commit(
         self, crawl: Crawl, ledger: Ledger, tally: Tally, settled: Sequence[Settlement] = ()
@@ -175,7 +181,12 @@ class MemoryCrawls(Gated):
 
     async def get(self, crawl_id: str) -> Crawl | None:
         """See the port."""
-        return await self._do("crawls.get", lambda: self._world.crawls.get(crawl_id))
+
+        def read() -> Crawl | None:
+            self._world.check(crawl_id)
+            return self._world.crawls.get(crawl_id)
+
+        return await self._do("crawls.get", read)
 
     async def list(self) -> tuple[Crawl, ...]:
         """See the port."""
@@ -183,15 +194,15 @@ class MemoryCrawls(Gated):
             "crawls.list",
             lambda: tuple(
                 sorted(
-                    (
-                        crawl
-                        for crawl in self._world.crawls.values()
-                        if crawl.id not in self._world.forgotten
-                    ),
+                    self._world.listed(),
                     key=lambda crawl: -crawl.started_at_ms,
                 )
             ),
         )
+
+    async def newer(self) -> tuple[Unreadable, ...]:
+        """See the port."""
+        return await self._do("crawls.list", self._world.unreadable)
 
     async def books(self, crawl: Crawl) -> Books:
         """See the port."""

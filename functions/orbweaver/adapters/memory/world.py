@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from orbweaver.core.message import Source
+from orbweaver.core.standing import Unreadable
+from orbweaver.ports import StoredNewer
 
 if TYPE_CHECKING:
     from orbweaver.core.allowance import Allowance
@@ -68,6 +70,8 @@ class Mail:
     express: bool = False
     reason: str | None = None
     at_ms: int = 0
+    # Since when it waits for a newer version.
+    since_ms: int | None = None
     source: Source = Source.PACKS
     id: str = field(default_factory=lambda: f"mail-{next(_NUMBERS)}", compare=False, repr=False)
 
@@ -106,6 +110,8 @@ class World:
     ordered: list[Mail] = field(default_factory=list)
     # Of letters that somebody looked at: how often, and until when nobody else sees them.
     looks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    # What newer versions have stored, by pack or by crawl: what is said of it.
+    newer: dict[str, str] = field(default_factory=dict)
     # Examples of refused references, by crawl and reason.
     samples: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     # Crawls of which only their end is left.
@@ -117,6 +123,29 @@ class World:
     secrets: dict[str, str] = field(default_factory=dict)
     schedules: dict[str, Scheduled] = field(default_factory=dict)
     catalogue: dict[str, Table] = field(default_factory=dict)
+
+    def check(self, key: str) -> None:
+        """Raise StoredNewer for what a newer version has stored."""
+        if key in self.newer:
+            raise StoredNewer(self.newer[key])
+
+    def listed(self) -> list[Crawl]:
+        """Pick the crawls that are neither forgotten nor of a newer version."""
+        hidden = self.forgotten | self.newer.keys()
+        return [crawl for crawl in self.crawls.values() if crawl.id not in hidden]
+
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """Name the crawls that newer versions have stored, newest first."""
+        found = [crawl for crawl in self.crawls.values() if crawl.id in self.newer]
+        return tuple(
+            Unreadable(
+                id=crawl.id,
+                name=crawl.name,
+                started_at_ms=crawl.started_at_ms,
+                said=self.newer[crawl.id],
+            )
+            for crawl in sorted(found, key=lambda crawl: -crawl.started_at_ms)
+        )
 
     def reap(self, before_s: int) -> None:
         """Delete claims that expired before a moment, as TTL does, sooner or later."""
