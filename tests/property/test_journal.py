@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orbweaver.core.compression import compress
 from orbweaver.core.cost import CLAIM
 from orbweaver.core.draft import Draft
 from orbweaver.core.journal import (
@@ -20,10 +24,11 @@ from orbweaver.core.journal import (
     outbox,
     surplus_of,
 )
-from orbweaver.core.journal_codec import decode, encode
+from orbweaver.core.journal_codec import VERSION, decode, encode
 from orbweaver.core.message import PACK_TARGETS_MAX, Target
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord
+from orbweaver.core.version import NewerVersion
 
 URLS = st.builds("https://h{}.example/{}".format, st.integers(0, 4), st.integers(0, 400))
 TARGETS = st.builds(
@@ -53,6 +58,13 @@ RECORDS = st.builds(
 )
 AGAIN = st.builds(Again, target=TARGETS, delay_s=st.integers(1, DELAY_S_MAX))
 KEYS = st.sampled_from(["fetched", "fetched.ok", "failed", "refused.scope", "refused.budget"])
+
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
 
 
 def unique(items: list[Target]) -> tuple[Target, ...]:
@@ -87,6 +99,27 @@ def settled(draw: st.DrawFn) -> tuple[Journal, Ledger]:
     wins = draw(st.lists(st.booleans(), min_size=120, max_size=120))
     places = range(len(journal.candidates))
     return journal, Ledger(pack="p", children=tuple(place for place in places if wins[place]))
+
+
+@given(
+    st.dictionaries(st.sampled_from(["records", "columns", "at", "again", "tally"]), JSON),
+    st.integers(VERSION + 1, 2**40),
+    st.binary(max_size=40),
+)
+def test_a_journal_of_any_newer_version_is_newer(
+    raw: dict[str, Any], version: int, behind: bytes
+) -> None:
+    """Whatever else it holds, and whatever stands behind it."""
+    blob = compress(json.dumps({**raw, "v": version}).encode()) + behind
+    with pytest.raises(NewerVersion):
+        decode(blob)
+
+
+@given(st.binary(min_size=1).filter(lambda blob: blob[0] not in b"\x78\x28"))
+def test_a_journal_in_an_unknown_compression_is_newer(blob: bytes) -> None:
+    """Its first bytes tell, whatever follows."""
+    with pytest.raises(NewerVersion):
+        decode(blob)
 
 
 @given(JOURNALS)

@@ -14,8 +14,10 @@ from orbweaver.core.message import (
     PACK_TARGETS_MAX,
     Loose,
     Malformed,
+    Newer,
     Pack,
     Seeds,
+    Source,
     Target,
     decode,
     encode,
@@ -62,7 +64,9 @@ KEYS = st.sampled_from(["v", "pack", "seeds", "crawl", "at", "urls", "url", "fro
 JSON: st.SearchStrategy[Any] = st.recursive(
     LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS | ANY_TEXT, inner), max_leaves=20
 )
-KNOWN_TYPES = Pack | Seeds | Loose | Malformed
+KNOWN_TYPES = Pack | Seeds | Loose | Malformed | Newer
+# What a later release may write, in whatever layout.
+LATER = st.dictionaries(KEYS | ANY_TEXT, JSON).map(dict)
 
 
 @given(MESSAGES)
@@ -95,6 +99,14 @@ def test_a_body_with_a_field_gone_wrong_is_told_apart(
 ) -> None:
     """A message with any field replaced by anything is read or refused, and never raises."""
     assert isinstance(decode(json.dumps({**json.loads(encode(message)), key: value})), KNOWN_TYPES)
+
+
+@given(LATER, st.integers(2, 2**53 - 1))
+def test_a_body_of_any_newer_version_is_newer(raw: dict[str, Any], version: int) -> None:
+    """Whatever else it holds; and from the seed queue it is refused, as every message is."""
+    body = json.dumps({**raw, "v": version})
+    assert isinstance(decode(body), Newer)
+    assert isinstance(decode(body, Source.SEEDS), Malformed)
 
 
 @given(PACKS | SEEDS, st.data())
