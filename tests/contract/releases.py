@@ -1,0 +1,250 @@
+"""Two releases of one stack: today's, and one whose layouts are all a version further.
+
+A `Deployment` is the real actors over real codecs and tables; messages lie in memory, where hours
+pass at once. The successor writes journals, ledgers, crawls and messages in layouts of its own, of
+which the envelope alone is today's, and reads those of today.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver import worker as workers
+from orbweaver.adapters import dynamodb_journal, dynamodb_ledger
+from orbweaver.adapters.dynamodb import from_item
+from orbweaver.adapters.memory import MemoryEvents, MemoryMetrics, MemoryQueue, outside
+from orbweaver.adapters.memory import World as MemoryState
+from orbweaver.adapters.reading import InPlaceReader
+from orbweaver.advance import Advancer, Delivery
+from orbweaver.core import crawl_codec, journal_codec, message
+from orbweaver.core.compression import decompress
+from orbweaver.core.journal import Journal, Ledger
+from orbweaver.ingest import Ingester
+from orbweaver.ports import Transient
+from orbweaver.recent import RecentCrawls
+from orbweaver.segments import Segments
+from orbweaver.settings import Settings
+from orbweaver.settle import Settler
+from orbweaver.treasury import Treasury
+from orbweaver.visit import Visitor
+from orbweaver.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from orbweaver.adapters.dynamodb import Dynamo, Item
+    from orbweaver.adapters.memory import ManualClock
+    from orbweaver.core.message import Message, Source
+    from tests.contract.worlds import AwsWorld, Container
+    from tests.unit.stage import SmallWeb
+
+MAGIC = b"\x04\x22\x4d\x18"
+
+
+@dataclass
+class Deployment:
+    """Queues and workers of a stack; what lies on them outlives a deployment of another release."""
+
+    world: AwsWorld
+    web: SmallWeb
+    clock: ManualClock
+    state: MemoryState = field(default_factory=MemoryState)
+    # How often each body was received, while its delivery failed.
+    receives: Counter[str] = field(default_factory=Counter)
+    # Packs that were journaled, and whose commit did not get through.
+    refused: set[str] = field(default_factory=set)
+    metrics: MemoryMetrics = field(default_factory=MemoryMetrics)
+
+    def worker(self, *, commits: bool = True) -> Worker:
+        """Start a container; without `commits` it dies between journal and commit."""
+        container, settings = self.world.container(), Settings()
+        packs = container.packs if commits else _Refusing(container, self.refused)
+        clock, queue = self.clock, MemoryQueue(self.state)
+        settler = Settler(
+            queue=queue,
+            packs=packs,
+            crawls=container.crawls,
+            events=MemoryEvents(self.state),
+            frontier=container.frontier,
+            pages=container.pages,
+            clock=clock,
+        )
+        recent = RecentCrawls(crawls=container.crawls, clock=clock)
+        visitor = Visitor(
+            fetcher=self.web,
+            reader=InPlaceReader(),
+            hosts=container.hosts,
+            history=container.pages,
+            crawls=recent,
+            clock=clock,
+            random=Random(1),
+            settings=settings,
+        )
+        advancer = Advancer(
+            packs=packs,
+            crawls=recent,
+            frontier=container.frontier,
+            visitor=visitor,
+            settler=settler,
+            segments=Segments(
+                files=container.files, clock=clock, random=Random(2), settings=settings
+            ),
+            treasury=Treasury(
+                allowances=container.allowances,
+                crawls=container.crawls,
+                clock=clock,
+                settings=settings,
+            ),
+            clock=clock,
+            metrics=self.metrics,
+            settings=settings,
+        )
+        return Worker(
+            queue=queue,
+            packs=packs,
+            ingester=Ingester(queue=queue, crawls=container.crawls, clock=clock),
+            advancer=advancer,
+            settler=settler,
+            clock=clock,
+            metrics=self.metrics,
+            settings=settings,
+        )
+
+    async def work(self, worker: Worker, batches: int, size: int = 3) -> None:
+        """Deliver what is queued, in batches, each message when it is due."""
+        for _ in range(batches):
+            if not self.state.sent:
+                return
+            self.state.sent.sort(key=lambda mail: mail.delay_s)
+            batch, self.state.sent = self.state.sent[:size], self.state.sent[size:]
+            self.clock.at_ms += max(mail.delay_s for mail in batch) * 1000
+            self.receives.update(mail.body for mail in batch)
+            deliveries = [
+                Delivery(
+                    id=mail.id,
+                    body=mail.body,
+                    receives=self.receives[mail.body],
+                    since_ms=mail.since_ms,
+                )
+                for mail in batch
+            ]
+            failed = await worker.run(deliveries, self.clock.now_ms() + 60_000)
+            self.state.sent += [mail for mail in batch if mail.id in failed]
+            for mail in batch:
+                if mail.id not in failed:
+                    del self.receives[mail.body]
+
+
+class _Refusing:
+    """Packs whose commits do not get through."""
+
+    def __init__(self, container: Container, refused: set[str]) -> None:
+        self._packs = container.packs
+        self._refused = refused
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._packs, name)
+
+    async def commit(self, _crawl: Any, ledger: Ledger, *_: Any) -> Any:
+        """Refuse it."""
+        self._refused.add(ledger.pack)
+        raise Transient("commit")
+
+    async def commit_together(self, _crawl: Any, commits: Any) -> bool:
+        """Refuse them."""
+        self._refused |= {ledger.pack for ledger, _ in commits}
+        raise Transient("commit")
+
+
+# --- the successor's layouts --------------------------------------------------------------------
+
+
+def _journal_fields(journal: Journal) -> dict[str, Any]:
+    return {"v": 3, "lumps": [MAGIC, journal_codec.encode(journal)], "blob": MAGIC}
+
+
+def _ledger_fields(ledger: Ledger) -> dict[str, Any]:
+    won = ",".join(map(str, ledger.children))
+    return {"k": ledger.pack, "part": "ledger", "v": 2, "won": won, "over": ledger.surplus}
+
+
+def _encode(sent: Any) -> str:
+    """Write today's body into an envelope of the next version, in other words."""
+    if isinstance(sent, message.Loose):
+        return message.encode(sent)
+    envelope = json.loads(message.encode(sent))
+    crawl = envelope.get("crawl", envelope.get("close"))
+    return json.dumps({"v": 2, "crawl": crawl, "at": envelope["at"], "said": envelope}, indent=1)
+
+
+def _decode(body: str, source: Source) -> Message:
+    if body.startswith("{") and (raw := json.loads(body)).get("v") == 2:
+        return message.decode(json.dumps(raw["said"]), source)
+    return message.decode(body, source)
+
+
+@contextmanager
+def successor() -> Iterator[None]:
+    """Have the next release deployed."""
+    today_reads, today_ledger = dynamodb_journal.read, dynamodb_ledger.read
+    today_crawl = crawl_codec.from_fields
+
+    async def write(
+        _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, expires_s: int
+    ) -> dict[str, Any]:
+        del expires_s
+        return _journal_fields(journal_codec.decode(blob))
+
+    async def read(dynamo: Dynamo, table: str, head: Mapping[str, Any]) -> Journal:
+        if head.get("v") == 3:
+            return journal_codec.decode(bytes(head["lumps"][1]))
+        return await today_reads(dynamo, table, head)
+
+    def read_ledger(item: Item) -> Ledger:
+        fields = from_item(item)
+        if fields.get("v", 1) == 1:
+            return today_ledger(item)
+        won = tuple(int(place) for place in fields["won"].split(",") if place)
+        sent = fields.get("sent", False)
+        return Ledger(pack=fields["k"], children=won, surplus=fields["over"], sent=sent)
+
+    def read_crawl(raw: dict[str, Any]) -> Any:
+        return today_crawl({**raw, "v": 1})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dynamodb_journal, "write_blob", write)
+        patch.setattr(dynamodb_journal, "read", read)
+        patch.setattr(dynamodb_ledger, "fields_of", _ledger_fields)
+        patch.setattr(dynamodb_ledger, "read", read_ledger)
+        patch.setattr(crawl_codec, "VERSION", 2)
+        patch.setattr(crawl_codec, "from_fields", read_crawl)
+        patch.setattr(outside, "encode", _encode)
+        patch.setattr(workers, "decode", _decode)
+        yield
+
+
+# --- the layout before today's ------------------------------------------------------------------
+
+
+def predecessor(patch: pytest.MonkeyPatch) -> None:
+    """Have journals written as they were before: rows of records, and no version beside them."""
+
+    async def write(
+        _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, expires_s: int
+    ) -> dict[str, Any]:
+        del expires_s
+        plain, digests = decompress(blob)
+        body = json.loads(plain)
+        columns = body.pop("columns")
+        body |= {"v": 1, "records": list(journal_codec._rows(columns, digests))}
+        return {"blob": zlib.compress(json.dumps(body).encode(), 9)}
+
+    patch.setattr(dynamodb_journal, "write_blob", write)

@@ -1,0 +1,171 @@
+"""What a newer version has stored: told by its version alone, and left as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.adapters import sqs
+from orbweaver.adapters.dynamodb import to_item
+from orbweaver.core.envelope import Waiting
+from orbweaver.core.standing import Recalled, Unreadable
+from orbweaver.ports import StoredNewer
+from tests.contract import samples
+from tests.contract.worlds import AwsWorld, MemoryWorld
+
+if TYPE_CHECKING:
+    from tests.contract.worlds import World
+
+ONE, TWO, THREE = samples.pack_ids(3)
+JOURNAL = {"k": ONE, "part": "journal", "v": 3, "expires_at": 2_000_000_000}
+# As a later release might write them: nothing else of them is where this one looks for it.
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "a journal": {**JOURNAL, "lumps": [b"\x01"]},
+    "a journal in a blob": {**JOURNAL, "blob": b"\x78 no zlib"},
+    "a journal in chunks": {**JOURNAL, "digest": 7, "chunks": "many"},
+    "an unknown compression": {**JOURNAL, "v": 2, "blob": b"\x04\x22\x4d\x18 LZ4"},
+    "an unknown compression, unsaid": {
+        "k": ONE,
+        "part": "journal",
+        "blob": b"\x04\x22\x4d\x18 LZ4",
+    },
+    "a ledger": {"k": ONE, "part": "ledger", "v": 2, "children": "all"},
+}
+
+
+async def put(world: World, table: str, fields: dict[str, Any], said: str = "newer") -> None:
+    """Store something as a newer version does."""
+    if isinstance(world, MemoryWorld):
+        world.state.newer[fields["k"]] = said
+        return
+    assert isinstance(world, AwsWorld)
+    await world.clients["dynamodb"].put_item(TableName=world.table(table), Item=to_item(fields))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+async def test_one_pack_that_cannot_be_read_does_not_fail_the_others(
+    world: World, layout: str
+) -> None:
+    """A batch is recalled whole; the one pack says that a newer version has stored it."""
+    packs = world.container().packs
+    await packs.write_journal(TWO, samples.journal())
+    await packs.strike(THREE)
+    await put(world, "packs", LAYOUTS[layout], "stored by a newer version: memory")
+    recalled = await world.container().packs.recall([ONE, TWO, THREE])
+    assert recalled.keys() == {ONE, TWO, THREE}
+    assert recalled[TWO] == Recalled(journal=samples.journal())
+    assert recalled[THREE] == Recalled(strikes=1)
+    assert (recalled[ONE].newer or "").startswith("stored by a newer version: ")
+    assert (recalled[ONE].journal, recalled[ONE].ledger) == (None, None)
+
+
+async def test_a_newer_journal_stands(world: World) -> None:
+    """Who would write its own learns that it cannot, and nothing is written."""
+    await put(world, "packs", LAYOUTS["a journal"])
+    with pytest.raises(StoredNewer):
+        await world.container().packs.write_journal(ONE, samples.journal())
+    assert (await world.container().packs.recall([ONE]))[ONE].newer
+
+
+async def test_a_newer_ledger_stands(aws_world: AwsWorld) -> None:
+    """Whoever commits the pack comes upon it, and counts nothing."""
+    await put(aws_world, "packs", LAYOUTS["a ledger"])
+    container, crawl = aws_world.container(), samples.crawl()
+    with pytest.raises(StoredNewer):
+        await container.packs.commit(crawl, samples.ledger(ONE), {"fetched": 1})
+    both = [(samples.ledger(ONE), {"fetched": 1}), (samples.ledger(TWO), {"fetched": 1})]
+    assert not await container.packs.commit_together(crawl, both)
+    assert samples.counts((await container.crawls.books(crawl)).total) == {}
+
+
+async def test_what_is_written_says_its_version(aws_world: AwsWorld) -> None:
+    """Head items of journals, in one item or more, ledgers and crawls, first and last."""
+    container, crawl = aws_world.container(), samples.crawl()
+    await container.crawls.create(crawl)
+    await container.packs.write_journal(ONE, samples.journal())
+    await container.packs.write_journal(TWO, samples.large_journal(1, 8_000))
+    await container.packs.commit(crawl, samples.ledger(ONE), {})
+    keys = [("packs", {"k": ONE, "part": "journal"}), ("packs", {"k": TWO, "part": "journal"})]
+    keys += [("packs", {"k": ONE, "part": "ledger"}), ("crawls", {"k": crawl.id})]
+    told = []
+    for table, key in keys:
+        answer = await aws_world.clients["dynamodb"].get_item(
+            TableName=aws_world.table(table), Key=to_item(key)
+        )
+        told.append(answer["Item"]["v"]["N"])
+    assert told == ["2", "2", "1", "1"]
+
+
+async def test_a_crawl_of_a_newer_version_is_named_and_not_read(world: World) -> None:
+    """The others are listed without it."""
+    crawls = world.container().crawls
+    await crawls.create(samples.crawl("old"))
+    await crawls.create(samples.crawl("new"))
+    # Its state is none that is known here.
+    said = "stored by a newer version: the crawl 'new-1' of version 2, and up to 1 is read here"
+    fields = {"k": "new-1", "id": "new-1", "name": "new", "started_at_ms": samples.NOW_MS}
+    await put(world, "crawls", {**fields, "v": 2, "state": "asleep", "seeds": 7}, said)
+    crawls = world.container().crawls
+    with pytest.raises(StoredNewer) as caught:
+        await crawls.get("new-1")
+    assert str(caught.value) == said
+    assert [crawl.id for crawl in await crawls.list()] == ["old-1"]
+    assert await crawls.newer() == (
+        Unreadable(id="new-1", name="new", started_at_ms=samples.NOW_MS, said=said),
+    )
+
+
+async def test_a_record_of_a_newer_version_is_no_prior(aws_world: AwsWorld) -> None:
+    """Its URL is asked for in full, even if the day before has an older record of it."""
+    from orbweaver.core.message import Prior
+    from orbweaver.core.record import page_key, to_fields
+    from tests.contract.worlds import PAGES_SHARDS
+
+    pages = aws_world.container().pages
+    known, newer, strange = (samples.record(number) for number in range(3))
+    await pages.store([known])
+    for record, change in ((newer, {"v": 2}), (strange, {"reason": "asleep"})):
+        day, key = page_key(record, PAGES_SHARDS)
+        fields = {**to_fields(record), **change, "day": day, "k": key, "expires_at": 2_000_000_000}
+        await put(aws_world, "pages", fields)
+    prior = Prior(crawl="shop-1", at_ms=samples.NOW_MS)
+    urls = [record.url for record in (known, newer, strange)]
+    assert await pages.before(dict.fromkeys(urls, prior)) == {known.url: known}
+
+
+async def test_what_waits_is_held_back_for_long(world: World) -> None:
+    """It is on its lane, and not yet to be received."""
+    queue = world.container().queue
+    waiting = Waiting(body="{}", crawl="shop-1", since_ms=samples.NOW_MS)
+    await queue.hold([waiting] * 12, express=False)
+    await queue.hold([waiting], express=True)
+    assert (await world.delayed("crawl"), await world.delayed("express")) == (12, 1)
+    assert await world.receive("crawl") == []
+
+
+async def test_what_waits_is_sent_byte_for_byte(
+    aws_world: AwsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its crawl's group, and since when it waits; the largest goes without the latter."""
+    monkeypatch.setattr(sqs, "DELAY_S_MAX", 0)
+    bodies = ['{"v": 2,\n "x":"ü\U0001f578"}', "x" * (1024 * 1024 - 10)]
+    waiting = [Waiting(body=body, crawl="shop-1", since_ms=samples.NOW_MS) for body in bodies]
+    await aws_world.container().queue.hold(waiting, express=True)
+    found: dict[str, Any] = {}
+    while len(found) < len(bodies):
+        answer = await aws_world.clients["sqs"].receive_message(
+            QueueUrl=aws_world.urls["express"],
+            MaxNumberOfMessages=10,
+            MessageAttributeNames=["All"],
+            AttributeNames=["All"],
+        )
+        found |= {message["Body"]: message for message in answer.get("Messages", [])}
+    assert found.keys() == set(bodies)
+    small, large = (found[body] for body in bodies)
+    since = small["MessageAttributes"]["waiting_since"]
+    assert since == {"DataType": "Number", "StringValue": str(samples.NOW_MS)}
+    assert "MessageAttributes" not in large
+    assert {small["Attributes"]["MessageGroupId"], large["Attributes"]["MessageGroupId"]} == {
+        "shop-1"
+    }

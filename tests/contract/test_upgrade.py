@@ -1,0 +1,156 @@
+"""A crawl is upgraded and rolled back while it is at work, and nothing of it is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.memory import Mail
+from orbweaver.core.crawl import Crawl, State, Stop
+from orbweaver.core.message import Newer, Pack, decode, encode, seeds_of
+from orbweaver.core.record import day_of
+from tests.contract.releases import Deployment, predecessor, successor
+from tests.contract.samples import NOW_MS
+from tests.contract.worlds import PAGES_SHARDS
+from tests.unit.stage import SITE, SmallWeb, html
+
+if TYPE_CHECKING:
+    from orbweaver.core.record import PageRecord
+    from orbweaver.ports import Pages
+    from tests.contract.worlds import AwsWorld
+
+PAGES = 80
+DAY_MS = 86_400_000
+CRAWL = Crawl(
+    id="site-1",
+    name="site",
+    started_at_ms=NOW_MS,
+    seeds=tuple(f"{SITE}/{place}" for place in range(8)),
+    seeds_planned=8,
+    delay_ms=0,
+    obey_robots=False,
+)
+
+
+async def begun(world: AwsWorld) -> Deployment:
+    """Start a crawl at eight pages, each of which leads to the next eight, and the next but one."""
+    web = SmallWeb(world.clock)
+    for place in range(PAGES):
+        children = (place + len(CRAWL.seeds), place + 2 * len(CRAWL.seeds))
+        links = [f"/{child}" for child in children if child < PAGES]
+        web.put(f"{SITE}/{place}", html(*links, title=f"page {place}"))
+    await world.container().crawls.create(CRAWL)
+    deployed = Deployment(world=world, web=web, clock=world.clock)
+    for seed in CRAWL.seeds:
+        (seeds,) = seeds_of(seed, CRAWL.id, [seed], at_ms=NOW_MS, planned=True)
+        deployed.state.sent.append(Mail(body=encode(seeds), group=CRAWL.id))
+    return deployed
+
+
+async def check_complete(deployed: Deployment) -> None:
+    """Every page was asked for once and recorded, the books balance, and the end is told once."""
+    container = deployed.world.container()
+    ended = await container.crawls.get(CRAWL.id)
+    assert ended is not None
+    assert (ended.state, ended.stop) == (State.FINISHED, Stop.FINISHED)
+    assert Counter(deployed.web.urls) == Counter(f"{SITE}/{place}" for place in range(PAGES))
+    total = (await container.crawls.books(ended)).total
+    assert (total["claimed"], total["fetched"], total["seeds"]) == (PAGES, PAGES, 8)
+    records = await records_of(container.pages, deployed.clock.now_ms())
+    assert sorted(record.url for record in records) == sorted(deployed.web.answers)
+    assert len(deployed.state.announced) == 1
+    assert (deployed.state.sent, deployed.state.buried) == ([], [])
+
+
+async def records_of(pages: Pages, until_ms: int) -> list[PageRecord]:
+    """Read all records of the crawl."""
+    days = {day_of(at_ms) for at_ms in range(NOW_MS, until_ms + DAY_MS, DAY_MS)}
+    return [
+        record
+        for day in sorted(days)
+        for shard in range(PAGES_SHARDS)
+        async for _, record in pages.read_shard(day, shard, crawl=CRAWL.id)
+    ]
+
+
+@pytest.mark.parametrize("edited", [False, True], ids=["", "crawl edited by the successor"])
+async def test_a_crawl_survives_an_upgrade_and_a_rollback(
+    moto_world: AwsWorld, edited: bool
+) -> None:
+    """What the newer release left waits for days, untouched; with it back the crawl completes."""
+    deployed = await begun(moto_world)
+    today = deployed.worker()
+    await deployed.work(today, batches=3)
+    with successor():
+        if edited:
+            crawls = moto_world.container().crawls
+            standing = await crawls.get(CRAWL.id)
+            assert standing is not None
+            assert await crawls.edit(replace(standing, depth_max=30), standing)
+            deployed.clock.at_ms += 10_000
+        # Both of its own messages and of today's, some journals have no ledger yet.
+        await deployed.work(deployed.worker(commits=False), batches=1)
+        await deployed.work(deployed.worker(), batches=1)
+        await deployed.work(deployed.worker(commits=False), batches=2, size=4)
+    assert deployed.refused
+    left = sorted(mail.body for mail in deployed.state.sent)
+    asked, counts = len(deployed.web.urls), Counter(deployed.metrics.totals)
+    receives = Counter(deployed.receives)
+    assert receives  # what failed to be committed has been received once
+    # Rolled back, for three days.
+    deployed.clock.at_ms += 10_000
+    back = deployed.worker()
+    await deployed.work(back, batches=4 * 24 * 3)
+    now_left = sorted(mail.body for mail in deployed.state.sent)
+    assert deployed.clock.now_ms() - NOW_MS > 2 * DAY_MS
+    waiting = [mail for mail in deployed.state.sent if mail.since_ms is not None]
+    assert waiting == deployed.state.sent
+    read = [decode(mail.body) for mail in waiting]
+    assert any(isinstance(one, Newer) for one in read)
+    packs = [one.id for one in read if isinstance(one, Pack)]
+    assert deployed.refused.intersection(packs)
+    recalled = await moto_world.container().packs.recall(packs)
+    assert all(recalled[pack].newer for pack in deployed.refused.intersection(packs))
+    assert {known.strikes for known in recalled.values()} == {0}
+    assert set(now_left) <= set(left)
+    if edited:
+        assert (now_left, len(deployed.web.urls)) == (left, asked)
+    assert deployed.state.buried == []
+    assert deployed.receives == Counter()
+    assert deployed.metrics.totals["MessagesFailed"] == counts["MessagesFailed"]
+    with successor():
+        await deployed.work(deployed.worker(), batches=1_000)
+        await check_complete(deployed)
+
+
+async def test_an_upgrade_alone_goes_on_where_it_was(moto_world: AwsWorld) -> None:
+    """The successor reads what today's release has left, journals without a commit too."""
+    deployed = await begun(moto_world)
+    await deployed.work(deployed.worker(), batches=3)
+    await deployed.work(deployed.worker(commits=False), batches=1)
+    assert deployed.refused
+    with successor():
+        await deployed.work(deployed.worker(), batches=1_000)
+        await check_complete(deployed)
+
+
+async def test_journals_of_the_layout_before_are_carried_out(
+    moto_world: AwsWorld,
+) -> None:
+    """Rows of records without a version in their head item, left uncommitted by that release."""
+    deployed = await begun(moto_world)
+    await deployed.work(deployed.worker(), batches=2)
+    with pytest.MonkeyPatch.context() as before:
+        predecessor(before)
+        await deployed.work(deployed.worker(commits=False), batches=1)
+    assert deployed.refused
+    stored = moto_world.clients["dynamodb"]
+    for pack in deployed.refused:
+        key = {"k": {"S": pack}, "part": {"S": "journal"}}
+        answer = await stored.get_item(TableName=moto_world.table("packs"), Key=key)
+        assert "v" not in answer["Item"]
+    await deployed.work(deployed.worker(), batches=1_000)
+    await check_complete(deployed)
