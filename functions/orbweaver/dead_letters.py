@@ -30,7 +30,7 @@ from orbweaver.core.dead_letters import (
 from orbweaver.core.journal import Letter
 from orbweaver.core.message import Newer, Pack, Source
 from orbweaver.ingest import crawl_for
-from orbweaver.ports import PortError
+from orbweaver.ports import PortError, StoredNewer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
@@ -158,7 +158,10 @@ class Undertaker:
             return None if malformed else NEWER_VERSION
         name = case.crawl or ""
         if name not in crawls:
-            crawls[name] = await crawl_for(self._crawls, name, self._clock.now_ms())
+            try:
+                crawls[name] = await crawl_for(self._crawls, name, self._clock.now_ms())
+            except StoredNewer:
+                return NEWER_VERSION
         return UNKNOWN_CRAWL if crawls[name] is None else None
 
     async def _send(self, cases: Sequence[Case], crawls: Mapping[str, Crawl | None]) -> None:

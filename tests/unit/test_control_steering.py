@@ -12,7 +12,7 @@ from orbweaver.adapters.memory.world import open_gate
 from orbweaver.control import Conflict, Control
 from orbweaver.core.crawl import Crawl, State, Stop, default_crawl
 from orbweaver.core.message import Close, Pack, Seeds, Target, decode, encode
-from orbweaver.ports import Transient
+from orbweaver.ports import StoredNewer, Transient
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 
 if TYPE_CHECKING:
@@ -103,6 +103,40 @@ async def test_what_was_parked_is_sent_again_wherever_it_is_interrupted(
         assert {mail.body for mail in stage.world.sent if not closes(mail)} == bodies
         assert any(map(closes, stage.world.sent)) is (state is State.STOPPING)
     assert moment > 10
+
+
+async def test_what_a_newer_version_parked_waits_on_the_queue() -> None:
+    """It is sent byte for byte, held back as workers do, and no longer parked."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    stage.count(crawl, seeds=1)
+    await stage.control.pause(crawl.id)
+    park(stage, crawl, packs=1)
+    body = '{"v": 2, "crawl": "x", "work": []}'
+    stage.world.parked[crawl.id, "p9"] = body
+    stage.world.sent.clear()
+    await stage.control.resume(crawl.id)
+    held = [mail for mail in stage.world.sent if mail.body == body]
+    assert [(mail.delay_s, mail.since_ms, mail.group) for mail in held] == [(900, NOW_MS, crawl.id)]
+    assert (len(stage.world.sent), stage.world.parked) == (3, {})
+
+
+@pytest.mark.parametrize("which", ["by id", "by name", "the newest"])
+async def test_a_crawl_of_a_newer_version_is_not_steered(which: str) -> None:
+    """Nor is an older run of its name in its stead; a newer run of today's version is found."""
+    stage = Stage()
+    first = await stage.control.start(PLAN)
+    stage.clock.at_ms += 60_000
+    crawl = await stage.control.start(replace(PLAN, depth_max=3))
+    stage.world.newer[crawl.id] = "stored by a newer version: the crawl"
+    asked = {"by id": crawl.id, "by name": crawl.name, "the newest": None}[which]
+    with pytest.raises(StoredNewer):
+        await stage.control.find(asked)
+    assert await stage.control.find(first.id) == first
+    stage.clock.at_ms += 60_000
+    third = await stage.control.start(replace(PLAN, depth_max=4))
+    if asked != crawl.id:
+        assert await stage.control.find(asked) == third
 
 
 async def test_many_parked_packs_are_sent_in_steps() -> None:

@@ -20,7 +20,7 @@ from orbweaver.adapters.memory import (
 )
 from orbweaver.adapters.memory.world import Gate, open_gate
 from orbweaver.core.crawl import default_crawl
-from orbweaver.core.dead_letters import EVERYTHING, NEW, UNKNOWN_CRAWL, Selection
+from orbweaver.core.dead_letters import EVERYTHING, NEW, NEWER_VERSION, UNKNOWN_CRAWL, Selection
 from orbweaver.core.message import Loose, Pack, Seeds, Source, Target, decode, encode
 from orbweaver.dead_letters import HOLD_S, Undertaker
 from orbweaver.ports import Transient
@@ -185,6 +185,17 @@ def test_what_would_come_straight_back_stays(yard: Graveyard) -> None:
     assert redrive(yard) == (0, {"malformed": 2, UNKNOWN_CRAWL: 1})
     assert yard.world.sent == []
     assert yard.visible() == 3
+
+
+def test_letters_of_a_newer_version_stay(yard: Graveyard) -> None:
+    """Theirs are messages, and crawls, that this version cannot read; asked for, bodies go back."""
+    yard.bury('{"v":2,"crawl":"shop-1","at":1}')
+    yard.bury(encode(Seeds(id="s", crawl="fast-1", at_ms=1, references=("https://a/",))))
+    yard.world.newer["fast-1"] = "stored by a newer version"
+    assert redrive(yard) == (0, {NEWER_VERSION: 2})
+    assert yard.visible() == 2
+    assert redrive(yard, malformed=True) == (1, {NEWER_VERSION: 1})
+    assert [mail.body for mail in yard.world.sent] == ['{"v":2,"crawl":"shop-1","at":1}']
 
 
 def test_malformed_letters_are_sent_as_they_are_if_asked_for(yard: Graveyard) -> None:

@@ -55,9 +55,9 @@ GATEWAY: Mapping[str, int] = {
     "THROTTLED": 429,
     "UNSUPPORTED_MEDIA_TYPE": 415,
 }
-# Whatever is asked may come to these: queries that do not fit, callers that may not, too many
-# requests, trouble of ours, and the gateway's own.
-ALWAYS = (400, 403, 413, 429, 500, 502, 503, 504)
+# Whatever is asked may come to these: queries that do not fit, callers that may not, crawls of newer
+# versions, too many requests, trouble of ours, and the gateway's own.
+ALWAYS = (400, 403, 409, 413, 429, 500, 502, 503, 504)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

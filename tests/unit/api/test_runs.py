@@ -279,3 +279,18 @@ async def test_failures_are_asked_for_again() -> None:
     whole = await stage.ask("POST", "/crawls/site-1/retry", headers={})
     assert whole.status == 201
     assert {mail for run in whole.body["crawls"] for mail in [run["name"]]} == {"site"}
+
+
+async def test_a_crawl_of_a_newer_version_is_a_conflict() -> None:
+    """After a rollback it is neither shown nor steered; the answer says what to do."""
+    stage = Stage()
+    stage.world.crawls[CRAWL.id] = CRAWL
+    stage.world.newer[CRAWL.id] = "stored by a newer version: the crawl of version 2"
+    for reply in (
+        await stage.get(f"/crawls/{CRAWL.id}"),
+        await stage.post(f"/crawls/{CRAWL.id}/pause"),
+    ):
+        assert reply.status == 409
+        assert reply.body["detail"] == (
+            "stored by a newer version: the crawl of version 2; deploy that version or newer"
+        )

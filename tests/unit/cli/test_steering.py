@@ -114,3 +114,12 @@ def test_another_stack_is_spoken_to_by_its_name(stage: Stage) -> None:
     assert stage.run("status --stack Mine") == 0
     assert stage.machine.asked == ["outputs Mine http://127.0.0.1:1"]
     assert stage.connected[-1][0].crawls_table == "other"
+
+
+def test_a_crawl_of_a_newer_version_is_said_to_be_one(stage: Stage) -> None:
+    """It says what to do, and not that the stack cannot be reached."""
+    (crawl,) = stage.world.crawls
+    stage.world.newer[crawl] = "stored by a newer version: the crawl of version 2"
+    assert stage.run(f"status {crawl}") == 3
+    assert "the crawl of version 2; deploy that version or newer" in stage.noted
+    assert "cannot reach" not in stage.noted
