@@ -37,7 +37,7 @@
     treasury        what a pack may use of limits         core/allowance  what is used of them
     purse           reserved ahead                        core/cost        what a crawl costs
     core/units      what AWS bills, counted               core/prices      and what it asks for that
-    core/estimate   what a crawl would use
+    core/estimate   what a crawl would use                core/rounds      how often it goes round
     sifting         links that need not be claimed
     settle          claim, store, commit, send, finish    core/crawl       a crawl and its books
     committing      many packs at once                    gathering       tasks that share a call

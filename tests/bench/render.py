@@ -137,7 +137,11 @@ def _units(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
         )
         for row in priced
     ]
-    said = "By the crawls' own books, at AWS's list prices; time is paid for as it passed here."
+    said = (
+        "By the crawls' own books, at AWS's list prices; time is paid for as it passed here.\n"
+        "All of these are crawls **without a delay**. One that waits a second between requests to\n"
+        "a host costs more, the fewer hosts it has: [cost](cost.md#before-a-crawl)."
+    )
     return "\n".join(["## What it would cost on AWS", "", said, "", *_grid(heads, body, left=2)])
 
 

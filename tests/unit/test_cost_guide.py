@@ -59,13 +59,14 @@ def test_what_an_idle_stack_costs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "delay_ms", "hosts"), [(0, 0, 1), (1, 1_000, 100), (2, 1_000, 1)]
+    ("place", "delay_ms", "hosts", "workers"),
+    [(0, 0, 1, 2), (1, 0, 1, 50), (2, 1_000, 100, 50), (3, 1_000, 1, 50)],
 )
-def test_what_waiting_costs(place: int, delay_ms: int, hosts: int) -> None:
+def test_what_waiting_costs(place: int, delay_ms: int, hosts: int, workers: int) -> None:
     """Numbers are those that the command says today."""
     crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=delay_ms, concurrency=16)
     if delay_ms:
         crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=delay_ms)
-    found = estimate(crawl, Assumed(pages=PAGES, hosts=hosts))
+    found = estimate(crawl, Assumed(pages=PAGES, hosts=hosts, workers=workers))
     (_, told) = cells("Before a crawl")[place]
     assert float(told) == round(dollars(found.units.by_term) / PAGES * 1_000_000, 2)

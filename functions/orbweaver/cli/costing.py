@@ -16,11 +16,12 @@ from orbweaver.cli.session import chosen
 from orbweaver.cli.spending import MILLION, price
 from orbweaver.core.cost import dollars as charged
 from orbweaver.core.crawl import Scope
-from orbweaver.core.estimate import CPU_MB, Assumed, estimate
+from orbweaver.core.estimate import BATCH, MEMORY_MB, WORKERS, Assumed, estimate
 from orbweaver.core.host_view import hosts_of
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.plan import crawl_of
 from orbweaver.core.prices import AS_OF, NANO, PRICES, dollars
+from orbweaver.core.rounds import CPU_MB
 from orbweaver.core.units import Term, Units, units_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 
 OK, FAILED = 0, 1
 MEMORY_MB_MIN = 128
+# Of a stack that was deployed without saying otherwise.
+STACK: Mapping[str, int] = {
+    "worker_memory_mb": MEMORY_MB,
+    "worker_concurrency_max": WORKERS,
+    "batch_size": BATCH,
+}
 # Numbers from here on have digits enough before the point.
 DIGITS = 100
 # What terms are counted in, where it is not obvious.
@@ -79,7 +86,9 @@ def estimated(arguments: argparse.Namespace, around: Surroundings) -> int:
         links=arguments.links,
         body_bytes=arguments.body_bytes,
         answer_s=arguments.answer / 1000,
-        memory_mb=max(MEMORY_MB_MIN, arguments.memory),
+        memory_mb=max(MEMORY_MB_MIN, _of_stack("worker_memory_mb", arguments.memory, around)),
+        workers=_of_stack("worker_concurrency_max", arguments.workers, around),
+        batch=_of_stack("batch_size", arguments.batch_size, around),
     )
     found = estimate(crawl, assumed)
     if arguments.json:
@@ -92,6 +101,17 @@ def estimated(arguments: argparse.Namespace, around: Surroundings) -> int:
     around.write(*(f"  {text.clean(one)}" for one in _assumptions(crawl, assumed)))
     around.write("", *(text.clean(one) for one in _limits(crawl, found.units, found.least_s)))
     return OK
+
+
+def _of_stack(key: str, asked: int | None, around: Surroundings) -> int:
+    """Say what a stack has: as asked, as the folder's context has it, or by default."""
+    if asked is not None:
+        return asked
+    try:
+        context = json.loads((around.folder / "cdk.json").read_text())["context"]
+        return max(1, int(context[key]))
+    except (OSError, ValueError, TypeError, LookupError):
+        return STACK[key]
 
 
 def lines(units: Units, pages: int) -> list[str]:
@@ -172,6 +192,8 @@ def _assumptions(crawl: Crawl, assumed: Assumed) -> Iterator[str]:
     cpu, share = assumed.cpu_ms(texts=crawl.texts), assumed.memory_mb / CPU_MB
     has = f"{assumed.memory_mb:,} MB have {share:.0%} of one"
     yield f"{cpu:.1f} ms of a CPU a page; {has} (--memory)"
+    workers, packs = text.plural(assumed.workers, "worker"), text.plural(assumed.batch, "message")
+    yield f"{workers} at once at most (--workers), {packs} at once for each (--batch-size)"
     yield f"bodies: {crawl.bodies}; main texts: {'kept' if crawl.texts else 'not kept'}"
     yield f"a delay of {text.pace(crawl.delay_ms)}" if crawl.delay_ms else "no delay"
 

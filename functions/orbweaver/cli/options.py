@@ -223,5 +223,9 @@ def _add_assumptions(add: Callable[..., Any]) -> None:
     add("--body-bytes", type=values.size_bytes, default=30_000, metavar="SIZE", help=size)
     answer = "how long a host takes to answer (200ms)"
     add("--answer", type=values.duration_ms, default=200, metavar="TIME", help=answer)
-    memory = "what the worker has (1024)"
-    add("--memory", type=values.count, default=1024, metavar="MB", help=memory)
+    memory = "what the worker has (this folder's cdk.json, or 1024)"
+    add("--memory", type=values.count, metavar="MB", help=memory)
+    workers = "how many there may be at once (this folder's cdk.json, or 50)"
+    add("--workers", type=values.count, metavar="N", help=workers)
+    batch = "messages that a worker takes at once (this folder's cdk.json, or 10)"
+    add("--batch-size", type=values.count, metavar="N", help=batch)

@@ -1,46 +1,49 @@
 """What a crawl will use and how long it takes at least, before it has begun.
 
 The same terms and stages as the meter counts (core/units.py), from what a definition says and what
-is assumed about the site. How many requests a pack, a visit and an invocation take was counted in
-crawls of 10,000 generated pages; what they are made of says `_per_invocation`.
+is assumed about the site and the stack. How often URLs go round, and how long functions wait with
+them, says `core/rounds.py`; here that is turned into units, by the page, packs delivered and
+visited, and invocations.
 
 - Every page is claimed, asked for and recorded once. Nothing fails, nothing is asked again.
-- Without a delay, an invocation takes ten full packs, and ends when CPU or answers let it.
-- With one, it waits a few seconds for slots of the hosts that it has packs of: a host gives one
-  every delay. What got none returns, which is a visit more. So a crawl of one slow host pays for
-  waiting, and one of many hosts for pages.
-- Every container begins once, which is billed like its work, and is replaced after some time. There
-  are as many at once as their work takes in the time that the crawl lasts at least.
-- A container remembers which URLs it has seen. Of the links of a page, few are looked up, and fewer
-  turn out to be claimed by others just now.
+- A pack is recalled whenever it is delivered, and journaled and committed whenever something of it
+  was asked for. The packs of an invocation commit together.
+- Every container begins once, which is billed like its work, and is replaced after some time.
+- A container remembers which URLs it has seen, so each looks up a URL once that others have found:
+  the more of them there are, the more links of a page are looked up. Few turn out to be claimed by
+  others just now.
+- Within 25 % of the scale model (docs/cost.md, tests/scale/bills.json).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, exp, sqrt
 from typing import TYPE_CHECKING
 
 from orbweaver.core.crawl import Bodies
 from orbweaver.core.politeness import spacing_ms
+from orbweaver.core.rounds import OWN_LINKS, rounds_of
 from orbweaver.core.units import Stage, Term, Units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from orbweaver.core.crawl import Crawl
+    from orbweaver.core.rounds import Rounds
 
-# Messages of an invocation, and URLs of a pack: 25 at most.
-PACKS, PACK_URLS = 10, 20
-# How long a visit waits for slots; how many requests a function makes at once; a whole CPU.
-WAIT_S, REQUESTS_MAX, CPU_MB = 5.0, 64, 1_769
-# A container's beginning (docs/scale.md), how long AWS keeps one, about, and how many there may be.
-INIT_S, CONTAINER_S, CONTAINERS_MAX = 0.9, 7_200, 50
+# Messages of a request of SQS.
+MESSAGES = 10
+# Of a stack whose context does not say otherwise: workers at once, messages of a batch, memory.
+WORKERS, BATCH, MEMORY_MB = 50, 10, 1_024
+# A container's beginning (docs/scale.md), and how long AWS keeps one, about.
+INIT_S, CONTAINER_S = 0.9, 7_200
+# Invocations come in crowds: how many containers there are for each that is busy on average, and
+# beside. Without a delay all come that may: so many at first, and so many more each second.
+CROWD, CROWD_LEAST, FIRST, MORE_A_S = 2.0, 2, 5, 5
 # CPU of a page: whatever it holds, and by the KB, with main texts half as much again.
 PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE = 2.0, 0.1, 0.5
-# What calls take beside what is done meanwhile, by the invocation.
-CALLS_S = 0.2
-# Of a page's links: looked up, and claimed in vain.
+# Of a page's links: looked up by a container that is alone, and claimed in vain.
 LOOKED_UP, LOST = 0.01, 0.0015
 # Bytes of a journal: of a URL, and beside those. Bytes of a record, a request and its answer's
 # acknowledgements, and of an invocation's log.
@@ -52,14 +55,17 @@ EXPORT_MB_MS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """What is taken to be so: of the site, of pages on the wire, and of the function."""
+    """What is taken to be so: of the site, of pages on the wire, and of the stack."""
 
     pages: int
     hosts: int = 1
     links: int = 50
     body_bytes: int = 30_000
     answer_s: float = 0.2
-    memory_mb: int = 1_024
+    memory_mb: int = MEMORY_MB
+    # Of the stack: how many workers there may be at once, and how many packs each is given.
+    workers: int = WORKERS
+    batch: int = BATCH
 
     def cpu_ms(self, *, texts: bool) -> float:
         """How long a page takes on a whole CPU."""
@@ -75,23 +81,15 @@ class Estimate:
     least_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Invocation:
-    """What one comes to: pages, visits to packs, and hosts that it asks; how long it takes."""
-
-    pages: float
-    visits: int
-    hosts: int
-    seconds: float
-
-
 def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
     """Say what a crawl of so many pages will use."""
-    one = _invocation(crawl, assumed)
+    rounds = rounds_of(crawl, assumed)
+    at_once = _at_once(crawl, assumed, rounds)
     units = Units()
     for part, number in (
-        (_per_page(assumed), assumed.pages),
-        (_per_invocation(crawl, assumed, one), assumed.pages / one.pages),
+        (_per_page(assumed, at_once), float(assumed.pages)),
+        (_per_pack(crawl, assumed, rounds), 1.0),
+        (_per_invocation(crawl, rounds), rounds.invocations),
     ):
         for (term, stage), used in part.items():
             units.use(term, stage, ceil(used * number))
@@ -100,42 +98,36 @@ def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
     spacing_s = spacing_ms(crawl.delay_ms) / 1000
     slots_s = spacing_s or assumed.answer_s / crawl.concurrency
     least_s = slots_s * assumed.pages / assumed.hosts
-    begun_s = INIT_S * _containers(assumed.pages / one.pages, one.seconds, least_s)
+    begun_s = INIT_S * _containers(at_once, rounds.seconds)
     units.use(Term.MB_MS, Stage.RUN, ceil(begun_s * 1000 * assumed.memory_mb))
     return Estimate(units=units, least_s=least_s)
 
 
-def _containers(invocations: float, seconds: float, least_s: float) -> int:
-    """How many containers begin, for so many invocations in at least so long."""
-    busy_s = invocations * seconds
-    at_once = min(CONTAINERS_MAX, ceil(invocations), ceil(busy_s / max(least_s, seconds)))
+def _at_once(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> int:
+    """How many containers there are at once, at most."""
+    if crawl.delay_ms:
+        wanted = CROWD * rounds.at_once + CROWD_LEAST
+    else:
+        # As many as AWS has added until the work is done; a crawl is found out before it spreads.
+        wanted = min(
+            rounds.invocations / 4, FIRST * sqrt(1 + 2 * MORE_A_S / FIRST**2 * rounds.seconds)
+        )
+    return max(1, min(assumed.workers, ceil(wanted), ceil(rounds.invocations)))
+
+
+def _containers(at_once: int, busy_s: float) -> int:
+    """How many containers begin, with so many at once and so much to do."""
     return at_once * ceil(max(1.0, busy_s / at_once / CONTAINER_S))
 
 
-def _invocation(crawl: Crawl, assumed: Assumed) -> _Invocation:
-    hosts = min(assumed.hosts, PACKS)
-    spacing_s = spacing_ms(crawl.delay_ms) / 1000
-    if spacing_s:
-        # Packs of one host wait for the same slots.
-        asked = min(PACKS * PACK_URLS // hosts, 1 + int(WAIT_S / spacing_s))
-        pages, visits = hosts * asked, hosts * ceil(asked / PACK_URLS)
-        waits_s = (asked - 1) * spacing_s + assumed.answer_s
-    else:
-        pages, visits = PACKS * PACK_URLS, PACKS
-        at_once = min(REQUESTS_MAX, crawl.concurrency * hosts)
-        waits_s = pages / at_once * assumed.answer_s
-    pages = min(pages, assumed.pages)
-    cpu_s = pages * assumed.cpu_ms(texts=crawl.texts) / 1000
-    seconds = max(waits_s, cpu_s / min(1.0, assumed.memory_mb / CPU_MB)) + CALLS_S
-    return _Invocation(pages=pages, visits=visits, hosts=hosts, seconds=seconds)
-
-
-def _per_page(assumed: Assumed) -> Mapping[tuple[Term, Stage], float]:
+def _per_page(assumed: Assumed, containers: int) -> Mapping[tuple[Term, Stage], float]:
     """List what every page takes."""
     acks = ceil(assumed.body_bytes / ACKED_BYTES)
+    # Each container but the one that found a URL comes by it for the first time, or never.
+    others = (containers - 1) * (1 - exp(-OWN_LINKS * assumed.links / containers))
     return {
         (Term.WRITE, Stage.CLAIM): 1 + LOST * assumed.links,
-        (Term.READ_HALVES, Stage.LOOKUP): LOOKED_UP * assumed.links,
+        (Term.READ_HALVES, Stage.LOOKUP): LOOKED_UP * assumed.links + others,
         (Term.WRITE, Stage.STORE): 1,
         (Term.SENT_BYTES, Stage.WEB): REQUEST_BYTES + ACK_BYTES * acks,
         (Term.READ_HALVES, Stage.EXPORT): RECORD_BYTES / 4096,
@@ -143,27 +135,42 @@ def _per_page(assumed: Assumed) -> Mapping[tuple[Term, Stage], float]:
     }
 
 
-def _per_invocation(
-    crawl: Crawl, assumed: Assumed, one: _Invocation
-) -> Mapping[tuple[Term, Stage], float]:
-    """List what an invocation takes beside its pages."""
-    visits = one.visits
-    journal_bytes = JOURNAL_BYTES * visits + URL_BYTES * one.pages
+def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[Term, Stage], float]:
+    """List what packs take in all: delivered, visited, sent round again."""
+    visits, again = rounds.visits, rounds.deliveries - rounds.visits
+    journal_bytes = JOURNAL_BYTES * visits + URL_BYTES * assumed.pages
+    # All visits but the last of a pack have something to send, and some of those.
+    sent = max(0.3 * visits, visits - rounds.packs)
     return {
-        # Ten messages at once, received and deleted; sent with others of their batch.
-        (Term.SQS, Stage.RECEIVE): 2 * ceil(visits / PACKS),
-        (Term.SQS, Stage.SEND): 0.35 * visits,
-        # Journal, ledger and strikes of each pack; the crawl; the hosts, and slots of theirs.
-        (Term.READ_HALVES, Stage.RECALL): 6 * visits,
-        (Term.READ_HALVES, Stage.CRAWL): 2,
-        (Term.READ_HALVES, Stage.HOST): 4 * one.hosts,
-        (Term.WRITE, Stage.HOST): one.hosts if crawl.delay_ms else 0,
+        # Packs that were put off travel together.
+        (Term.SQS, Stage.SEND): 1.15 * sent + min(again, rounds.invocations) / 2,
+        # Journal, ledger and strikes of each pack.
+        (Term.READ_HALVES, Stage.RECALL): 6 * rounds.deliveries,
+        (Term.READ_HALVES, Stage.HOST): 2 * visits,
+        (Term.WRITE, Stage.HOST): 1.05 * visits if crawl.delay_ms else 0,
         (Term.WRITE, Stage.JOURNAL): journal_bytes / 1024 + visits / 2,
-        # A ledger for each pack and counters for some together, in transactions; that it is sent.
-        (Term.WRITE, Stage.COMMIT): 2 * visits + 2,
-        (Term.WRITE, Stage.SENT): 0.3 * visits,
-        (Term.S3_PUT, Stage.BODIES): 1 if crawl.bodies is not Bodies.OFF or crawl.texts else 0,
+        # A ledger for each pack; that it is sent.
+        (Term.WRITE, Stage.COMMIT): 2 * visits,
+        (Term.WRITE, Stage.SENT): sent,
+        (Term.MB_MS, Stage.RUN): rounds.seconds * 1000 * assumed.memory_mb,
+    }
+
+
+def _per_invocation(crawl: Crawl, rounds: Rounds) -> Mapping[tuple[Term, Stage], float]:
+    """List what an invocation takes beside its packs."""
+    files = crawl.bodies is not Bodies.OFF or crawl.texts
+    # Some invocations ask for nothing.
+    asks = min(1.0, rounds.visits / rounds.invocations)
+    # Where a pack leads to nothing more, the crawl may be finished, which all of its books say.
+    looks = 1 - exp(-rounds.packs / rounds.invocations)
+    return {
+        # Ten messages at once, received and deleted.
+        (Term.SQS, Stage.RECEIVE): 2 * ceil(rounds.deliveries / rounds.invocations / MESSAGES),
+        (Term.READ_HALVES, Stage.CRAWL): 2,
+        (Term.READ_HALVES, Stage.ANNOUNCE): looks * (2 + 2 * crawl.shards),
+        # Counters for some packs together, in a transaction of two KB.
+        (Term.WRITE, Stage.COMMIT): 4 * asks,
+        (Term.S3_PUT, Stage.BODIES): asks if files else 0,
         (Term.INVOCATIONS, Stage.RUN): 1,
         (Term.LOG_BYTES, Stage.RUN): LOG_BYTES,
-        (Term.MB_MS, Stage.RUN): one.seconds * 1000 * assumed.memory_mb,
     }

@@ -137,3 +137,28 @@ def test_an_estimate_without_a_limit(stage: Stage) -> None:
     assert stage.run("estimate --hosts 5") == 0
     assert "10,000 pages on 5 hosts" in stage.said
     assert "it ends before" not in stage.said
+
+
+def test_an_estimate_for_a_stack(stage: Stage) -> None:
+    """Workers, batches and memory are as asked, as the folder's context has them, or by default."""
+    (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
+    line = "estimate --hosts 100 --pages 100000"
+    assert stage.run(line) == 0
+    assert "50 workers at once at most (--workers), 10 messages at once" in stage.said
+    keys = '"worker_concurrency_max": "5", "batch_size": 40, "worker_memory_mb": 2048'
+    (stage.folder / "cdk.json").write_text(f'{{"context": {{{keys}}}}}')
+    assert stage.run(line) == 0
+    assert "5 workers at once at most (--workers), 40 messages at once" in stage.said
+    assert "2,048 MB" in stage.said
+    assert stage.run(f"{line} --workers 1 --batch-size 20 --memory 512") == 0
+    assert "1 worker at once at most (--workers), 20 messages at once" in stage.said
+    assert "512 MB" in stage.said
+
+
+@pytest.mark.parametrize("written", ["", "[]", '{"context": {"batch_size": "many"}}'])
+def test_a_context_that_says_nothing(stage: Stage, written: str) -> None:
+    """What cannot be read there is by default."""
+    (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
+    (stage.folder / "cdk.json").write_text(written)
+    assert stage.run("estimate") == 0
+    assert "10 messages at once" in stage.said
