@@ -55,8 +55,8 @@ GATEWAY: Mapping[str, int] = {
     "THROTTLED": 429,
     "UNSUPPORTED_MEDIA_TYPE": 415,
 }
-# Whatever is asked may come to these: queries that do not fit, callers that may not, crawls of newer
-# versions, too many requests, trouble of ours, and the gateway's own.
+# Whatever is asked may come to these: queries that do not fit, callers that may not, crawls of
+# newer versions, too many requests, trouble of ours, and the gateway's own.
 ALWAYS = (400, 403, 409, 413, 429, 500, 502, 503, 504)
 
 
