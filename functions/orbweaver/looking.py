@@ -95,6 +95,10 @@ class Lookout:
         """List all crawls, newest first."""
         return await self._crawls.list()
 
+    async def unreadable(self) -> int:
+        """Count the crawls that are not listed, as a newer version has stored them."""
+        return len(await self._crawls.newer())
+
     async def status(self, which: str | None = None) -> Status:
         """Read a crawl (see `find`) and its books."""
         crawl = await self.find(which)

@@ -14,6 +14,7 @@ from orbweaver.core.crawl import State
 from orbweaver.core.export import MANIFESTS, PREFIX, decode_manifest
 from orbweaver.core.forgetting import definition_left, in_journal, message_left, record_left
 from orbweaver.core.message import Malformed, decode
+from orbweaver.ports import StoredNewer
 from orbweaver.sweeping import Sweeper
 
 if TYPE_CHECKING:
@@ -71,7 +72,12 @@ async def exported(files: Files) -> dict[str, str]:
 
 
 async def survey(stores: Stores, meant: Meant) -> Look:
-    """Count what there is of it, and name the crawls that have any."""
+    """Count what there is of it, and name the crawls that have any.
+
+    Raises StoredNewer where a newer version has stored a crawl: that may have some.
+    """
+    for other in await stores.crawls.newer():
+        raise StoredNewer(other.said)
     found: Counter[str] = Counter()
     owners: set[str] = set(meant.runs)
     for kind, of in _KINDS.items():

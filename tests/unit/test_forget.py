@@ -14,6 +14,7 @@ from orbweaver.core.export import PREFIX, decode_manifest, manifest_path
 from orbweaver.core.meant import Meant, meant_crawl, meant_host, meant_url
 from orbweaver.core.message import Seeds, encode
 from orbweaver.formats.blot import outcomes
+from orbweaver.ports import StoredNewer
 from orbweaver.survey import exported, survey
 from tests.unit.forgetting import (
     DAY,
@@ -201,6 +202,22 @@ async def test_refused_while_at_work(stage: Stage, state: State) -> None:
         await forgetter_of(stage).forget(WHOLE)
     stage.world.looks.clear()
     assert everything(stage.world) == before
+
+
+async def test_what_a_newer_version_stored_is_not_forgotten_unread(stage: Stage) -> None:
+    """Messages that it cannot read stay where they are, and are named; a crawl ends it at once."""
+    body = '{"v":2,"crawl":"site-9","at":1,"work":"compressed"}'
+    stage.world.sent.append(Mail(body=body, group="site-9"))
+    stage.world.buried.append(Mail(body=body, reason="stored by a newer version"))
+    stage.world.parked["site-9", "p9"] = body
+    done = await forgetter_of(stage).forget(WHOLE)
+    assert any("of version 2" in left and "deploy that version" in left for left in done.left)
+    assert [mail.body for mail in stage.world.sent].count(body) == 1
+    assert [mail.body for mail in stage.world.buried].count(body) == 1
+    assert stage.world.parked == {("site-9", "p9"): body}
+    stage.world.newer[ENDED.id] = "stored by a newer version"
+    with pytest.raises(StoredNewer):
+        await forgetter_of(stage).forget(WHOLE)
 
 
 async def test_a_crawl_goes_when_it_has_ended(stage: Stage) -> None:

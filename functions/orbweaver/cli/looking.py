@@ -16,6 +16,7 @@ from orbweaver.cli.words import heading, rows
 from orbweaver.core.export import page_as_json
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.record import day_of
+from orbweaver.core.version import NEWER, REMEDY
 
 if TYPE_CHECKING:
     import argparse
@@ -72,6 +73,8 @@ async def _others(session: Session, shown: Crawl, around: Surroundings) -> None:
         around.write(*(f"  {crawl.id}  {crawl.state}" for crawl in crawls[:CRAWLS_SHOWN]))
     if len(crawls) > CRAWLS_SHOWN:
         around.write(f"  and {len(crawls) - CRAWLS_SHOWN} more")
+    if hidden := await session.control.unreadable():
+        around.note(f"{hidden:,} more, {NEWER}: {REMEDY} to see them")
 
 
 # --- pages --------------------------------------------------------------------------------------

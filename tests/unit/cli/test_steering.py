@@ -123,3 +123,6 @@ def test_a_crawl_of_a_newer_version_is_said_to_be_one(stage: Stage) -> None:
     assert stage.run(f"status {crawl}") == 3
     assert "the crawl of version 2; deploy that version or newer" in stage.noted
     assert "cannot reach" not in stage.noted
+    stage.run(f"start {SITE} --name later")
+    assert stage.run("status") == 0
+    assert "1 more, stored by a newer version" in stage.noted
