@@ -23,6 +23,7 @@
     exported    tables of exports              duck        asked with DuckDB
     saved       queries that are there already
     exposing    metrics                    gauges      what is shown to Prometheus
+    examining   doctor
 
 Exit codes: 0 done, 1 the crawl failed above the asked threshold (or there is no such record, or its
 files cannot be written), 2 usage, 3 the stack cannot be reached, 130 interrupted.
@@ -48,6 +49,7 @@ from orbweaver.cli import (
     deciding,
     defining,
     delivering,
+    examining,
     explaining,
     exposing,
     extracting,
@@ -152,6 +154,7 @@ COMMANDS = {
     "schedule": scheduling.schedule,
     "metrics": exposing.metrics,
     "workers": switching.workers,
+    "doctor": examining.doctor,
     "local": steering.local,
     "deploy": steering.deploy,
     "destroy": steering.destroy,

@@ -153,7 +153,7 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
     exposing.options(add("metrics", exposing.HELP, target))
     scheduling.add_to(add("schedule", scheduling.HELP), made, target, lines)
     switching.options(add("workers", switching.HELP, target, lines))
-    _add_deploying(add, target)
+    _add_deploying(add, target, lines)
     return parser, made
 
 
@@ -171,7 +171,10 @@ _STEERING = {
 }
 
 
-def _add_deploying(add: Any, target: _Parser) -> None:
+def _add_deploying(add: Any, target: _Parser, lines: _Parser) -> None:
+    from orbweaver.cli import examining
+
+    examining.options(add("doctor", examining.HELP, target, _context(), lines))
     for name, text in _DEPLOYING.items():
         command = add(name, text, target, _context())
         command.add_argument("--yes", action="store_true", help="do not ask")

@@ -1,0 +1,227 @@
+"""What a check is given, and what it finds.
+
+Rules
+- A check never raises for what it finds: an unexpected refusal of AWS is caught by the caller
+  (examine.py), which reports the operation and the code, never the message.
+- Texts of AWS are compared with words that are known here: `word`, `version`, `code_of`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from botocore.exceptions import ClientError, ParamValidationError
+
+from localstack import cdk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from infra.config import Config
+    from localstack.removal import Lend, Resource
+
+Seen: TypeAlias = "int | float | bool | str | list[Any] | dict[str, Any]"
+
+OTHER = "(another word)"
+# What AWS answers a refused request with; others are reported as such.
+CODES = frozenset(
+    {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
+    | {"ValidationException", "ValidationError", "InvalidParameterValueException"}
+    | {"InvalidParameterValue", "InvalidParameterException", "InvalidMessageContents"}
+    | {"AWS.SimpleQueueService.TooManyEntriesInBatchRequest", "TooManyEntriesInBatchRequest"}
+    | {"AWS.SimpleQueueService.BatchRequestTooLong", "BatchRequestTooLong", "MalformedXML"}
+    | {"AWS.SimpleQueueService.QueueDeletedRecently", "QueueDeletedRecently", "Throttling"}
+    | {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "ThrottlingException"}
+    | {"ConditionalCheckFailedException", "TransactionCanceledException", "NoSuchKey"}
+    | {"TransactionConflictException", "TransactionInProgressException", "NoSuchBucket"}
+    | {"IdempotentParameterMismatchException", "ResourceNotFoundException", "404", "400"}
+    | {"ProvisionedThroughputExceededException", "PreconditionFailed", "EntityTooSmall"}
+    | {"BucketNotEmpty", "RequestEntityTooLargeException", "RequestTooLargeException", "413"}
+    | {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "SignatureDoesNotMatch"}
+    | {"UnrecognizedClientException", "OptInRequired", "ParameterNotFound", "NotImplemented"}
+    | {"UnsupportedOperation", "InternalError", "InternalFailure", "ServiceUnavailable"}
+    | {"ConcurrentModificationException", "EntityNotFoundException", "InvalidRequestException"}
+    | {"ResourceConflictException", "TooManyRequestsException", "UnknownOperationException"}
+    | {"InvalidAction", "MethodNotAllowed", "NotFoundException", "NoSuchEntity", "AWSError"}
+    | {
+        "NoSuchLifecycleConfiguration",
+        "InvalidAttributeValue",
+        "RequestEntityTooLarge",
+        "LimitExceededException",
+    }
+)
+
+
+class Result(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a check found; `why` says what is wrong, or why it did not run."""
+
+    result: Result
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One entry of the registry; `do` says what helps when it fails."""
+
+    id: str
+    title: str
+    run: Callable[[Ground], Finding]
+    assumptions: tuple[str, ...] = ()
+    full: bool = False
+    stack: bool = True  # whether it looks at a stack
+    do: str
+    not_on_emulator: str = ""
+
+
+@dataclass(kw_only=True)
+class Ground:
+    """An account and region, and the stack in it; `crawl` crawls a URL and counts its pages."""
+
+    environment: Mapping[str, str]
+    region_from: str
+    stack: str
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    resources: tuple[Resource, ...] = ()
+    config: Config
+    given: frozenset[str] = frozenset()  # the context keys that it was deployed with
+    lend: Lend
+    url: str | None = None
+    crawl: Callable[[str], tuple[int, int]] | None = None
+    pause: Callable[[float], None] = time.sleep
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _clients: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def emulator(self) -> bool:
+        """Whether this is an emulator instead of AWS."""
+        return cdk.is_emulator(self.environment)
+
+    def client(self, service: str) -> Any:
+        """Lend a client, kept until `close`."""
+        if service not in self._clients:
+            self._clients[service] = self._open.enter_context(self.lend(service))
+        return self._clients[service]
+
+    def close(self) -> None:
+        """Close the clients."""
+        self._clients.clear()
+        self._open.close()
+
+    def of_kind(self, kind: str) -> list[Resource]:
+        """List the stack's resources of a type of CloudFormation."""
+        return [one for one in self.resources if one.kind == kind]
+
+    def named(self, *keys: str) -> dict[str, str]:
+        """Return those of these outputs that the stack has: key to value."""
+        return {key: self.outputs[key] for key in keys if self.outputs.get(key)}
+
+
+def probe(
+    name: str, title: str, run: Callable[[Ground], Finding], *assumptions: str, emulator: str = ""
+) -> Check:
+    """Make a check that needs a stack of the kit's own; `emulator`: why not on one."""
+    return Check(
+        id=name,
+        title=title,
+        run=run,
+        assumptions=assumptions,
+        full=True,
+        do="report it with this file: the code relies on it",
+        not_on_emulator=emulator,
+    )
+
+
+def passed(**seen: Seen) -> Finding:
+    """Say that it is as assumed."""
+    return Finding(result=Result.PASSED, seen=seen)
+
+
+def failed(why: str, **seen: Seen) -> Finding:
+    """Say that it is not as assumed."""
+    return Finding(result=Result.FAILED, seen=seen, why=why)
+
+
+def skipped(why: str) -> Finding:
+    """Say why it was not tried."""
+    return Finding(result=Result.SKIPPED, why=why)
+
+
+def judged(problems: list[str], **seen: Seen) -> Finding:
+    """Say that it is as assumed unless there are problems."""
+    return failed("; ".join(problems), **seen) if problems else passed(**seen)
+
+
+def expect(true: bool, otherwise: str, **seen: Seen) -> Finding:
+    """Say that it is as assumed if something holds."""
+    return passed(**seen) if true else failed(otherwise, **seen)
+
+
+def word(given: object, *known: str) -> str:
+    """Return a word of AWS's if it is one that is known here."""
+    return str(given) if given in known else OTHER
+
+
+def version(given: object) -> str:
+    """Return a version, if it is one of numbers and points."""
+    found = re.fullmatch(r"\d{1,5}(\.\d{1,5}){0,3}", str(given))
+    return found[0] if found else OTHER
+
+
+def number(given: object) -> int:
+    """Read a number that AWS may spell as a text; -1 where it is none."""
+    try:
+        return int(str(given))
+    except ValueError:
+        return -1
+
+
+def code_of(error: ClientError) -> str:
+    """Return the code of a refusal, without its message."""
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    return code if code in CODES else "(another error)"
+
+
+def refusal(call: Callable[..., Any], **parameters: Any) -> str:
+    """Call what is to be refused; the code, or nothing if it was taken."""
+    try:
+        call(**parameters)
+    except ClientError as error:
+        return code_of(error)
+    except ParamValidationError:
+        return "ParamValidation"
+    return ""
+
+
+def refused(call: Callable[..., Any], what: str, *known: str, **parameters: Any) -> Finding:
+    """Pass if a call is refused, with a code that is expected where one is named."""
+    code = refusal(call, **parameters)
+    if not code:
+        return failed(f"{what} was taken")
+    if known and code not in known:
+        return failed(f"{what} was refused for another reason", code=code)
+    return passed(code=code)
+
+
+def until(ground: Ground, found: Callable[[], Any], seconds: float, every: float = 1.0) -> Any:
+    """Ask until something is found, for so long; what is found last."""
+    tries = max(1, round(seconds / every))
+    for left in range(tries, 0, -1):
+        if (got := found()) or left == 1:
+            return got
+        ground.pause(every)
+    return None

@@ -1,0 +1,44 @@
+"""What never reaches a report: account ids, ARNs, keys, addresses.
+
+Checks hand on no text of AWS's (`ground.word`). This is the second line: whatever text is in a
+report is masked as a whole, the names that a person gave included.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_PATTERNS = (
+    (re.compile(r"arn:[\w-]*:[^\s\"',]*"), "arn:…"),
+    (re.compile(r"\b(?:A[KS]IA|AIDA|AROA)[A-Z0-9]{12,}\b"), "…"),
+    (re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"), "…@…"),
+    (re.compile(r"\bhttps?://[^\s\"',]+"), "https://…"),
+)
+_ACCOUNT = re.compile(r"(?<!\d)\d{8}(\d{4})(?!\d)")
+
+
+def account(number: str) -> str:
+    """Show the last four digits of an account id."""
+    found = re.fullmatch(r"\d{8}(\d{4})", number)
+    return f"********{found[1]}" if found else "(not an account id)"
+
+
+def text(given: str) -> str:
+    """Mask what may be secret in a text."""
+    for pattern, shown in _PATTERNS:
+        given = pattern.sub(shown, given)
+    return _ACCOUNT.sub(r"********\1", given)
+
+
+def everything(given: Any) -> Any:
+    """Mask every text in a report; numbers and truths stay."""
+    match given:
+        case str():
+            return text(given)
+        case dict():
+            return {text(str(key)): everything(value) for key, value in given.items()}
+        case list() | tuple():
+            return [everything(value) for value in given]
+        case _:
+            return given

@@ -1,0 +1,145 @@
+"""Whatever AWS answers, no text of it is in the report of `orbweaver doctor`."""
+
+from __future__ import annotations
+
+import json
+import string
+import urllib.request
+from datetime import UTC, datetime
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore import xform_name
+from botocore.exceptions import ClientError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from localstack import cdk
+from localstack.doctor import examine
+from localstack.doctor.functions import KIND
+from localstack.removal import BUCKET, TABLE
+from orbweaver.cli.stacks import NAMES
+
+OUTPUTS = (
+    *NAMES,
+    *("WorkerFunction", "WorkerLogGroup", "ExporterFunction", "ApiUrl", "Database", "Workgroup"),
+    *("CrawlEventSource", "ExpressEventSource", "SeedEventSource"),
+)
+KINDS = (
+    *(KIND, TABLE, BUCKET, "AWS::Events::Rule", "AWS::KMS::Key", "AWS::Logs::LogGroup"),
+    *("AWS::Scheduler::Schedule", "AWS::CloudWatch::Alarm"),
+)
+DEPTH_MAX = 6
+TOKENS = st.text(string.ascii_letters + string.digits, min_size=14, max_size=30)
+FORMS = (
+    "{}",
+    "arn:aws:sqs:eu-west-1:123456789012:{}",
+    "https://hooks.example.org/services/{}",
+    "{}@example.org",
+    "xoxb-{}",
+)
+
+
+class Forged:
+    """A client of which every answer is made of one secret, in the shape of the real one."""
+
+    def __init__(self, service: str, secret: str, *, refusing: bool) -> None:
+        model = botocore.session.Session().get_service_model(service)
+        self._operations = {
+            xform_name(name): model.operation_model(name) for name in model.operation_names
+        }
+        self._secret, self._refusing = secret, refusing
+        self.exceptions = type("Exceptions", (), {"ClientError": ClientError})
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def get_paginator(self, name: str) -> Any:
+        answer = getattr(self, name)
+        return type("Pages", (), {"paginate": lambda _self, **asked: [answer(**asked)]})()
+
+    def __getattr__(self, name: str) -> Any:
+        operation = self._operations[name]
+
+        def call(**_asked: Any) -> Any:
+            if name in ("describe_stacks", "list_stack_resources", "get_template"):
+                return getattr(self, f"_{name}")()
+            if self._refusing and name != "get_caller_identity":
+                told: Any = {"Error": {"Code": self._secret, "Message": self._secret}}
+                raise ClientError(told, operation.name)
+            return forge(operation.output_shape, self._secret)
+
+        return call
+
+    def _describe_stacks(self) -> dict[str, Any]:
+        outputs = [{"OutputKey": key, "OutputValue": self._secret} for key in OUTPUTS]
+        named = {"StackName": "Orbweaver", "StackStatus": "UPDATE_COMPLETE"}
+        return {"Stacks": [{**named, "Description": self._secret, "Outputs": outputs}]}
+
+    def _list_stack_resources(self) -> dict[str, Any]:
+        found = [
+            {
+                "LogicalResourceId": f"R{place}",
+                "ResourceType": kind,
+                "PhysicalResourceId": self._secret,
+                "ResourceStatus": "CREATE_COMPLETE",
+            }
+            for place, kind in enumerate(KINDS)
+        ]
+        return {"StackResourceSummaries": found}
+
+    def _get_template(self) -> dict[str, Any]:
+        resources = {
+            f"R{place}": {"Type": kind, "DeletionPolicy": self._secret}
+            for place, kind in enumerate(KINDS)
+        }
+        kept = {"Orbweaver": {"Context": {"alarm_email": self._secret}}}
+        return {"TemplateBody": {"Resources": resources, "Metadata": kept}}
+
+
+def forge(shape: Any, secret: str, depth: int = 0) -> Any:
+    """Make a value of a shape in which every text is the secret."""
+    kind = "string" if shape is None else shape.type_name
+    if kind == "structure":
+        members = shape.members.items() if depth < DEPTH_MAX else ()
+        return {name: forge(member, secret, depth + 1) for name, member in members}
+    if kind == "list":
+        return [forge(shape.member, secret, depth + 1)] if depth < DEPTH_MAX else []
+    if kind == "map":
+        return {secret: forge(shape.value, secret, depth + 1)}
+    known: dict[str, Any] = {"boolean": True, "integer": 1, "long": 1, "float": 1.0, "double": 1.0}
+    known |= {"timestamp": datetime.now(UTC), "blob": secret.encode()}
+    return known.get(kind, secret)
+
+
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(token=TOKENS, form=st.sampled_from(FORMS), refusing=st.booleans())
+def test_no_secret_reaches_the_report(token: str, form: str, *, refusing: bool) -> None:
+    """Answers full of secrets, refusals that name them: the report has neither them nor an id."""
+    secret, shown = form.format(token), []
+
+    def opened(service: str, _environment: object) -> Forged:
+        return Forged(service, secret, refusing=refusing)
+
+    def unreachable(*_words: object, **_options: object) -> None:
+        raise OSError(secret)
+
+    wanted = examine.Wanted(
+        environment={"AWS_REGION": "eu-west-1"}, region_from="--region", stack="Orbweaver"
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cdk, "_open", opened)
+        patched.setattr(urllib.request, "urlopen", unreachable)
+        found = examine.examine(
+            wanted,
+            say=lambda _: None,
+            show=lambda check, finding: shown.append(str((check.id, finding))),
+        )
+    told = json.dumps(found.report) + "".join(shown)
+    assert found.reached
+    assert len(shown) > 30
+    assert token not in told
+    assert "123456789012" not in told

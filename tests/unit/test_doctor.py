@@ -1,0 +1,357 @@
+"""`orbweaver doctor`: how checks end, that probes hold on moto, what is run and in which order."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, NoCredentialsError
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from infra.config import Config
+from localstack import cdk, layout, removal
+from localstack.doctor import (
+    account,
+    examine,
+    functions,
+    masking,
+    own,
+    probe_batches,
+    probe_files,
+    probe_sqs,
+    probe_tables,
+    queues,
+    registry,
+)
+from localstack.doctor.ground import Check, Finding, Ground, Result, passed
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+REGION = "eu-west-1"
+ENVIRONMENT = {"AWS_REGION": REGION}
+WANTED = examine.Wanted(environment=ENVIRONMENT, region_from="--region", stack="Orbweaver")
+
+
+def client(service: str) -> Any:
+    """Make a client that has credentials of no account."""
+    return boto3.client(
+        service, region_name=REGION, aws_access_key_id="a", aws_secret_access_key="b"
+    )
+
+
+def ground(**outputs: str) -> Ground:
+    """Make the ground of a stack with these outputs."""
+
+    @contextlib.contextmanager
+    def lend(service: str) -> Iterator[Any]:
+        yield client(service)
+
+    return Ground(
+        environment=ENVIRONMENT,
+        region_from="--region",
+        stack="Orbweaver",
+        outputs=outputs,
+        config=replace(Config(), worker_enabled="no"),
+        lend=lend,
+        pause=lambda _seconds: None,
+    )
+
+
+@contextlib.contextmanager
+def answering(service: str, *answers: tuple[str, dict[str, Any]]) -> Iterator[Ground]:
+    """Make a ground whose client of a service answers so, in turn."""
+    stubbed = client(service)
+    with Stubber(stubbed) as stubber:
+        for operation, answer in answers:
+            stubber.add_response(operation, answer)
+        made = ground()
+        made._clients[service] = stubbed
+        yield made
+        stubber.assert_no_pending_responses()
+
+
+# --- checks that read -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("quota", "given", "total", "result"),
+    [
+        (1_000, frozenset(), 80, Result.PASSED),
+        (10, frozenset(), 7, Result.PASSED),
+        (8, frozenset(), 6, Result.FAILED),
+        (60, frozenset({"worker_concurrency_max"}), 54, Result.PASSED),
+        (50, frozenset({"worker_concurrency_max"}), 54, Result.FAILED),
+    ],
+)
+def test_a_quota_that_is_too_small_fails(
+    quota: int, given: frozenset[str], total: int, result: Result
+) -> None:
+    """What Lambda runs at once is compared with limits that are given, or would be chosen."""
+    limits = {"AccountLimit": {"UnreservedConcurrentExecutions": quota}}
+    with answering("lambda", ("get_account_settings", limits)) as made:
+        made.given = given
+        found = account.quota(made)
+    assert found.result is result
+    assert found.seen == {"quota": quota, "limits": total}
+
+
+def test_the_account_is_masked() -> None:
+    """Of an account's id the last four digits are shown."""
+    with answering("sts", ("get_caller_identity", {"Account": "123456789012"})) as made:
+        assert account.credentials(made).seen == {"account": "********9012"}
+
+
+def test_an_account_that_is_not_prepared_fails() -> None:
+    """Without CDK's parameter the check says that nothing was deployed yet."""
+    stubbed = client("ssm")
+    made = ground()
+    made._clients["ssm"] = stubbed
+    with Stubber(stubbed) as stubber:
+        stubber.add_client_error("get_parameter", "ParameterNotFound")
+        assert account.bootstrap(made).why == "nothing was deployed here with CDK yet"
+
+
+@pytest.mark.parametrize(("hidden_s", "result"), [(361, Result.PASSED), (60, Result.FAILED)])
+def test_a_queue_that_hides_too_shortly_fails(hidden_s: int, result: Result) -> None:
+    """The visibility timeout is read and compared with six timeouts of the worker."""
+    with mock_aws():
+        url = client("sqs").create_queue(
+            QueueName="q", Attributes={"VisibilityTimeout": str(hidden_s)}
+        )["QueueUrl"]
+        found = queues.visibility(ground(PackQueueUrl=url))
+    assert found.result is result
+    assert found.seen == {"PackQueueUrl": hidden_s}
+
+
+def test_variables_are_measured_and_not_shown() -> None:
+    """Their size is in the finding, no name and no value of theirs."""
+    made = ground()
+    made.resources = (removal.Resource(logical="F", kind=functions.KIND, name="f", kept=False),)
+    stubbed = client("lambda")
+    made._clients["lambda"] = stubbed
+    values = {"TOKEN": "x" * 5000}
+    answer = {"Handler": "handlers.worker.handler", "Environment": {"Variables": values}}
+    with Stubber(stubbed) as stubber:
+        stubber.add_response("get_function_configuration", answer)
+        found = functions.variables(made)
+    assert found.result is Result.FAILED
+    assert found.seen == {"worker": 5005}
+
+
+# --- probes -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stack() -> Iterator[Ground]:
+    """Give a table, a bucket and queues of moto under the outputs that probes ask for."""
+    with mock_aws():
+        sqs, dynamodb = client("sqs"), client("dynamodb")
+        dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
+        line = sqs.create_queue(QueueName="line")["QueueUrl"]
+        for name, keys in (("urls", ("k",)), ("pages", ("day", "k"))):
+            dynamodb.create_table(
+                TableName=name,
+                BillingMode="PAY_PER_REQUEST",
+                KeySchema=[
+                    {"AttributeName": key, "KeyType": kind}
+                    for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)
+                ],
+                AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
+            )
+        place = {"LocationConstraint": REGION}
+        client("s3").create_bucket(Bucket="bodies", CreateBucketConfiguration=place)
+        yield ground(
+            UrlsTable="urls",
+            PagesTable="pages",
+            Bucket="bodies",
+            ExpressQueueUrl=line,
+            DeadLetterQueueUrl=dead,
+        )
+
+
+# Those that moto (5.2) follows; it has no request tokens, no sizes in bytes, no bounds of batches.
+@pytest.mark.parametrize(
+    "probe",
+    [
+        probe_sqs.entries_max,
+        probe_sqs.visibility,
+        probe_sqs.polls,
+        probe_tables.conditions,
+        probe_tables.returned,
+        probe_tables.reasons,
+        probe_tables.expired,
+        probe_tables.consistent,
+        probe_batches.order,
+        probe_files.whole,
+        probe_files.part,
+        probe_files.absent,
+        probe_files.full_bucket,
+    ],
+    ids=lambda probe: probe.__name__,
+)
+def test_probes_hold_where_aws_is_imitated(
+    stack: Ground, probe: Callable[[Ground], Finding]
+) -> None:
+    """A probe passes on what behaves as AWS says, and has seen something."""
+    found = probe(stack)
+    assert (found.result, found.why) == (Result.PASSED, "")
+    assert found.seen
+
+
+def test_a_probe_that_is_not_refused_fails(stack: Ground) -> None:
+    """A queue without redrive keeps its message: no dead letter comes, and the probe says so."""
+    found = probe_sqs.dead(stack)
+    assert found.result is Result.FAILED
+    assert "it is no dead letter" in found.why
+
+
+# --- the run ----------------------------------------------------------------------------------
+
+
+def check(run: Callable[[Ground], Finding], **options: Any) -> Check:
+    """Make a check."""
+    return Check(id="a.check", title="a title", run=run, do="mend it", **options)
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> list[Check]:
+    """Have only those checks run that a test puts in, in an account without a stack."""
+    found: list[Check] = []
+    monkeypatch.setattr(registry, "checks", lambda _own: tuple(found))
+    monkeypatch.setattr(examine, "_look", lambda _ground: None)
+    return found
+
+
+def run(wanted: examine.Wanted = WANTED) -> examine.Examined:
+    """Run the checks."""
+    return examine.examine(wanted, say=lambda _: None, show=lambda _check, _finding: None)
+
+
+def raising(error: BaseException) -> Callable[[Ground], Finding]:
+    """Make a check that meets an error."""
+
+    def met(_ground: Ground) -> Finding:
+        raise error
+
+    return met
+
+
+SECRET = "arn:aws:iam::123456789012:role/secret"
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (
+            ClientError({"Error": {"Code": "AccessDenied", "Message": SECRET}}, "GetThing"),
+            "GetThing was refused",
+        ),
+        (NoCredentialsError(), "AWS could not be asked: NoCredentialsError"),
+        (LocalStackError(SECRET), "AWS could not be asked"),
+        (KeyError(SECRET), "the answer has another form: KeyError"),
+        (ConnectionResetError(SECRET), "it could not be reached: ConnectionResetError"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_check_meets_is_its_failure(
+    listed: list[Check], error: BaseException, why: str
+) -> None:
+    """Errors are told by operation, code and kind, without their text, and the run goes on."""
+    listed += [check(raising(error), stack=False), check(lambda _: passed(n=1), stack=False)]
+    found = run()
+    first, second = found.report["checks"]
+    assert (first["result"], first["why"]) == ("failed", why)
+    assert second["result"] == "passed"
+    assert SECRET not in str(found.report)
+    assert found.advice == (("a.check", "mend it"),)
+
+
+def test_reasons_to_skip(listed: list[Check], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without --full, without a stack, or on the emulator a check is skipped, and says why."""
+    listed += [
+        check(lambda _: passed(), full=True),
+        check(lambda _: passed()),
+        check(lambda _: passed(), stack=False, not_on_emulator="it is none"),
+    ]
+    assert [one.get("why") for one in run().report["checks"]] == [
+        "it needs --full",
+        "there is no stack",
+        None,
+    ]
+    local = replace(WANTED, environment={layout.ENDPOINT: "http://127.0.0.1:1"})
+    assert run(local).report["checks"][2]["why"] == "not on the emulator: it is none"
+
+
+def test_without_credentials_nothing_else_is_asked(listed: list[Check]) -> None:
+    """One failure, the rest skipped: AWS was not reached."""
+    asked: list[Ground] = []
+
+    def noting(made: Ground) -> Finding:
+        asked.append(made)
+        return passed()
+
+    listed += [
+        replace(check(raising(NoCredentialsError()), stack=False), id=examine.FIRST),
+        check(noting, stack=False),
+    ]
+    found = run()
+    assert not found.reached
+    assert [one["result"] for one in found.report["checks"]] == ["failed", "skipped"]
+    assert not asked
+
+
+def test_an_interrupted_run_removes_what_it_deployed(
+    listed: list[Check], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in a probe: the stack goes before the command does."""
+    removed: list[int] = []
+    monkeypatch.setattr(own.Own, "remove", lambda *_: removed.append(1))
+    listed.append(check(raising(KeyboardInterrupt()), stack=False, full=True))
+    with pytest.raises(KeyboardInterrupt):
+        run(replace(WANTED, full=True))
+    assert removed == [1]
+
+
+def test_what_is_left_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A removal that leaves something fails, and says how many of which kind."""
+    stack = own.Own({}, lambda _: None)
+    stack._begun = True
+    left = [("queue", "OrbweaverDoctor-x"), ("queue", "OrbweaverDoctor-y")]
+    monkeypatch.setattr(removal, "resources_of", lambda *_: [])
+    monkeypatch.setattr(cdk, "destroy", lambda *_, **__: None)
+    monkeypatch.setattr(own, "leftovers", lambda *_: left)
+    found = stack.remove(ground())
+    assert (found.result, found.seen) == (Result.FAILED, {"left": 2, "queue": 2})
+    assert stack.remove(ground()).seen == {"left": 0}
+
+
+def test_the_stack_of_its_own_keeps_nothing() -> None:
+    """It is called otherwise than any other, is removed whole, and its workers are off."""
+    config = Config.from_context(own.context(ENVIRONMENT, {"stack_name": "Mine"}))
+    assert (config.stack_name, config.removal, config.worker_enabled) == (
+        "OrbweaverDoctor",
+        "destroy",
+        "no",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("arn:aws:sqs:eu-west-1:123456789012:q", "arn:…"),
+        ("of 123456789012 here", "of ********9012 here"),
+        ("key AKIAIOSFODNN7EXAMPLE", "key …"),
+        ("mail me@example.org", "mail …@…"),
+        ("see https://hooks.example.org/T0/secret now", "see https://… now"),
+        ("12345 pages in 1234567890123 ms", "12345 pages in 1234567890123 ms"),
+    ],
+)
+def test_texts_are_masked(text: str, masked: str) -> None:
+    """Account ids, ARNs, keys, addresses are not shown; other numbers are."""
+    assert masking.everything({"a": [text]}) == {"a": [masked]}

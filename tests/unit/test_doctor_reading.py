@@ -1,0 +1,185 @@
+"""Checks of `orbweaver doctor` that no emulator passes: on answers as AWS spells them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import urllib.request
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from infra.config import Config
+from infra.storage import lifecycle
+from localstack import removal
+from localstack.doctor import functions, services, stores
+from localstack.doctor.ground import Finding, Ground, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+REGION = "eu-west-1"
+Answers = tuple[tuple[str, str, dict[str, Any]], ...]
+CONFIG = replace(Config(), removal="destroy")
+ROLE = "arn:aws:iam::123456789012:role/worker"
+TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/t"
+
+
+@contextlib.contextmanager
+def answering(answers: Answers, kind: str, **outputs: str) -> Iterator[Ground]:
+    """Make a ground of these outputs whose clients answer so, each in its turn."""
+
+    def lend(service: str) -> Any:
+        raise AssertionError(service)
+
+    found = removal.Resource(logical="R", kind=kind, name="r", kept=False)
+    made = Ground(
+        environment={"AWS_REGION": REGION},
+        region_from="--region",
+        stack="Orbweaver",
+        outputs=outputs,
+        resources=(found,),
+        config=CONFIG,
+        lend=lend,
+    )
+    with contextlib.ExitStack() as open_:
+        for service in {one for one, _, _ in answers}:
+            client = boto3.client(
+                service, region_name=REGION, aws_access_key_id="a", aws_secret_access_key="b"
+            )
+            stubber = open_.enter_context(Stubber(client))
+            for one, operation, answer in answers:
+                if one == service:
+                    stubber.add_response(operation, answer)
+            made._clients[service] = client
+        yield made
+
+
+def retried(times: int) -> Answers:
+    """Answer how often a function's failures are repeated."""
+    aside = {"OnFailure": {"Destination": "arn:aws:sqs:eu-west-1:123456789012:failures"}}
+    told = {"MaximumRetryAttempts": times, "DestinationConfig": aside}
+    return (("lambda", "get_function_event_invoke_config", told),)
+
+
+def reported(line: str) -> Answers:
+    """Answer a line of a log."""
+    return (("logs", "filter_log_events", {"events": [{"message": line}]}),)
+
+
+def restorable(status: str) -> Answers:
+    """Answer whether a table can be restored."""
+    told = {"PointInTimeRecoveryStatus": status}
+    described = {"ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription": told}
+    answer = {"ContinuousBackupsDescription": described}
+    return (("dynamodb", "describe_continuous_backups", answer),)
+
+
+def forgetting(uploads_d: int) -> Answers:
+    """Answer the rules of a bucket."""
+    rules: list[dict[str, Any]] = [
+        {"ID": f"r{place}", "Status": "Enabled", "Prefix": "p"}
+        for place in range(len(lifecycle(CONFIG)))
+    ]
+    rules[0]["AbortIncompleteMultipartUpload"] = {"DaysAfterInitiation": uploads_d}
+    return (("s3", "get_bucket_lifecycle_configuration", {"Rules": rules}),)
+
+
+def alarmed(*actions: str) -> Answers:
+    """Answer an alarm that does this."""
+    alarm = {"AlarmName": "r", "StateValue": "OK", "AlarmActions": list(actions)}
+    return (("cloudwatch", "describe_alarms", {"MetricAlarms": [alarm]}),)
+
+
+def measured(stack: str) -> Answers:
+    """Answer a metric of a stack."""
+    metric = {"Namespace": "Orbweaver", "Dimensions": [{"Name": "stack", "Value": stack}]}
+    return (("cloudwatch", "list_metrics", {"Metrics": [metric]}),)
+
+
+def simulated(decision: str) -> Answers:
+    """Answer what a role may do, for each table that is asked about."""
+    rounds = [
+        (
+            ("dynamodb", "describe_table", {"Table": {"TableArn": TABLE}}),
+            (
+                "iam",
+                "simulate_principal_policy",
+                {
+                    "EvaluationResults": [
+                        {"EvalActionName": action, "EvalDecision": decision} for action in actions
+                    ]
+                },
+            ),
+        )
+        for actions in services.NEEDED.values()
+    ]
+    flat = tuple(one for pair in rounds for one in pair)
+    return (("lambda", "get_function_configuration", {"Role": ROLE}), *flat)
+
+
+def conditioned(*conditions: str) -> Answers:
+    """Answer a key's policy for EventBridge under a condition."""
+    statement = {
+        "Principal": {"Service": "events.amazonaws.com"},
+        "Condition": {"StringEquals": dict.fromkeys(conditions, "123456789012")},
+    }
+    return (("kms", "get_key_policy", {"Policy": json.dumps({"Statement": [statement]})}),)
+
+
+BEGUN = "REPORT RequestId: x Duration: 1.0 ms Billed Duration: 412 ms Init Duration: 398.4 ms"
+CASES: list[tuple[Callable[[Ground], Finding], Answers, Answers, Result]] = [
+    (functions.retries, retried(2), retried(0), Result.FAILED),
+    (functions.init, reported(BEGUN), reported("REPORT"), Result.SKIPPED),
+    (stores.restore, restorable("DISABLED"), restorable("ENABLED"), Result.FAILED),
+    (stores.lifecycle, forgetting(1), forgetting(30), Result.FAILED),
+    (stores.kms, conditioned(), conditioned("aws:SourceAccount"), Result.FAILED),
+    (services.alarms, alarmed("arn:aws:sns:eu-west-1:123456789012:t"), alarmed(), Result.FAILED),
+    (services.metrics, measured("Orbweaver"), measured("Other"), Result.SKIPPED),
+    (services.policies, simulated("allowed"), simulated("implicitDeny"), Result.FAILED),
+    (
+        services.account_role,
+        (("apigateway", "get_account", {"cloudwatchRoleArn": ROLE}),),
+        (("apigateway", "get_account", {}),),
+        Result.FAILED,
+    ),
+]
+KINDS: dict[Any, str] = {stores.kms: "AWS::KMS::Key", services.alarms: "AWS::CloudWatch::Alarm"}
+OUTPUTS = {
+    **dict.fromkeys(("UrlsTable", "Bucket", "WorkerFunction", "WorkerLogGroup"), "x"),
+    "ExporterFunction": "x",
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].__name__)
+def test_what_is_right_passes_and_what_is_not_does_not(
+    case: tuple[Callable[[Ground], Finding], Answers, Answers, Result],
+) -> None:
+    """Each is run on an answer as it should be, and on one that is not."""
+    run, right, wrong, result = case
+    named = dict(OUTPUTS)
+    if run is services.policies:
+        named |= dict.fromkeys(services.NEEDED, "t")
+    for answers, expected in ((right, Result.PASSED), (wrong, result)):
+        with answering(answers, KINDS.get(run, "AWS::None"), **named) as made:
+            found = run(made)
+        assert found.result is expected, found
+        assert "123456789012" not in str(found)
+
+
+@pytest.mark.parametrize(("status", "result"), [(403, Result.PASSED), (500, Result.FAILED)])
+def test_the_api_refuses(monkeypatch: pytest.MonkeyPatch, status: int, result: Result) -> None:
+    """An unsigned request that is answered with 403 is as assumed, any other answer is not."""
+
+    def refuse(*_words: object, **_options: object) -> None:
+        raise HTTPError("https://x", status, "no", {}, io.BytesIO())  # type: ignore[arg-type]
+
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    with answering((), "AWS::None", ApiUrl="https://x/") as made:
+        found = services.signed(made)
+    assert (found.result, found.seen) == (result, {"status": status})
