@@ -104,13 +104,11 @@ _ATTRIBUTE = re.compile(
 _LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
 
 
-def is_small(html: bytes, tags: int | None = None) -> bool:
-    """Whether a page may be parsed into a tree; `tags`: its number of "<", where that is known."""
+def is_small(html: bytes) -> bool:
+    """Whether a page may be parsed into a tree, by its size."""
     if len(html) <= TREE_TAGS_MAX * _TAG_BYTES_MIN:
         return True
-    if len(html) > TREE_BYTES_MAX:
-        return False
-    return (html.count(b"<") if tags is None else tags) <= TREE_TAGS_MAX
+    return len(html) <= TREE_BYTES_MAX and html.count(b"<") <= TREE_TAGS_MAX
 
 
 def outline(html: bytes) -> bytes:

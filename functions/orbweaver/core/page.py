@@ -5,9 +5,9 @@ as seen from the first `base` that has one, if that is http or https (HTML Stand
 withdrawn by `rel=nofollow` are left out, and all of them where the page's `meta` or the response's
 `X-Robots-Tag` says so. What is left out is counted. Nothing raises, whatever the bytes.
 
-lexbor builds the tree (of a large page: of its outline, see `markup`), and one query walks it once.
-Who needs the whole tree of a large page (`core/extraction`) has it built then. The text is worked
-out only when it is asked for.
+lexbor builds the tree (of a page that is not plain: of its outline, see `weight` and `markup`), and
+one query walks it once. Who needs the whole tree of such a page (`core/extraction`) has it built
+then. The text is worked out only when it is asked for.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from orbweaver.core import charset as charsets
 from orbweaver.core.links import Links
-from orbweaver.core.markup import is_small, outline, text_of
+from orbweaver.core.markup import outline, text_of
 from orbweaver.core.refresh import Refresh, refresh_of
 from orbweaver.core.tame import WildPageError, why_wild
 from orbweaver.core.url import TRACKING_PARAMETERS, canonicalize, is_base
+from orbweaver.core.weight import is_plain
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -115,7 +116,7 @@ def parse(
     """
     charset, html = charsets.decode(body, content_type)
     addressees = frozenset({_EVERYBODY, _PRODUCT, agent.partition("/")[0].strip().lower()})
-    whole = _tree(html) if is_small(html) else None
+    whole = _tree(html) if is_plain(html) else None
     found = _look(whole or _tree(outline(html)), addressees)
     wishes = found.wishes | wishes_of(robots_tag or "", addressees)
     here = url if is_base(url) else None

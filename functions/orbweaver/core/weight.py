@@ -3,11 +3,11 @@
 Rules
 - Light is what takes at most 100 ms of CPU in place, whatever it holds. Told by counts that take a
   hundredth of the reading itself; in doubt it is not light.
-- Links, title and body of a page: at most `BYTES_MAX` and `TAGS_MAX`. A large page is read by its
-  outline, which is linear. A small one becomes a tree (`core/markup.py`), and what makes that
-  quadratic is looked for: tags with many attributes, and formatting elements of many kinds, each
-  of which every tag may have copied when they are left open: no more kinds than the page has, each
-  thrice, and of `a` the last one (HTML Standard, 13.2.4.3 and 13.2.6.4.7).
+- Links, title and body of a page: at most `BYTES_MAX` and `TAGS_MAX`. It is read by its outline,
+  which is linear; a small one that is plain becomes a tree, which is quicker (`core/markup.py`).
+- Not plain is what makes lexbor quadratic: tags with many attributes, and formatting elements of
+  many kinds, each of which every tag may have copied when they are left open: no more kinds than
+  the page has, each thrice, and of `a` the last one (HTML Standard, 13.2.4.3 and 13.2.6.4.7).
 - Main text and redaction are ten times as slow: at most `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`.
 - Items are never light: rules may look at each part of a page for each other part of it.
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from orbweaver.core.markup import is_small
+from orbweaver.core.markup import TREE_BYTES_MAX, TREE_TAGS_MAX
 
 if TYPE_CHECKING:
     from orbweaver.core.reading import Job
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 CPU_S = 0.7
 MEMORY_BYTES = 160 * 1024 * 1024
 
-BYTES_MAX = 384 * 1024
-TAGS_MAX = 16_000
+BYTES_MAX = 1024 * 1024
+TAGS_MAX = 40_000
 SMALL_BYTES_MAX = 64 * 1024
 SMALL_TAGS_MAX = 2_000
 # A body of which nothing is read but what it is kept by.
@@ -65,30 +65,31 @@ def is_light(job: Job) -> bool:
         bytes_max, tags_max = SMALL_BYTES_MAX, SMALL_TAGS_MAX
     else:
         bytes_max, tags_max = BYTES_MAX, TAGS_MAX
-    if len(body) <= SURE_TAGS:
-        return True
-    if len(body) > bytes_max or (tags := body.count(b"<")) > tags_max:
+    if len(body) > bytes_max:
         return False
-    return not is_small(body, tags) or is_plain(body, tags)
+    return len(body) <= tags_max or body.count(b"<") <= tags_max
 
 
-def is_plain(html: bytes, tags: int) -> bool:
-    """Whether a small page has nothing that makes its tree quadratic."""
+def is_plain(html: bytes) -> bool:
+    """Whether a page may become a tree at once: it is small, and has nothing that is quadratic."""
+    if len(html) <= SURE_TAGS:
+        return True
+    if len(html) > TREE_BYTES_MAX or (tags := html.count(b"<")) > TREE_TAGS_MAX:
+        return False
     if len(html) > SURE_BYTES and not _has_short_tags(html):
         return False
     return tags <= SURE_TAGS or _has_few_formats(html, tags)
 
 
 def _has_short_tags(html: bytes) -> bool:
-    # In UTF-16, none of the patterns fits.
-    if b"\0" in html or _GOES_ON.search(html) is not None:
+    if _GOES_ON.search(html) is not None:
         return False
     long = _LONG.findall(html)
     return len(long) <= MERGED_MAX and all(len(tag) < TAG_BYTES_MAX for tag in long)
 
 
 def _has_few_formats(html: bytes, tags: int) -> bool:
-    if b"\0" in html:
+    if _GOES_ON.search(html) is not None:
         return False
     kinds = set(_FORMATTING.findall(html))
     number, size = len(kinds) + 1, sum(map(len, kinds))
