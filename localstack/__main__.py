@@ -54,10 +54,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _up(arguments: argparse.Namespace) -> int:
+    from orbweaver.cli.stacks import LOCAL_CONTEXT
+
     stood = stack.up(
         port=arguments.port,
         fresh=arguments.fresh,
         context=_context(arguments.context),
+        defaults=LOCAL_CONTEXT,
         say=_say,
     )
     for name, value in sorted(stood.outputs.items()):
