@@ -1,7 +1,7 @@
 """Readers: in place, or where that may take long in a process of its own, which has a budget.
 
 Rules
-- What is light (`core/weight.py`) is read in place, on the event loop.
+- What is light (`core/weight.py`) is read in place, on the event loop; what is long, in two turns.
 - All else goes to one child of the container (`adapters/reading_child.py`), started when it is
   first needed. One page is read at a time; hosts take turns, so that one of them cannot make the
   others wait for more than one page of its own. What waits is bounded, in bytes and in time.
@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.reading_wire import LENGTH, PIECE_BYTES, SAID_BYTES_MAX, End, heard, packed
 from orbweaver.adapters.turns import Turns
-from orbweaver.core.reading import Costly, Crowded, Reading, Stage, read
-from orbweaver.core.weight import CPU_S, MEMORY_BYTES, is_light
+from orbweaver.core.reading import Costly, Crowded, Reading, Stage, prepared_of, read
+from orbweaver.core.weight import CPU_S, MEMORY_BYTES, is_done_in_place, is_light, is_long
 from orbweaver.ports.errors import Transient
 
 if TYPE_CHECKING:
@@ -97,7 +97,12 @@ class BudgetReader:
     async def read(self, job: Job, host: str, until_ms: int) -> Read:
         """See the port."""
         if self._in_place(job):
-            return read(job)
+            if not is_long(job):
+                return read(job)
+            prepared = prepared_of(job)
+            await asyncio.sleep(0)  # others have their turn in between
+            if is_done_in_place(prepared.outline):
+                return read(job, prepared=prepared)
         if self._waiting_bytes + len(job.body) > WAITING_BYTES_MAX:
             return Crowded()
         self._waiting_bytes += len(job.body)

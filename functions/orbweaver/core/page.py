@@ -82,6 +82,15 @@ class Page:
         return text_of(self.html)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A page in UTF-8, and its outline where it is not plain."""
+
+    charset: str
+    html: bytes
+    outline: bytes | None
+
+
 @dataclass(slots=True)
 class _Found:
     """What the tree holds, as it is written; whose wishes count."""
@@ -98,7 +107,13 @@ class _Found:
     nofollow: int = 0
 
 
-def parse(
+def prepare(body: bytes, content_type: str | None) -> Prepared:
+    """Decode a page, and make the outline of one that is not to become a tree."""
+    charset, html = charsets.decode(body, content_type)
+    return Prepared(charset=charset, html=html, outline=None if is_plain(html) else outline(html))
+
+
+def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl wants
     body: bytes,
     url: str,
     content_type: str | None,
@@ -108,16 +123,19 @@ def parse(
     links_per_page_max: int = LINKS_MAX,
     tracking: frozenset[str] = TRACKING_PARAMETERS,
     agent: str = _PRODUCT,
+    prepared: Prepared | None = None,
 ) -> Page:
     """Read a page that `url` answered with.
 
     `robots_tag` and `refresh` are its headers X-Robots-Tag and Refresh, `tracking` names the
-    parameters that its links are rid of, `agent` who asked.
+    parameters that its links are rid of, `agent` who asked. `prepared` is half of the work, done
+    before.
     """
-    charset, html = charsets.decode(body, content_type)
+    ready = prepare(body, content_type) if prepared is None else prepared
+    charset, html = ready.charset, ready.html
     addressees = frozenset({_EVERYBODY, _PRODUCT, agent.partition("/")[0].strip().lower()})
-    whole = _tree(html) if is_plain(html) else None
-    found = _look(whole or _tree(outline(html)), addressees)
+    whole = _tree(html) if ready.outline is None else None
+    found = _look(whole or _tree(ready.outline or b""), addressees)
     wishes = found.wishes | wishes_of(robots_tag or "", addressees)
     here = url if is_base(url) else None
     base = here if found.base is None else _resolved(found.base, here) or here

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from orbweaver.core.crawl import Bodies
 from orbweaver.core.harvest import Keeping, harvest, redacted_item
 from orbweaver.core.missing import is_missing
-from orbweaver.core.page import LINKS_MAX, parse
+from orbweaver.core.page import LINKS_MAX, parse, prepare
 from orbweaver.core.segment import Kept, kept_of
 from orbweaver.core.url import TRACKING_PARAMETERS
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from orbweaver.core.extraction import Extractor
     from orbweaver.core.extraction.rules import ItemRule
     from orbweaver.core.item import Item
-    from orbweaver.core.page import Page
+    from orbweaver.core.page import Page, Prepared
 
 
 class Stage(StrEnum):
@@ -127,13 +127,26 @@ def job_of(
     )
 
 
-def read(job: Job, extractors: Mapping[str, Extractor] | None = None) -> Reading:
+def read(
+    job: Job,
+    extractors: Mapping[str, Extractor] | None = None,
+    prepared: Prepared | None = None,
+) -> Reading:
     """Read an answer to its end; `extractors` are the user's own functions by name."""
-    *_, reading = stages(job, extractors)
+    *_, reading = stages(job, extractors, prepared)
     return reading
 
 
-def stages(job: Job, extractors: Mapping[str, Extractor] | None = None) -> Iterator[Reading]:
+def prepared_of(job: Job) -> Prepared:
+    """Do the first half of what reading a page takes, for `read` to go on with."""
+    return prepare(job.body, job.answer.headers.get("content-type"))
+
+
+def stages(
+    job: Job,
+    extractors: Mapping[str, Extractor] | None = None,
+    prepared: Prepared | None = None,
+) -> Iterator[Reading]:
     """Read an answer; what is found so far, before each stage that may be costly, and at the end.
 
     What is thrown away in any case is not worked out: items and text of a page that leads on.
@@ -141,7 +154,7 @@ def stages(job: Job, extractors: Mapping[str, Extractor] | None = None) -> Itera
     if not job.html:
         yield Reading(kept=_kept(job, None))
         return
-    page = _parsed(job)
+    page = _parsed(job, prepared)
     found = Reading(page=page, missing=is_missing(page))
     if page.refresh is not None or (job.noindex_skipped and page.noindex):
         yield found
@@ -164,7 +177,7 @@ def bare(reading: Reading) -> Reading:
     return replace(reading, page=replace(reading.page, html=b"", whole=None))
 
 
-def _parsed(job: Job) -> Page:
+def _parsed(job: Job, prepared: Prepared | None) -> Page:
     headers = job.answer.headers
     return parse(
         job.body,
@@ -175,6 +188,7 @@ def _parsed(job: Job) -> Page:
         links_per_page_max=job.links_max,
         tracking=job.tracking,
         agent=job.agent,
+        prepared=prepared,
     )
 
 

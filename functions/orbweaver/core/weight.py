@@ -1,8 +1,8 @@
 """What reading an answer may cost: light ones are read in place, others by a process of its own.
 
 Rules
-- Light is what takes at most 100 ms of CPU in place, whatever it holds. Told by counts that take a
-  hundredth of the reading itself; in doubt it is not light.
+- Light is what takes at most 100 ms of CPU in place at a time, whatever it holds. Told by counts
+  that take a hundredth of the reading itself; in doubt it is not light.
 - Links, title and body of a page: at most `BYTES_MAX` and `TAGS_MAX`. It is read by its outline,
   which is linear; a small one that is plain becomes a tree, which is quicker (`core/markup.py`).
 - Not plain is what makes lexbor quadratic: tags with many attributes, and formatting elements of
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 CPU_S = 0.7
 MEMORY_BYTES = 160 * 1024 * 1024
 
-BYTES_MAX = 1024 * 1024
-TAGS_MAX = 40_000
+BYTES_MAX = 2_700 * 1024
+TAGS_MAX = 100_000
+# Beyond these a page is read in two turns: its outline takes 70 ms at worst, and the rest of it 40
+# where the outline has no more tags than this.
+TURN_BYTES, TURN_TAGS, KEPT_TAGS = 512 * 1024, 20_000, 40_000
 SMALL_BYTES_MAX = 64 * 1024
 SMALL_TAGS_MAX = 2_000
 # A body of which nothing is read but what it is kept by.
@@ -68,6 +71,18 @@ def is_light(job: Job) -> bool:
     if len(body) > bytes_max:
         return False
     return len(body) <= tags_max or body.count(b"<") <= tags_max
+
+
+def is_long(job: Job) -> bool:
+    """Whether a page is to be read in two turns."""
+    if not job.html or len(job.body) <= TURN_TAGS:
+        return False
+    return len(job.body) > TURN_BYTES or job.body.count(b"<") > TURN_TAGS
+
+
+def is_done_in_place(outline: bytes | None) -> bool:
+    """Whether the second turn of a page, of which this is the outline, is light as well."""
+    return outline is None or len(outline) <= KEPT_TAGS or outline.count(b"<") <= KEPT_TAGS
 
 
 def is_plain(html: bytes) -> bool:
