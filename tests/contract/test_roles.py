@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -90,7 +91,8 @@ WORK: list[Mapping[Any, tuple[str, ...]]] = [NEEDED, ONLY_GUARDED, COPIED]
 
 @pytest.fixture(scope="module")
 def account(moto: str) -> Iterator[Account]:
-    """Have the stack's parts in moto."""
+    """Have the stack's parts in moto, whatever this module left there when it was begun before."""
+    urlopen(Request(f"{moto}/moto-api/reset", method="POST"), timeout=10).close()  # noqa: S310 - moto's own address
     with ExitStack() as kept:
         yield Account(moto, kept)
 

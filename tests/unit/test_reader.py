@@ -24,7 +24,7 @@ from orbweaver.core.crawl import Bodies, Crawl
 from orbweaver.core.exchange import Response
 from orbweaver.core.extraction import Field, ItemRule, Source
 from orbweaver.core.harvest import Keeping
-from orbweaver.core.reading import Costly, Crowded, Job, Reading, Stage, job_of, prepared_of, read
+from orbweaver.core.reading import Crowded, Job, Reading, Stage, job_of, prepared_of, read
 from orbweaver.core.weight import BYTES_MAX, TAGS_MAX, is_done_in_place, is_light, is_long, is_plain
 from tests.attacks import ATTACKS, BY_NAME, Attack
 from tests.costs import within
@@ -246,8 +246,11 @@ def test_lack_of_memory_is_known_behind_other_errors() -> None:
 
 async def test_memory_is_bounded(reader: BudgetReader) -> None:
     """A tree of copies ends where 160 MB do."""
-    found = await reader.read(job_about(BY_NAME["templates"]), HOST, LATER_MS)
-    assert found == Costly(why="reading its links: more than 160 MB")
+    asked = job_about(BY_NAME["formats-as-links"])
+    heading = ItemRule(name="x", match="/", fields=(Field(name="title", where="h1"),))
+    found = await reader.read(replace(asked, items=(heading,)), HOST, LATER_MS)
+    assert isinstance(found, Reading)
+    assert (found.left, found.why) == (Stage.ITEMS, "reading its items: more than 160 MB")
     assert await reader.read(job(), HOST, LATER_MS) == read(job())
 
 

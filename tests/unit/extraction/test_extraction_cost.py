@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orbweaver.core.item import Item
 
 # Twice what the whole budget was measured to take.
-BUDGET_S = 3
+BUDGET_S = 8
 ROWS = "<table>" + ("<tr>" + "<td>x</td>" * 10 + "</tr>") * 1_000
 
 
