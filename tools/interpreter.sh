@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Runs tests under another interpreter than the one of .venv, in a clone below .local/interpreters.
+#
+#     tools/interpreter.sh /usr/bin/python3 -m "not e2e and not long" tests/unit tests/integration
+#     tools/interpreter.sh 3.13 tests/unit tests/property tests/contract tests/simulation
+#
+# The first word is an interpreter, or a version: then python<version> on PATH, or else Debian's
+# release that has it, in a folder by debootstrap (which needs root). The rest goes to pytest.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+declare -A releases=([3.13]=trixie)
+wanted=${1:?give an interpreter or a version, then words for pytest}
+shift
+
+root=.local/interpreters
+if command -v "$wanted" >/dev/null; then
+  python=$(command -v "$wanted") release=
+elif command -v "python$wanted" >/dev/null; then
+  python=$(command -v "python$wanted") release=
+else
+  python=python3 release=${releases[$wanted]:?"no interpreter $wanted, and no release of Debian is known to have it"}
+fi
+place=$root/${wanted//\//_}
+folder=$place${release:+/chroot/checkout}
+
+if [[ -n $release && ! -x $place/chroot/usr/bin/python3 ]]; then
+  command -v debootstrap >/dev/null || apt-get install -qq -y --no-install-recommends debootstrap
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)
+  mkdir -p "$place"
+  debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates,make,git \
+    "$release" "$place/chroot" "$mirror" >"$place/debootstrap.log"
+fi
+rm -rf "$folder/.git" && mkdir -p "$folder"
+git clone -q --no-hardlinks . "$folder/.new" && mv "$folder/.new/.git" "$folder/" && rm -rf "$folder/.new"
+git -C "$folder" checkout -q -f HEAD && git -C "$folder" clean -q -f -d
+
+if [[ -z $release ]]; then
+  make -s -C "$folder" PYTHON="$python" setup
+  (cd "$folder" && ORBWEAVER_CORPORA=${ORBWEAVER_CORPORA:-$(realpath -m "$OLDPWD/../shared/corpora")} \
+    .venv/bin/python -m pytest "$@")
+  exit
+fi
+
+# Certificates, names and how pip reaches its index are the machine's.
+cp -L /etc/resolv.conf /etc/pip.conf "$place/chroot/etc/" 2>/dev/null || true
+cp -L /etc/ssl/certs/ca-certificates.crt "$place/chroot/etc/ssl/certs/"
+mkdir -p "$place/chroot/root/.config/pip"
+cp -L "$HOME/.config/pip/pip.conf" "$place/chroot/root/.config/pip/" 2>/dev/null || true
+cp -L "$HOME/.npmrc" "$place/chroot/root/" 2>/dev/null || true
+mounted=()
+leave() { for one in "${mounted[@]}"; do umount "$one"; done; }
+trap leave EXIT
+for system in proc dev; do
+  mount --rbind "/$system" "$place/chroot/$system" 2>/dev/null || mount --bind "/$system" "$place/chroot/$system"
+  mounted=("$place/chroot/$system" "${mounted[@]}")
+done
+leave() { for one in "${mounted[@]}"; do umount -l "$one"; done; }
+chroot "$place/chroot" /bin/sh -c \
+  'cd /checkout && HOME=/root && export HOME && make -s setup && .venv/bin/python -m pytest "$@"' sh "$@"
