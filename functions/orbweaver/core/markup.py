@@ -25,6 +25,7 @@ _VALUES_MAX = 32
 _NAMES_BYTES_MAX = 256
 # The first so many of a tag; its name counts.
 _ATTRIBUTES_MAX = 128
+_LONG_TAG_BYTES = 2 * _ATTRIBUTES_MAX
 
 # What `outline` keeps, besides the first `html`.
 _KEPT = "a area base link meta template /template"
@@ -116,7 +117,12 @@ def outline(html: bytes) -> bytes:
     head = _HTML.search(html, 0, TREE_BYTES_MAX)
     # The end of the page matches, too, with neither.
     kept = b"".join(
-        [(title or _bounded(tag)) + b">" for title, tag in _OUTLINE.findall(html) if title or tag]
+        [
+            # A call for each tag would take a fifth of all this.
+            (title or (tag if len(tag) <= _LONG_TAG_BYTES else _bounded(tag))) + b">"
+            for title, tag in _OUTLINE.findall(html)
+            if title or tag
+        ]
     )
     return _bounded(head[0][:-1]) + b">" + kept if head and head[0].endswith(b">") else kept
 
@@ -128,7 +134,7 @@ def attributes_of(tag: bytes) -> int:
 
 def _bounded(tag: bytes) -> bytes:
     """Return a tag with its first attributes; only a long one can have more."""
-    if len(tag) <= 2 * _ATTRIBUTES_MAX:
+    if len(tag) <= _LONG_TAG_BYTES:
         return tag
     last = next(islice(_ATTRIBUTE.finditer(tag), _ATTRIBUTES_MAX, None), None)
     return tag if last is None else tag[: last.start()]
