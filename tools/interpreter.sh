@@ -45,16 +45,16 @@ fi
 # Certificates, names and how pip reaches its index are the machine's.
 cp -L /etc/resolv.conf /etc/pip.conf "$place/chroot/etc/" 2>/dev/null || true
 cp -L /etc/ssl/certs/ca-certificates.crt "$place/chroot/etc/ssl/certs/"
-mkdir -p "$place/chroot/root/.config/pip"
-cp -L "$HOME/.config/pip/pip.conf" "$place/chroot/root/.config/pip/" 2>/dev/null || true
-cp -L "$HOME/.npmrc" "$place/chroot/root/" 2>/dev/null || true
+home=$place/chroot/$(basename ~root)
+mkdir -p "$home/.config/pip"
+cp -L "$HOME/.config/pip/pip.conf" "$home/.config/pip/" 2>/dev/null || true
+cp -L "$HOME/.npmrc" "$home/" 2>/dev/null || true
 mounted=()
-leave() { for one in "${mounted[@]}"; do umount "$one"; done; }
+leave() { for one in "${mounted[@]}"; do umount -l "$one"; done; }
 trap leave EXIT
 for system in proc dev; do
   mount --rbind "/$system" "$place/chroot/$system" 2>/dev/null || mount --bind "/$system" "$place/chroot/$system"
   mounted=("$place/chroot/$system" "${mounted[@]}")
 done
-leave() { for one in "${mounted[@]}"; do umount -l "$one"; done; }
 chroot "$place/chroot" /bin/sh -c \
-  'cd /checkout && HOME=/root && export HOME && make -s setup && .venv/bin/python -m pytest "$@"' sh "$@"
+  'cd /checkout && export HOME=~root && make -s setup && .venv/bin/python -m pytest "$@"' sh "$@"
