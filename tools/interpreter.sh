@@ -14,9 +14,11 @@ wanted=${1:?give an interpreter or a version, then words for pytest}
 shift
 
 root=.local/interpreters
-if command -v "$wanted" >/dev/null; then
+# A name on PATH may be a stand-in for an interpreter that is not installed.
+runs() { command -v "$1" >/dev/null && "$1" -c pass 2>/dev/null; }
+if runs "$wanted"; then
   python=$(command -v "$wanted") release=
-elif command -v "python$wanted" >/dev/null; then
+elif runs "python$wanted"; then
   python=$(command -v "python$wanted") release=
 else
   python=python3 release=${releases[$wanted]:?"no interpreter $wanted, and no release of Debian is known to have it"}
