@@ -91,21 +91,18 @@ def is_plain(html: bytes) -> bool:
         return True
     if len(html) > TREE_BYTES_MAX or (tags := html.count(b"<")) > TREE_TAGS_MAX:
         return False
-    if len(html) > SURE_BYTES and not _has_short_tags(html):
+    long, many = len(html) > SURE_BYTES, tags > SURE_TAGS
+    if (long or many) and _GOES_ON.search(html) is not None:
         return False
-    return tags <= SURE_TAGS or _has_few_formats(html, tags)
+    return (not long or _has_short_tags(html)) and (not many or _has_few_formats(html, tags))
 
 
 def _has_short_tags(html: bytes) -> bool:
-    if _GOES_ON.search(html) is not None:
-        return False
-    long = _LONG.findall(html)
-    return len(long) <= MERGED_MAX and all(len(tag) < TAG_BYTES_MAX for tag in long)
+    found = _LONG.findall(html)
+    return len(found) <= MERGED_MAX and all(len(tag) < TAG_BYTES_MAX for tag in found)
 
 
 def _has_few_formats(html: bytes, tags: int) -> bool:
-    if _GOES_ON.search(html) is not None:
-        return False
     kinds = set(_FORMATTING.findall(html))
     number, size = len(kinds) + 1, sum(map(len, kinds))
     return number * tags <= COPIES_MAX and size * tags <= COPIED_BYTES_MAX
