@@ -25,7 +25,7 @@ from orbweaver.core.exchange import Response
 from orbweaver.core.extraction import Field, ItemRule, Source
 from orbweaver.core.harvest import Keeping
 from orbweaver.core.reading import Crowded, Job, Reading, Stage, job_of, prepared_of, read
-from orbweaver.core.weight import BYTES_MAX, TAGS_MAX, is_done_in_place, is_light, is_long, is_plain
+from orbweaver.core.weight import BYTES_MAX, TAGS_MAX, is_done_in_place, is_light, is_long
 from tests.attacks import ATTACKS, BY_NAME, Attack
 from tests.costs import within
 
@@ -108,23 +108,6 @@ def test_what_is_light_takes_little(attack: Attack) -> None:
     assert time.process_time() - began_s <= LOOP_S
 
 
-@pytest.mark.parametrize(
-    ("name", "plain"),
-    [
-        ("formats-open-small", False),
-        ("formats-as-links", False),
-        ("attributes-small", False),
-        ("bodies-merged", False),
-        ("nested-small", True),
-    ],
-)
-def test_small_pages_may_not_be_plain(name: str, plain: bool) -> None:
-    """Those that lexbor would take long for are known by their tags, and read by their outline."""
-    asked = job_about(BY_NAME[name])
-    assert is_plain(asked.body) is plain
-    assert is_light(asked)
-
-
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_the_longest_that_is_light_is_read_in_two_turns(attack: Attack) -> None:
     """Of each attack as much as is light: neither turn takes more than 100 ms of a free core."""
@@ -141,12 +124,6 @@ def test_the_longest_that_is_light_is_read_in_two_turns(attack: Attack) -> None:
     assert read(asked, prepared=prepared) == read(asked)
     if is_done_in_place(prepared.outline):
         assert within(LOOP_S, lambda: read(asked, prepared=prepared))
-
-
-@pytest.mark.parametrize("quoted", [b"<p><b href='>%d'>", b'<p><b href=">%d">'])
-def test_a_quoted_end_hides_no_kind(quoted: bytes) -> None:
-    """A tag that goes on behind a quoted ">" may be another one each time."""
-    assert not is_plain(b"".join(quoted % number for number in range(900)))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ as seen from the first `base` that has one, if that is http or https (HTML Stand
 withdrawn by `rel=nofollow` are left out, and all of them where the page's `meta` or the response's
 `X-Robots-Tag` says so. What is left out is counted. Nothing raises, whatever the bytes.
 
-lexbor builds the tree (of a page that is not plain: of its outline, see `weight` and `markup`), and
+lexbor builds the tree (of a page that is not small: of its outline, see `core/markup.py`), and
 one query walks it once. Who needs the whole tree of such a page (`core/extraction`) has it built
 then. The text is worked out only when it is asked for.
 """
@@ -19,11 +19,10 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from orbweaver.core import charset as charsets
 from orbweaver.core.links import Links
-from orbweaver.core.markup import outline, text_of
+from orbweaver.core.markup import is_small, outline, text_of
 from orbweaver.core.refresh import Refresh, refresh_of
 from orbweaver.core.tame import WildPageError, why_wild
 from orbweaver.core.url import TRACKING_PARAMETERS, canonicalize, is_base
-from orbweaver.core.weight import is_plain
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -84,7 +83,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A page in UTF-8, and its outline where it is not plain."""
+    """A page in UTF-8, and its outline where it is not small."""
 
     charset: str
     html: bytes
@@ -110,7 +109,7 @@ class _Found:
 def prepare(body: bytes, content_type: str | None) -> Prepared:
     """Decode a page, and make the outline of one that is not to become a tree."""
     charset, html = charsets.decode(body, content_type)
-    return Prepared(charset=charset, html=html, outline=None if is_plain(html) else outline(html))
+    return Prepared(charset=charset, html=html, outline=None if is_small(html) else outline(html))
 
 
 def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl wants

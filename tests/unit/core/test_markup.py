@@ -6,7 +6,14 @@ import time
 
 import pytest
 
-from orbweaver.core.markup import TREE_BYTES_MAX, TREE_TAGS_MAX, is_small, outline, text_of
+from orbweaver.core.markup import (
+    HEAD_BYTES,
+    TREE_BYTES_MAX,
+    TREE_TAGS_MAX,
+    is_small,
+    outline,
+    text_of,
+)
 
 
 def test_a_small_page_is_small_in_bytes_and_tags() -> None:
@@ -68,7 +75,7 @@ def test_an_outline_bounds_attributes() -> None:
     assert len(outline(wide)) < 10_300
     many = b"<a " + b" ".join(b"a%d=%d" % (i, i) for i in range(100)) + b" href=/x>"
     assert outline(many) == b"<a " + b" ".join(b"a%d=%d" % (i, i) for i in range(32)) + b" a32>"
-    assert outline(b"<html " + b"x" * TREE_BYTES_MAX + b"><a b=1>") == b"<a b=1>"
+    assert outline(b"<html " + b"x" * HEAD_BYTES + b"><a b=1>") == b"<a b=1>"
 
 
 TEXTS = [
