@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 RESULTS = contest.HOME / "results"
 LAST = RESULTS / "last.json"
+DOCS = contest.ROOT / "docs"
+SAVED = DOCS / "benchmarks"
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 QUIET_LOAD = 0.5
 BUSY = "this machine is busy (load {load:.1f}): the figures will be too low"
@@ -34,7 +36,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure what is asked for; 1 if a round was void, or there was nothing to measure."""
     asked = _parser().parse_args(words)
     if asked.render:
-        return _render(asked.results or LAST)
+        return _render([asked.results] if asked.results else sorted(SAVED.glob("*.json")))
     try:
         wanted = _wanted(asked)
     except KeyError as error:
@@ -44,6 +46,10 @@ def main(words: Sequence[str] | None = None) -> int:
     if not wanted.places or not wanted.clients:
         print("nothing is left to be measured", file=sys.stderr)
         return FAILED
+    return _measure(wanted, asked)
+
+
+def _measure(wanted: Asked, asked: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         session = Session(wanted, Path(folder), _say, _show)
         if (load := session.results["machine"]["load"]) > QUIET_LOAD:
@@ -57,9 +63,16 @@ def main(words: Sequence[str] | None = None) -> int:
             _say("\ninterrupted; what was measured is kept")
             _keep(session.results, asked.results)
             return INTERRUPTED
-    kept = _keep(session.results, asked.results)
-    _say("\n" + render.table(session.results) + f"\n\n{kept}")
-    return FAILED if session.results["void"] else 0
+    results = session.results
+    kept = _keep(results, asked.results)
+    _say("\n" + render.table(results) + f"\n\n{kept}")
+    if results["void"]:
+        return FAILED
+    if asked.save:
+        SAVED.mkdir(exist_ok=True)
+        (SAVED / f"{_name(results)}.json").write_text(_json(results))
+        return _render(sorted(SAVED.glob("*.json")))
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -74,8 +87,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=float, default=900.0, help="seconds for a turn (900)")
     quick = "the floor and the worker, once, on 200 made-up pages; other options hold"
     parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--render", action="store_true", help="write docs/benchmarks.md, and end")
-    results = f"where results are ({LAST.relative_to(contest.ROOT)})"
+    saved = SAVED.relative_to(contest.ROOT)
+    parser.add_argument(
+        "--save", action="store_true", help=f"keep the result in {saved}, and write the page anew"
+    )
+    parser.add_argument(
+        "--render", action="store_true", help=f"write docs/benchmarks.md from {saved}, and end"
+    )
+    results = f"where to write results ({LAST.relative_to(contest.ROOT)}), or what to render"
     parser.add_argument("--results", type=Path, metavar="FILE", help=results)
     return parser
 
@@ -106,22 +125,32 @@ def _here(one: Place | Client) -> bool:
 
 def _keep(results: dict[str, Any], file: Path | None) -> Path:
     """Write results to a file, or to one of their own and as the last ones."""
-    text = json.dumps(results, indent=1) + "\n"
     if file is not None:
-        file.write_text(text)
+        file.write_text(_json(results))
         return file
     RESULTS.mkdir(parents=True, exist_ok=True)
-    kept = RESULTS / f"{results['at'][:19].replace(':', '')}.json"
-    kept.write_text(text)
+    kept = RESULTS / f"{_name(results)}.json"
+    kept.write_text(_json(results))
     shutil.copyfile(kept, LAST)
     return kept
 
 
-def _render(file: Path) -> int:
-    if not file.is_file():
-        print(f"there are no results in {file}: run `make bench`", file=sys.stderr)
+def _name(results: dict[str, Any]) -> str:
+    return f"{results['at'][:19].replace(':', '')}-{results['machine']['python']}"
+
+
+def _json(results: dict[str, Any]) -> str:
+    """Spell results out, each run in a line."""
+    runs = ",\n".join("  " + json.dumps(run) for run in results["runs"])
+    rest = json.dumps({**results, "runs": []}, indent=1)
+    return rest.replace('"runs": []', f'"runs": [\n{runs}\n ]' if runs else '"runs": []') + "\n"
+
+
+def _render(files: Sequence[Path]) -> int:
+    if not files or not all(file.is_file() for file in files):
+        print("there are no such results: run `make bench ARGS=--save`", file=sys.stderr)
         return FAILED
-    for written in render.write(json.loads(file.read_text()), contest.ROOT / "docs"):
+    for written in render.write([json.loads(file.read_text()) for file in files], DOCS):
         print(written)
     return 0
 

@@ -169,6 +169,36 @@ def ratios(table: Sequence[Row], clients: Sequence[str]) -> list[Ratio]:
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How many times as fast one client is as another, over several benchmarks."""
+
+    median: float
+    low: float
+    high: float
+    benchmarks: int
+
+
+def spreads(
+    tables: Iterable[Sequence[Row]], clients: Sequence[str], base: str
+) -> dict[tuple[str, str], Spread]:
+    """Compare clients with one of them, by site and client, within each benchmark.
+
+    Only figures of one benchmark are compared with each other; a site that lacks either is left
+    out.
+    """
+    found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for table in tables:
+        speeds = {(row.site, row.client): row.pages_per_s for row in table}
+        for (site, client), speed in speeds.items():
+            if client in clients and (site, base) in speeds:
+                found[site, client].append(speed / speeds[site, base])
+    return {
+        key: Spread(median=median(all_), low=min(all_), high=max(all_), benchmarks=len(all_))
+        for key, all_ in found.items()
+    }
+
+
 def sequence(turns: Mapping[str, int], number: int) -> list[str]:
     """Say who takes a turn after whom in a round; what is left of those with many comes last."""
     rest = range(1, max(turns.values(), default=1))

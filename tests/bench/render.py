@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tests.bench.figures import Ratio, Row
+    from tests.bench.figures import Ratio, Row, Spread
 
 PAGE, PLOT = "benchmarks.md", "benchmarks.svg"
 NONE = "-"
@@ -18,11 +18,12 @@ HEADS = ("client", "pages/s", "x floor", "x best peer", "CPU ms a page", "peak M
 MONEY = "$ a million"
 
 
-def write(results: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
-    """Write the page and its plot; where they are."""
+def write(benchmarks: Sequence[Mapping[str, Any]], folder: Path) -> tuple[Path, Path]:
+    """Write the page and its plot, of one or several benchmarks; where they are."""
     page, picture = folder / PAGE, folder / PLOT
-    page.write_text(markdown(results))
-    picture.write_text(plot.svg(results["sites"], results["clients"], counted(results)))
+    page.write_text(markdown(benchmarks))
+    sites, clients = _known(benchmarks, "sites"), _known(benchmarks, "clients")
+    picture.write_text(plot.svg(sites, clients, _spreads(benchmarks)))
     return page, picture
 
 
@@ -60,29 +61,110 @@ def table(results: Mapping[str, Any]) -> str:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def markdown(results: Mapping[str, Any]) -> str:
-    """Write the page."""
-    rows = counted(results)
-    parts = [_opening(results)]
+def markdown(benchmarks: Sequence[Mapping[str, Any]]) -> str:
+    """Write the page: first the ratios of all benchmarks, then the figures of the last one."""
+    last = max(benchmarks, key=lambda results: results["at"])
+    rows = counted(last)
+    parts = [_opening(benchmarks), _ratios(benchmarks), _repeat(benchmarks), _yardstick(benchmarks)]
+    parts.append(_absolute(last))
     for site, group in _by_site(rows).items():
-        parts.append(_section(results["sites"][site], group, results["clients"]))
-    parts += [_ratios(results, rows), _units(results, rows), *_void_part(results), _method(results)]
+        parts.append(_section(last["sites"][site], group, last["clients"]))
+    parts += [_units(last, rows), *_void_part(last), _method(last)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _opening(results: Mapping[str, Any]) -> str:
-    machine = results["machine"]
-    memory = round(machine["memory_bytes"] / 2**30)
+def _opening(benchmarks: Sequence[Mapping[str, Any]]) -> str:
+    at_once = benchmarks[0]["at_once"]
     return f"""# Benchmarks
 
 One job for every client: begin at one URL, follow all links of its host, read each page's title;
-{results["at_once"]} requests at once, no delay, robots.txt obeyed. Medians of {results["rounds"]}
-rounds on {results["at"][:10]}; {machine["cpu"]}, {machine["cores"]} cores, {memory} GB,
-{machine["system"]}, Python {machine["python"]}. The server runs on the same machine.
+{at_once} requests at once, no delay, robots.txt obeyed. The server runs on the same machine.
 
-![Pages a second, by site and client]({PLOT})
+![How many times as fast as Scrapy, by site and client]({PLOT})"""
 
-`make bench` measures anew, `python -m tests.bench --render` writes this page from what it found."""
+
+def _ratios(benchmarks: Sequence[Mapping[str, Any]]) -> str:
+    bases = [base for base in (*figures.PEERS[::-1], figures.FLOOR) if _spreads(benchmarks, base)]
+    if not bases:
+        return ""
+    sites, clients = _known(benchmarks, "sites"), _known(benchmarks, "clients")
+    by_base = {base: _spreads(benchmarks, base) for base in bases}
+    keys = dict.fromkeys(key for spreads in by_base.values() for key in spreads)
+    heads = ("site", "client", *(f"x {clients[base]}" for base in bases))
+    body = [
+        (
+            sites[site],
+            clients[client],
+            *(_spread(by_base[base].get((site, client))) for base in bases),
+        )
+        for site in sites
+        for client in contest.OURS
+        if (site, client) in keys
+    ]
+    said = f"""Pages a second of a client over those of another **in the same benchmark**: the
+median of {len(benchmarks)} benchmarks, and in brackets the least and the most. Machines of one kind
+differ by 2 to 3 in pages a second, and so do an interpreter that was built with optimizations and
+one without; ratios differ less. So compare clients of one benchmark only, never a figure of yours
+with one of this page."""
+    return "\n".join(["## How many times as fast", "", said, "", *_grid(heads, body, left=2)])
+
+
+def _repeat(benchmarks: Sequence[Mapping[str, Any]]) -> str:
+    heads = ("benchmark", "Python", "machine", "load before", "rounds", "took")
+    body = [
+        (
+            results["at"][:16].replace("T", " "),
+            f"{machine['python']}, {machine.get('build', NONE)}",
+            _machine(machine),
+            f"{machine['load']:.1f}",
+            f"{results['rounds']}",
+            f"{results['took_s'] / 60:,.0f} min" if "took_s" in results else NONE,
+        )
+        for results in sorted(benchmarks, key=lambda results: results["at"])
+        for machine in [results["machine"]]
+    ]
+    said = (
+        'Repeat it: `make bench ARGS="--save"` measures all that is here, keeps the result in\n'
+        "[benchmarks](benchmarks) and writes this page anew from all that are there; another\n"
+        "interpreter: `make PYTHON=/usr/bin/python3 …` in a clone of its own. On a quiet machine:"
+    )
+    return "\n".join(["## The benchmarks", "", said, "", *_grid(heads, body, left=3)])
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    memory = round(machine["memory_bytes"] / 2**30)
+    return f"{machine['cpu']}, {machine['cores']} cores, {memory} GB, {machine['system']}"
+
+
+def _yardstick(benchmarks: Sequence[Mapping[str, Any]]) -> str:
+    """The floor's CPU a page, which tells machines and interpreters apart."""
+    sites = _known(benchmarks, "sites")
+    ordered = sorted(benchmarks, key=lambda results: results["at"])
+    floors = [
+        {row.site: row for row in counted(results) if row.client == figures.FLOOR}
+        for results in ordered
+    ]
+    if not any(floors):
+        return ""
+    heads = ("site", *(results["at"][:16].replace("T", " ") for results in ordered))
+    body = [
+        (
+            title,
+            *(f"{floor[site].cpu_ms_per_page:,.2f}" if site in floor else NONE for floor in floors),
+        )
+        for site, title in sites.items()
+    ]
+    said = """The floor's CPU a page in each of them, in ms: what machine and interpreter take for a
+page, whoever crawls it."""
+    return "\n".join([said, "", *_grid(heads, body)])
+
+
+def _absolute(results: Mapping[str, Any]) -> str:
+    machine = results["machine"]
+    return f"""# In small print: absolute figures
+
+Of one benchmark, {results["at"][:10]}, with Python {machine["python"]}; medians of its rounds
+({results["rounds"]}). Their yardstick is the floor in the first line of each table."""
 
 
 def _section(site: Mapping[str, Any], rows: Sequence[Row], titles: Mapping[str, str]) -> str:
@@ -100,24 +182,6 @@ def _section(site: Mapping[str, Any], rows: Sequence[Row], titles: Mapping[str, 
         ]
         lines[-1] += " of CPU each, which is in nobody's figures."
     return "\n".join(lines)
-
-
-def _ratios(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    found = figures.ratios(rows, contest.OURS)
-    if not found:
-        return ""
-    peers = [peer for peer in figures.PEERS if any(peer in ratio.to_peers for ratio in found)]
-    heads = ("site", "client", "x floor", *(f"x {results['clients'][peer]}" for peer in peers))
-    body = [
-        (
-            results["sites"][ratio.site]["title"],
-            results["clients"][ratio.client],
-            _times(ratio.to_floor),
-            *(_times(ratio.to_peers.get(peer)) for peer in peers),
-        )
-        for ratio in found
-    ]
-    return "\n".join(["## How many times as fast", "", *_grid(heads, body, left=2)])
 
 
 def _units(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
@@ -215,6 +279,29 @@ def _by_site(rows: Sequence[Row]) -> dict[str, list[Row]]:
     for row in rows:
         found.setdefault(row.site, []).append(row)
     return found
+
+
+def _known(benchmarks: Sequence[Mapping[str, Any]], what: str) -> dict[str, str]:
+    """Return titles of sites or clients by name, of all benchmarks."""
+    return {
+        name: about["title"] if what == "sites" else about
+        for results in benchmarks
+        for name, about in results[what].items()
+    }
+
+
+def _spreads(
+    benchmarks: Sequence[Mapping[str, Any]], base: str = figures.PEERS[0]
+) -> dict[tuple[str, str], Spread]:
+    return figures.spreads(map(counted, benchmarks), contest.OURS, base)
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return NONE
+    if spread.benchmarks == 1:
+        return _times(spread.median)
+    return f"{_times(spread.median)} ({_times(spread.low)} to {_times(spread.high)})"
 
 
 def _times(ratio: float | None) -> str:

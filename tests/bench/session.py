@@ -9,6 +9,8 @@ import os
 import platform
 import subprocess
 import sys
+import sysconfig
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,10 +120,12 @@ class Session:
 
     def run(self) -> dict[str, Any]:
         """Measure everything; what there is by then is in `results` however this ends."""
+        began_s = time.monotonic()
         with contextlib.closing(self._contest):
             for place in self._asked.places:
                 with serving(place, self._asked.pages, self._folder) as served:
                     self._site(place, served)
+                self.results["took_s"] = round(time.monotonic() - began_s)
         return self.results
 
     def _site(self, place: Place, served: Served) -> None:
@@ -270,5 +274,13 @@ def machine() -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "python": platform.python_version(),
+        "build": build(),
         "load": os.getloadavg()[0],
     }
+
+
+def build() -> str:
+    """Say how this interpreter was built: one without optimizations is a third slower."""
+    whose = "the system's" if sys.base_prefix == "/usr" else "built from source"
+    optimized = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+    return f"{whose}, {'with' if optimized else 'without'} --enable-optimizations"
