@@ -4,8 +4,8 @@
 #     tools/interpreter.sh /usr/bin/python3 -m "not e2e and not long" tests/unit tests/integration
 #     tools/interpreter.sh 3.13 tests/unit tests/property tests/contract tests/simulation
 #
-# The first word is an interpreter, or a version: then python<version> on PATH, or else Debian's
-# release that has it, in a folder by debootstrap (which needs root). The rest goes to pytest.
+# The first word is an interpreter, or a version: then python<version> on PATH, or of pyenv, or else
+# Debian's release that has it, in a folder by debootstrap (which needs root). The rest goes to pytest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,11 +16,14 @@ shift
 root=.local/interpreters
 # A name on PATH may be a stand-in for an interpreter that is not installed.
 runs() { command -v "$1" >/dev/null && "$1" -c pass 2>/dev/null; }
-if runs "$wanted"; then
-  python=$(command -v "$wanted") release=
-elif runs "python$wanted"; then
-  python=$(command -v "python$wanted") release=
-else
+python= release=
+for one in "$wanted" "python$wanted" "$(pyenv root 2>/dev/null || true)/versions/$wanted".*/bin/python3; do
+  if runs "$one"; then
+    python=$(command -v "$one")
+    break
+  fi
+done
+if [[ -z $python ]]; then
   python=python3 release=${releases[$wanted]:?"no interpreter $wanted, and no release of Debian is known to have it"}
 fi
 place=$root/${wanted//\//_}
