@@ -279,6 +279,10 @@ def test_of_what_a_child_says_only_known_values_are_made() -> None:
         reading_wire.heard(pickle.dumps(os.system))
     end = reading_wire.End(why="x")
     assert reading_wire.heard(reading_wire.packed(end)) == end
+    # By value on every Python: some pickle a member of an enum as a call of `getattr`.
+    assert Stage.ITEMS.__reduce_ex__(4) == (Stage, ("items",))
+    left = Reading(left=Stage.ITEMS, why="x")
+    assert reading_wire.heard(reading_wire.packed(left)) == left
 
 
 def test_a_child_ends_with_its_parent() -> None:

@@ -43,6 +43,10 @@ class Stage(StrEnum):
     ITEMS = "items"
     KEEPING = "text and body"
 
+    def __reduce_ex__(self, _protocol: object) -> tuple[type[Stage], tuple[str]]:
+        """Pickle by value: Python 3.11.0 to 3.11.3 (Debian 12's) would call `getattr` for it."""
+        return Stage, (self.value,)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
