@@ -6,6 +6,7 @@
 #
 # The first word is an interpreter, or a version: then python<version> on PATH, or of pyenv, or else
 # Debian's release that has it, in a folder by debootstrap (which needs root). The rest goes to pytest.
+# Ends with 77 where the version cannot be had.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -30,11 +31,13 @@ place=$root/${wanted//\//_}
 folder=$place${release:+/chroot/checkout}
 
 if [[ -n $release && ! -x $place/chroot/usr/bin/python3 ]]; then
-  command -v debootstrap >/dev/null || apt-get install -qq -y --no-install-recommends debootstrap
+  command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends debootstrap; } ||
+    exit 77
   mirror=$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)
   mkdir -p "$place"
   debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates,make,git \
-    "$release" "$place/chroot" "$mirror" >"$place/debootstrap.log"
+    "$release" "$place/chroot" "$mirror" >"$place/debootstrap.log" ||
+    { echo "without Python $wanted: $(tail -n 1 "$place/debootstrap.log")" >&2; rm -rf "$place/chroot"; exit 77; }
 fi
 rm -rf "$folder/.git" && mkdir -p "$folder"
 git clone -q --no-hardlinks . "$folder/.new" && mv "$folder/.new/.git" "$folder/" && rm -rf "$folder/.new"
