@@ -102,10 +102,9 @@ def _ratios(benchmarks: Sequence[Mapping[str, Any]]) -> str:
         if (site, client) in keys
     ]
     said = f"""Pages a second of a client over those of another **in the same benchmark**: the
-median of {len(benchmarks)} benchmarks, and in brackets the least and the most. Machines of one kind
-differ by 2 to 3 in pages a second, and so do an interpreter that was built with optimizations and
-one without; ratios differ less. So compare clients of one benchmark only, never a figure of yours
-with one of this page."""
+median of {len(benchmarks)}, and in brackets the least and the most. Two machines of one kind
+differed by 2.6 in the floor's CPU a page, and two builds of one Python differ, too; ratios differ
+less. So compare clients of one benchmark only, never a figure of yours with one of this page."""
     return "\n".join(["## How many times as fast", "", said, "", *_grid(heads, body, left=2)])
 
 

@@ -9,7 +9,6 @@ import os
 import platform
 import subprocess
 import sys
-import sysconfig
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -280,7 +279,5 @@ def machine() -> dict[str, Any]:
 
 
 def build() -> str:
-    """Say how this interpreter was built: one without optimizations is a third slower."""
-    whose = "the system's" if sys.base_prefix == "/usr" else "built from source"
-    optimized = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
-    return f"{whose}, {'with' if optimized else 'without'} --enable-optimizations"
+    """Say whose interpreter this is: two builds of a version differ in speed."""
+    return "the system's" if sys.base_prefix == "/usr" else "built from source"
