@@ -10,6 +10,7 @@
     core/admission  why a URL is refused                  core/belonging   URLs that messages bring
     core/outcome    how a URL ended, and why
     visit           robots, slots, requests, answers      core/exchange    a request, its answer
+    core/header     values of its headers
     robots          robots.txt, fetched and kept          core/robots      its rules
     core/robots_rules  of one agent, and which decides
     unasked         URLs that end without a request

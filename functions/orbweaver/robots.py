@@ -21,6 +21,7 @@ from orbweaver.core.answer import (
     SUCCESS_MIN,
 )
 from orbweaver.core.exchange import Request, Response
+from orbweaver.core.header import location_of
 from orbweaver.core.identity import identity_of
 from orbweaver.core.named import NO_ORIGINS
 from orbweaver.core.outcome import Reason
@@ -153,7 +154,7 @@ class RobotsKeeper:
                 return RobotsEntry(
                     fetched_at_ms=now_ms, verdict="unreachable", detail=answer.detail
                 )
-            location = answer.headers.get("location")
+            location = location_of(answer)
             if answer.status not in REDIRECTS or not location:
                 return _entry(answer, now_ms)
             try:

@@ -34,7 +34,6 @@ from orbweaver.adapters.http_deadline import Deadlines
 from orbweaver.adapters.http_failure import (
     FAILURES,
     detail_of,
-    one_line,
     reason_of,
     unresolved_reason,
 )
@@ -44,10 +43,11 @@ from orbweaver.adapters.http_guard import (
     Permits,
     guarded_socket,
 )
-from orbweaver.adapters.http_wire import CountingConnector
+from orbweaver.adapters.http_wire import LINE_BYTES_MAX, CountingConnector
 from orbweaver.adapters.tls import context as tls_context
 from orbweaver.core.address import PUBLIC_ONLY
 from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.header import one_line
 from orbweaver.core.outcome import Reason
 
 if TYPE_CHECKING:
@@ -214,13 +214,15 @@ class HttpFetcher:
                 most = min(bodies.DRAIN_BYTES_MAX, request.body_bytes_max)
                 drain_s = self._limits.drain_s
                 body = await bodies.drain(answer, headers, deadline, drain_s, most, keep=keep)
+        cut_off = attempt.ragged and body.data is not None and not bodies.framed(headers)
         return Response(
             status=answer.status,
             headers=headers,
             body=body.data,
-            truncated=body.truncated,
+            truncated=body.truncated or cut_off,
             latency_ms=latency_ms,
             received=attempt.received,
+            octets=heads.octets(answer.raw_headers),
         )
 
     async def _session_here(self) -> aiohttp.ClientSession:
@@ -257,6 +259,8 @@ class HttpFetcher:
             # No limit on "connect": it counts the wait for a free connection too, which is ours.
             # The others are kept by `http_deadline`.
             timeout=aiohttp.ClientTimeout(sock_connect=limits.connect_s),
+            max_line_size=LINE_BYTES_MAX,
+            max_field_size=LINE_BYTES_MAX,
             trust_env=False,
         )
         try:

@@ -6,7 +6,8 @@ Rules:
   first bytes then say what it is (`core/sniff.py`), and what is no page is left there.
 - A body is cut at its limit in decoded bytes; the connection is closed then.
 - A coded body that ends early is kept and marked as truncated where the server meant that to be
-  all, and is a dropped connection where the connection's end was the body's.
+  all, and is a dropped connection where the connection's end was the body's. One that is not coded
+  is kept there too, and marked, where that end may have been an accident (`http_wire`).
 - A body that comes at less than `rate_bytes_min` a second on average, once it has been coming for
   `rate_after_s`, is given up: the idle limit alone lets a server hold us for the whole total time.
 - What is left of an answer nobody reads is read away if it is small, to keep the connection, and
@@ -86,7 +87,7 @@ async def read(
                 return Body(data=head, truncated=True)
     body = decoding.body
     if not decoding.complete:
-        if not _framed(headers):
+        if not framed(headers):
             raise DroppedError("the connection was closed within the body")
         if not body:
             raise CodingError("the body ends before anything of it could be decoded")
@@ -111,7 +112,7 @@ async def drain(
     until = asyncio.get_running_loop().time() + drain_s
     until = min(until, deadline.until_s)
     deadline.release()  # the head is here: the answer stands, whatever becomes of the rest
-    little = _framed(headers) and (answer.content_length or 0) <= bytes_max
+    little = framed(headers) and (answer.content_length or 0) <= bytes_max
     left = bytes_max if little else 0
     try:
         async with asyncio.timeout_at(until):
@@ -127,6 +128,6 @@ async def drain(
     return Body() if kept is None else Body(data=kept.body, truncated=kept.cut)
 
 
-def _framed(headers: dict[str, str]) -> bool:
+def framed(headers: dict[str, str]) -> bool:
     """Whether a body has an end of its own; otherwise it is the end of the connection."""
     return "content-length" in headers or "transfer-encoding" in headers

@@ -9,6 +9,9 @@ codings over as they are and lets a zstd frame ask for a window of 128 MiB. Rule
   without the body growing is a bomb: `CodingError`.
 - Codings are undone in the reverse order of their naming (RFC 9110 section 8.4), at most
   `CODINGS_MAX` of them. `deflate` is zlib's format, and raw deflate from servers that mistook it.
+- A name that is no coding known here (`none`, `utf-8`, `binary`) is passed over, as browsers do:
+  nearly always the bytes are not coded at all. Those of `compress` are told by their beginning.
+  What cannot be undone is a `CodingError`; it is never asked for.
 - gzip members and zstd frames may follow one another; any other bytes behind the end of a coded
   stream are passed over (but brotli's library refuses them). zstd windows end at 8 MiB (RFC 9659).
 - A checksum that does not fit is a `CodingError`; a stream that only ends early is said to be
@@ -32,6 +35,7 @@ MEMBERS_MAX = 1_000  # each costs a new decoder; real bodies have one, or a few
 ZSTD_WINDOW_LOG_MAX = 23
 GZIP_BEGINS = frozenset({0x1F})
 ZSTD_BEGINS = frozenset({0x28, *range(0x50, 0x60)})  # frames, and frames to skip
+COMPRESS_BEGINS = b"\x1f\x9d"
 ZLIB_METHOD = 8  # the low half of a zlib stream's first byte
 
 
@@ -151,6 +155,20 @@ class _Brotli:
                 return
 
 
+class _Compress:
+    """What is called `compress`: as it is, unless it is that."""
+
+    def __init__(self) -> None:
+        self._begun = False
+        self.complete = True
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if not self._begun and COMPRESS_BEGINS.startswith(data[:2]):
+            raise CodingError("'compress' cannot be undone")
+        self._begun = True
+        yield data
+
+
 def _gzip() -> _Stage:
     return _Members(partial(zlib.decompressobj, 16 + zlib.MAX_WBITS), GZIP_BEGINS)
 
@@ -167,15 +185,20 @@ _STAGES: dict[str, Callable[[], _Stage]] = {
     **({"zstd": partial(_zstandard, _zstd)} if _zstd else {}),
 }
 ACCEPT_ENCODING = ", ".join(_STAGES)
+_STAGES["compress"] = _Compress
+_CODINGS = frozenset({*_STAGES, "br", "zstd"})
 
 
 def codings_of(*headers: str | None) -> tuple[str, ...]:
-    """Name the codings of these header values in the order of their application."""
+    """Name the codings of these header values in the order of their application.
+
+    What is no coding is passed over.
+    """
     listed = ",".join(filter(None, headers)).lower()
     if not listed:
         return ()
     names = (name.strip().removeprefix("x-") for name in listed.split(","))
-    return tuple(name for name in names if name not in {"", "identity", "chunked"})
+    return tuple(name for name in names if name in _CODINGS)
 
 
 class Decoding:

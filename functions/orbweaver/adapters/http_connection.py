@@ -125,6 +125,12 @@ class Attempt:
         beside = protocol.beside if isinstance(protocol, CountingHandler) else 0
         return beside + (self._content.total_bytes if self._content else 0)
 
+    @property
+    def ragged(self) -> bool:
+        """Whether the connection ended in a way that leaves open whether all came in."""
+        protocol = self._request.protocol if self._request else None
+        return isinstance(protocol, CountingHandler) and protocol.ragged
+
     def watch(self, content: aiohttp.StreamReader) -> None:
         """Have a parser error within a body raised to whoever reads it; and count the body."""
         self._deadline.heard()

@@ -19,6 +19,7 @@ from pycares.errno import ARES_ENODATA, ARES_ENONAME, ARES_ENOTFOUND
 from orbweaver.adapters.http_coding import CodingError
 from orbweaver.adapters.http_guard import AddressRefusedError
 from orbweaver.adapters.http_wire import FramingFloodError, HeadFloodError
+from orbweaver.core.header import one_line
 from orbweaver.core.outcome import Reason
 
 if TYPE_CHECKING:
@@ -101,13 +102,6 @@ def detail_of(error: BaseException) -> str:
         case _:
             text = str(error)
     return one_line(text or type(error).__name__)[:DETAIL_CHARS_MAX]
-
-
-def one_line(text: str) -> str:
-    """Replace what is not printable, line ends and terminal controls among it, by spaces."""
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() else " " for char in text)
-    return text.strip()
 
 
 def _hung_up_on_handshake(error: BaseException) -> bool:

@@ -5,7 +5,8 @@ Rules:
 - What the crawler says itself comes after a crawl's own headers, and replaces them.
 - A plain request by way of a proxy goes to the proxy itself, so its credentials are in it; those of
   a tunnel go with CONNECT alone, and nothing of either goes on to the target.
-- Of an answer, each header is one printable line: the first of a name, all lines of a list.
+- Of an answer, each header is one line, as it came: the first of a name, all lines of a list. What
+  is not UTF-8 is kept as bytes besides (`core/header.py`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from orbweaver.adapters.http_coding import ACCEPT_ENCODING
-from orbweaver.adapters.http_failure import one_line
 from orbweaver.core.answer import REDIRECT_MIN, SUCCESS_MIN
 from orbweaver.core.blockpage import STATUSES
+from orbweaver.core.header import one_line, text_of
 from orbweaver.core.sniff import ANY_TYPE, HTML_TYPES, VAGUE, declared_in
 
 if TYPE_CHECKING:
@@ -110,11 +111,11 @@ def _accept(accept: frozenset[str]) -> str:
 
 
 def answered(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Take headers over: one printable line each, the first of a name, all of a list."""
+    """Take headers over: one line each, the first of a name, all of a list."""
     headers: dict[str, str] = {}
     left = HEADERS_CHARS_MAX
     for raw_name, raw_value in raw:
-        name, value = _name(raw_name), one_line(_text(raw_value))
+        name, value = _name(raw_name), text_of(raw_value)
         left -= len(name) + len(value)
         if left < 0:
             break
@@ -125,13 +126,20 @@ def answered(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
+def octets(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, bytes]:
+    """Return the values that are not UTF-8, the first of each name."""
+    odd = [(name, value) for name, value in raw if not value.isascii() and not _is_utf8(value)]
+    return {_name(name): value for name, value in reversed(odd)}
+
+
 @lru_cache(maxsize=256)
 def _name(raw: bytes) -> str:
     return one_line(raw.decode("latin-1").lower())
 
 
-def _text(value: bytes) -> str:
+def _is_utf8(value: bytes) -> bool:
     try:
-        return value.decode()
+        value.decode()
     except UnicodeDecodeError:
-        return value.decode("latin-1")
+        return False
+    return True

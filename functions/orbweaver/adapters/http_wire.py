@@ -9,20 +9,26 @@ busy for as long as a request may take. So all bytes count, before the parser se
 - From then on, what is no body (sizes of chunks, their extensions and ends, trailers) may be
   `FRAMING_BYTES_MAX`, and an eighth of the body besides.
 - What comes in on a connection when nothing is asked for on it ends the connection, unread.
-- The parser gets slices, so that no limit is found out about long after it.
+- The parser gets slices, so that no limit is found out about long after it; and a head by itself
+  (`http_framing`), so that what comes behind an answer ends the connection and not the answer.
+- A connection that is reset, or ends without TLS's word for it (`close_notify`), may have been cut:
+  it is `ragged`, and a body that ends with it is not known to be whole (RFC 9112 section 8).
 - What was beside the body counts as received where it is more than heads usually are.
 """
 
 from __future__ import annotations
 
+import ssl
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.helpers import _EXC_SENTINEL as _NO_CAUSE
 from aiohttp.http import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 
+from orbweaver.adapters.http_framing import HeadFraming
 from orbweaver.adapters.http_guard import dialled_of
 
 if TYPE_CHECKING:
@@ -35,6 +41,8 @@ if TYPE_CHECKING:
     from aiohttp.http import RawResponseMessage
 
 HEAD_BYTES_MAX = 256 * 1024
+# Of one header, or the first line: policies and cookies of large sites have up to 20 KB.
+LINE_BYTES_MAX = 32 * 1024
 INTERIM_MAX = 1_000
 FRAMING_BYTES_MAX = 128 * 1024
 FRAMING_SHARE = 8
@@ -67,6 +75,8 @@ class CountingHandler(ResponseHandler):
         self._head_bytes = 0
         self._body: StreamReader | None = None
         self._more = False
+        self._framing = HeadFraming()
+        self.ragged = False
 
     @property
     def beside(self) -> int:
@@ -91,6 +101,8 @@ class CountingHandler(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         """Have bytes parsed as far as they are within the limits."""
+        if isinstance(self._exception, HttpProcessingError):
+            return  # asked again, a parser that has failed says less than it did at first
         if not data or self.upgraded or self._parser is None:
             super().data_received(data)
             self._over()
@@ -103,12 +115,57 @@ class CountingHandler(ResponseHandler):
             step = BODY_SLICE if self._headed else HEAD_SLICE
             piece = data[start : start + step] if start or len(data) > step else data
             start += len(piece)
-            self._wire += len(piece)
-            if not self._headed:
-                self._head_bytes += len(piece)
-            super().data_received(piece)
-            if self._exception is not None or self.transport is None or self._over():
+            if not self._take(piece):
                 return
+
+    def _take(self, piece: bytes) -> bool:
+        """Have a slice parsed, a head by itself; whether more may follow."""
+        while piece:
+            if self._answered:
+                self._end()
+                return False
+            if self._headed:
+                parsed, piece, size = piece, b"", len(piece)
+            else:
+                size = len(piece)
+                parsed, piece = self._framing.feed(piece)
+                size -= len(piece)
+                self._head_bytes += size
+            self._wire += size
+            if parsed:
+                super().data_received(parsed)
+            if self._headed and self._framing.doubtful:
+                self._should_close = True
+            if self._exception is not None or self.transport is None or self._over():
+                return False
+        return True
+
+    def set_exception(self, exc: BaseException, exc_cause: BaseException = _NO_CAUSE) -> None:
+        """Keep the cause, which tells the reason, though nothing waits for a head at the moment."""
+        if isinstance(exc, HttpProcessingError) and exc_cause is not _NO_CAUSE:
+            exc.__cause__ = exc_cause
+        super().set_exception(exc, exc_cause)
+
+    def eof_received(self) -> None:
+        """Note whether the end of a connection over TLS was announced."""
+        secured = self.transport.get_extra_info("ssl_object") if self.transport else None
+        if secured is not None:
+            try:
+                # Everything that came in was read: there is only the end left, if it was announced.
+                self.ragged = bool(secured.read(1))
+            except ssl.SSLZeroReturnError:
+                pass
+            except ssl.SSLError:
+                self.ragged = True
+        super().eof_received()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Have the parser see what was held back of a head that has not come to its end."""
+        self.ragged = self.ragged or exc is not None
+        rest = b"" if self._headed else self._framing.rest()
+        if rest and self._parser is not None and self._exception is None:
+            super().data_received(rest)
+        super().connection_lost(exc)
 
     @property
     def _answered(self) -> bool:

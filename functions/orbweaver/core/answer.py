@@ -14,6 +14,7 @@ from typing import TypeAlias
 from orbweaver.core.blockpage import STATUSES as KEEPING_OUT
 from orbweaver.core.blockpage import Rule, rule_of
 from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.header import location_of
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.retry import TOO_MANY_REQUESTS, TRANSIENT, attempts_max, transient_status
 from orbweaver.core.sniff import HTML_TYPES, declared_in, kind_of
@@ -141,8 +142,8 @@ def _judge_response(answer: Response, now_ms: int, *, any_type: bool, others_kep
     error = f"HTTP {status}"
     if SUCCESS_MIN <= status < REDIRECT_MIN:
         return _judge_success(answer, any_type=any_type, others_kept=others_kept)
-    if status in REDIRECTS and answer.headers.get("location"):
-        return Lead(location=answer.headers["location"])
+    if status in REDIRECTS and (location := location_of(answer)):
+        return Lead(location=location)
     rule = rule_of(status, answer.headers, answer.body) if status in KEEPING_OUT else None
     if rule is not None:
         error = f"{error}: {rule.name}"

@@ -35,8 +35,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """An answer: header names in lower case; `body` is decoded, and None if it was not read.
+    """An answer: header names in lower case, values as they came (`core/header.py`).
 
+    `body` is decoded, and None if it was not read.
     `truncated` says that the body was cut at `body_bytes_max` decoded bytes; `received`, how many
     bytes of it came over the wire, whether anybody wanted them or not (`adapters/http_wire.py`).
     """
@@ -47,6 +48,8 @@ class Response:
     truncated: bool = False
     latency_ms: int = 0
     received: int = 0
+    # The bytes of the values that are not UTF-8, by name.
+    octets: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.header import one_line
 from orbweaver.core.item import Item, from_row, to_row
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.url import url_hash
@@ -95,7 +96,7 @@ def page_record(
         depth=target.depth,
         referrer=target.referrer,
         status=response.status if response else None,
-        content_type=_cut(headers.get("content-type"), HEADER_CHARS_MAX),
+        content_type=_line(headers.get("content-type"), HEADER_CHARS_MAX),
         charset=page.charset if page else None,
         bytes=None if body is None else len(body),
         latency_ms=answer.latency_ms if answer else None,
@@ -106,8 +107,8 @@ def page_record(
         canonical=page.canonical if page else None,
         links=len(page.links) if page else None,
         sha256=None if body is None else sha256(body).hexdigest(),
-        etag=_cut(headers.get("etag"), HEADER_CHARS_MAX),
-        last_modified=_cut(headers.get("last-modified"), HEADER_CHARS_MAX),
+        etag=_line(headers.get("etag"), HEADER_CHARS_MAX),
+        last_modified=_line(headers.get("last-modified"), HEADER_CHARS_MAX),
         error=_cut(end.error, ERROR_CHARS_MAX),
     )
 
@@ -118,6 +119,10 @@ def with_items(record: PageRecord, items: tuple[Item, ...] | None) -> PageRecord
         return record
     invalid = sum(not item.valid for item in items)
     return replace(record, items=len(items), items_invalid=invalid, extracted=items)
+
+
+def _line(value: str | None, chars_max: int) -> str | None:
+    return _cut(value and one_line(value), chars_max)
 
 
 def _cut(text: str | None, chars_max: int) -> str | None:

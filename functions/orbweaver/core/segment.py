@@ -69,6 +69,7 @@ def kept_of(
             headers=answer.headers,
             body=body,
             truncated=answer.truncated,
+            octets=answer.octets,
         )
     if document is not None:
         conversion = warc.conversion(url, at_ms, document, stored=body is not None)

@@ -22,6 +22,7 @@ import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from isal import isal_zlib
@@ -43,6 +44,7 @@ COMMENTED, HEADER_REST = 0x10, 6
 CHUNK_BYTES = 65_536
 TOMBSTONE_BODY = b"forgotten"
 _LENGTH = re.compile(r"[0-9]{1,15}")
+_NO_OCTETS: Mapping[str, bytes] = MappingProxyType({})
 
 
 class WarcError(ValueError):
@@ -103,15 +105,26 @@ def warcinfo(name: str, at_ms: int, about: Mapping[str, str]) -> bytes:
 
 
 def response(
-    url: str, at_ms: int, *, status: int, headers: Mapping[str, str], body: bytes, truncated: bool
+    url: str,
+    at_ms: int,
+    *,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    truncated: bool,
+    octets: Mapping[str, bytes] = _NO_OCTETS,
 ) -> bytes:
-    """Store an answer: header names as they came, or in lower case; the body is decoded."""
-    head = [f"HTTP/1.1 {status} {_phrase(status)}"]
+    """Store an answer: header names as they came, or in lower case; the body is decoded.
+
+    `octets` are values that are not UTF-8, as they came.
+    """
+    head = [_line(f"HTTP/1.1 {status} {_phrase(status)}")]
     for name, value in headers.items():
-        lower = name.lower()
-        head.append(f"X-Crawler-{name}: {value}" if lower in RENAMED else f"{name}: {value}")
-    head.append(f"Content-Length: {len(body)}")
-    payload = b"".join(map(_line, head)) + CR_LF + body
+        shown = f"X-Crawler-{name}" if name.lower() in RENAMED else name
+        raw = octets.get(name)
+        head.append(_line(f"{shown}: {value}") if raw is None else _raw_line(shown, raw))
+    head.append(_line(f"Content-Length: {len(body)}"))
+    payload = b"".join(head) + CR_LF + body
     named = {
         "WARC-Record-ID": record_id("response", url, str(at_ms)),
         "WARC-Target-URI": url,
@@ -158,6 +171,10 @@ def _member(kind: Kind, at_ms: int, named: Mapping[str, str], block: bytes) -> b
 def _line(text: str) -> bytes:
     # What a server sends may hold ends of lines, and characters of its own.
     return text.replace("\r", " ").replace("\n", " ").encode("utf-8", "replace") + CR_LF
+
+
+def _raw_line(name: str, value: bytes) -> bytes:
+    return name.encode() + b": " + value.replace(b"\r", b" ").replace(b"\n", b" ") + CR_LF
 
 
 def _phrase(status: int) -> str:

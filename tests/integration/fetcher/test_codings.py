@@ -90,8 +90,7 @@ def test_only_what_can_be_undone_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("coding", "body"),
     [
-        pytest.param("lzma", PAGE, id="unknown"),
-        pytest.param("compress", PAGE, id="forgotten"),
+        pytest.param("compress", b"\x1f\x9d\x90" + PAGE, id="forgotten"),
         pytest.param("gzip, gzip, gzip, gzip", PAGE, id="too many"),
         pytest.param("gzip", PAGE, id="plain as gzip"),
         pytest.param("br", PAGE, id="plain as br"),
@@ -112,6 +111,28 @@ async def test_what_cannot_be_decoded(coding: str, body: bytes) -> None:
     result = await fetched(answer(body, f"Content-Encoding: {coding}"))
     assert isinstance(result, Failure), result
     assert result.reason is Reason.ENCODING
+
+
+@pytest.mark.parametrize(
+    "coding",
+    ["none", "utf-8", "UTF8", "binary", "8bit", "lzma", "compress", "x-none", "identity", ","],
+)
+@pytest.mark.parametrize("accept", [frozenset({"text/html"}), frozenset({"*/*"})])
+async def test_what_is_no_coding_is_passed_over(coding: str, accept: frozenset[str]) -> None:
+    """A page or robots.txt whose coding is no coding is taken as it is, as browsers do."""
+    said = answer(PAGE, f"Content-Encoding: {coding}", "Content-Type: text/html")
+    async with serving([said]) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url(), accept=accept))
+    assert isinstance(result, Response), result
+    assert (result.body, result.truncated) == (PAGE, False)
+
+
+async def test_a_coding_beside_what_is_none_is_undone() -> None:
+    """A name that means nothing hides none that does."""
+    said = answer(gzip.compress(PAGE, mtime=0), "Content-Encoding: gzip, utf-8")
+    result = await fetched(said)
+    assert isinstance(result, Response), result
+    assert result.body == PAGE
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])

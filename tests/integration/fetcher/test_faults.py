@@ -38,18 +38,14 @@ async def failed(*steps: Step, limits: Limits | None = None, total_s: float = 5.
     [
         pytest.param(b"Content-Length: -3\r\n\r\nhello", Reason.PROTOCOL, id="negative"),
         pytest.param(b"Content-Length: +5\r\n\r\nhello", Reason.PROTOCOL, id="signed"),
-        pytest.param(b"Content-Length: 5, 5\r\n\r\nhello", Reason.PROTOCOL, id="list"),
+        pytest.param(b"Content-Length: 5, 6\r\n\r\nhello", Reason.PROTOCOL, id="list"),
+        pytest.param(b"Content-Length: 5,\r\n\r\nhello", Reason.PROTOCOL, id="half a list"),
+        pytest.param(b"Content-Length: 5, 05\r\n\r\nhello", Reason.PROTOCOL, id="spelled twice"),
         pytest.param(b"Content-Length: 0x5\r\n\r\nhello", Reason.PROTOCOL, id="hexadecimal"),
         pytest.param(b"Content-Length: 9" + b"9" * 30 + b"\r\n\r\n", Reason.PROTOCOL, id="huge"),
         pytest.param(
             b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", Reason.PROTOCOL, id="repeated"
         ),
-        pytest.param(
-            b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-            Reason.PROTOCOL,
-            id="with chunked",
-        ),
-        pytest.param(b"Content-Length: 3\r\n\r\nhello", Reason.PROTOCOL, id="too small"),
         pytest.param(b"Content-Length: 30\r\n\r\nhello", Reason.DISCONNECTED, id="too big"),
     ],
 )
@@ -129,11 +125,11 @@ async def test_what_is_not_http(said: bytes) -> None:
     "steps",
     [
         pytest.param((OK + b"X: " + b"v" * 70_000 + b"\r\n\r\n",), id="70 KB"),
-        pytest.param((OK + b"X: " + b"v" * 9_000 + b"\r\n\r\n",), id="9 KB"),
-        pytest.param((OK + b"N" * 9_000 + b": v\r\n\r\n",), id="long name"),
+        pytest.param((OK + b"X: " + b"v" * 33_000 + b"\r\n\r\n",), id="33 KB"),
+        pytest.param((OK + b"N" * 33_000 + b": v\r\n\r\n",), id="long name"),
         pytest.param((OK + b"X: v\r\n" * 200 + b"\r\n",), id="200 of them"),
         pytest.param((OK + b"X: ", *[b"v" * 60_000] * 100), id="endless"),
-        pytest.param((b"HTTP/1.1 200 " + b"r" * 20_000 + b"\r\n\r\n",), id="long reason"),
+        pytest.param((b"HTTP/1.1 200 " + b"r" * 40_000 + b"\r\n\r\n",), id="long reason"),
     ],
 )
 async def test_headers_that_are_too_large(steps: tuple[Step, ...]) -> None:

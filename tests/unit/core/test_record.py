@@ -67,6 +67,18 @@ def test_a_page_is_recorded_with_all_that_is_known() -> None:
     )
 
 
+def test_headers_are_recorded_as_a_printable_line() -> None:
+    """A record is shown to people, and its validators are sent back: no control gets that far."""
+    headers = {"content-type": "text/\x1b[31m", "etag": '"a\tb\x85\u2028"', "last-modified": "\xa0"}
+    answer = Response(status=200, headers=headers, body=b"x")
+    record = page_record("c", TARGET, FETCHED, NOW_MS, answer=answer)
+    assert (record.content_type, record.etag, record.last_modified) == (
+        "text/ [31m",
+        '"a b  "',
+        None,
+    )
+
+
 def test_what_was_not_read_has_no_size() -> None:
     """An answer whose body was not read leaves its columns empty."""
     answer = Response(status=200, headers={"content-type": "image/png"}, body=None, latency_ms=3)

@@ -63,6 +63,23 @@ def test_warcio_reads_what_is_written() -> None:
     assert seen == ["warcinfo", "response", "conversion"]
 
 
+def test_header_values_are_stored_as_they_came() -> None:
+    """Invisible characters and bytes of other charsets are in the archive as on the wire."""
+    headers = {"x-utf8": "a\u200cb\xa0\tc\x85", "X-Latin": "caf\xe9"}
+    stored = warc.response(
+        URL,
+        AT_MS,
+        status=200,
+        headers=headers,
+        body=b"",
+        truncated=False,
+        octets={"X-Latin": b"caf\xe9\r\nInjected: 1"},
+    )
+    head = warc.read(stored).payload
+    assert b"\r\nx-utf8: a\xe2\x80\x8cb\xc2\xa0\tc\xc2\x85\r\n" in head
+    assert b"\r\nX-Latin: caf\xe9  Injected: 1\r\n" in head
+
+
 def test_a_record_is_read_back() -> None:
     """What was stored of an answer comes back."""
     record = warc.read(answer())

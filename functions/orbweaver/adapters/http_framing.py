@@ -1,0 +1,136 @@
+"""Framing of an answer's head, put right before the parser sees it.
+
+The parser refuses what RFC 9112 section 6.3 lets a client take, and loses a page for it. Rules:
+
+- `Content-Length` said several times, or as a list, is said once where all values are the same.
+  Values that differ stay as they are, and the parser refuses them.
+- `Transfer-Encoding: chunked` overrides `Content-Length`, which is taken out. Such an answer may be
+  an attempt at smuggling, so its connection is used for nothing else (`doubtful`).
+- Pieces end where a head ends. So the parser has handed a head over before it sees what follows,
+  and what is wrong behind an answer cannot spoil the answer.
+
+Other lines pass through as they come, a part of a line too: the parser finds out about a head that
+is none as early as ever. Held back until their head ends are lines of these two names alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LINE_BYTES_MAX = 1_024
+_LENGTH, _CODING = b"content-length", b"transfer-encoding"
+_HELD = re.compile(rb"(content-length|transfer-encoding):(.*)", re.IGNORECASE | re.DOTALL)
+_NUMBER = re.compile(rb"[0-9]{1,18}")
+# The end of a head whose first line is there; blank lines before that end nothing.
+_END = re.compile(rb"[^\r\n]\r?\n\r?\n")
+_SPACES = b" \t\r\n"
+
+
+class HeadFraming:
+    """The heads of one answer, interim ones among them."""
+
+    __slots__ = ("_begun", "_held", "_line", "_start", "doubtful")
+
+    def __init__(self) -> None:
+        self.doubtful = False
+        self._begun = False  # a line that is not blank is there
+        self._start = True  # what comes next begins a line
+        self._line = b""  # the beginning of a line that may be held back
+        self._held: list[bytes] = []
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes]:
+        """Take bytes in; what is for the parser, up to the end of a head, and what is behind it."""
+        if self._start and not (self._begun or self._line or self._held):
+            end = _END.search(data)
+            if end is not None:
+                head = data[: end.end()]
+                if not _is_odd(head):
+                    return head, data[end.end() :]
+        return self._by_lines(data)
+
+    def rest(self) -> bytes:
+        """Give up what is held back: no more comes in."""
+        rest = b"".join(self._held) + self._line
+        self._held, self._line = [], b""
+        return rest
+
+    def _by_lines(self, data: bytes) -> tuple[bytes, bytes]:
+        given: list[bytes] = []
+        data, self._line = self._line + data, b""
+        at = 0
+        if not self._begun:  # blank lines before a head, of which there may be very many
+            at = len(data) - len(data.lstrip(b"\r\n"))
+            given.append(data[:at])
+        while at < len(data):
+            end = data.find(b"\n", at) + 1
+            line = data[at : end or len(data)]
+            at += len(line)
+            if not end and self._start and _may_be_held(line):
+                self._line = line
+                break
+            if self._start and end and not line.strip(b"\r\n"):
+                given += [*self._resolved(), line]
+                self._begun = False
+                return b"".join(given), data[at:]
+            self._take(line, given)
+            self._start = bool(end)
+        return b"".join(given), b""
+
+    def _take(self, line: bytes, given: list[bytes]) -> None:
+        """Pass a line on, or a part of one; or hold it back."""
+        folded = self._start and line[:1] in {b" ", b"\t"} and bool(self._held)
+        if self._start and self._begun and (folded or _HELD.match(line)):
+            if len(line) <= LINE_BYTES_MAX and line.endswith(b"\n"):
+                self._held.append(line)
+                return
+            given.append(self.rest())
+        self._begun = True
+        given.append(line)
+
+    def _resolved(self) -> Iterator[bytes]:
+        """Say once what the lines that were held back say."""
+        held, self._held = self._held, []
+        lengths: list[bytes] = []
+        codings: list[bytes] = []
+        for line in held:
+            found = _HELD.match(line)
+            if found is None:  # folded: nothing that may be made simpler
+                yield from held
+                return
+            (lengths if found[1].lower() == _LENGTH else codings).append(found[2])
+        chunked = any(b"chunked" in coding.lower() for coding in codings)
+        values = {value.strip(_SPACES) for value in b",".join(lengths).split(b",")}
+        if lengths and chunked:
+            self.doubtful = True
+        elif lengths and len(values) == 1 and _NUMBER.fullmatch(value := values.pop()):
+            yield b"Content-Length: %s\r\n" % value
+        else:
+            yield from held
+            return
+        yield from (line for line in held if line[: len(_CODING)].lower() == _CODING)
+
+
+def _is_odd(head: bytes) -> bool:
+    """Whether a whole head may say its length twice, or in two ways."""
+    lower = head.lower()
+    lengths = lower.count(_LENGTH)
+    if lengths == 0:
+        return False
+    if lengths > 1 or _CODING in lower:
+        return True
+    at = lower.find(_LENGTH)
+    return b"," in lower[at : lower.find(b"\n", at)]
+
+
+def _may_be_held(line: bytes) -> bool:
+    """Whether the beginning of a line is to wait for the rest of it."""
+    name = line[: len(_CODING)].lower()
+    if line == b"\r":
+        return True  # the end of the head, perhaps
+    return len(line) <= LINE_BYTES_MAX and (
+        _LENGTH.startswith(name[: len(_LENGTH)]) or _CODING.startswith(name)
+    )

@@ -1,0 +1,252 @@
+"""Framing that is odd and not wrong, however its bytes are cut into segments (RFC 9112).
+
+Each answer is sent whole, cut at every byte in turn, and byte by byte: what it means must not
+depend on how it travels. A second request then shows what is left on the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.http_framing import HeadFraming
+from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.outcome import Reason
+from tests.integration.fetcher.authority import Leaf, authority, server_context
+from tests.integration.fetcher.origin import Asked, answer, fetching, request, serving
+from tests.sites.steps import Act, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+HELLO = b"5\r\nhello\r\n0\r\n\r\n"
+# What is sent, and the body it has.
+ODD = {
+    "a byte too many": OK + b"Content-Length: 5\r\n\r\nhello!",
+    "line ends too many": OK + b"Content-Length: 5\r\n\r\nhello\r\n\r\n",
+    "a page too many": OK + b"Content-Length: 5\r\n\r\nhello" + b"<p>more" * 500,
+    "an answer too many": OK + b"Content-Length: 5\r\n\r\nhello" + answer(b"smuggled"),
+    "an interim answer too many": OK + b"Content-Length: 5\r\n\r\nhelloHTTP/1.1 100 \r\n\r\n",
+    "more than chunks": OK + b"Transfer-Encoding: chunked\r\n\r\n" + HELLO + b"surplus",
+    "an answer behind chunks": (
+        OK + b"Transfer-Encoding: chunked\r\n\r\n" + HELLO + answer(b"smuggled")
+    ),
+    "more, and closed": OK + b"Connection: close\r\nContent-Length: 5\r\n\r\nhello!!",
+    "length twice": OK + b"Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+    "length apart": OK + b"Content-Length: 5\r\nA: b\r\ncontent-length:5 \r\n\r\nhello",
+    "length as a list": OK + b"Content-Length: 5, 5\r\n\r\nhello",
+    "length of many": OK + b"Content-Length: 5,5 ,\t5\r\nContent-Length: 5\r\n\r\nhello",
+    "length and chunks": OK + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + HELLO,
+    "chunks and length": OK + b"Transfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\n" + HELLO,
+    "chunks and lengths": (
+        OK + b"Content-Length: 3\r\nTransfer-Encoding: CHUNKED\r\nContent-Length: 9\r\n\r\n" + HELLO
+    ),
+    "after a hint": b"HTTP/1.1 103 Hint\r\nLink: <a>\r\n\r\n"
+    + OK
+    + b"Content-Length: 5\r\n\r\nhello+",
+    "line feeds alone": OK.replace(b"\r\n", b"\n") + b"Content-Length: 5\n\nhello+",
+    "blank lines before": b"\r\n\r\n" + OK + b"Content-Length: 5\r\n\r\nhello+",
+    "exposed": OK + b"Access-Control-Expose-Headers: Content-Length, A\r\nContent-Length: 5\r\n\r\n"
+    b"hello",
+}
+
+SEGMENTS = 12
+
+
+def cuts(said: bytes) -> Iterable[tuple[Step, ...]]:
+    """Send an answer whole, in two at places all over it, and in small pieces."""
+    yield (said,)
+    step = max(1, len(said[:400]) // SEGMENTS)
+    for at in range(1, min(len(said), 400), step):
+        yield (said[:at], 0.001, said[at:])
+    head = said[:400]
+    small = [head[at : at + 7] for at in range(0, len(head), 7)]
+    yield (*(step for piece in small for step in (piece, 0.0005)), said[400:])
+
+
+@pytest.mark.parametrize("name", ODD)
+async def test_odd_framing_means_the_same_however_it_is_cut(name: str) -> None:
+    """The body is there, and what is left over is never taken for the next answer."""
+    for steps in cuts(ODD[name]):
+        said = asyncio.Event()
+
+        def say(
+            asked: Asked, steps: tuple[Step, ...] = steps, said: asyncio.Event = said
+        ) -> Iterator[Step]:
+            if asked.target == "/next":
+                yield answer(b"next")
+                return
+            yield from steps
+            said.set()
+
+        async with serving(say) as origin, fetching() as fetcher, asyncio.timeout(10):
+            first = await fetcher.fetch(request(origin.url("/odd")))
+            # What comes later than the next request can only be taken for its answer.
+            over = [asyncio.ensure_future(event.wait()) for event in (said, origin.quiet)]
+            await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
+            for waiting in over:
+                waiting.cancel()
+            second = await fetcher.fetch(request(origin.url("/next")))
+        assert isinstance(first, Response), (steps, first)
+        assert (first.status, first.body, first.truncated) == (200, b"hello", False), steps
+        assert isinstance(second, Response), (steps, second)
+        assert second.body == b"next"
+        assert [asked.target for asked in origin.asked] == ["/odd", "/next"]
+
+
+@pytest.mark.parametrize(
+    ("name", "connections"),
+    [
+        ("exposed", 1),
+        ("length twice", 1),
+        ("length as a list", 1),
+        ("length and chunks", 2),
+        ("chunks and length", 2),
+        ("a byte too many", 2),
+        ("more than chunks", 2),
+    ],
+)
+async def test_connection_is_kept_where_nothing_is_in_doubt(name: str, connections: int) -> None:
+    """A length said twice is no harm; a length beside chunks, and leftovers, end the connection."""
+    async with serving([ODD[name]]) as origin, fetching() as fetcher:
+        for _ in range(2):
+            assert isinstance(await fetcher.fetch(request(origin.url())), Response)
+    assert origin.connections == connections
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        b"Content-Length: 5, 6\r\n\r\nhello",
+        b"Content-Length: 5\r\nContent-Length: \r\n\r\nhello",
+        b"Content-Length: 5\r\nTransfer-Encoding: gzip\r\n\r\nhello",
+        b"Content-Length: 5\r\n 5\r\n\r\nhello",
+    ],
+)
+async def test_lengths_in_conflict_are_no_answer(head: bytes) -> None:
+    """Which length is meant nobody can know (RFC 9112 section 6.3), however it is cut."""
+    for steps in cuts(OK + head):
+        async with serving([*steps, Act.CLOSE]) as origin, fetching() as fetcher:
+            result = await fetcher.fetch(request(origin.url()))
+        assert isinstance(result, Failure), (steps, result)
+        assert result.reason is Reason.PROTOCOL
+
+
+@pytest.mark.parametrize("count", [1, 4])
+async def test_headers_of_18_kilobytes_are_read(count: int) -> None:
+    """A policy or cookie may be as long as servers make them, one or several."""
+    lines = [f"X-{number}: {'v' * (18_000 // count)}" for number in range(count)]
+    async with serving([answer(b"x", *lines)]) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url()))
+    assert isinstance(result, Response), result
+    assert result.body == b"x"
+    assert sum(map(len, result.headers.values())) >= 18_000
+
+
+def test_a_held_back_line_is_bounded() -> None:
+    """What may become a length is held back for a kilobyte, and then the parser's business."""
+    framing = HeadFraming()
+    given, rest = framing.feed(b"HTTP/1.1 200 OK\r\nContent-Length: ")
+    assert (given, rest) == (b"HTTP/1.1 200 OK\r\n", b"")
+    given, rest = framing.feed(b"1" * 5_000)
+    assert len(given) > 5_000
+    assert framing.rest() == b""
+
+
+async def test_a_broken_off_length_is_a_head_that_began() -> None:
+    """What was held back counts as a beginning: the request is not sent a second time."""
+
+    def say(asked: Asked) -> tuple[Step, ...]:
+        if asked.target == "/1":
+            return (answer(b"x"),)
+        return (b"HTTP/1.1 200 OK\r\nContent-Length: 5", Act.CLOSE)
+
+    async with serving(say) as origin, fetching() as fetcher:
+        assert isinstance(await fetcher.fetch(request(origin.url("/1"))), Response)
+        result = await fetcher.fetch(request(origin.url("/2")))
+        assert len(origin.asked) == 2
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.DISCONNECTED
+
+
+async def test_reset_within_a_body_without_length() -> None:
+    """A reset is no end: what came is kept, and marked as cut."""
+    steps = (OK + b"\r\nhello", 0.05, Act.RESET)
+    async with serving(steps) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url()))
+    assert isinstance(result, Response), result
+    assert (result.body, result.truncated) == (b"hello", True)
+
+
+class _Secured:
+    """A TLS server that answers, and ends with a word for it or without."""
+
+    def __init__(self, context: ssl.SSLContext, said: bytes, *, announces: bool) -> None:
+        self._context = context
+        self._said = said
+        self._announces = announces
+
+    async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection, with TLS made by hand."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = self._context.wrap_bio(incoming, outgoing, server_side=True)
+
+        async def through(act: Callable[[], object]) -> None:
+            while True:
+                try:
+                    act()
+                except ssl.SSLWantReadError:
+                    writer.write(outgoing.read())
+                    incoming.write(await reader.read(65_536))
+                else:
+                    writer.write(outgoing.read())
+                    return
+
+        await through(tls.do_handshake)
+        await through(lambda: tls.read(65_536))
+        tls.write(self._said)
+        if self._announces:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                tls.unwrap()  # the other side's word is not waited for
+        writer.write(outgoing.read())
+        await writer.drain()
+        sock: socket.socket = writer.get_extra_info("socket")
+        sock.shutdown(socket.SHUT_WR)
+        await reader.read()
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "announces", "truncated"),
+    [
+        pytest.param(OK + b"\r\nhello", True, False, id="announced"),
+        pytest.param(OK + b"\r\nhello", False, True, id="without a word"),
+        pytest.param(OK + b"Content-Length: 5\r\n\r\nhello", False, False, id="with a length"),
+        pytest.param(
+            OK + b"Transfer-Encoding: chunked\r\n\r\n" + HELLO, False, False, id="with chunks"
+        ),
+    ],
+)
+async def test_tls_that_ends_without_a_word(
+    tmp_path: Path, said: bytes, *, announces: bool, truncated: bool
+) -> None:
+    """A body that ends with the connection is whole only if TLS says that it ended (section 8)."""
+    store = tmp_path / "trusted.pem"
+    store.write_bytes(authority("trusted").pem)
+    secured = _Secured(server_context(Leaf(), tmp_path), said, announces=announces)
+    server = await asyncio.start_server(secured.meet, "127.0.0.1", 0)
+    url = f"https://good.test:{server.sockets[0].getsockname()[1]}/"
+    trusting = ssl.create_default_context(cafile=store)
+    async with fetching(book={"good.test": ["127.0.0.1"]}, tls=trusting) as fetcher:
+        result = await fetcher.fetch(request(url))
+    server.close()
+    assert isinstance(result, Response), result
+    assert (result.body, result.truncated) == (b"hello", truncated)
