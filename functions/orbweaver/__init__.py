@@ -13,6 +13,7 @@
     core/header     values of its headers
     robots          robots.txt, fetched and kept          core/robots      its rules
     core/robots_rules  of one agent, and which decides
+    core/robots_readings  what escapes in them mean
     unasked         URLs that end without a request
     core/identity   who asks, with which headers          core/proxies     by way of whom
     conclude        what an answer comes to               health           how hosts take it

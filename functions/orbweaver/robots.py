@@ -9,25 +9,28 @@ URLs come back.
 from __future__ import annotations
 
 import asyncio
+import codecs
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
 from orbweaver.core.answer import (
     CLIENT_ERROR_MIN,
+    PARTIAL_CONTENT,
     REDIRECT_MIN,
     REDIRECTS,
     SERVER_ERROR_MIN,
     SUCCESS_MIN,
 )
 from orbweaver.core.exchange import Request, Response
-from orbweaver.core.header import location_of
+from orbweaver.core.header import location_of, one_line
 from orbweaver.core.identity import identity_of
 from orbweaver.core.named import NO_ORIGINS
 from orbweaver.core.outcome import Reason
 from orbweaver.core.politeness import RobotsEntry
 from orbweaver.core.retry import TOO_MANY_REQUESTS
-from orbweaver.core.robots import Robots, parse
+from orbweaver.core.robots import BODY_BYTES_MAX, Robots, parse, whole_lines
+from orbweaver.core.robots_readings import READINGS
 from orbweaver.core.url import canonicalize, host_of
 from orbweaver.pace import Pacer
 
@@ -39,10 +42,14 @@ if TYPE_CHECKING:
 FRESH_MS = 24 * 3_600_000
 UNREACHABLE_FRESH_MS = 5_000
 REDIRECTS_MAX = 5
-BYTES_MAX = 500 * 1024
+# One byte more than counts, which tells whether the last line of these is whole.
+BYTES_MAX = BODY_BYTES_MAX + 1
 PARSED_MAX = 2_000
 # Text of what is kept parsed, which takes up to forty times as much.
 PARSED_BYTES_MAX = 3 * 2**20
+# Those that are undone (`adapters/http_coding.py`); of others the bytes are as they came.
+_CODINGS = frozenset({"gzip", "deflate", "br", "zstd"})
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What is parsed at once: 8 ms of one event loop.
 INLINE_BYTES_MAX = 32 * 1024
 
@@ -118,7 +125,8 @@ class RobotsKeeper:
                 robots = _parsed(body, token)
             else:  # up to 250 ms; the event loop gets its turns meanwhile
                 robots = await asyncio.to_thread(_parsed, body, token)
-            self._keep(key, robots, len(body))
+            rules = robots.rules_of(token)
+            self._keep(key, robots, len(body) * (READINGS if rules.escaped else 1))
         return self._parsed[key][0]
 
     def _keep(self, key: tuple[str, int], robots: Robots, size_bytes: int) -> None:
@@ -191,9 +199,28 @@ def _fresh(entry: RobotsEntry, now_ms: int) -> bool:
     return -UNREACHABLE_FRESH_MS <= now_ms - entry.fetched_at_ms < limit_ms
 
 
+def _unread(answer: Response, body: bytes) -> str | None:
+    """Name a coding that is none, as which a body came that is no text either."""
+    named = answer.headers.get("content-encoding", "").lower()
+    names = {name.strip().removeprefix("x-") for name in named.split(",")}
+    if not named or names & _CODINGS:
+        return None
+    try:
+        body.decode("utf-16" if body.startswith(_UTF16_MARKS) else "utf-8")
+    except UnicodeDecodeError:
+        return one_line(named)[:40]
+    return None
+
+
 def _entry(answer: Response, now_ms: int) -> RobotsEntry:
     if SUCCESS_MIN <= answer.status < REDIRECT_MIN:
-        return RobotsEntry(fetched_at_ms=now_ms, body=answer.body or b"")
+        body = answer.body or b""
+        if (coding := _unread(answer, body)) is not None:
+            detail = f"its content coding is not known: {coding}"
+            return RobotsEntry(fetched_at_ms=now_ms, verdict="unreachable", detail=detail)
+        if answer.truncated or answer.status == PARTIAL_CONTENT:
+            body = whole_lines(body)
+        return RobotsEntry(fetched_at_ms=now_ms, body=body)
     if CLIENT_ERROR_MIN <= answer.status < SERVER_ERROR_MIN and answer.status != TOO_MANY_REQUESTS:
         return RobotsEntry(fetched_at_ms=now_ms, verdict="allow")
     return RobotsEntry(fetched_at_ms=now_ms, verdict="unreachable", detail=f"HTTP {answer.status}")

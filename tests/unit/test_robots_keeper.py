@@ -13,7 +13,7 @@ from orbweaver.adapters.memory import ManualClock, MemoryHosts, World
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
 from orbweaver.core.politeness import Host, RobotsEntry
-from orbweaver.core.robots import Robots, parse
+from orbweaver.core.robots import BODY_BYTES_MAX, Robots, parse
 from orbweaver.robots import (
     BYTES_MAX,
     FRESH_MS,
@@ -158,6 +158,61 @@ async def test_a_redirect_to_nowhere_is_no_file(location: str) -> None:
     keeping.web.put(ROBOTS, answer(302, location=location))
     assert await keeping.ask() is None
     assert keeping.web.urls == [ROBOTS]
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1, 5])
+async def test_a_file_that_is_too_long_loses_its_last_line_and_no_more(over: int) -> None:
+    """`Allow: /public/` cut after `Allow: /` would allow everything (RFC 9309 2.5)."""
+    keeping = Keeping()
+    start, last = b"User-agent: *\nDisallow: /\n", b"Allow: /public/\n"
+    cut_at = len(b"Allow: /")
+    size = BODY_BYTES_MAX - cut_at - over
+    body = start + b"#" * (size - len(start) - 1) + b"\n" + last
+    cut = replace(answer(200, body[:BYTES_MAX]), truncated=len(body) > BYTES_MAX)
+    keeping.web.put(ROBOTS, cut)
+    rules = await keeping.ask()
+    assert isinstance(rules, Robots)
+    assert not rules.allows("orbweaver", f"{SITE}/private")
+    assert BYTES_MAX > BODY_BYTES_MAX  # or nothing tells whether the last line is whole
+
+
+async def test_a_file_that_ends_early_loses_its_last_line() -> None:
+    """A coded body that broke off, or a part of a file, ends within a rule perhaps."""
+    for status, truncated in ((200, True), (206, False)):
+        keeping = Keeping()
+        part = answer(status, b"User-agent: *\nDisallow: /\nAllow: /")
+        keeping.web.put(ROBOTS, replace(part, truncated=truncated))
+        rules = await keeping.ask()
+        assert isinstance(rules, Robots)
+        assert not rules.allows("orbweaver", f"{SITE}/private")
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "known"),
+    [
+        ("none", RULES, True),
+        ("utf-8", RULES + "# ü".encode(), True),
+        ("lzma", "\ufeff".encode("utf-16-le") + RULES.decode().encode("utf-16-le"), True),
+        ("lzma", b"]\0\0\x80\0\xff\xff\xff", False),
+        ("gzip", RULES + b"# \xfc", True),
+        ("", RULES + b"# \xfc", True),
+    ],
+)
+async def test_a_coding_that_is_none_is_no_trouble(
+    coding: str, body: bytes, *, known: bool
+) -> None:
+    """Text is read whatever it is called; what is no text says nothing, so nothing is allowed."""
+    keeping = Keeping()
+    said = answer(200, body)
+    headers = {**said.headers, **({"content-encoding": coding} if coding else {})}
+    keeping.web.put(ROBOTS, replace(said, headers=headers))
+    rules = await keeping.ask()
+    if known:
+        assert isinstance(rules, Robots)
+        assert not rules.allows("orbweaver", f"{SITE}/private/a")
+    else:
+        assert isinstance(rules, Unreachable)
+        assert rules.detail == "its content coding is not known: lzma"
 
 
 async def test_every_hop_has_a_slot_of_its_host() -> None:

@@ -6,6 +6,7 @@ Where the RFC leaves room, the verdicts are those of Google's matcher (google/ro
   group; `*` counts only where none does. Other lines (Sitemap, Crawl-delay) end no group.
 - The longest matching pattern wins, Allow wins a tie; `*` is any run of characters and `$` the end.
 - Patterns are compared percent-encoded: bytes outside ASCII are escaped, escapes are in capitals.
+  Where that leaves room, the strictest reading counts (`robots_readings.py`).
 - Misspelt keys, a missing colon, any line ending, byte order marks and NULs are lived with;
   `Allow: /x/index.html` allows `/x/` too. What is no rule is passed over.
 
@@ -27,7 +28,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from orbweaver.core.robots_rules import UNDECIDED, AgentRules
+from orbweaver.core.robots_readings import ReadRules
+from orbweaver.core.robots_rules import UNDECIDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -114,7 +116,7 @@ class Robots:
     sitemaps: tuple[str, ...] = ()
     _groups: tuple[_Group, ...] = field(default=(), repr=False)
     _named: _Named = field(default_factory=dict, repr=False)
-    _indexed: dict[str, AgentRules] = field(
+    _indexed: dict[str, ReadRules] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -143,7 +145,7 @@ class Robots:
         """Return the delay asked of an agent, in seconds; the longest where there are several."""
         return self.rules_of(user_agent).delay_s
 
-    def rules_of(self, user_agent: str) -> AgentRules:
+    def rules_of(self, user_agent: str) -> ReadRules:
         """Return the rules for an agent, which are indexed when it is named first."""
         if user_agent not in self._indexed:
             if len(self._indexed) >= INDEXED_MAX:
@@ -151,14 +153,14 @@ class Robots:
             self._indexed[user_agent] = self._index(user_agent)
         return self._indexed[user_agent]
 
-    def _index(self, user_agent: str) -> AgentRules:
+    def _index(self, user_agent: str) -> ReadRules:
         named = self._named.get(self._group_name(user_agent) or "", ())
         groups = [(self._groups[group], place) for group, place in named]
         delays = (
             delay_s for group, place in groups for agents, delay_s in group.delays if place < agents
         )
         lines = (line for group, _ in groups for line in group.rules)
-        return AgentRules(lines, max(delays, default=None))
+        return ReadRules(lines, max(delays, default=None))
 
     def _group_name(self, user_agent: str) -> str | None:
         product = _PRODUCT_END.split(user_agent, maxsplit=1)[0].strip().lower()
@@ -199,11 +201,19 @@ def _grouped(lines: Iterable[_Line]) -> tuple[tuple[_Group, ...], _Named]:
     return tuple(groups), dict(named)
 
 
+def whole_lines(body: bytes) -> bytes:
+    """Cut a body that is not all there after its last whole line, and within what counts.
+
+    Half a rule is another rule: `Allow: /` of `Allow: /public/` would allow everything.
+    """
+    ends = (body.rfind(end, 0, BODY_BYTES_MAX + 1) for end in (b"\n", b"\r"))
+    return body[: max(*ends, 0)]
+
+
 def _text(body: bytes) -> bytes:
     """Cut a long body after its last whole line, and take byte order marks off."""
     if len(body) > BODY_BYTES_MAX:
-        ends = (body.rfind(end, 0, BODY_BYTES_MAX + 1) for end in (b"\n", b"\r"))
-        body = body[: max(*ends, 0)]
+        body = whole_lines(body)
     codec = _UTF16.get(body[:2])
     if codec:
         return body[2:].decode(codec, "replace").encode()

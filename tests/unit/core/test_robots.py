@@ -39,7 +39,7 @@ MATCHES = [
     ("$", [], ["/", ""]),
     ("/a$b", ["/a$b", "/a$bc"], ["/a"]),
     ("/a?b=*&c", ["/a?b=1&c", "/a?b=&c=2"], ["/a?c&b=1"]),
-    ("/%7ex", ["/%7Ex", "/%7ex"], ["/~x"]),
+    ("/%7ex", ["/%7Ex", "/%7ex", "/~x"], ["/%257Ex"]),
     ("/é", ["/%C3%A9", "/%c3%a9x"], ["/e"]),
     ("/%c3%A9", ["/%C3%A9"], ["/%C3"]),
     ("/%zz", ["/%zz"], ["/%ZZ"]),
@@ -78,6 +78,85 @@ def test_a_pattern_fits_the_beginning(pattern: str, fits: list[str], others: lis
 )
 def test_the_longest_rule_wins(rules: str, path: str, *, allowed: bool) -> None:
     """The longest pattern decides, Allow wins a tie, and an index stands for its folder."""
+    assert allows(f"User-agent: *\n{rules}", path) is allowed
+
+
+# RFC 9309 2.2.2 (percent-encoding) and 2.2.3 (special characters): a path of a rule, and URLs that
+# it is about in one reading or another.
+SAME = [
+    ("/~joe", "/%7Ejoe /%7ejoe /~joe/x"),
+    ("/%7Ejoe", "/~joe /%7ejoe"),
+    ("/foo/bar/%62%61%7A", "/foo/bar/baz /foo/bar/%62az"),
+    ("/foo/bar/baz", "/foo/bar/%62%61%7A"),
+    ("/%61", "/a /%61"),
+    ("/a", "/%61"),
+    ("/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https%3A%2F%2Ffoo.bar"),
+    ("/foo/bar?baz=https%3A%2F%2Ffoo.bar", "/foo/bar?baz=https://foo.bar"),
+    ("/a%3Ab", "/a:b /a%3ab"),
+    ("/a:b", "/a%3Ab"),
+    ("/path/file-with-a-%2A.html", "/path/file-with-a-*.html /path/file-with-a-%2a.html"),
+    ("/path/file-with-a-*.html", "/path/file-with-a-%2A.html /path/file-with-a-x.html"),
+    ("/path/foo-%24", "/path/foo-$ /path/foo-%24 /path/foo-$x"),
+    ("/path/foo-$x", "/path/foo-%24x"),
+    ("/%24$", "/$ /%24"),
+    ("/*%3Ax$", "/a:x /%3Ax"),
+    ("/foo/bar/\u30c4", "/foo/bar/%E3%83%84 /foo/bar/%e3%83%84"),
+    ("/foo/bar/%E3%83%84", "/foo/bar/%e3%83%84"),
+    ("/a b", "/a%20b /a%20b/c"),
+    ("/a%20b", "/a%20b"),
+    ('/a"b', "/a%22b"),
+    ("/{id}", "/%7Bid%7D /%7bid%7d"),
+    ("/a\tb", "/a%09b"),
+]
+DIFFERENT = [
+    ("/%2561", "/a /%61"),
+    ("/path/file-with-a-%2A.html", "/path/file-with-a-x.html /path/file-with-a-.html"),
+    ("/path/foo-%24", "/path/foo-"),
+    ("/%24$", "/$x /"),
+    ("/~joe", "/%257Ejoe /joe"),
+    ("/a%20b", "/a+b /ab"),
+    ("/\ue000", "/*"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "paths"), SAME)
+def test_escapes_mean_the_same_either_way_round(pattern: str, paths: str) -> None:
+    """A page is forbidden however rule and URL are escaped, beside other rules too."""
+    for more in ("", "Allow: /other%41\n", "Allow: /$\n"):
+        text = f"User-agent: *\n{more}Disallow: {pattern}\n"
+        assert [path for path in paths.split() if allows(text, path)] == []
+        verdict = parse(text.encode()).decide(AGENT, SITE + paths.split(maxsplit=1)[0])
+        assert verdict.line == 2 + bool(more)
+
+
+@pytest.mark.parametrize(("pattern", "paths"), DIFFERENT)
+def test_escapes_of_others_are_others(pattern: str, paths: str) -> None:
+    """What is escaped twice, or no special character, is another page."""
+    text = f"User-agent: *\nDisallow: {pattern}\n"
+    assert [path for path in paths.split() if not allows(text, path)] == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "allowed"),
+    [
+        # All readings allow it.
+        ("Disallow: /\nAllow: /~joe", "/~joe", True),
+        ("Disallow: /\nAllow: /%7Ejoe", "/%7Ejoe", True),
+        ("Disallow: /\nAllow: /a%3Ab", "/a%3ab", True),
+        ("Disallow: /\nAllow: /x\nDisallow: /x%41", "/xB", True),
+        # One of them does not: as Google's matcher has it, or with reserved characters apart.
+        ("Disallow: /\nAllow: /foo/bar/%62%61%7A", "/foo/bar/baz", False),
+        ("Disallow: /\nAllow: /a%3Ab", "/a:b", False),
+        ("Disallow: /%7Ejoe/\nAllow: /~joe/a:b", "/~joe/a%3Ab", False),
+        ("Disallow: /~joe\nAllow: /%7Ejoe/public", "/~joe/public", False),
+        # The longest rule wins in each reading.
+        ("Disallow: /a\nAllow: /a/~b", "/a/~b", True),
+        ("Disallow: /a%3A\nAllow: /a%3A%62", "/a%3A%62", True),
+        ("Allow: /a:\nDisallow: /a%3Ab", "/a:b", False),
+    ],
+)
+def test_what_any_reading_forbids_is_forbidden(rules: str, path: str, *, allowed: bool) -> None:
+    """Where escapes leave room (RFC 9309 2.2.2), the strictest reading counts."""
     assert allows(f"User-agent: *\n{rules}", path) is allowed
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.robots import BODY_BYTES_MAX, INDEXED_MAX, LINE_BYTES_MAX, parse
+from orbweaver.core.robots import BODY_BYTES_MAX, INDEXED_MAX, LINE_BYTES_MAX, parse, whole_lines
 from orbweaver.core.robots_rules import UNDECIDED, VERDICTS_MAX, AgentRules
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ def test_500_kib_are_read() -> None:
         assert allows(body, "/after")
     assert allows(whole + b"-one\n", "/last")
     assert allows(b"User-agent: *\tDisallow: /" * 50_000, "/")
+
+
+def test_half_a_rule_is_no_rule() -> None:
+    """Of a body that is not all there, the last line may be the beginning of another rule."""
+    assert whole_lines(b"Disallow: /\nAllow: /") == b"Disallow: /\n"[:-1]
+    assert whole_lines(b"Disallow: /\rAllow: /") == b"Disallow: /"
+    assert whole_lines(b"Allow: /") == b""
+    assert len(whole_lines(b"a\n" * BODY_BYTES_MAX)) <= BODY_BYTES_MAX
 
 
 def test_the_end_of_a_long_line_is_ignored() -> None:
@@ -87,6 +95,7 @@ WORST: dict[str, tuple[Callable[[int], str], str]] = {
     "letters in turn": (lambda n: f"Disallow: /*{'*'.join(f'{n:014b}')}*x", "/" + "10" * 1_000),
     "long pieces": (lambda n: f"Disallow: /*{'a' * (n % 300)}b{'a' * 250}", "/" + "a" * LONG),
     "heads": (lambda n: f"Disallow: /{'a' * n}*b*c", "/" + "a" * LONG),
+    "escapes": (lambda n: f"Allow: /*%61{n}", "/" + "%611234567890" * (LONG // 14)),
     "groups": (lambda n: f"user-agent:{AGENT}\ndisallow:*{n}", "/" + "9876543210" * (LONG // 10)),
 }
 
