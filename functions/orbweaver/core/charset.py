@@ -29,6 +29,15 @@ WINDOWS_1252 = "windows-1252"
 # Encoders of these are UTF-8 (Encoding Standard, "get an output encoding"); the last has no codec.
 _UTF_8_OUT = {UTF_8, "utf-16be", "utf-16le", "replacement", "x-user-defined"}
 _MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_BE: "utf-16be", codecs.BOM_UTF16_LE: "utf-16le"}
+# Where Python's codecs and the standard's differ by some characters, as (Python's, the standard's):
+# 0xA3A0 is an ideographic space, and shifts out and in, which change nothing, are errors.
+_DECODED = {
+    "gb18030": (("\ue5e5", "\u3000"),),
+    "gbk": (("\ue5e5", "\u3000"),),
+    "iso-2022-jp": (("\x0e", "\ufffd"), ("\x0f", "\ufffd")),
+}
+# What these cannot encode, though Python does; `&#…;` stands for it, as for all such characters.
+_NOT_ENCODED = {"gb18030": "\ue5e5", "gbk": "\ue5e5", "iso-2022-jp": "\x0e\x0f\x1b"}
 # Python's decoder of the label differs from the standard's, which is that of the larger charset.
 _CODECS = {"gbk": "gb18030"}
 
@@ -96,7 +105,10 @@ def prescan(head: bytes) -> str | None:
 def encode_query(reference: str, charset: str) -> str:
     """Escape what is not ASCII in a reference's query by its bytes in the page's charset."""
     path, mark, query = reference.partition("?")
-    if charset in _UTF_8_OUT or query.isascii():
+    if charset in _UTF_8_OUT:
+        return reference
+    odd = _NOT_ENCODED.get(charset, "")
+    if query.isascii() and not any(char in query for char in odd):
         return reference
     codec = _codec(charset)
 
@@ -104,7 +116,21 @@ def encode_query(reference: str, charset: str) -> str:
         raw, _ = codec.encode(run[0], "xmlcharrefreplace")
         return "".join(map(_IN_QUERY.__getitem__, raw))
 
+    def refused(found: re.Match[str]) -> str:
+        # Encoding Standard, 10.2.2 and 12.2.2: in the place of a control U+FFFD is the error.
+        number = ord(found[0]) if found[0] >= " " else 0xFFFD
+        return f"%26%23{number}%3B"
+
+    if odd:
+        query = re.sub(f"[{odd}]", refused, query)
     return path + mark + _NOT_ASCII.sub(escape, query)
+
+
+def as_decoded(text: str, charset: str) -> str:
+    """Put right what Python decodes otherwise than the Encoding Standard."""
+    for ours, theirs in _DECODED.get(charset, ()):
+        text = text.replace(ours, theirs)
+    return text
 
 
 def _of_start(head: bytes) -> str | None:
@@ -183,4 +209,5 @@ def _to_utf8(body: bytes, name: str) -> bytes:
     if name == UTF_8 and _is_utf8(body):
         return body
     text, _ = _codec(name).decode(body, "replace")
+    text = as_decoded(text, name)
     return text.encode("utf-8", "replace")

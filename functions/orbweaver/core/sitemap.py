@@ -8,8 +8,8 @@ any of them gzipped. What it is shows in the bytes: servers say all kinds of thi
 - Nothing raises, whatever the bytes. A file that breaks off, or has to be given up (see
   `sitemap_text` and `sitemap_xml` for the bounds), is good for what came before, and `problem`
   says what happened.
-- A URL must be absolute, but those of feeds may be relative to the feed. Whether one belongs to
-  the crawl is for `admission` to say.
+- A URL must be absolute, but those of feeds may be relative to the feed or its `xml:base`. Whether
+  one belongs to the crawl is for `admission` to say.
 - A modification time is the last moment that it may mean: a day, a month or a year alone ends with
   its last millisecond, so what has changed on that day is not taken for older. Other dates than
   those of W3C (in sitemaps, Atom) and RFC 822 (in RSS) are passed over.
@@ -19,6 +19,7 @@ Sources: sitemaps.org/protocol.html; W3C NOTE-datetime; RFC 4287 (Atom); RSS 2.0
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ LINE_CHARS_MAX = 8_192
 # A text whose first lines hold no URL is none.
 BLIND_LINES_MAX = 1_000
 DATE_CHARS_MAX = 60
+_NO_PARAMETERS: frozenset[str] = frozenset()
 
 
 # Blank ones are passed over without a look at each.
@@ -153,11 +155,18 @@ class _Found:
         self._dropped: Counter[Refusal] = Counter()
         self._listed = 0
         self._more = False
+        self._bases: dict[tuple[str, ...], str] = {(): url}
 
     def add(
-        self, reference: str, *, modified: str = "", child: bool = False, relative: bool = False
+        self,
+        reference: str,
+        *,
+        modified: str = "",
+        child: bool = False,
+        base: str | None = None,
+        surplus: int = 0,
     ) -> None:
-        """Take the next reference of the file."""
+        """Take the next reference of the file, seen from `base`; beside it are `surplus` ones."""
         place = self._listed
         self._listed += 1
         if place < self._first:
@@ -172,7 +181,9 @@ class _Found:
             self._more = True
             raise _Enough
         try:
-            url = canonicalize(reference, self._url if relative else None, tracking=self._tracking)
+            if surplus:
+                self._dropped[Refusal.CUT] += surplus
+            url = canonicalize(reference, base, tracking=self._tracking)
         except ValueError:
             self._dropped[Refusal.INVALID] += 1
             return
@@ -186,8 +197,19 @@ class _Found:
             item.reference,
             modified=item.modified,
             child=item.label == "sitemap",
-            relative=item.relative,
+            base=self._base(item.bases) if item.relative else None,
+            surplus=item.surplus,
         )
+
+    def _base(self, bases: tuple[str, ...]) -> str:
+        """Resolve the bases of an element, from the outside in; what is no URL is passed over."""
+        if bases not in self._bases:
+            base = self._url
+            for reference in bases:
+                with contextlib.suppress(ValueError):
+                    base = canonicalize(reference, base, tracking=_NO_PARAMETERS)
+            self._bases = {bases: base}  # entries mostly have that of the one before
+        return self._bases[bases]
 
     def sitemap(self, format_: Format | None, problem: str | None) -> Sitemap:
         """Say what was found."""

@@ -11,12 +11,13 @@
 from __future__ import annotations
 
 import codecs
+import re
 import zlib
 from typing import TYPE_CHECKING
 
 import webencodings
 
-from orbweaver.core.charset import UTF_8, prescan
+from orbweaver.core.charset import UTF_8, as_decoded, prescan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,29 +40,88 @@ _BEGINS = {
 }
 
 
+# An `&` that begins no entity, character reference or the like.
+_BARE = re.compile(r"&(?!#[0-9]{1,9};|#x[0-9A-Fa-f]{1,8};|[A-Za-z_][\w.-]{0,60};)")
+_ENTITY_CHARS_MAX = 64
+_CDATA, _CDATA_END = "<![CDATA[", "]]>"
+
+
 class Spoiled(Exception):
     """The rest of a file is of no use; the text says why."""
+
+
+class Ampersands:
+    """Escapes an `&` that stands for itself, where XML does not let it; a piece at a time."""
+
+    def __init__(self) -> None:
+        self._kept = ""
+        self._cdata = False
+
+    def feed(self, text: str) -> str:
+        """Take a piece in; what is known of it and those before."""
+        idle = not (self._kept or self._cdata)
+        if idle and "&" not in text and _CDATA not in text and "<" not in text[-len(_CDATA) :]:
+            return text
+        return self._mended(self._kept + text, last=False)
+
+    def rest(self) -> str:
+        """Return what is left at the end."""
+        return self._mended(self._kept, last=True)
+
+    def _mended(self, text: str, *, last: bool) -> str:
+        self._kept = ""
+        given: list[str] = []
+        at = 0
+        while at < len(text):
+            mark = _CDATA_END if self._cdata else _CDATA
+            end = text.find(mark, at)
+            piece = text[at : end if end >= 0 else len(text)]
+            if end < 0 and not last:
+                piece = piece[: _settled(piece, mark, entities=not self._cdata)]
+                self._kept = text[at + len(piece) :]
+            given.append(piece if self._cdata else _BARE.sub("&amp;", piece))
+            if end < 0:
+                break
+            given.append(mark)
+            self._cdata = not self._cdata
+            at = end + len(mark)
+        return "".join(given)
+
+
+def _settled(piece: str, mark: str, *, entities: bool) -> int:
+    """How much of a piece means the same whatever comes next."""
+    size = len(piece)
+    for chars in range(min(len(mark) - 1, size), 0, -1):
+        if mark.startswith(piece[-chars:]):
+            size -= chars
+            break
+    if entities:
+        ampersand = piece.rfind("&", max(0, size - _ENTITY_CHARS_MAX), size)
+        if ampersand >= 0 and ";" not in piece[ampersand:size]:
+            size = ampersand
+    return size
 
 
 def texts(body: bytes) -> Iterator[str]:
     """Yield a body's text; raises Spoiled behind the last piece that is of use."""
     pieces = _gunzipped(body) if body.startswith(_GZIP) else _sliced(body)
     decoder: codecs.IncrementalDecoder | None = None
+    name = UTF_8
     left = DECODED_BYTES_MAX
     for piece in pieces:
         if decoder is None:
-            decoder = _decoder(piece[:HEAD_BYTES])
-        yield decoder.decode(piece[:left]).removeprefix("\ufeff")
+            decoder, name = _decoder(piece[:HEAD_BYTES])
+        yield as_decoded(decoder.decode(piece[:left]).removeprefix("\ufeff"), name)
         left -= len(piece)
         if left < 0:
             raise Spoiled(f"larger than {DECODED_BYTES_MAX:,} bytes")
 
 
-def _decoder(head: bytes) -> codecs.IncrementalDecoder:
+def _decoder(head: bytes) -> tuple[codecs.IncrementalDecoder, str]:
     name = next((name for begin, name in _BEGINS.items() if head.startswith(begin)), None)
     encoding = webencodings.lookup(name or prescan(head) or UTF_8) or webencodings.UTF8
     decoder: codecs.IncrementalDecoder = encoding.codec_info.incrementaldecoder("replace")
-    return decoder
+    return decoder, encoding.name
 
 
 def _sliced(body: bytes) -> Iterable[bytes]:

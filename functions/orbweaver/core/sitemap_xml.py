@@ -8,9 +8,13 @@
 - Names count without their prefix where that is none, or that of the root; so the extensions
   (`image:loc`, `xhtml:link`, `news:`, `video:`) are passed over, and namespaces may be odd, wrong
   or missing.
+- Items are those of the root's format: `url` is none in a feed, where an `image` has one.
 - An item's reference is its `loc` or `link` (of an Atom entry, `href` of the first link that is
   `alternate`), or its `guid`, or the text that stands in the item itself.
-- What is not well-formed ends the reading.
+- References of feeds are relative to `xml:base`, wherever that stands (RFC 4287, 2; XML Base).
+- An `&` that begins no entity stands for itself: hand-written sitemaps are full of them. Anything
+  else that is not well-formed ends the reading.
+- An item has one `loc` (sitemaps.org): the first counts, and further ones are `surplus`.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
-from orbweaver.core.sitemap_text import Spoiled
+from orbweaver.core.sitemap_text import Ampersands, Spoiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +37,14 @@ TAG_BYTES_MAX = 256 * 1024
 TEXT_CHARS_MAX = 8_192
 
 ROOTS = frozenset({"urlset", "sitemapindex", "rss", "rdf", "feed"})
-ITEMS = frozenset({"url", "sitemap", "item", "entry"})
+_LISTED = frozenset({"url", "sitemap"})
+ITEMS = {
+    "urlset": _LISTED,
+    "sitemapindex": _LISTED,
+    "rss": frozenset({"item"}),
+    "rdf": frozenset({"item"}),
+    "feed": frozenset({"entry"}),
+}
 _REFERENCES = ("loc", "link", "guid", "")  # the last is what stands in the item itself
 _DATES = ("lastmod", "pubdate", "updated", "published")
 _FIELDS = frozenset({*_REFERENCES, *_DATES})
@@ -48,6 +59,9 @@ class Item:
     label: str
     texts: dict[str, list[str]] = field(default_factory=dict)
     chars_left: int = TEXT_CHARS_MAX
+    # What its reference is relative to, from the outside in; and how many more it has.
+    bases: tuple[str, ...] = ()
+    surplus: int = 0
 
     @property
     def reference(self) -> str:
@@ -82,6 +96,9 @@ class XmlReader:
         self._item: Item | None = None
         self._item_depth = 0
         self._into: list[str] | None = None
+        self._items: frozenset[str] = frozenset()
+        self._bases: list[tuple[int, str]] = []  # each with the depth of its element
+        self._ampersands = Ampersands()
         self._fed = 0
         parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
@@ -93,7 +110,10 @@ class XmlReader:
 
     def feed(self, text: str) -> None:
         """Take a piece of the file."""
-        piece = _ILLEGAL.sub("", text).encode("utf-8", "replace")
+        self._feed(self._ampersands.feed(_ILLEGAL.sub("", text)))
+
+    def _feed(self, text: str) -> None:
+        piece = text.encode("utf-8", "replace")
         self._fed += len(piece)
         self._parse(piece, last=False)
         # What expat has not got through yet is one tag or comment, and kept.
@@ -102,6 +122,7 @@ class XmlReader:
 
     def close(self) -> None:
         """The file is over."""
+        self._feed(self._ampersands.rest())
         self._parse(b"", last=True)
 
     def _parse(self, piece: bytes, *, last: bool) -> None:
@@ -126,8 +147,10 @@ class XmlReader:
         if attributes and not self._attributes.issuperset(attributes):
             self._attributes.update(attributes)
             self._check_names()
+        if attributes and len(base := attributes.get("xml:base", "")) in range(1, TEXT_CHARS_MAX):
+            self._bases.append((len(stack), base))
         if self._item is None:
-            if label in ITEMS:
+            if label in self._items:
                 self._item = Item(label)
                 self._item_depth = len(stack)
                 self._into = self._item.texts.setdefault("", [])
@@ -145,6 +168,7 @@ class XmlReader:
             if label not in ROOTS:
                 raise Spoiled(f"its root element is {label[:40]!r}")
             self.root = label
+            self._items = ITEMS[label]
             self._prefix = prefix
         # Of an extension: no name of an element has a space.
         self._labels[name] = label if prefix in ("", self._prefix) else " "
@@ -158,7 +182,10 @@ class XmlReader:
     def _begin_field(self, item: Item, label: str, attributes: dict[str, str]) -> None:
         if label in item.texts:
             self._into = None  # the first one counts
+            item.surplus += label == "loc"
             return
+        if label in _REFERENCES:
+            item.bases = tuple(base for _, base in self._bases)
         if item.label == "entry" and label == "link":
             self._into = None
             if attributes.get("rel", "alternate") == "alternate":
@@ -170,6 +197,8 @@ class XmlReader:
         stack = self._stack
         depth = len(stack)
         stack.pop()
+        if self._bases and self._bases[-1][0] == depth:
+            self._bases.pop()
         item = self._item
         if item is None:
             return

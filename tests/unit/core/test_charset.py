@@ -137,6 +137,22 @@ def test_queries_are_in_the_charset_of_the_page() -> None:
     assert encode_query("/é?x", "koi8-r") == "/é?x"
 
 
+def test_characters_that_python_and_the_standard_read_differently() -> None:
+    """Encoding Standard: 0xA3A0 is U+3000, U+E5E5 has no bytes; shifts out and in are errors."""
+    for label in ("gb18030", "gbk"):
+        assert decode(b"a\xa3\xa0b", f"text/html; charset={label}")[1].decode() == "a\u3000b"
+        assert encode_query("?\ue5e5\u3000", label) == "?%26%2358853%3B%A1%A1"
+        assert encode_query("?x#\ue5e5", label) == "?x#%26%2358853%3B"
+    for control in "\x0e\x0f":
+        html = decode(f"a{control}b".encode(), "text/html; charset=iso-2022-jp")[1]
+        assert html.decode() == "a\ufffdb"
+        assert encode_query(f"?{control}A", "iso-2022-jp") == "?%26%2365533%3BA"
+        assert encode_query(f"?{control}書", "iso-2022-jp").startswith("?%26%2365533%3B%1B$B")
+        assert encode_query(f"?{control}A", "shift_jis") == f"?{control}A"
+    assert encode_query("?\x1b", "iso-2022-jp") == "?%26%2365533%3B"
+    assert encode_query("/\x0e", "iso-2022-jp") == "/\x0e"
+
+
 def test_a_page_without_the_word_is_not_walked() -> None:
     """Nothing is found in a beginning that lacks the word `charset`."""
     assert prescan(b"<p>" * 5_000) is None

@@ -10,6 +10,7 @@ import pytest
 
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.sitemap import ENTRIES_MAX, Entry, Format, moment_ms, read
+from orbweaver.core.sitemap_text import Ampersands
 from tests.corpora import corpus
 
 URL = "https://example.com/sitemap.xml"
@@ -132,6 +133,103 @@ def test_forms(body: str | bytes, expected: list[str] | None) -> None:
     """Text, feeds, gzip, byte order marks, UTF-16, odd namespaces, extensions: the same pages."""
     expected = ["/a", "/b"] if expected is None else expected
     assert urls(body) == [f"https://example.com{path}" for path in expected]
+
+
+RSS = "<rss version='2.0'><channel>{}</channel></rss>"
+ATOM = "<feed xmlns='http://www.w3.org/2005/Atom'{}>{}</feed>"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        # RSS 2.0: `image` has a `url`, and `textInput` a `link`; neither is an item.
+        (
+            RSS.format(
+                "<image><url>https://example.com/logo.png</url><link>https://example.com/</link>"
+                "</image><item><link>https://example.com/a</link>"
+                "<source url='https://example.com/feed'>x</source></item>"
+                "<textInput><link>https://example.com/search</link></textInput>"
+            ),
+            ["/a"],
+        ),
+        (
+            (
+                "<rdf:RDF xmlns:rdf='r'><image><url>https://example.com/logo</url></image>"
+                "<item><link>https://example.com/a</link></item></rdf:RDF>"
+            ),
+            ["/a"],
+        ),
+        (
+            ATOM.format(
+                "", "<url><loc>https://example.com/x</loc></url><entry><link href='/a'/></entry>"
+            ),
+            ["/a"],
+        ),
+        ("<urlset><item><link>https://example.com/x</link></item></urlset>", []),
+        ("<urlset><sitemap><loc>https://example.com/x</loc></sitemap></urlset>", []),
+        # RFC 4287, 2: any element may have an xml:base (XML Base, RFC 3986 section 5.1).
+        (ATOM.format(" xml:base='/blog/'", "<entry><link href='a'/></entry>"), ["/blog/a"]),
+        (
+            ATOM.format(
+                " xml:base='https://example.com/x/'",
+                "<entry xml:base='y/'><link href='a'/></entry><entry><link href='b'/></entry>",
+            ),
+            ["/x/y/a", "/x/b"],
+        ),
+        (
+            ATOM.format(
+                " xml:base='x/'",
+                "<entry><title xml:base='/no/'>t</title><link xml:base='z/' href='a'/>"
+                "<updated>2026-01-02</updated></entry>",
+            ),
+            ["/x/z/a"],
+        ),
+        (ATOM.format(" xml:base='/x/'", "<entry><link href='/a'/></entry>"), ["/a"]),
+        (ATOM.format(" xml:base=''", "<entry><link href='a'/></entry>"), ["/a"]),
+        (ATOM.format(" xml:base='mailto:x'", "<entry><link href='a'/></entry>"), ["/a"]),
+        (RSS.format("<item xml:base='/x/'><link>a</link></item>"), ["/x/a"]),
+        # An `&` that stands for itself.
+        (urlset("/a?b=1&c=2"), ["/a?b=1&c=2"]),
+        (urlset("/a?b&amp;c&#38;d&#x26;e&f"), ["/a?b&c&d&e&f"]),
+        (urlset("/a?&&"), ["/a?&&"]),
+        (urlset("/a?b&copy=1"), ["/a?b&copy=1"]),
+        (
+            (
+                "<urlset><url><loc><![CDATA[https://example.com/a?b&c&amp;d]]></loc></url>"
+                "<url><loc>https://example.com/e?f&g</loc></url></urlset>"
+            ),
+            ["/a?b&c&amp;d", "/e?f&g"],
+        ),
+    ],
+)
+def test_what_the_formats_say(body: str, expected: list[str]) -> None:
+    """Items, bases and ampersands are as RSS 2.0, Atom and sitemaps.org have them."""
+    assert urls(body) == [f"https://example.com{path}" for path in expected]
+
+
+def test_it_does_not_matter_where_a_file_is_cut() -> None:
+    """Pieces of a file may end within an entity, a CDATA section or its marks."""
+    text = urlset("/a?b&c&amp;d&#38;e").replace(
+        "</urlset>", "<url><loc><![CDATA[https://example.com/?x]&]]&&]]></loc></url>&</urlset>"
+    )
+    whole = Ampersands()
+    expected = whole.feed(text) + whole.rest()
+    assert "?b&amp;c&amp;d&#38;e<" in expected
+    assert "?x]&]]&&]]></loc></url>&amp;</urlset>" in expected
+    for size in range(1, 40):
+        pieces = Ampersands()
+        parts = [pieces.feed(text[at : at + size]) for at in range(0, len(text), size)]
+        assert "".join(parts) + pieces.rest() == expected
+
+
+def test_a_second_loc_is_counted() -> None:
+    """An item has one `loc`; what is left out is counted, in the part that has the item."""
+    item = "<url><loc>https://example.com/a</loc><loc>https://example.com/b</loc></url>"
+    body = f"<urlset>{item}<url><loc>https://example.com/c</loc></url></urlset>".encode()
+    sitemap = read(body, URL)
+    assert [entry.url[-1] for entry in sitemap.entries] == ["a", "c"]
+    assert sitemap.dropped == {Refusal.CUT: 1}
+    assert read(body, URL, first=1).dropped == {}
 
 
 @pytest.mark.parametrize(
