@@ -44,17 +44,19 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what a tag says; of a repeated attribute the first one counts."""
-        if tag not in {"a", "area", "base", "meta"}:
+        if tag not in {"a", "area", "base", "link", "meta"}:
             return
         values = {name: value or "" for name, value in reversed(attrs)}
+        relations = values.get("rel", "").lower().split()
+        if tag == "link" and not {"next", "prev", "previous"}.intersection(relations):
+            return
         if tag == "meta":
             if values.get("name", "").lower() == "robots":
                 self.wishes += "," + values.get("content", "")
         elif "href" in values and tag == "base":
             self.base = values["href"] if self.base is None else self.base
         elif "href" in values:
-            nofollow = "nofollow" in values.get("rel", "").lower().split()
-            self.references.append((values["href"], nofollow))
+            self.references.append((values["href"], "nofollow" in relations))
 
 
 def links(

@@ -1,8 +1,9 @@
 """A walk of a site or a directory, breadth first: the oracle that a crawl is compared with.
 
 It shares nothing with the product: Python's own HTML parser finds the links, urllib joins them, and
-the robots.txt matcher is a few lines of its own. It follows `a[href]` and `area[href]` within the
-same origin, drops fragments and tracking parameters, and knows no politeness.
+the robots.txt matcher is a few lines of its own. It follows `a[href]`, `area[href]` and
+`link[rel=next]` within the same origin, drops fragments and tracking parameters, and knows no
+politeness.
 
 What counts: depth is the number of links on the shortest way, and a redirect adds none; links are
 taken from HTML pages with status 200 only; an answer of 429 or 503 is asked once more, at once.

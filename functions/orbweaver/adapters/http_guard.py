@@ -11,9 +11,11 @@ public, and the answers of DNS are shared by requests. So three places ask for t
 - a pooled connection is judged by its peer before another request is sent on it, whose crawl may
   not be the one for which it was made (`http_connection`).
 
-Of many addresses of a name a few are dialled, of both families: a name with a hundred of them is
-not to cost a hundred connections. Proxies are on ports of all kinds, and their operator chose them:
-with `any_port` only addresses are judged.
+Of a name in this machine's own file all addresses count that may be dialled: resolvers give those
+of one family only, and a server may listen on the other. Of many addresses of a name a few are
+dialled, of both families: a name with a hundred of them is not to cost a hundred connections.
+Proxies are on ports of all kinds, and their operator chose them: with `any_port` only addresses are
+judged.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 _WEB = 443  # a port that is never in the way
 DIALLED_MAX = 4
+V4 = 4
 NAMES_FILE = Path("/etc/hosts")
 NAMES_CHARS_MAX = 1_000_000
 
@@ -117,6 +120,7 @@ class GuardedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """Resolve a host; OSError if it cannot be, AddressRefusedError if it must not be."""
+        own = self._own(host, port, family)
         try:
             async with asyncio.timeout(self._resolve_s):
                 found = await self._inner.resolve(host, port, family)
@@ -128,7 +132,25 @@ class GuardedResolver(AbstractResolver):
             why = self._widest.refusal(one["host"], port)
             if why is not None:
                 raise AddressRefusedError(why)
-        return found
+        known = {one["host"] for one in found}
+        return [*found, *(one for one in own if one["host"] not in known)]
+
+    def _own(self, host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
+        """Return what this machine's file of names says of a host, as far as it may be dialled."""
+        book = names_here().get(host.lower(), ())
+        families = [socket.AF_INET if one.version == V4 else socket.AF_INET6 for one in book]
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(one),
+                port=port,
+                family=of,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for one, of in zip(book, families, strict=True)
+            if family in (of, socket.AF_UNSPEC) and self._widest.refusal(str(one), port) is None
+        ]
 
     async def close(self) -> None:
         """Close the resolver inside."""

@@ -1,9 +1,10 @@
 """What a page says: its links and wishes, title, description, language, canonical URL and charset.
 
-Links are what `a` and `area` refer to: canonical, in document order, each once. A reference counts
-as seen from the first `base` that has one, if that is http or https (HTML Standard, 4.2.3); links
-withdrawn by `rel=nofollow` are left out, and all of them where the page's `meta` or the response's
-`X-Robots-Tag` says so. What is left out is counted. Nothing raises, whatever the bytes.
+Links are what `a` and `area` refer to, and `link` that names the next or previous page of a series
+(`rel=next`, `rel=prev`): canonical, in document order, each once. A reference counts as seen from
+the first `base` that has one, if that is http or https (HTML Standard, 4.2.3); links withdrawn by
+`rel=nofollow` are left out, and all of them where the page's `meta` or the `X-Robots-Tag` header
+says so. What is left out is counted. Nothing raises, whatever the bytes.
 
 lexbor builds the tree (of a page that is not small: of its outline, see `core/markup.py`), and
 one query walks it once. Who needs the whole tree of such a page (`core/extraction`) has it built
@@ -34,6 +35,8 @@ LANGUAGE_CHARS_MAX = 35  # the longest that RFC 5646 asks to have room for
 # Naming the elements with `href` would double the time: each node is compared with each selector.
 _QUERY = "[href], meta[content], title"
 _LINKING = frozenset({"a", "area"})
+# Pages of a series (HTML Standard, 4.6.7.17), with a synonym that is still written.
+_SERIES = frozenset({"next", "prev", "previous"})
 _NOFOLLOW = {"nofollow", "none"}
 _NOINDEX = {"noindex", "none"}
 # Directives with a value after a colon; what else stands before a colon is an agent's name.
@@ -208,10 +211,19 @@ def _look_at_other(
         case "base":
             found.base = (attributes["href"] or "") if found.base is None else found.base
         case "link":
-            if "canonical" in _words(attributes.get("rel")):
-                found.canonical = found.canonical or attributes["href"]
+            _look_at_link(found, _words(attributes.get("rel")), attributes["href"])
         case "meta" if "content" in attributes:  # one with nothing but `href` is found as well
             _look_at_meta(found, attributes)
+
+
+def _look_at_link(found: _Found, relations: set[str], reference: str | None) -> None:
+    if "canonical" in relations:
+        found.canonical = found.canonical or reference
+    if not _SERIES.isdisjoint(relations):
+        if "nofollow" in relations:
+            found.nofollow += 1
+        else:
+            found.references.append(reference or "")
 
 
 def _look_at_meta(found: _Found, attributes: _Attributes) -> None:

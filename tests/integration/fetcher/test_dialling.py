@@ -25,6 +25,7 @@ from tests.integration.fetcher.origin import LOOPBACK, Names, answer, fetching, 
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
+    from pathlib import Path
 
 PUBLIC = "93.184.216.34"
 
@@ -365,3 +366,23 @@ async def test_only_allowed_networks_are_free() -> None:
     await fetcher.aclose()
     assert isinstance(result, Failure)
     assert result.reason is Reason.ADDRESS
+
+
+@pytest.mark.parametrize("given", ["::1", "127.0.0.1"])
+async def test_name_of_this_machine_has_both_families(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialled: list[str]
+) -> None:
+    """A name that the machine's file gives both loopbacks is dialled at both, in turn."""
+    (tmp_path / "hosts").write_text("::1 shop.test\n127.0.0.1 Shop.test\n10.0.0.1 shop.test\n")
+    monkeypatch.setattr(http_guard, "NAMES_FILE", tmp_path / "hosts")
+    http_guard.names_here.cache_clear()
+    try:
+        async with (
+            serving([answer(b"x")]) as origin,
+            fetching(book={"shop.test": [given]}) as fetcher,
+        ):
+            result = await fetcher.fetch(request(origin.url("/", "shop.test")))
+    finally:
+        http_guard.names_here.cache_clear()
+    assert isinstance(result, Response), result
+    assert dialled == [*dict.fromkeys((given, "127.0.0.1"))]

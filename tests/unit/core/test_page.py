@@ -44,7 +44,10 @@ LINKS = [
     ("<p title='<a href=/x>'><!-- <a href=/x> --><script>'<a href=/x>'</script>", []),
     ("<style><a href=/x></style><textarea><a href=/x></textarea><title><a href=/x></title>", []),
     ("<template><a href=/x></template><iframe><a href=/x></iframe><a href=/1>", ["/1"]),
-    ("<link rel=next href=/x><iframe src=/x></iframe><form action=/x><img src=/x>", []),
+    ("<link rel=alternate href=/x><link href=/x><iframe src=/x></iframe><form action=/x>", []),
+    ("<img src=/x><link rel='nexts preview' href=/x>", []),
+    ("<link rel=next href=/2><a href=/1><link rel='start Prev' href=/0>", ["/2", "/1", "/0"]),
+    ("<link rel=previous href=1><link href=/2 rel='canonical next'>", ["/a/1", "/2"]),
     ("<a href=/1>x<a href=/2", ["/1"]),
     ("<a href=/1>x<a href='/2>", ["/1"]),
 ]
@@ -99,10 +102,11 @@ def test_nofollow_links_are_left_out(filling: str) -> None:
     """A link with rel=nofollow does not count, unless another one leads there."""
     page = read(
         "<a rel=nofollow href=/1><a rel='sponsored NoFollow' href=/2><area rel=nofollow href=/3>"
-        "<a rel='nofollower' href=/4><a rel href=/5><a rel=nofollow href=/5>" + filling
+        "<a rel='nofollower' href=/4><a rel href=/5><a rel=nofollow href=/5>"
+        "<link rel='next nofollow' href=/6>" + filling
     )
     assert page.links == ("https://example.com/4", "https://example.com/5")
-    assert page.links_nofollow == 4
+    assert page.links_nofollow == 5
     assert not page.nofollow
 
 
