@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.core.crawl import Scope
 from orbweaver.core.exchange import Failure
 from orbweaver.core.outcome import Reason
 from orbweaver.settings import Settings
@@ -40,6 +41,24 @@ async def test_secrets_go_to_the_seeds_origin_only() -> None:
         (f"{OTHER}/b", None),
     }
     assert {dict(one.headers)["Accept-Language"] for one in stage.web.requests} == {"de"}
+
+
+async def test_headers_of_a_host_are_carried_nowhere() -> None:
+    """A host's own headers go with its pages and robots.txt; redirects and links lead away bare."""
+    stage = Stage()
+    own = ((SITE, (("X-Key", "s3cret"),)), (OTHER, (("X-Other", "else"),)))
+    crawl = replace(CRAWL, seeds=(f"{SITE}/",), host_headers=own, obey_robots=True, scope=Scope.ANY)
+    stage.web.put(f"{SITE}/robots.txt", answer(302, location=f"{OTHER}/robots.txt"))
+    stage.web.put(f"{SITE}/a", answer(302, location=f"{OTHER}/b"))
+    stage.web.put(f"{OTHER}/b", html("https://third.example/c"))
+    stage.web.put("https://third.example/c", html())
+    await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
+    await stage.drain()
+    seen = {request.url: dict(request.headers) for request in stage.web.requests}
+    assert seen[f"{SITE}/robots.txt"] == seen[f"{SITE}/a"] == {"X-Key": "s3cret"}
+    assert seen[f"{OTHER}/robots.txt"] == seen[f"{OTHER}/b"] == {"X-Other": "else"}
+    assert seen["https://third.example/c"] == {}
+    assert "s3cret" not in repr(stage.web.requests) + repr(stage.world.sent)
 
 
 async def test_robots_are_decided_for_the_agent_that_asks() -> None:

@@ -12,7 +12,7 @@ from orbweaver.cli.defining import plan_in
 from orbweaver.cli.parser import UsageError
 from orbweaver.core.admission import admit_link
 from orbweaver.core.crawl import Crawl, Scope
-from orbweaver.core.identity import token_of
+from orbweaver.core.identity import identity_of, token_of
 from orbweaver.core.meanings import never_asked, rules_words, scope_rule, trap_rule
 from orbweaver.core.message import Target
 from orbweaver.core.outcome import Refusal
@@ -22,7 +22,7 @@ from orbweaver.core.spelling import changes
 from orbweaver.core.suffix import site_of
 from orbweaver.core.url import canonicalize, host_of, hostname_of, redacted, url_hash
 from orbweaver.robots import RobotsKeeper, Unreachable
-from orbweaver.settings import Settings
+from orbweaver.settings import USER_AGENT, Settings
 
 if TYPE_CHECKING:
     import argparse
@@ -64,6 +64,9 @@ def url(arguments: argparse.Namespace, around: Surroundings) -> int:
         "refusal": refusal,
         "rule": (refusal and trap_rule(refusal)) or scope_rule(crawl, found, page),
         "rules": tuple(f"[{place}] {words}" for place, words in rules_words(crawl.rules, found)),
+        "headers": tuple(
+            name for name, _ in identity_of(crawl, host_of(found), USER_AGENT).headers
+        ),
         "never_asked": never_asked(found),
     }
     if arguments.json:

@@ -181,7 +181,7 @@ def check(arguments: argparse.Namespace, around: Surroundings) -> int:
     crawl = crawl_of(plan, around.clock.now_ms())
     said = [(label, text.clean(words)) for label, words in explained(crawl, plan)]
     if arguments.json:
-        body = definition.document_of(replace(plan, headers=(), webhook=None))
+        body = definition.document_of(replace(plan, headers=(), host_headers=(), webhook=None))
         told = [{"about": label, "words": words} for label, words in said]
         around.write(json.dumps({"name": crawl.name, "does": told, "definition": body}))
         return OK
@@ -280,6 +280,9 @@ def _manners(crawl: Crawl) -> Iterator[tuple[str, str]]:
             for name, _ in crawl.headers
         ]
         yield "asks", f"with the headers {', '.join(names)}"
+    for origin, own in crawl.host_headers:
+        names = [name for name, _ in own]
+        yield "asks", f"{origin}, and no other, with the headers {', '.join(names)}"
     if not crawl.proxied:
         yield "asks", "past the stack's proxies"
     if crawl.express:

@@ -51,6 +51,9 @@ pages = 1000
 # user_agents = ["my-crawler/1.0 (+https://example.com/bot)"]  # e.g.
 # Sent along; what may be a secret to the seeds' own origins only.
 # headers = { "Accept-Language" = "de" }  # e.g.
+# Headers for one host alone: for example an API key. A host is its https origin, if no seed says
+# otherwise.
+# hosts = { "api.example.com" = { headers = { "X-Api-Key" = "key" } } }  # e.g.
 # Whether to ask through the proxies, where the stack has any.
 # proxies = true
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.definition import DefinitionError, Problem, check, given_in, read
 from orbweaver.core.definition_keys import BY_PATH, SEEDS_FILE
+from orbweaver.core.identity import origins_of
 from orbweaver.core.plan import Plan
 from orbweaver.core.references import tracking_of
 from orbweaver.core.url import canonicalize
@@ -121,6 +122,8 @@ def _is_so(crawl: Crawl, plan: Plan, part: str) -> bool:
             # Those of a retry are its own, whatever the definition says.
             urls = {canonicalize(url, tracking=crawl.stripped) for url in given}
             return crawl.retry_of is not None or urls == set(getattr(crawl, part))
+        if part == "host_headers":
+            return origins_of(given, crawl.seeds) == crawl.host_headers
         if part == "webhook":
             return given is not None and webhook_of(given) == crawl.webhook
     except ValueError:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from orbweaver.core.extraction.rules import ItemRule
-    from orbweaver.core.identity import Headers
+    from orbweaver.core.identity import Headers, HostHeaders
     from orbweaver.core.rules import Rule
 
 Tally = Mapping[str, int]
@@ -112,6 +112,8 @@ class Crawl:
     user_agents: tuple[str, ...] = ()
     # May hold secrets, so they are not shown.
     headers: Headers = field(default=(), repr=False)
+    # By origin: for these alone, and before those above.
+    host_headers: HostHeaders = field(default=(), repr=False)
     # Through the proxies, where the stack has any.
     proxied: bool = True
     # Names of the parameters that are taken out of URLs, all of them; None: the usual ones.

@@ -45,6 +45,10 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
     known["exclude"] = tuple(known.get("exclude", ()))
     known["user_agents"] = tuple(known.get("user_agents", ()))
     known["headers"] = tuple((name, value) for name, value in known.get("headers", ()))
+    known["host_headers"] = tuple(
+        (origin, tuple((name, value) for name, value in own))
+        for origin, own in known.get("host_headers", ())
+    )
     known["bodies"] = Bodies(known.get("bodies", Bodies.HTML))
     for name in ("quotas", "hosts_counted", "seed_depths", "anchors", "roots", "redacted"):
         known[name] = tuple(known.get(name, ()))

@@ -13,6 +13,7 @@ from orbweaver.core.definition_values import (
     _bytes,
     _dollars,
     _headers,
+    _hosts,
     _milliseconds,
     _number,
     _seconds,
@@ -23,6 +24,7 @@ from orbweaver.core.definition_values import (
 from orbweaver.core.extraction.definition import FIELD_KEYS, ITEM_KEYS, _fields, _meanings, _value
 from orbweaver.core.extraction.rules import FIELD_NAME, FIELDS_MAX
 from orbweaver.core.extraction.rules import RULES_MAX as ITEM_RULES_MAX
+from orbweaver.core.identity import HOSTS_MAX
 from orbweaver.core.plan import BOUNDS
 from orbweaver.core.redaction import KINDS
 from orbweaver.core.rules import RULES_MAX
@@ -36,6 +38,7 @@ TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
 TIME = {"type": ["string", "number"], "description": "like 250ms, 1.5s, 2h or 7d; or seconds"}
 SCALAR = {"type": ["string", "number", "boolean"]}
+HEADERS = {"type": "object", "additionalProperties": TEXT}
 # By what reads a value.
 SHAPES: Mapping[Callable[[object], Any], dict[str, Any]] = {
     _text: TEXT,
@@ -47,7 +50,16 @@ SHAPES: Mapping[Callable[[object], Any], dict[str, Any]] = {
     _seconds: TIME,
     _bytes: {"type": ["string", "integer"], "description": "like 500MB or 10GB; or bytes"},
     _dollars: {"type": ["string", "number"], "description": "like 5 or 0.25"},
-    _headers: {"type": "object", "additionalProperties": TEXT},
+    _headers: HEADERS,
+    _hosts: {
+        "type": "object",
+        "maxProperties": HOSTS_MAX,
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"headers": HEADERS},
+            "additionalProperties": False,
+        },
+    },
     _value: {"anyOf": [SCALAR, {"type": "array", "items": SCALAR}]},
     _meanings: {"type": "object", "additionalProperties": SCALAR},
 }

@@ -119,6 +119,32 @@ def _headers(value: object) -> tuple[tuple[str, str], ...]:
     return tuple(value.items())
 
 
+def _hosts(value: object) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Read headers by host; what does not fit in a host's table leaves it out."""
+    if not isinstance(value, Mapping):
+        raise Unfit('write [identity.hosts."example.org"] with its headers below')
+    problems: list[tuple[str, str]] = []
+    hosts: list[tuple[str, tuple[tuple[str, str], ...]]] = []
+    for host, table in value.items():
+        path = f".{redacted(host, SHOWN_CHARS_MAX)!a}"
+        if not isinstance(table, Mapping):
+            problems.append((path, 'give a table, like { headers = { "X-Key" = "…" } }'))
+            continue
+        unknown = "there is no such key: a host has headers"
+        problems += [(f"{path}.{plain(name)}", unknown) for name in table if name != "headers"]
+        try:
+            hosts.append((host, _headers(table.get("headers", {}))))
+        except Unfit as error:
+            problems.append((f"{path}.headers", str(error)))
+    if problems:
+        raise UnfitWithin(tuple(hosts), problems)
+    return tuple(hosts)
+
+
+def _hosts_written(hosts: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> dict[str, Any]:
+    return {host: {"headers": dict(own)} for host, own in hosts}
+
+
 def _one_of(words: Mapping[str, Any]) -> Callable[[object], Any]:
     def read(value: object) -> Any:
         if isinstance(value, str) and value in words:

@@ -9,6 +9,8 @@ Rules
 - A header may hold a secret unless it is known not to (`OPEN_HEADERS`): it goes to the origins of
   the crawl's own seeds only. A redirect or link to another origin drops it, and so does one from
   https to http: where a host name has an https seed, its http origin gets none.
+- Headers of one host go to one origin alone, whoever leads there, and come before the others: a
+  host without a scheme is its https origin, or its http one where a seed has that and no https.
 - Errors name headers and never show what they hold.
 
 Sources: RFC 9110 section 5 (names and values) and 7.6.1 (hop by hop), RFC 9309 section 2.2.1.
@@ -22,17 +24,21 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
 
-from orbweaver.core.url import host_of, hostname_of
+from orbweaver.core.url import canonicalize, host_of, hostname_of, redacted
 
 if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
+# By origin, or by host as a definition names it.
+HostHeaders: TypeAlias = tuple[tuple[str, Headers], ...]
 
 AGENTS_MAX = 100
 AGENT_CHARS_MAX = 500
 HEADERS_MAX = 20
 HEADERS_CHARS_MAX = 8_192
+HOSTS_MAX = 50
+HOST_HEADERS_CHARS_MAX = 65_536
 
 # What cannot be a secret, so that every host may see it; in lower case.
 OPEN_HEADERS = frozenset(
@@ -80,7 +86,42 @@ def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
     headers = crawl.headers
     if headers and host not in _own(crawl.anchors or crawl.seeds):
         headers = tuple(pair for pair in headers if pair[0].lower() in OPEN_HEADERS)
-    return _identity(agent, headers)
+    own = next((own for origin, own in crawl.host_headers if origin == host), ())
+    return _identity(agent, joined(headers, own) if own else headers)
+
+
+def joined(headers: Headers, own: Headers) -> Headers:
+    """Put a host's own headers in the place of others of these names."""
+    names = {_plain(name) for name, _ in own}
+    return (*(pair for pair in headers if _plain(pair[0]) not in names), *own)
+
+
+def origins_of(hosts: HostHeaders, seeds: tuple[str, ...]) -> HostHeaders:
+    """Name hosts by their origins; raises IdentityError for what is no host, or named twice."""
+    found: dict[str, Headers] = {}
+    for text, headers in hosts:
+        origin = origin_of(text, seeds)
+        if origin in found:
+            raise IdentityError(f"{origin} is given twice: put its headers in one table")
+        found[origin] = headers
+    return tuple(found.items())
+
+
+def origin_of(text: str, seeds: tuple[str, ...]) -> str:
+    """Return the origin that a host of a definition is; raises IdentityError."""
+    try:
+        url = canonicalize(text if "://" in text else f"https://{text}/")
+    except ValueError:
+        url = ""
+    origin = host_of(url)
+    if not url or url != f"{origin}/" or "@" in text:
+        fix = "give a host like example.org, or an origin like https://example.org:8443"
+        raise IdentityError(f"{redacted(text, 60)!a} is no host: {fix}")
+    if "://" in text:
+        return origin
+    plain = host_of(canonicalize(f"http://{text}/"))
+    begun = {host_of(seed) for seed in seeds}
+    return plain if plain in begun and origin not in begun else origin
 
 
 @lru_cache(maxsize=256)
@@ -121,7 +162,7 @@ def check_headers(headers: Headers) -> None:
             # What is no name may be a value that was typed in its place.
             raise IdentityError("a header's name is letters, digits and hyphens: give Name: value")
         # Some servers read an underscore as a hyphen.
-        plain = name.lower().replace("_", "-")
+        plain = _plain(name)
         if (fix := _refusal(plain)) is not None:
             raise IdentityError(f"the header {name} cannot be given: {fix}")
         if plain in seen:
@@ -132,6 +173,26 @@ def check_headers(headers: Headers) -> None:
                 f"the value of the header {name} does not fit: give printable ASCII without line"
                 " ends, and no space around it"
             )
+
+
+def check_host_headers(hosts: HostHeaders) -> None:
+    """Refuse hosts and headers that do not fit; raises IdentityError."""
+    if len(hosts) > HOSTS_MAX:
+        raise IdentityError(f"{len(hosts)} hosts are too many: give up to {HOSTS_MAX}")
+    size = sum(len(name) + len(value) for _, own in hosts for name, value in own)
+    if size > HOST_HEADERS_CHARS_MAX:
+        most = f"{HOST_HEADERS_CHARS_MAX:,}"
+        raise IdentityError(f"{size:,} characters of headers are too many: give up to {most}")
+    origins_of(hosts, ())
+    for host, own in hosts:
+        try:
+            check_headers(own)
+        except IdentityError as error:
+            raise IdentityError(f"{redacted(host, 60)!a}: {error}") from error
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
 def _refusal(name: str) -> str | None:

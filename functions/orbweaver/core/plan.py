@@ -17,7 +17,13 @@ from orbweaver.core.amount import NANO, dollars_text
 from orbweaver.core.crawl import WEEK_S, Bodies, Crawl, Scope, first_hosts, run_id
 from orbweaver.core.crawl_codec import digest_of
 from orbweaver.core.extraction.rules import problems_of as problems_of_items
-from orbweaver.core.identity import IdentityError, check_agents, check_headers
+from orbweaver.core.identity import (
+    IdentityError,
+    check_agents,
+    check_headers,
+    check_host_headers,
+    origins_of,
+)
 from orbweaver.core.message import CRAWL_ID_CHARS_MAX, DEFAULT_CRAWL, SEEDS_REFERENCES_MAX
 from orbweaver.core.patterns import first_match, matches
 from orbweaver.core.patterns import problems_of as problems_of_patterns
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from orbweaver.core.extraction.rules import ItemRule
-    from orbweaver.core.identity import Headers
+    from orbweaver.core.identity import Headers, HostHeaders
     from orbweaver.core.rules import Rule
 
 PAGES_MAX_DEFAULT = 1_000_000
@@ -98,6 +104,7 @@ class Plan:
     express: bool = False
     user_agents: tuple[str, ...] = ()
     headers: Headers = field(default=(), repr=False)
+    host_headers: HostHeaders = field(default=(), repr=False)
     proxied: bool = True
     strip_parameters: tuple[str, ...] = ()
     keep_parameters: bool = False
@@ -153,6 +160,7 @@ def crawl_of(plan: Plan, now_ms: int) -> Crawl:
         obey_robots=plan.obey_robots,
         user_agents=plan.user_agents,
         headers=plan.headers,
+        host_headers=_host_headers(plan, seeds),
         proxied=plan.proxied,
         tracking=tracking,
         canonical_only=plan.canonical_only,
@@ -166,6 +174,13 @@ def crawl_of(plan: Plan, now_ms: int) -> Crawl:
         hosts_counted=first_hosts((*seeds, *sitemap_urls)),
     )
     return replace(crawl, work=digest_of(crawl))
+
+
+def _host_headers(plan: Plan, seeds: tuple[str, ...]) -> HostHeaders:
+    try:
+        return origins_of(plan.host_headers, seeds)
+    except IdentityError as error:
+        raise PlanError("host_headers", str(error)) from error
 
 
 def keyed(plan: Plan, key: str) -> Plan:
@@ -212,6 +227,7 @@ def _problems(plan: Plan) -> Iterator[PlanError]:
     yield from _of_names(plan)
     yield from _of_identity(plan, "user_agents", check_agents)
     yield from _of_identity(plan, "headers", check_headers)
+    yield from _of_identity(plan, "host_headers", check_host_headers)
     for part, text in (*problems_of_schedule(plan), *problems_of_webhook(plan)):
         yield PlanError(part, text)
 

@@ -27,7 +27,12 @@ DOCUMENT: dict[str, Any] = {
         "dollars": 0.25,
     },
     "politeness": {"delay": "250ms", "concurrency": 2, "robots": False},
-    "identity": {"user_agents": ["a/1"], "headers": {"X-Key": "k"}, "proxies": False},
+    "identity": {
+        "user_agents": ["a/1"],
+        "headers": {"X-Key": "k"},
+        "hosts": {"example.org": {"headers": {"X-Key": "s"}}},
+        "proxies": False,
+    },
     "dedup": {"window": 0, "strip_parameters": ["ref"], "keep_parameters": True},
     "records": {
         "canonical": True,

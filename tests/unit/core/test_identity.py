@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orbweaver.core import crawl_codec
 from orbweaver.core.crawl import Crawl
@@ -14,6 +16,7 @@ from orbweaver.core.identity import (
     AGENTS_MAX,
     HEADERS_CHARS_MAX,
     HEADERS_MAX,
+    HOSTS_MAX,
     IdentityError,
     check_agents,
     check_headers,
@@ -21,9 +24,10 @@ from orbweaver.core.identity import (
     token_of,
 )
 from orbweaver.core.plan import Plan, PlanError, crawl_of
+from orbweaver.core.url import host_of, hostname_of
 
 if TYPE_CHECKING:
-    from orbweaver.core.identity import Headers
+    from orbweaver.core.identity import Headers, HostHeaders
 
 SITE = "https://example.com"
 DEFAULT = "orbweaver/1 (+https://example.org/bot)"
@@ -110,6 +114,82 @@ def test_secrets_are_not_shown() -> None:
     stored = crawl_codec.from_fields(crawl_codec.to_fields(CRAWL))
     assert stored == CRAWL
     assert stored != replace(CRAWL, headers=OPEN)
+
+
+@pytest.mark.parametrize(
+    ("named", "seeds", "origin"),
+    [
+        ("example.org", (), "https://example.org"),
+        ("Example.ORG:8443", (), "https://example.org:8443"),
+        ("example.org", ("http://example.org/a",), "http://example.org"),
+        ("example.org", ("http://example.org/a", "https://example.org/"), "https://example.org"),
+        ("127.0.0.1:8081", ("http://127.0.0.1:8081/",), "http://127.0.0.1:8081"),
+        ("http://example.org", ("https://example.org/",), "http://example.org"),
+        ("b\u00fccher.example", (), "https://xn--bcher-kva.example"),
+    ],
+)
+def test_a_host_is_one_origin(named: str, seeds: tuple[str, ...], origin: str) -> None:
+    """Headers of a host go to one origin: https, unless a seed or the definition says otherwise."""
+    plan = Plan(seeds=seeds or (SITE,), host_headers=((named, SECRET),))
+    assert crawl_of(plan, 0).host_headers == ((origin, SECRET),)
+
+
+HOSTS = ("a.example", "b.example", "sub.a.example", "a.example:8443")
+
+
+@given(
+    st.dictionaries(st.sampled_from(HOSTS), st.sampled_from(["X-Key", "Cookie", "x_key"])),
+    st.booleans(),
+)
+def test_no_origin_is_sent_the_headers_of_another(own: dict[str, str], shared: bool) -> None:
+    """Whatever the hosts and names: each origin gets its own values, and none of the others'."""
+    hosts = tuple((host, ((name, f"of {host}"),)) for host, name in own.items())
+    headers = (("X-Key", "shared"),) if shared else ()
+    crawl = crawl_of(Plan(seeds=(SITE,), headers=headers, host_headers=hosts), 0)
+    for host in (*HOSTS, "c.example"):
+        for scheme in ("https", "http"):
+            sent = identity_of(crawl, f"{scheme}://{host}", DEFAULT).headers
+            expected = ((own[host], f"of {host}"),) if scheme == "https" and host in own else ()
+            assert sent == expected
+    at_home = identity_of(crawl, host_of(SITE), DEFAULT).headers
+    assert at_home == headers
+
+
+def test_a_hosts_own_headers_come_first() -> None:
+    """A header of a host takes the place of the crawl's of that name, in any spelling."""
+    plan = Plan(
+        seeds=(SITE,),
+        headers=(("X-Key", "all"), ("DNT", "1")),
+        host_headers=((hostname_of(SITE), (("x_key", "own"),)),),
+    )
+    crawl = crawl_of(plan, 0)
+    origin = crawl.host_headers[0][0]
+    assert identity_of(crawl, origin, DEFAULT).headers == (("DNT", "1"), ("x_key", "own"))
+    assert crawl_codec.from_fields(crawl_codec.to_fields(crawl)) == crawl
+    assert "own" not in repr(crawl) + repr(plan)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said"),
+    [
+        ((("example.org/x", ()),), "is no host"),
+        ((("https://example.org/?x", ()),), "is no host"),
+        ((("ftp://example.org", ()),), "is no host"),
+        ((("", ()),), "is no host"),
+        ((("user:s3cret@example.org", ()),), "is no host"),
+        ((("a.org", ()), ("https://a.org", ())), "twice"),
+        ((("a.org", (("X", "s3cret\n"),)),), "printable ASCII"),
+        (tuple((f"h{n}.org", ()) for n in range(HOSTS_MAX + 1)), "too many"),
+        (tuple((f"h{n}.org", (("X", "s3cret" * 1_000),)) for n in range(20)), "too many"),
+        ((("example.com", ()), ("http://example.com", ())), "twice"),
+    ],
+)
+def test_hosts_that_do_not_fit(hosts: HostHeaders, said: str) -> None:
+    """What names no one origin is refused, and what headers hold is not shown."""
+    with pytest.raises(PlanError, match=said) as raised:
+        crawl_of(Plan(seeds=("http://example.com/",), host_headers=hosts), 0)
+    assert raised.value.field == "host_headers"
+    assert "s3cret" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
