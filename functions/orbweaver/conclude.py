@@ -158,7 +158,7 @@ class Concluder:
         job = job_of(
             visit.crawl,
             target.url,
-            answer,
+            answers.bare_of_cookies(answer, stored=not visit.crawl.cookies),
             at_ms,
             html=isinstance(verdict, answers.Read),
             agent=identity_of(visit.crawl, host, settings.user_agent).token,

@@ -11,6 +11,7 @@ see it a few moments longer, and nothing that is gone returns, wherever this is 
     crawls     seeds of definitions, examples of what was refused
     records    a journal would store them again, an export reads them
     files      stored pages, exports, what change feeds compare with (blotting.py)
+    cookies    of a crawl, or of the site of a host: they are in one item
     hosts      robots.txt and health; slots and blocks that lie ahead stay: they protect the host
     burial     of a crawl all of which goes its definition and books, last: till then a copy of a
                message finds it finished, and afterwards what is left says just that
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.blotting import Blotter, OnlyRead
 from orbweaver.control import CLOSE_S, Conflict
+from orbweaver.core.cookies import jar_of
 from orbweaver.core.crawl import State
 from orbweaver.core.forgetting import definition_left, record_left, samples_left
 from orbweaver.survey import is_claimed, survey
@@ -103,6 +105,7 @@ class Forgetter:
         if meant.host is not None:
             kept = await self._hosts(meant, done)
             left += [f"{host}: when it may be asked again, until that has passed" for host in kept]
+        await self._cookies(meant, done)
         for crawl in look.crawls:
             if meant.run(crawl.id):
                 await self._traces.bury_crawl(crawl)
@@ -195,6 +198,13 @@ class Forgetter:
         done["records"] += len(gone)
         return done
 
+    async def _cookies(self, meant: Meant, done: Counter[str]) -> None:
+        """Remove the cookies of a crawl, or those of a host's whole site: they are in one item."""
+        async for crawl_id, site in self._traces.cookies():
+            if meant.run(crawl_id) or (meant.host is not None and _site_of(meant.host) == site):
+                await self._traces.remove_cookies(crawl_id, site)
+                done["cookies"] += 1
+
     async def _hosts(self, meant: Meant, done: Counter[str]) -> list[str]:
         kept = []
         async for host in self._traces.hosts():
@@ -203,6 +213,11 @@ class Forgetter:
                 if not await self._traces.remove_host(host, self._clock.now_ms()):
                     kept.append(host)
         return kept
+
+
+def _site_of(host: str) -> str:
+    """Return the site of a host as it is meant: an origin, or without a scheme."""
+    return jar_of(f"{host if '://' in host else f'https://{host}'}/")
 
 
 def refuse(look: Look, meant: Meant) -> None:

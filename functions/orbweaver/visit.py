@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.conclude import Concluder
+from orbweaver.cookies import Cookies
+from orbweaver.core.cookies import beside
 from orbweaver.core.crawl import Bodies, State
 from orbweaver.core.exchange import Failure, Request, Response, received_of
 from orbweaver.core.identity import identity_of
@@ -88,6 +90,7 @@ class Visitor:
             random=random,
             settings=settings,
         )
+        self._cookies = Cookies(hosts=hosts, clock=clock)
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         # As long as a host is being asked, and no longer.
         self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
@@ -119,6 +122,8 @@ class Visitor:
         The other hosts of the pack have nothing to do with that, nor has what was answered.
         """
         try:
+            if visit.crawl.cookies:
+                await self._cookies.look(visit.crawl.id, f"{host}/")
             await self._visit_host(visit, host, targets)
         except* Transient as trouble:
             left = [
@@ -239,15 +244,33 @@ class Visitor:
 
     async def _fetch(self, visit: Visit, target: Target, room_bytes: int) -> Response | Failure:
         """Ask, and note what was received; of what is broken off nobody knows, so all of it."""
-        received = room_bytes
+        received = 0
         try:
-            answer = await self._fetcher.fetch(self._request(visit, target, room_bytes))
+            request = self._request(visit, target, room_bytes)
+            if visit.crawl.cookies:
+                request = await self._with_cookies(visit, request)
+            received = room_bytes
+            answer = await self._fetcher.fetch(request)
             received = received_of(answer)
             if isinstance(answer, Response) and answer.truncated:
                 visit.purses.cut(visit.draft, target, room_bytes)
         finally:
             visit.purses.received(visit.draft, room_bytes, received)
+        if visit.crawl.cookies and isinstance(answer, Response) and answer.cookies:
+            refused = await self._cookies.take(visit.crawl.id, target.url, answer.cookies)
+            if refused:
+                visit.draft.count("cookies.refused", refused)
         return answer
+
+    async def _with_cookies(self, visit: Visit, request: Request) -> Request:
+        """Add the cookies of a request's site to those that a person gave."""
+        header = await self._cookies.header(visit.crawl.id, request.url)
+        if header is None:
+            return request
+        given = {name.lower(): value for name, value in request.headers}.get("cookie")
+        others = tuple(pair for pair in request.headers if pair[0].lower() != "cookie")
+        header = header if given is None else beside(given, header)
+        return replace(request, headers=(*others, ("Cookie", header)))
 
     async def _goes_on(self, visit: Visit) -> bool:
         """Whether a crawl is still to be asked for, and as often; slots are waited for.

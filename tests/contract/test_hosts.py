@@ -332,3 +332,17 @@ async def test_a_host_that_never_failed_has_nothing_to_recover_from(world: World
     hosts = world.container().hosts
     await hosts.recover(HOST)
     assert await hosts.look(HOST) == Host(name=HOST)
+
+
+async def test_cookies_are_of_one_crawl_and_site(world: World) -> None:
+    """Every worker of a crawl sees what was written last; another crawl or site has its own."""
+    one, two, now_ms = world.container().hosts, world.container().hosts, world.clock.now_ms()
+    assert await one.cookies("c-1", "example.com") is None
+    await one.keep_cookies("c-1", "example.com", '[["a","1"]]', now_ms)
+    await two.keep_cookies("c-1", "example.com", '[["a","2"]]', now_ms)
+    await two.keep_cookies("c-2", "example.com", "[]", now_ms)
+    for hosts in (one, two):
+        assert await hosts.cookies("c-1", "example.com") == '[["a","2"]]'
+        assert await hosts.cookies("c-2", "example.com") == "[]"
+        assert await hosts.cookies("c-1", "example.org") is None
+    assert await one.look("https://example.com") == Host(name="https://example.com")

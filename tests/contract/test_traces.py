@@ -194,6 +194,20 @@ async def test_hosts(world: World) -> None:
     assert await listed(container.traces.hosts()) == ["https://other.example"]
 
 
+async def test_cookies(world: World) -> None:
+    """The jars of crawls are named apart from hosts, and removed one by one."""
+    container = world.container()
+    for crawl_id, site in (("c-1", "example.com"), ("c-1", "[::1]"), ("c-2", "example.com")):
+        await container.hosts.keep_cookies(crawl_id, site, "[]", samples.NOW_MS)
+    named = await listed(container.traces.cookies())
+    assert sorted(named) == [("c-1", "[::1]"), ("c-1", "example.com"), ("c-2", "example.com")]
+    assert await listed(container.traces.hosts()) == []
+    for _ in range(2):
+        await container.traces.remove_cookies("c-1", "example.com")
+    assert await world.container().hosts.cookies("c-1", "example.com") is None
+    assert await world.container().hosts.cookies("c-2", "example.com") == "[]"
+
+
 async def test_a_lane_is_looked_through(world: World) -> None:
     """What waits is taken, is hidden meanwhile, and can be put back or removed."""
     container = world.container()

@@ -70,6 +70,7 @@ plans = st.builds(
     express=st.booleans(),
     user_agents=st.lists(st.sampled_from(["a/1", "b/2 (x)"]), max_size=2).map(tuple),
     headers=st.sampled_from([(), (("X-Key", "k"),), (("X-Key", "k"), ("DNT", "1"))]),
+    cookies=st.booleans(),
     host_headers=st.sampled_from([(), (("example.org", (("X-Key", "k"),)), ("http://x:8", ()))]),
     proxied=st.booleans(),
     strip_parameters=st.lists(st.sampled_from(["ref", "my_*"]), max_size=2).map(tuple),

@@ -157,6 +157,14 @@ class View:
         self._table.books.write("hosts", Stage.ROBOTS, 1)
         self._write(replace(self._item(host), robots=entry))
 
+    async def cookies(self, crawl_id: str, site: str) -> str | None:
+        """See the port: no crawl here keeps any."""
+        raise NotImplementedError
+
+    async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
+        """See the port: no crawl here keeps any."""
+        raise NotImplementedError
+
     def _item(self, host: str) -> Host:
         return self._table.items.get(host) or Host(name=host)
 

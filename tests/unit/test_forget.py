@@ -392,3 +392,36 @@ async def test_slots_ahead_stay(stage: Stage) -> None:
     assert stage.world.hosts[host].tat_ms == NOW_MS + 10**9
     assert stage.world.hosts[host].robots is None
     assert any(host in left for left in done.left)
+
+
+@pytest.mark.parametrize(
+    ("which", "left"),
+    [
+        ("crawl", {("other-1", "example.com"), ("other-1", "example.org")}),
+        ("host", {("other-1", "example.org")}),
+        (
+            "url",
+            {("other-1", "example.com"), ("other-1", "example.org"), (ENDED.id, "example.com")},
+        ),
+    ],
+)
+async def test_cookies_go_with_their_crawl_or_site(
+    stage: Stage, which: str, left: set[tuple[str, str]]
+) -> None:
+    """A jar is of one crawl and site: it goes with either, and with no URL alone."""
+    _of_the_crawl(stage, which)
+    stage.world.cookies |= dict.fromkeys(
+        [(ENDED.id, "example.com"), ("other-1", "example.com"), ("other-1", "example.org")], "[]"
+    )
+    meant = Meant(host="example.com") if which == "host" else MEANT[which][0]
+    done = await forgetter_of(stage).forget(meant)
+    assert set(stage.world.cookies) == left
+    assert done.done.get("cookies", 0) == 3 - len(left)
+
+
+async def test_headers_of_a_host_go_with_it(stage: Stage) -> None:
+    """A definition names no host any more that is forgotten."""
+    own = ((SITE, (("X-Key", "k"),)), ("https://other.example", (("X-Key", "o"),)))
+    stage.world.crawls[ENDED.id] = replace(ENDED, host_headers=own)
+    await forgetter_of(stage).forget(Meant(host="example.com"))
+    assert stage.world.crawls[ENDED.id].host_headers == own[1:]

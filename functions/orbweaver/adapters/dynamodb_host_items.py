@@ -13,11 +13,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROBOTS_BYTES_MAX = 512 * 1024
+COOKIES = "cookies#"
 
 
 def robots_key(host: str) -> str:
     """Name the item that holds a host's robots.txt."""
     return f"{host}#robots"
+
+
+def cookies_key(crawl_id: str, site: str) -> str:
+    """Name the item that holds the cookies of a site in a crawl; no host's name begins so."""
+    return f"{COOKIES}{crawl_id}#{site}"
+
+
+def cookies_of_key(key: str) -> tuple[str, str] | None:
+    """Return crawl and site of such an item; None of any other."""
+    if not key.startswith(COOKIES):
+        return None
+    crawl_id, _, site = key.removeprefix(COOKIES).partition("#")
+    return crawl_id, site
 
 
 def later(found: Host, known: Host) -> Host:

@@ -5,6 +5,7 @@ Items
   so that a reservation costs one write unit.
 - `<host>#robots`: what was fetched as robots.txt, compressed. It would multiply the price of every
   reservation if it lay in the first item.
+- `cookies#<crawl>#<site>`: the cookies of a site in a crawl that keeps them.
 
 Reserving has two forms, as update expressions know no maximum (GCRA, see core/politeness.py):
 
@@ -32,6 +33,7 @@ from orbweaver.adapters.dynamodb import (
 )
 from orbweaver.adapters.dynamodb_host_items import (
     compress,
+    cookies_key,
     host_of_item,
     if_as_seen,
     later,
@@ -50,6 +52,7 @@ LOOK_FRESH_MS = 5_000
 NEVER_MS = -1_000_000
 RESERVE_TRIES = 5
 HOST_KEPT_S = 30 * 86_400
+COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts for seven days at most
 # What a container remembers: hosts, and bytes of their robots.txt.
 HOSTS_MAX = 4_096
 ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
@@ -250,6 +253,21 @@ class DynamoHosts:
         await self._dynamo.call("put_item", TableName=self._table, Item=to_item(fields))
         state = self._seen.get(host)[0] or Host(name=host)
         self._seen.update(replace(state, robots=entry))
+
+    async def cookies(self, crawl_id: str, site: str) -> str | None:
+        """See the port."""
+        key = to_item({"host": cookies_key(crawl_id, site)})
+        items = await self._dynamo.get_many(self._table, [key], consistent=True)
+        return str(from_item(items[0])["jar"]) if items else None
+
+    async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
+        """See the port."""
+        fields = {
+            "host": cookies_key(crawl_id, site),
+            "jar": text,
+            "expires_at": now_ms // 1000 + COOKIES_KEPT_S,
+        }
+        await self._dynamo.call("put_item", TableName=self._table, Item=to_item(fields))
 
     def _refresh(self, state: Host, item: Item) -> Host:
         """Take over what a write brought along; its robots.txt is not part of it."""

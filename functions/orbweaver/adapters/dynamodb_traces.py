@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.adapters import dynamodb_journal
 from orbweaver.adapters.aws import all_of
 from orbweaver.adapters.dynamodb import ConditionFailed, Dynamo, assign, from_item, to_item
-from orbweaver.adapters.dynamodb_host_items import robots_key
+from orbweaver.adapters.dynamodb_host_items import cookies_key, cookies_of_key, robots_key
 from orbweaver.adapters.dynamodb_journal import JOURNAL
 from orbweaver.adapters.dynamodb_scan import scan
 from orbweaver.core import crawl_codec
@@ -265,9 +265,20 @@ class DynamoTraces:
         seen = set()
         async for item in scan(self._dynamo, self._tables.hosts):
             host = item["host"]["S"].removesuffix(robots_key(""))
-            if host not in seen:
+            if host not in seen and cookies_of_key(host) is None:
                 seen.add(host)
                 yield host
+
+    async def cookies(self) -> AsyncIterator[tuple[str, str]]:
+        """See the port."""
+        async for item in scan(self._dynamo, self._tables.hosts):
+            if (named := cookies_of_key(item["host"]["S"])) is not None:
+                yield named
+
+    async def remove_cookies(self, crawl_id: str, site: str) -> None:
+        """See the port."""
+        key = to_item({"host": cookies_key(crawl_id, site)})
+        await self._dynamo.delete_many(self._tables.hosts, [key])
 
     async def remove_host(self, host: str, now_ms: int) -> bool:
         """See the port."""

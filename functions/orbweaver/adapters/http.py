@@ -5,7 +5,8 @@ Rules:
 - One client for a container: the session is made at the first fetch, in the loop that runs then,
   and used by all later invocations. A loop that ends takes its session along; another loop gets
   another session.
-- Redirects are not followed, cookies not kept, proxies and `.netrc` of the environment not asked.
+- Redirects are not followed, cookies not kept (`cookies.py` keeps those of crawls that ask for it),
+  proxies and `.netrc` of the environment not asked.
 - A fetcher dials either targets or proxies, and never the one in the place of the other.
 - Every address goes through `http_guard`, by what its request may dial; certificates are always
   verified.
@@ -223,6 +224,7 @@ class HttpFetcher:
             latency_ms=latency_ms,
             received=attempt.received,
             octets=heads.octets(answer.raw_headers),
+            cookies=heads.cookies(answer.raw_headers),
         )
 
     async def _session_here(self) -> aiohttp.ClientSession:

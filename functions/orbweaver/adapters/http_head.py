@@ -132,6 +132,11 @@ def octets(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, bytes]:
     return {_name(name): value for name, value in reversed(odd)}
 
 
+def cookies(raw: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
+    """Return what an answer sets as cookies, line by line."""
+    return tuple(value for name, value in raw if name.lower() == b"set-cookie")
+
+
 @lru_cache(maxsize=256)
 def _name(raw: bytes) -> str:
     return one_line(raw.decode("latin-1").lower())

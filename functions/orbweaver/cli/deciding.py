@@ -67,6 +67,7 @@ def url(arguments: argparse.Namespace, around: Surroundings) -> int:
         "headers": tuple(
             name for name, _ in identity_of(crawl, host_of(found), USER_AGENT).headers
         ),
+        "cookies": "those that its site sets in the crawl" if crawl.cookies else None,
         "never_asked": never_asked(found),
     }
     if arguments.json:

@@ -283,6 +283,8 @@ def _manners(crawl: Crawl) -> Iterator[tuple[str, str]]:
     for origin, own in crawl.host_headers:
         names = [name for name, _ in own]
         yield "asks", f"{origin}, and no other, with the headers {', '.join(names)}"
+    if crawl.cookies:
+        yield "asks", "with the cookies that a site has set in this crawl"
     if not crawl.proxied:
         yield "asks", "past the stack's proxies"
     if crawl.express:

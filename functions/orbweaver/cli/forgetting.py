@@ -47,6 +47,7 @@ WORDS = {
     "snapshots": "files that change feeds compare with",
     "work_files": "files of unfinished exports",
     "query_results": "results of queries, all of them",
+    "cookies": "sites' cookies in crawls",
     "hosts": "hosts",
     "crawls": "crawls",
 }

@@ -70,6 +70,7 @@ def given(arguments: argparse.Namespace) -> dict[str, Any]:
         "express": arguments.priority and arguments.priority == "high",
         "user_agents": tuple(arguments.user_agent),
         "headers": tuple(arguments.header),
+        "cookies": arguments.cookies or None,
         "proxied": arguments.proxies and arguments.proxies == "yes",
         "strip_parameters": tuple(arguments.strip_parameter),
         "keep_parameters": arguments.keep_parameters or None,
@@ -151,6 +152,8 @@ def _add_manners(add: Callable[..., Any]) -> None:
         metavar="'NAME: VALUE'",
         help="sent along; what may be a secret to the seeds' own origins only",
     )
+    cookies = "send cookies that a site sets back to it, within the crawl"
+    add("--cookies", action="store_true", help=cookies)
     through = values.one_of(["yes", "no"])
     add("--proxies", type=through, metavar="no", help="ask past the stack's proxies")
     lane = values.one_of(["normal", "high"])

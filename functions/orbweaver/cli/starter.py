@@ -51,6 +51,8 @@ pages = 1000
 # user_agents = ["my-crawler/1.0 (+https://example.com/bot)"]  # e.g.
 # Sent along; what may be a secret to the seeds' own origins only.
 # headers = { "Accept-Language" = "de" }  # e.g.
+# Whether cookies that a site sets are sent back to it, within the crawl.
+# cookies = false
 # Headers for one host alone: for example an API key. A host is its https origin, if no seed says
 # otherwise.
 # hosts = { "api.example.com" = { headers = { "X-Api-Key" = "key" } } }  # e.g.

@@ -127,6 +127,17 @@ def bare(answer: Response | Failure) -> Response | Failure:
     return replace(answer, body=None) if isinstance(answer, Response) else answer
 
 
+def bare_of_cookies(answer: Response, *, stored: bool) -> Response:
+    """An answer without what it sets: nothing that is sent back is stored, or read by others."""
+    if not answer.cookies and "set-cookie" not in answer.headers:
+        return answer
+    if stored:
+        return replace(answer, cookies=())
+    headers = {name: value for name, value in answer.headers.items() if name != "set-cookie"}
+    octets = {name: value for name, value in answer.octets.items() if name != "set-cookie"}
+    return replace(answer, headers=headers, octets=octets, cookies=())
+
+
 def _kept_out(rule: Rule) -> End:
     return End(outcome=Outcome.FAILED, reason=Reason.BLOCKED, error=rule.name)
 

@@ -114,6 +114,8 @@ class Crawl:
     headers: Headers = field(default=(), repr=False)
     # By origin: for these alone, and before those above.
     host_headers: HostHeaders = field(default=(), repr=False)
+    # Whether cookies that a site sets are sent back to it, within the crawl (core/cookies.py).
+    cookies: bool = False
     # Through the proxies, where the stack has any.
     proxied: bool = True
     # Names of the parameters that are taken out of URLs, all of them; None: the usual ones.

@@ -128,6 +128,7 @@ KEYS = (
     _key("politeness.robots", "obey_robots", _switch),
     _key("identity.user_agents", "user_agents", _texts),
     _key("identity.headers", "headers", _headers, write=dict, secret=True),
+    _key("identity.cookies", "cookies", _switch),
     _key("identity.hosts", "host_headers", _hosts, write=_hosts_written, secret=True),
     _key("identity.proxies", "proxied", _switch),
     _key("dedup.window", "window_s", _seconds, write=lambda value: f"{value}s"),

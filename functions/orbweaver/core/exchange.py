@@ -50,6 +50,8 @@ class Response:
     received: int = 0
     # The bytes of the values that are not UTF-8, by name.
     octets: Mapping[str, bytes] = field(default_factory=dict)
+    # Its lines of Set-Cookie, which may be secrets.
+    cookies: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,6 +99,9 @@ def definition_left(crawl: Crawl, meant: Meant) -> Crawl:
         "sitemap_urls": _without(crawl.sitemap_urls, meant),
         "anchors": _without(crawl.anchors, meant),
         "roots": _without(crawl.roots, meant),
+        "host_headers": tuple(
+            (origin, own) for origin, own in crawl.host_headers if not meant.reference(f"{origin}/")
+        ),
     }
     if meant.host is not None:  # places count, so one is left empty
         hosts = ("" if meant.url(f"{host}/") else host for host in crawl.hosts_counted)

@@ -105,6 +105,7 @@ class Plan:
     user_agents: tuple[str, ...] = ()
     headers: Headers = field(default=(), repr=False)
     host_headers: HostHeaders = field(default=(), repr=False)
+    cookies: bool = False
     proxied: bool = True
     strip_parameters: tuple[str, ...] = ()
     keep_parameters: bool = False
@@ -161,6 +162,7 @@ def crawl_of(plan: Plan, now_ms: int) -> Crawl:
         user_agents=plan.user_agents,
         headers=plan.headers,
         host_headers=_host_headers(plan, seeds),
+        cookies=plan.cookies,
         proxied=plan.proxied,
         tracking=tracking,
         canonical_only=plan.canonical_only,

@@ -29,6 +29,14 @@ def site_of(hostname: str) -> str:
     return _suffixes().privatesuffix(name) or name
 
 
+def is_suffix(hostname: str) -> bool:
+    """Whether a name is a public suffix, or a single label: nobody's own domain."""
+    name = hostname.removesuffix(".")
+    if name.startswith("[") or name.rpartition(".")[2].isdigit():
+        return False
+    return _suffixes().privatesuffix(name) is None
+
+
 def same_site(url: str, other: str) -> bool:
     """Whether the hosts of two canonical URLs belong to one site, whatever scheme and port."""
     one, two = hostname_of(url), hostname_of(other)

@@ -175,6 +175,12 @@ class Hosts(Protocol):
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
         """Keep what was fetched as a host's robots.txt."""
 
+    async def cookies(self, crawl_id: str, site: str) -> str | None:
+        """Read the cookies of a site in a crawl, as they were written last; None without any."""
+
+    async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
+        """Write the cookies of a site in a crawl; the last writer's stay."""
+
 
 class Pages(Protocol):
     """Page records."""

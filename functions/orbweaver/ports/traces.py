@@ -99,6 +99,12 @@ class Traces(Protocol):
     def hosts(self) -> AsyncIterator[str]:
         """Name all hosts."""
 
+    def cookies(self) -> AsyncIterator[tuple[str, str]]:
+        """Name the crawls and sites of which there are cookies."""
+
+    async def remove_cookies(self, crawl_id: str, site: str) -> None:
+        """Remove the cookies of a site in a crawl."""
+
     async def remove_host(self, host: str, now_ms: int) -> bool:
         """Remove what is known of a host.
 

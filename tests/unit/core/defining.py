@@ -30,6 +30,7 @@ DOCUMENT: dict[str, Any] = {
     "identity": {
         "user_agents": ["a/1"],
         "headers": {"X-Key": "k"},
+        "cookies": True,
         "hosts": {"example.org": {"headers": {"X-Key": "s"}}},
         "proxies": False,
     },

@@ -47,6 +47,7 @@ PLAN = Plan(
     obey_robots=False,
     user_agents=("a/1",),
     headers=(("X-Key", "k"),),
+    cookies=True,
     host_headers=(("example.org", (("X-Key", "s"),)),),
     proxied=False,
     window_s=0,

@@ -97,5 +97,18 @@ class MemoryHosts(Gated):
 
         await self._do("hosts.keep_robots", put)
 
+    async def cookies(self, crawl_id: str, site: str) -> str | None:
+        """See the port."""
+        return await self._do("hosts.cookies", lambda: self._world.cookies.get((crawl_id, site)))
+
+    async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
+        """See the port."""
+        del now_ms
+
+        def put() -> None:
+            self._world.cookies[crawl_id, site] = text
+
+        await self._do("hosts.keep_cookies", put)
+
     def _host(self, host: str) -> Host:
         return self._world.hosts.get(host) or Host(name=host)

@@ -129,6 +129,15 @@ class MemoryTraces(Gated):
         for host in list(self._world.hosts):
             yield host
 
+    async def cookies(self) -> AsyncIterator[tuple[str, str]]:
+        """See the port."""
+        for named in list(self._world.cookies):
+            yield named
+
+    async def remove_cookies(self, crawl_id: str, site: str) -> None:
+        """See the port."""
+        await self._do("traces.cookies", lambda: self._world.cookies.pop((crawl_id, site), None))
+
     async def remove_host(self, host: str, now_ms: int) -> bool:
         """See the port."""
 

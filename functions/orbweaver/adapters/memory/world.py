@@ -92,6 +92,8 @@ class World:
     claims: dict[tuple[str, str], Claim] = field(default_factory=dict)
     pages: dict[tuple[str, str], PageRecord] = field(default_factory=dict)
     hosts: dict[str, Host] = field(default_factory=dict)
+    # By crawl and site.
+    cookies: dict[tuple[str, str], str] = field(default_factory=dict)
     crawls: dict[str, Crawl] = field(default_factory=dict)
     shards: dict[tuple[str, int], ShardItem] = field(default_factory=dict)
     journals: dict[str, Journal] = field(default_factory=dict)
