@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.core.amendment import amended, shared_out
 from orbweaver.core.comparison import before, pages_of
-from orbweaver.core.crawl import State, Stop
+from orbweaver.core.crawl import State, Stop, moved
 from orbweaver.core.crawl_codec import OF_THE_RUN
 from orbweaver.core.envelope import Waiting
 from orbweaver.core.journal import Letter
@@ -206,11 +206,11 @@ class Control(Lookout):
     async def _move(
         self, crawl: Crawl, state: State, *, allowed: Sequence[State], stop: Stop | None = None
     ) -> Crawl:
-        moved = replace(crawl, state=state, stop=stop)
-        if not await self._crawls.move(moved, allowed):
+        wanted = moved(crawl, state, stop, self._clock.now_ms())
+        if not await self._crawls.move(wanted, allowed):
             standing = await self._crawls.get(crawl.id) or crawl
             raise Conflict(f"the crawl {crawl.id!r} is {standing.state}: {_FIX[standing.state]}")
-        return moved
+        return wanted
 
     async def _release(self, crawl: Crawl) -> None:
         """Send what is parked, and seeds that never arrived, then forget what was parked."""

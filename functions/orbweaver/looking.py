@@ -54,9 +54,8 @@ class Status:
 
     @property
     def elapsed_ms(self) -> int:
-        """How long it ran, or has been running."""
-        end_ms = self.crawl.finished_at_ms
-        return max(0, (self.at_ms if end_ms is None else end_ms) - self.crawl.started_at_ms)
+        """How long it ran, or has been running, without its pauses."""
+        return self.crawl.ran_ms(self.at_ms)
 
 
 class Lookout:

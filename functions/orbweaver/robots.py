@@ -63,10 +63,14 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreachable:
-    """Nobody knows what the host allows, so nothing is; ask again after `return_at_ms`."""
+    """What the host allows is not known, so nothing is; ask again after `return_at_ms`.
+
+    `reason` says what kept the request from an answer, if there was none.
+    """
 
     return_at_ms: int
     detail: str
+    reason: str | None = None
 
 
 Ruling: TypeAlias = Robots | Deferred | Unreachable | None
@@ -117,6 +121,7 @@ class RobotsKeeper:
                 return Unreachable(
                     return_at_ms=entry.fetched_at_ms + UNREACHABLE_FRESH_MS,
                     detail=entry.detail or "unreachable",
+                    reason=entry.reason,
                 )
         key, body = (host, entry.fetched_at_ms), entry.body or b""
         if key not in self._parsed:
@@ -157,10 +162,17 @@ class RobotsKeeper:
             if not isinstance(answer, Response) and answer.later_s is not None:
                 return Deferred(return_at_ms=now_ms + round(answer.later_s * 1000))
             if not isinstance(answer, Response) and answer.reason is Reason.ADDRESS:
-                return Unreachable(return_at_ms=now_ms + UNREACHABLE_FRESH_MS, detail=answer.detail)
+                return Unreachable(
+                    return_at_ms=now_ms + UNREACHABLE_FRESH_MS,
+                    detail=answer.detail,
+                    reason=answer.reason,
+                )
             if not isinstance(answer, Response):
                 return RobotsEntry(
-                    fetched_at_ms=now_ms, verdict="unreachable", detail=answer.detail
+                    fetched_at_ms=now_ms,
+                    verdict="unreachable",
+                    detail=answer.detail,
+                    reason=answer.reason,
                 )
             location = location_of(answer)
             if answer.status not in REDIRECTS or not location:

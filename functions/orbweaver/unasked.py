@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orbweaver.core.answer import End
-from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.core.outcome import ANSWERED, Outcome, Reason
 from orbweaver.core.record import page_record
-from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
+from orbweaver.core.retry import backoff_s, robots_attempts_max
 from orbweaver.core.robots_rules import UNDECIDED
 from orbweaver.core.target import next_attempt
 
@@ -46,12 +46,13 @@ class Unasked:
 
     def retry(self, visit: Visit, target: Target, unreachable: Unreachable) -> None:
         """Let a URL return whose robots.txt could not be read; the last attempt ends it."""
-        if target.attempt >= ATTEMPTS_MAX:
+        if target.attempt >= robots_attempts_max(unreachable.reason):
             end = End(
                 outcome=Outcome.SKIPPED,
                 reason=Reason.ROBOTS_UNREACHABLE,
-                error=f"robots.txt: {unreachable.detail}",
+                error=f"robots.txt could not be had: {unreachable.detail}",
             )
+            visit.draft.count(f"{Reason.ROBOTS_UNREACHABLE}.{unreachable.reason or ANSWERED}")
             self._end(visit, target, end)
             return
         wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.crawl import Scope, Shard, State, Stop, default_crawl
+from orbweaver.core.crawl import Scope, Shard, State, Stop, default_crawl, moved
 from orbweaver.core.rules import Rule
 from orbweaver.core.standing import Closed, Committed
 from tests.contract import samples
@@ -125,6 +125,19 @@ async def test_a_move_writes_state_and_stop_alone(world: World) -> None:
     assert await crawls.get(crawl.id) == paused
     await crawls.move(crawl, [State.PAUSED])
     assert await crawls.get(crawl.id) == crawl
+
+
+async def test_a_move_notes_pauses(world: World) -> None:
+    """Since when a crawl is paused and for how long it was is written, and gone when it goes on."""
+    crawls, crawl = world.container().crawls, samples.crawl()
+    await crawls.create(crawl)
+    paused = moved(crawl, State.PAUSED, None, crawl.started_at_ms + 5_000)
+    await crawls.move(paused, [State.RUNNING])
+    assert await crawls.get(crawl.id) == paused
+    resumed = moved(paused, State.RUNNING, None, crawl.started_at_ms + 65_000)
+    await crawls.move(resumed, [State.PAUSED])
+    assert await crawls.get(crawl.id) == resumed
+    assert resumed.paused_ms == 60_000
 
 
 async def test_an_absent_crawl_does_not_move(world: World) -> None:

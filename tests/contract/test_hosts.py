@@ -223,11 +223,14 @@ async def test_a_block_keeps_slots_and_robots(world: World) -> None:
         RobotsEntry(fetched_at_ms=1_768_478_400_000, verdict="allow"),
         RobotsEntry(fetched_at_ms=1_768_478_400_000, verdict="unreachable", detail="HTTP 503"),
         RobotsEntry(
+            fetched_at_ms=1_768_478_400_000, verdict="unreachable", detail="gone", reason="connect"
+        ),
+        RobotsEntry(
             fetched_at_ms=1_768_478_400_000,
             body=b"".join(b"Disallow: /private/%d\n" % number for number in range(20_000)),
         ),
     ],
-    ids=["rules", "empty", "allow", "unreachable", "large"],
+    ids=["rules", "empty", "allow", "answered", "unreachable", "large"],
 )
 async def test_robots_are_read_as_kept(world: World, entry: RobotsEntry) -> None:
     """What was fetched as robots.txt is the same in every container."""

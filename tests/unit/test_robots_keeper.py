@@ -116,7 +116,9 @@ async def test_a_file_that_cannot_be_had_forbids_everything(
     keeping.web.put(ROBOTS, said)
     ruling = await keeping.ask()
     asked_ms = keeping.clock.at_ms
-    assert ruling == Unreachable(return_at_ms=asked_ms + UNREACHABLE_FRESH_MS, detail=detail)
+    assert isinstance(ruling, Unreachable)
+    assert (ruling.return_at_ms, ruling.detail) == (asked_ms + UNREACHABLE_FRESH_MS, detail)
+    assert ruling.reason == (said.reason if isinstance(said, Failure) else None)
     keeping.clock.at_ms = asked_ms + UNREACHABLE_FRESH_MS - 1
     assert await keeping.ask() == ruling
     keeping.web.put(ROBOTS, answer(404))

@@ -131,8 +131,26 @@ async def test_unreachable_robots_put_off_and_then_skip() -> None:
     assert item.delay_s >= 5
     (record,) = journal.records
     assert (record.outcome, record.reason) == (Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
-    assert record.error == "robots.txt: HTTP 503"
+    assert record.error == "robots.txt could not be had: HTTP 503"
+    assert journal.tally["robots_unreachable.answered"] == 1
     assert stage.web.urls == [f"{SITE}/robots.txt"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "attempts"),
+    [(Reason.ADDRESS, 1), (Reason.TLS, 1), (Reason.DNS_UNKNOWN, 2), (Reason.CONNECT, 4)],
+)
+async def test_what_time_does_not_mend_is_not_waited_for(reason: Reason, attempts: int) -> None:
+    """A robots.txt behind a refused address or a bad certificate ends its URLs at once."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/robots.txt", Failure(reason=reason, detail="so it is"))
+    last, before = replace(A, attempt=attempts), replace(A, url=f"{SITE}/b", attempt=attempts - 1)
+    journal = await visit(stage, [last, before] if attempts > 1 else [last], OBEDIENT)
+    assert len(journal.again) == (attempts > 1)
+    (record,) = journal.records
+    assert (record.outcome, record.reason) == (Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
+    assert record.error == "robots.txt could not be had: so it is"
+    assert journal.tally[f"robots_unreachable.{reason}"] == 1
 
 
 async def test_without_a_slot_for_robots_all_is_put_off() -> None:

@@ -22,7 +22,7 @@ from orbweaver.adapters.dynamodb import (
     to_item,
 )
 from orbweaver.core import crawl_codec
-from orbweaver.core.crawl import Books, State
+from orbweaver.core.crawl import MOVED, Books, State
 from orbweaver.core.standing import Unreadable
 from orbweaver.core.version import FIELD, NewerVersion
 from orbweaver.ports import NOTHING
@@ -159,7 +159,7 @@ class DynamoCrawls:
         """See the port."""
         nonce = self._nonce()
         states = to_item({f":was{place}": state for place, state in enumerate(allowed)})
-        update = assign({"state": crawl.state, "stop": crawl.stop, "nonce": nonce})
+        update = assign({**{name: getattr(crawl, name) for name in MOVED}, "nonce": nonce})
         update["ExpressionAttributeValues"] |= states
         try:
             await self._dynamo.call(

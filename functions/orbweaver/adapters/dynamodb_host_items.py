@@ -76,6 +76,7 @@ def robots_of_item(fields: Mapping[str, Any] | None) -> RobotsEntry | None:
         body=zlib.decompress(fields["body"]) if "body" in fields else None,
         verdict=fields["verdict"],
         detail=fields.get("detail"),
+        reason=fields.get("reason"),
     )
 
 

@@ -248,6 +248,7 @@ class DynamoHosts:
             "body": None if entry.body is None else compress(entry.body),
             "verdict": entry.verdict,
             "detail": entry.detail,
+            "reason": entry.reason,
             "expires_at": entry.fetched_at_ms // 1000 + HOST_KEPT_S,
         }
         await self._dynamo.call("put_item", TableName=self._table, Item=to_item(fields))

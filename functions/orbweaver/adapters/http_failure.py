@@ -7,6 +7,7 @@ in an established TLS connection (a client certificate asked for late) is a plai
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from typing import TYPE_CHECKING
@@ -94,7 +95,7 @@ def detail_of(error: BaseException) -> str:
         case aiohttp.ClientHttpProxyError():
             text = f"the proxy answered {error.status} to CONNECT"  # not in words of its own
         case aiohttp.ClientConnectorError():
-            text = error.os_error.strerror or str(error.os_error)
+            text = words_of(error.os_error)
         case aiohttp.ClientResponseError():
             text = error.message
         case aiohttp.ClientPayloadError():
@@ -102,6 +103,15 @@ def detail_of(error: BaseException) -> str:
         case _:
             text = str(error)
     return one_line(text or type(error).__name__)[:DETAIL_CHARS_MAX]
+
+
+def words_of(error: OSError) -> str:
+    """Say why there is no connection: asyncio puts "Connect call failed" before the address."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate is not in order: {error.verify_message}"
+    if error.errno is None or isinstance(error, socket.gaierror | ssl.SSLError):
+        return error.strerror or str(error)
+    return os.strerror(error.errno).lower()
 
 
 def _hung_up_on_handshake(error: BaseException) -> bool:

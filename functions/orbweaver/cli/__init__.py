@@ -18,6 +18,7 @@
     hostrows    its hosts                      spending    its budgets, and what it costs
     words       all of that in words           screen      and as a picture of a terminal's size
     sparkline   numbers as a row of bars       stored      page --body, --text
+    glide       numbers that move evenly
     switching   workers
     delivering  deliver                        querying    query
     exported    tables of exports              duck        asked with DuckDB
@@ -25,8 +26,9 @@
     exposing    metrics                    gauges      what is shown to Prometheus
     examining   doctor
 
-Exit codes: 0 done, 1 the crawl failed above the asked threshold (or there is no such record, or its
-files cannot be written), 2 usage, 3 the stack cannot be reached, 130 interrupted.
+Exit codes: 0 done, 1 the crawl fetched nothing or failed above the asked threshold (or there is no
+such record, or its files cannot be written), 2 usage, 3 the stack cannot be reached, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -179,7 +181,16 @@ def _surroundings(this: machine.ThisMachine) -> Surroundings:
         connect=machine.connect,
         web=partial(_web, this),
         clock=SystemClock(),
+        reach=partial(_reach, this),
     )
+
+
+async def _reach(this: machine.ThisMachine, url: str) -> str | None:
+    """Try to connect to a server that a person named, as a worker on this machine would."""
+    from orbweaver.adapters.http_reach import trouble_at
+    from orbweaver.core.address import parse_allowed
+
+    return await trouble_at(url, parse_allowed(LOCAL_CONTEXT["allow_addresses"], this.ports()))
 
 
 @contextlib.asynccontextmanager

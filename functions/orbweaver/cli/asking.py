@@ -96,4 +96,5 @@ def _lines(found: Report) -> list[str]:
         rows = [(f"{line.count:,}", line.reason, line.means) for line in those]
         for line, row in zip(those, text.table(rows, right=(0,)), strict=True):
             lines += [f"  {row}", *(f"      {text.cut(url, 200)}" for url in line.samples)]
+            lines += [f"      error: {text.cut(cause, 300)}" for cause in line.causes]
     return lines

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import options, text
-from orbweaver.cli.crawling import attended, conclude
+from orbweaver.cli.crawling import Ended, attended, conclude, without_pages
 from orbweaver.cli.defining import document_in
 from orbweaver.cli.parser import UsageError
 from orbweaver.cli.session import chosen
@@ -92,8 +92,9 @@ def retry(arguments: argparse.Namespace, around: Surroundings) -> int:
             code = OK
             for run in runs if arguments.wait else ():
                 view = await session.watch(run.id, display)
+                ended = Ended(view=view, why=await without_pages(session, view))
                 display.close()
-                code = max(code, conclude(view, None, None, around, display))
+                code = max(code, conclude(ended, None, around, display))
             return code
 
     return attended(go(), f"the retry of {arguments.which}", around, display)

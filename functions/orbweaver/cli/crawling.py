@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from orbweaver.cli import files, report, text
+from orbweaver.cli import files, progress, report, text
 from orbweaver.cli.defining import plan_of
 from orbweaver.cli.display import Objects
 from orbweaver.cli.options import OPTIONS
@@ -20,15 +20,18 @@ from orbweaver.cli.progress import nothing_new
 from orbweaver.cli.session import Stalled, chosen, opened
 from orbweaver.cli.stacks import ENDPOINT, settings_from
 from orbweaver.control import same_work
-from orbweaver.core.crawl import State
+from orbweaver.core.crawl import State, first_hosts
+from orbweaver.core.meanings import REASONS
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.plan import PlanError, crawl_of, keyed
 from orbweaver.core.schedule import recurrence_in
+from orbweaver.core.url import host_of
+from orbweaver.patience import closing
 from orbweaver.ports import PortError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
     from pathlib import Path
 
     from orbweaver.cli.display import Display
@@ -39,9 +42,12 @@ if TYPE_CHECKING:
     from orbweaver.cli.values import Threshold
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.plan import Plan
+    from orbweaver.core.record import PageRecord
 
 OK, FAILED, INTERRUPTED = 0, 1, 130
 PAUSE_S = 5.0
+# How many URLs stand for a crawl that fetched nothing.
+EXAMPLES, URL_CHARS_MAX = 3, 200
 
 
 @dataclass(slots=True)
@@ -74,11 +80,15 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
     files.check_writable(around.folder / (arguments.out or files.OUT))
     display = around.display(arguments)
     running = Running()
+    if around.machine.local() is None and (unreached := _unreached(wanted, around)):
+        return _cannot_begin(unreached, around, display)
     try:
         with around.machine.standing(arguments.port, display.say) as stood:
             settings = settings_from(stood.outputs, around.machine, stood.environment)
             if stood.started:
                 running.before = f"orbweaver local up{_port(stood)} && "
+            elif not settings.proxy_secret and (unreached := _unreached(wanted, around)):
+                return _cannot_begin(unreached, around, display)
 
             async def go() -> int:
                 async with opened(around, settings, stood.environment) as session:
@@ -103,6 +113,35 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
         display.close()
 
 
+def _unreached(wanted: Crawl, around: Surroundings) -> list[str]:
+    """Say why none of the servers that a crawl begins at can be reached; nothing if one can.
+
+    Of many the first few are tried. No request is made, so nothing is asked outside of a slot.
+    """
+    reach = around.reach
+    if reach is None:
+        return []
+    first = {host_of(url): url for url in reversed(wanted.references)}
+    tried = [first[host] for host in first_hosts(wanted.references)]
+
+    async def try_all() -> list[str | None]:
+        return await asyncio.gather(*map(reach, tried))
+
+    found = asyncio.run(try_all())
+    if None in found:
+        return []
+    return [f"{url} cannot be reached: {why}" for url, why in zip(tried, found, strict=True)]
+
+
+def _cannot_begin(unreached: list[str], around: Surroundings, display: Display) -> int:
+    display.close()
+    around.note(*map(text.clean, unreached), "nothing was crawled")
+    if isinstance(display, Objects):
+        body = {"type": "result", "crawl": None, "error": "; ".join(unreached)}
+        display.put({**body, "exit_code": FAILED})
+    return FAILED
+
+
 async def _crawl(
     session: Session,
     plan: Plan,
@@ -125,8 +164,10 @@ async def _crawl(
         wanted = files.Wanted(folder=around.folder / folder, say=display.say)
         written = await files.export_crawl(session, view.reading.status.crawl, wanted)
         written = replace(written, folder=folder)
+    why = await without_pages(session, view)
     display.close()
-    return conclude(view, written, arguments.fail_above, around, display)
+    ended = Ended(view=view, written=written, why=why, before=running.before)
+    return conclude(ended, arguments.fail_above, around, display)
 
 
 def _port(stood: Standing) -> str:
@@ -208,8 +249,9 @@ def start(arguments: argparse.Namespace, around: Surroundings) -> int:
                     around.note(f"this is one run; to have it recur: {again}")
                 return OK
             view = await session.watch(begun.id, display)
+            why = await without_pages(session, view)
             display.close()
-            return conclude(view, None, arguments.fail_above, around, display)
+            return conclude(Ended(view=view, why=why), arguments.fail_above, around, display)
 
     return attended(go(), plan.id or wanted.id, around, display)
 
@@ -244,26 +286,54 @@ def attended(
 # --- the end ------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A crawl that has ended: its files, and `why` nothing was fetched, if nothing was.
+
+    `before` has to be run before the crawl can be asked about.
+    """
+
+    view: View
+    written: Written | None = None
+    why: Sequence[str] = ()
+    before: str = ""
+
+
 def conclude(
-    view: View,
-    written: Written | None,
-    fail_above: Threshold | None,
-    around: Surroundings,
-    display: Display,
+    ended: Ended, fail_above: Threshold | None, around: Surroundings, display: Display
 ) -> int:
     """Sum an ended crawl up; the exit code."""
+    view, written, why = ended.view, ended.written, ended.why
     failed = view.of(Outcome.FAILED)
     too_many = fail_above is not None and fail_above.exceeded(
         failed, view.reading.status.books.done
     )
-    code = FAILED if too_many else OK
+    empty = progress.empty(view)
+    code = FAILED if too_many or empty else OK
     if isinstance(display, Objects):
-        display.put(report.result(view, written, code))
-    else:
-        around.write("", *report.lines(view, written))
-        if too_many:
-            around.note(f"{failed:,} failures are above --fail-above")
+        display.put({**report.result(view, written, code), **({"why": [*why]} if empty else {})})
+        return code
+    around.write("", *report.lines(view, written, ended.before))
+    if empty:
+        around.note(*(["nothing was fetched:", *why] if why else ["nothing was fetched"]))
+    if too_many:
+        around.note(f"{failed:,} failures are above --fail-above")
     return code
+
+
+async def without_pages(session: Session, view: View) -> list[str]:
+    """Say of a crawl that fetched nothing why its first URLs were not, a line each."""
+    if not progress.empty(view):
+        return []
+    records = session.control.pages(view.crawl, limit=EXAMPLES)
+    async with closing(records):
+        return [
+            f"  {text.cut(record.url, URL_CHARS_MAX)}: {_why(record)}" async for record in records
+        ]
+
+
+def _why(record: PageRecord) -> str:
+    return text.clean(record.error or REASONS[record.reason])
 
 
 def _give_up(view: View, around: Surroundings, display: Display) -> int:

@@ -14,6 +14,7 @@ import json
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from orbweaver.cli import progress, text, words
+from orbweaver.cli.glide import Glide
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,6 +108,7 @@ class Panel:
         self._footer = footer
         self._live: Live | None = None
         self._view: View | None = None
+        self._glide = Glide()
 
     def say(self, said: str) -> None:
         """See the protocol."""
@@ -133,7 +135,8 @@ class Panel:
             self._live.start()
         self._view = view
         size = self._console.size
-        lines = screen.draw(view, size.width, size.height, self._footer)
+        shown = self._glide.show(view)
+        lines = screen.draw(shown, size.width, size.height, self._footer)
         self._live.update(Text("\n").join(lines), refresh=True)
 
     def close(self) -> None:

@@ -5,28 +5,34 @@
   which no rate can beat: the longest queue times the distance of its slots. Where that is (nearly)
   all of the time, it is the answer.
 - No crawl takes longer than its duration.
-- Nothing is guessed of a crawl that is paused, or of too little.
+- Nothing is guessed of a crawl that is paused, or of too little; nor while it mostly asks for the
+  robots.txt of the hosts that it begins at.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
 from orbweaver.core.crawl import State
+from orbweaver.core.url import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.cli.hostrows import HostRow
     from orbweaver.control import Status
+    from orbweaver.core.crawl import Crawl
 
 # Less is no ground for a guess.
 DONE_MIN = 10
 # Pacing dominates if its bound is at least so much of what the rate says.
 BOUND_SHARE = 0.8
+# Before so many URLs have ended for a host, most requests are for robots.txt, which end none.
+HOSTS_SHARE = 0.25
 
 
 class Basis(StrEnum):
@@ -64,6 +70,10 @@ def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast
     slowest = max(hosts, key=lambda row: row.bound_ms, default=None)
     if crawl.state is State.STOPPING:  # what is queued ends unasked, whatever the pace
         slowest = None
+    hosts_all = hosts_begun_at(crawl)
+    if crawl.state is State.RUNNING and DONE_MIN < books.done < hosts_all * HOSTS_SHARE:
+        words = f"not known yet: of {hosts_all:,} hosts each is asked for its robots.txt first"
+        return Forecast(words=f"{words}; {_known(left)} left")
     found = _guess(status, left, per_s, rate_s, slowest)
     deadline_s = crawl.duration_max_s - status.elapsed_ms / 1000
     if crawl.continuous or found.left_s is None or found.left_s <= deadline_s:
@@ -76,6 +86,16 @@ def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast
         basis=Basis.DURATION,
         words=f"{words} {text.roughly(found.left_s)}",
     )
+
+
+def hosts_begun_at(crawl: Crawl) -> int:
+    """Count the hosts that a crawl begins at."""
+    return _distinct(crawl.references) if crawl.obey_robots else 0
+
+
+@lru_cache(maxsize=8)
+def _distinct(urls: tuple[str, ...]) -> int:
+    return len({host_of(url) for url in urls})
 
 
 def _guess(

@@ -50,6 +50,8 @@ class HostRow:
     standing: Standing = Standing.OPEN
     wait_ms: int = 0
     why: str = ""
+    # Why its robots.txt could not be had, as long as that is so.
+    no_robots: str = ""
 
     @property
     def site(self) -> str:
@@ -82,8 +84,10 @@ class HostRow:
         wait = text.roughly(self.wait_ms / 1000)
         if self.standing is not Standing.OPEN:
             return f"{self.standing} {wait}: {self.why}"
+        if self.no_robots:
+            return f"no robots.txt: {self.no_robots}"
         if self.waits:
-            return f"slots are taken for {wait}"
+            return f"now; planned {wait} ahead"
         return "now"
 
 
@@ -110,7 +114,16 @@ def _row(status: Status, host: Host) -> HostRow:
         standing=Standing.OPEN if over else standing,
         wait_ms=0 if over else max(0, until_ms - now_ms),
         why=why,
+        no_robots=_no_robots(crawl, host),
     )
+
+
+def _no_robots(crawl: Crawl, host: Host) -> str:
+    """Say why a host's robots.txt could not be had since the crawl began."""
+    entry = host.robots
+    if not crawl.obey_robots or entry is None or entry.verdict != "unreachable":
+        return ""
+    return (entry.detail or "no answer") if entry.fetched_at_ms >= crawl.started_at_ms else ""
 
 
 def _counts(status: Status, host: str) -> tuple[int | None, int | None, int | None]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import forecast, hostrows, spending
+from orbweaver.cli.forecast import hosts_begun_at
 from orbweaver.cli.rates import History, Rates
 from orbweaver.core.crawl import State
 from orbweaver.core.outcome import Outcome
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from orbweaver.core.politeness import Host
 
 WORKING = (State.RUNNING, State.STOPPING)
+# From how many pages on it is told what a page costs.
+PAGES_TOLD = 100
 # SQS says that its counts are right within a minute.
 STALLED_MS = 60_000
 # Readings come every few seconds; older ones are said to be old.
@@ -81,8 +84,8 @@ class View:
 
     @property
     def elapsed_s(self) -> float:
-        """How long the crawl has been running, or ran."""
-        age_ms = 0 if self.ended else self.age_ms
+        """How long the crawl has been running, or ran, without its pauses."""
+        age_ms = self.age_ms if self.crawl.state in WORKING else 0
         return (self.reading.status.elapsed_ms + age_ms) / 1000
 
     @property
@@ -125,7 +128,7 @@ class Meter:
         rates = self._history.see(
             status.at_ms,
             status.books.done,
-            started_at_ms=status.crawl.started_at_ms,
+            started_at_ms=status.at_ms - status.elapsed_ms,
             elapsed_ms=status.elapsed_ms,
         )
         hosts = hostrows.rows_of(status, reading.hosts)
@@ -169,6 +172,18 @@ def stalled(view: View) -> bool:
 def nothing_new(view: View) -> bool:
     """Whether a crawl ended without one URL, because all its seeds were seen before."""
     return view.ended and not view.reading.status.books.claimed and not view.reasons("refused")
+
+
+def empty(view: View) -> bool:
+    """Whether a crawl ended without one page, though there was something to be asked for."""
+    pages = view.of(Outcome.FETCHED) + view.of(Outcome.UNCHANGED)
+    return view.ended and not pages and not nothing_new(view)
+
+
+def early(view: View) -> bool:
+    """Whether too few pages are there to say what one takes: each host's robots.txt comes first."""
+    wanted = max(PAGES_TOLD, hosts_begun_at(view.crawl))
+    return not view.ended and view.of(Outcome.FETCHED) < wanted
 
 
 def mean_per_s(view: View) -> float:
@@ -240,4 +255,5 @@ def _host(row: HostRow) -> dict[str, Any]:
         "standing": str(row.standing),
         "wait_ms": row.wait_ms,
         "why": row.why or None,
+        "no_robots": row.no_robots or None,
     }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import itemwords, progress, text
-from orbweaver.cli.words import STOPS, cost, counted
+from orbweaver.cli.words import STOPS, cost, left_out, reasons
 from orbweaver.core.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -13,12 +14,16 @@ if TYPE_CHECKING:
     from orbweaver.cli.progress import View
 
 
-def lines(view: View, written: Written | None = None) -> list[str]:
-    """Sum a crawl up for a person."""
+# What is typed next, most of the time.
+QUERY = "SELECT url, status, title FROM pages LIMIT 10"
+
+
+def lines(view: View, written: Written | None = None, before: str = "") -> list[str]:
+    """Sum a crawl up for a person; `before` has to be run first to ask about it."""
     status = view.reading.status
     crawl = status.crawl
     if progress.nothing_new(view):
-        return [nothing_new(view)]
+        return [nothing_new(view, before)]
     why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
     ended = f"{crawl.id} finished in {text.clock(status.elapsed_ms / 1000)}"
     ended += f" ({why}): " if why else ": "
@@ -33,6 +38,8 @@ def lines(view: View, written: Written | None = None) -> list[str]:
         found += ["", f"cost  {spent}"]
     if written is not None:
         found += ["", *files(written)]
+        if asks := query(written):
+            found += ["", f"next  {asks}"]
     return [text.clean(line) for line in found]
 
 
@@ -40,12 +47,12 @@ def outcomes(view: View) -> list[str]:
     """Count pages by outcome and reason, as a table."""
     rows = [("outcome", "pages", "reasons")]
     rows += [
-        (str(outcome), f"{number:,}", counted(view.reasons(outcome)))
+        (str(outcome), f"{number:,}", reasons(view, outcome))
         for outcome in Outcome
         if (number := view.of(outcome))
     ]
     if refused := view.reasons("refused"):
-        rows.append(("(not asked)", f"{sum(refused.values()):,}", f"links: {counted(refused)}"))
+        rows.append(("(not asked)", f"{sum(refused.values()):,}", f"links: {left_out(view)}"))
     return text.table(rows, right=(1,))
 
 
@@ -73,13 +80,21 @@ def files(written: Written) -> list[str]:
     )
 
 
-def nothing_new(view: View) -> str:
+def query(written: Written) -> str:
+    """Say what asks the files that were written; empty where there are none that it reads."""
+    if not any(path.suffix == ".parquet" for path, _, _ in written.parts):
+        return ""
+    folder = shlex.quote(str(written.folder))
+    return f'orbweaver query --from {folder} "{QUERY}"'
+
+
+def nothing_new(view: View, before: str = "") -> str:
     """Say why nothing was crawled, and how it is crawled all the same."""
     crawl = view.reading.status.crawl
     seeds = "every seed was" if len(crawl.seeds) > 1 else "the seed was"
     return (
         f"nothing new: {seeds} crawled within the window of {text.span(crawl.window_s)};"
-        " --window 0s crawls it again, and `orbweaver explain URL` says what became of it"
+        f" --window 0s crawls it again, and `{before}orbweaver explain URL` says what became of it"
     )
 
 

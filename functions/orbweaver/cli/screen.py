@@ -121,13 +121,13 @@ def _blocks(view: View, columns: int, footer: str) -> list[Block]:
         _row(52, "read", Text(words.read(view)), columns),
         _row(51, "items", Text(itemwords.found(view.total) or ""), columns),
         _row(40, "cost", Text(words.cost(view)), columns),
-        _row(45, "budgets", _budgets(view), columns),
+        _row(45, "limits", _limits(view), columns),
         _gap(88),
         _hosts(view, columns),
         _gap(89),
         _row(35, "failed", Text(words.counted(view.reasons(Outcome.FAILED)), "red"), columns),
-        _row(60, "skipped", Text(words.counted(view.reasons(Outcome.SKIPPED))), columns),
-        _row(70, "refused", Text(words.counted(view.reasons("refused"))), columns),
+        _row(60, "skipped", Text(words.reasons(view, Outcome.SKIPPED)), columns),
+        _row(70, "left out", Text(words.left_out(view)), columns),
         _row(75, "again", Text(words.again(view)), columns),
         _row(50, "queue", Text(words.queue(view)), columns),
         *([_gap(90), _block(80, Text(footer, style="dim"))] if footer else []),
@@ -234,12 +234,12 @@ def _rate(view: View, columns: int) -> Block:
     return Block(sizes=tuple(sizes))
 
 
-def _budgets(view: View) -> Text:
+def _limits(view: View) -> Text:
     found = Text()
     for budget in view.budgets:
         found.append(" · " if found else "")
         style = "yellow" if budget.share >= 0.9 else ""  # noqa: PLR2004 - nearly used up
-        found.append(f"{budget.name} {budget.words} ({int(budget.share * 100)} %)", style)
+        found.append(budget.said, style)
     return found
 
 

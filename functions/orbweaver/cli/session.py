@@ -21,7 +21,7 @@ from orbweaver.wiring import control_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from orbweaver.wiring_ports import Ports
 
     Connect = Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Ports]]
+    # Why a server cannot be reached from this machine; None if it can.
+    Reach = Callable[[str], Awaitable[str | None]]
 
 LOCAL_POLL_S = 1.0
 AWS_POLL_S = 3.0
@@ -68,6 +70,7 @@ class Surroundings:
     web: Callable[[], AbstractAsyncContextManager[Fetcher]]
     clock: Clock
     stdin: TextIO = field(default_factory=lambda: sys.stdin)
+    reach: Reach | None = None
 
     def display(self, arguments: argparse.Namespace) -> Display:
         """Choose how progress is shown."""

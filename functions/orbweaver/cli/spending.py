@@ -32,12 +32,21 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much of something is used, and how much there is; `words` say both."""
+    """How much of a limit is used, and how much there is; `words` say both.
+
+    `beside` says what the share would hide: a page counts as soon as it is found.
+    """
 
     name: str
     used: float
     limit: float
     words: str
+    beside: str = ""
+
+    @property
+    def said(self) -> str:
+        """Say it in a few words."""
+        return f"{self.name} {self.words} " + (self.beside or f"({int(self.share * 100)} %)")
 
     @property
     def share(self) -> float:
@@ -52,7 +61,13 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
         return ()
     of_a_host = max((row.claimed or 0 for row in rows), default=0)
     listed = (
-        _budget("pages", status.books.claimed, crawl.pages_max, "{:,.0f}".format),
+        _budget(
+            "pages",
+            status.books.claimed,
+            crawl.pages_max,
+            "{:,.0f}".format,
+            beside=f"found, {status.books.done:,} done",
+        ),
         _budget("pages of a host", of_a_host, crawl.host_pages_max, "{:,.0f}".format),
         _budget(
             "bytes",
@@ -100,19 +115,21 @@ def metered(total: Mapping[str, int]) -> float | None:
     return priced(units.by_term) if units else None
 
 
+def spent(total: Mapping[str, int]) -> float | None:
+    """Price what a crawl has used: its units, or the estimate where none were counted."""
+    counted = metered(total)
+    return dollars(total) if counted is None else counted
+
+
 def per_million(total: Mapping[str, int]) -> str:
-    """Say in a line what the counted units of a crawl come to; empty if nobody counted."""
+    """Say in a line what a page takes; empty where that is not known."""
     units, pages = units_of(total), total.get(Outcome.FETCHED, 0)
-    if not units:
+    if not units or not pages:
         return ""
-    spent = priced(units.by_term)
-    said = f"{price(spent)} of units that were counted"
-    if not pages:
-        return said
-    terms = units.by_term
+    terms, used = units.by_term, priced(units.by_term)
     writes, reads = terms.get(Term.WRITE, 0) / pages, terms.get(Term.READ_HALVES, 0) / 2 / pages
     return (
-        f"{said} · ${spent / pages * MILLION:,.2f} per million pages"
+        f"${used / pages * MILLION:,.2f} per million pages"
         f" · {writes:.2f} writes and {reads:.2f} reads a page"
     )
 
@@ -127,8 +144,13 @@ def _dollars_max(nanodollars: int | None) -> float | None:
 
 
 def _budget(
-    name: str, used: float, limit: float | None, words: Callable[[float], str]
+    name: str,
+    used: float,
+    limit: float | None,
+    words: Callable[[float], str],
+    beside: str = "",
 ) -> Budget | None:
     if limit is None:
         return None
-    return Budget(name=name, used=used, limit=limit, words=f"{words(used)} of {words(limit)}")
+    said = f"{words(used)} of {words(limit)}"
+    return Budget(name=name, used=used, limit=limit, words=said, beside=beside)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.cli import itemwords, progress, spending, text
 from orbweaver.core.crawl import State, Stop
-from orbweaver.core.outcome import Outcome
+from orbweaver.core.outcome import ANSWERED, Outcome, Reason, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,39 @@ STOPS: Mapping[str, str] = {
     Stop.BYTES: "its bytes are used up",
     Stop.DOLLARS: "its dollars are spent",
     Stop.CANCELLED: "it was cancelled",
+}
+# Why links were left out; `orbweaver report` says it at length.
+LEFT_OUT: Mapping[str, str] = {
+    Refusal.INVALID: "no web address",
+    Refusal.SCOPE: "outside the scope",
+    Refusal.EXCLUDE: "excluded",
+    Refusal.INCLUDE: "not included",
+    Refusal.DEPTH: "too deep",
+    Refusal.NOFOLLOW: "nofollow",
+    Refusal.UNFOLLOWED: "not followed by a rule",
+    Refusal.CUT: "too many on a page",
+    Refusal.BUDGET: "beyond the limit of pages",
+    Refusal.DOLLARS: "beyond the limit of dollars",
+    Refusal.REDIRECTS: "behind too many redirects",
+    Refusal.CLOSED: "after the end",
+    Refusal.PATH_DEPTH: "path too long",
+    Refusal.REPETITION: "path repeats itself",
+    Refusal.QUERY: "query too long",
+    Refusal.PATTERN: "endless pattern",
+    Refusal.REPEATED: "on pages of the same content",
+}
+# What keeps a robots.txt from being had.
+CAUSES: Mapping[str, str] = {
+    Reason.CONNECT: "no connection",
+    Reason.DNS: "name not looked up",
+    Reason.DNS_UNKNOWN: "unknown name",
+    Reason.TLS: "certificate or encryption",
+    Reason.TLS_HANDSHAKE: "handshake cut short",
+    Reason.TIMEOUT: "no answer in time",
+    Reason.DISCONNECTED: "connection lost",
+    Reason.ADDRESS: "address not allowed",
+    Reason.PROXY: "no proxy reached it",
+    ANSWERED: "answered with an error",
 }
 # Queues are counted about right, so a moment of silence means nothing.
 IDLE_MS_MIN = 10_000
@@ -47,13 +80,14 @@ def rows(view: View) -> list[tuple[str, str]]:
     if not view.ended:
         found.append(("left", left(view)))
     found.append(("ended", ended(view)))
-    found += [(label, counted(view.reasons(label))) for label in ("failed", "skipped", "refused")]
+    found += [(label, reasons(view, label)) for label in ("failed", "skipped")]
+    found.append(("left out", left_out(view)))
     found += [
         ("items", itemwords.found(view.total) or ""),
         ("again", again(view)),
         ("cost", cost(view)),
-        ("units", spending.per_million(view.total)),
-        ("budgets", budgets(view)),
+        ("units", "" if progress.early(view) else spending.per_million(view.total)),
+        ("limits", limits(view)),
     ]
     found += [("waiting", f"{row.site}: {row.words}") for row in view.hosts if row.waits]
     found += [("queue", queue(view)), ("dead", dead(view)), *notices(view)]
@@ -65,6 +99,8 @@ def line(view: View) -> str:
     parts = [text.clock(view.elapsed_s), pages(view)]
     if failed := view.reasons(Outcome.FAILED):
         parts.append(f"failed {view.of(Outcome.FAILED):,} ({counted(failed)})")
+    if any(view.reasons(Reason.ROBOTS_UNREACHABLE)):
+        parts.append(f"skipped {view.of(Outcome.SKIPPED):,} ({reasons(view, Outcome.SKIPPED)})")
     parts += [f"{row.site}: {row.words}" for row in view.hosts if row.waits]
     depths = view.reading.depths
     if depths is not None and depths.dead:
@@ -122,27 +158,41 @@ def counted(reasons: Mapping[str, int]) -> str:
     return " · ".join(shown) + (f" · {more} more" if more > 0 else "")
 
 
+def reasons(view: View, outcome: str) -> str:
+    """Count the reasons of an outcome; of a robots.txt that could not be had, why."""
+    named: dict[str, int] = {}
+    for reason, number in view.reasons(outcome).items():
+        causes = view.reasons(reason) if reason == Reason.ROBOTS_UNREACHABLE else {}
+        why = ", ".join(CAUSES.get(cause, cause) for cause in causes)
+        named[f"{reason} ({why})" if why else reason] = number
+    return counted(named)
+
+
+def left_out(view: View) -> str:
+    """Count the links that were left out, by why."""
+    return counted({LEFT_OUT.get(why, why): n for why, n in view.reasons("refused").items()})
+
+
 def again(view: View) -> str:
-    """Say how often URLs came back."""
-    return " · ".join(
-        f"{word} {view.of(word):,}" for word in ("retries", "deferrals") if view.of(word)
-    )
+    """Say how often URLs were tried again, and how often they had to wait for their host."""
+    said = (("tried again", "retries"), ("waited for their turn", "deferrals"))
+    return " · ".join(f"{word} {view.of(key):,}" for word, key in said if view.of(key))
 
 
 def cost(view: View) -> str:
     """Say what was spent, and what a thousand pages come to."""
-    spent, pages = spending.dollars(view.total), view.of(Outcome.FETCHED)
+    spent, pages = spending.spent(view.total), view.of(Outcome.FETCHED)
     if spent is None:
         return ""
     said = f"{spending.price(spent)} {'in all' if view.ended else 'so far'} (estimate)"
-    return said + (f" · {spending.price(spent * 1000 / pages)} per 1,000 pages" if pages else "")
+    if not pages or progress.early(view):
+        return said
+    return f"{said} · {spending.price(spent * 1000 / pages)} per 1,000 pages"
 
 
-def budgets(view: View) -> str:
-    """Say how much of each budget is used."""
-    return " · ".join(
-        f"{budget.name} {budget.words} ({int(budget.share * 100)} %)" for budget in view.budgets
-    )
+def limits(view: View) -> str:
+    """Say how much of each limit is used."""
+    return " · ".join(budget.said for budget in view.budgets)
 
 
 def queue(view: View) -> str:
@@ -169,6 +219,11 @@ def notices(view: View) -> list[tuple[str, str]]:
     if view.stale and not view.ended:
         ago = text.roughly(view.age_ms / 1000)
         found.append(("stale", f"no answer from the stack; last seen {ago} ago"))
+    found += [
+        ("robots", f"{row.site}/robots.txt could not be had: {row.no_robots}; it is asked again")
+        for row in view.hosts
+        if row.no_robots and row.queued != 0 and not view.ended
+    ]
     if view.crawl.state is State.PAUSED:
         found.append(("paused", f"`orbweaver resume {view.crawl.id}` goes on"))
     if view.quiet_ms >= QUIET_MS_MIN and view.idle_ms < IDLE_MS_MIN:

@@ -30,6 +30,8 @@ Tally = Mapping[str, int]
 # The longest that a run may last.
 WEEK_S = 7 * 86_400
 HOSTS_COUNTED_MAX = 10
+# What a person's pausing, resuming or cancelling changes of a crawl.
+MOVED = ("state", "stop", "paused_at_ms", "paused_ms")
 DAY_S = 86_400
 
 
@@ -151,6 +153,9 @@ class Crawl:
     state: State = State.RUNNING
     stop: Stop | None = None
     finished_at_ms: int | None = None
+    # Since when it is paused, and for how long it was before.
+    paused_at_ms: int | None = None
+    paused_ms: int = 0
     announced: bool = False
 
     @property
@@ -172,6 +177,14 @@ class Crawl:
     def stripped(self) -> frozenset[str]:
         """The parameters that its URLs do without."""
         return TRACKING_PARAMETERS if self.tracking is None else frozenset(self.tracking)
+
+    def ran_ms(self, at_ms: int) -> int:
+        """How long it ran, or has been running by a moment, without its pauses."""
+        end_ms = at_ms if self.finished_at_ms is None else self.finished_at_ms
+        paused_ms = self.paused_ms
+        if self.paused_at_ms is not None:
+            paused_ms += max(0, end_ms - self.paused_at_ms)
+        return max(0, end_ms - self.started_at_ms - paused_ms)
 
     def stale_before_ms(self, at_ms: int, window_s: int | None = None) -> int:
         """Claims made before this moment no longer hold; `at_ms` is the claimer's time.
@@ -278,6 +291,15 @@ def stop_reason(crawl: Crawl, books: Books) -> Stop:
     if books.total.get(f"refused.{Refusal.BUDGET}", 0):
         return Stop.MAX_PAGES
     return Stop.FINISHED
+
+
+def moved(crawl: Crawl, state: State, stop: Stop | None, at_ms: int) -> Crawl:
+    """A crawl as it stands once a person has paused, resumed or cancelled it."""
+    since_ms = crawl.paused_at_ms
+    if state is State.PAUSED:
+        return replace(crawl, state=state, stop=stop, paused_at_ms=since_ms or at_ms)
+    paused_ms = crawl.paused_ms + (0 if since_ms is None else max(0, at_ms - since_ms))
+    return replace(crawl, state=state, stop=stop, paused_at_ms=None, paused_ms=paused_ms)
 
 
 def finished(crawl: Crawl, books: Books, at_ms: int) -> Crawl:

@@ -25,7 +25,7 @@ COLUMNS = tuple(field.name for field in fields(Crawl))
 # What is of a run and not of its work.
 OF_THE_RUN = frozenset(
     {"id", "started_at_ms", "state", "stop", "finished_at_ms", "announced"}
-    | {"work", "edits", "quotas", "hosts_counted", "pages_before"}
+    | {"work", "edits", "quotas", "hosts_counted", "pages_before", "paused_at_ms", "paused_ms"}
 )
 
 

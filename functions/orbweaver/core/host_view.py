@@ -106,7 +106,7 @@ def _robots(crawl: Crawl, host: Host, agent: str) -> tuple[str, float | None]:
     if entry.verdict == "allow":
         return "none", None
     if entry.verdict == "unreachable":
-        return "unreachable", None
+        return f"could not be had: {entry.detail or 'no answer'}", None
     asked_s = parse(entry.body or b"").crawl_delay(identity_of(crawl, host.name, agent).token)
     return "rules" if asked_s is None else f"rules, Crawl-delay {asked_s:g}", asked_s
 

@@ -47,7 +47,8 @@ REASONS: Mapping[Reason, str] = MappingProxyType(
         Reason.REFRESH: "likewise, by <meta http-equiv=refresh> or the Refresh header, within 10 s",
         Reason.WIDENED: "a seed that leads out of the scope: the crawl goes on there as well",
         Reason.ROBOTS: "robots.txt forbids it",
-        Reason.ROBOTS_UNREACHABLE: "robots.txt could not be read, four times",
+        Reason.ROBOTS_UNREACHABLE: "robots.txt could not be had: error says why; up to four"
+        " times, once where only a person can mend that",
         Reason.CONTENT_TYPE: "it is not HTML; error says what it looks like where it was said to"
         " be something else",
         Reason.EMPTY: "204 or 205",

@@ -96,3 +96,8 @@ class Refusal(StrEnum):
     QUERY = "query"
     PATTERN = "pattern"
     REPEATED = "repeated"
+
+
+# Counted beside reasons (`robots_unreachable.answered`): a robots.txt that was answered, but not
+# with rules, nor with their absence.
+ANSWERED = "answered"

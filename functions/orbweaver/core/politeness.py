@@ -49,6 +49,8 @@ class RobotsEntry:
     # allow: unavailable (4xx), everything may be asked; unreachable: nothing may be asked
     verdict: str = "rules"
     detail: str | None = None
+    # Of an unreachable one: what kept the request from an answer; None where there was one.
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,20 @@ ATTEMPTS_FEW = 2
 FEW = frozenset({Reason.DNS_UNKNOWN, Reason.TLS_HANDSHAKE})
 
 
+# What keeps a robots.txt from being had as long as nothing is changed by a person.
+ROBOTS_ONCE = frozenset({Reason.ADDRESS, Reason.TLS})
+
+
+def robots_attempts_max(reason: str | None) -> int:
+    """How often a URL waits for a robots.txt that cannot be had for this reason, in all.
+
+    None, or a reason of another release: as often as for anything that passes.
+    """
+    if reason in ROBOTS_ONCE:
+        return 1
+    return ATTEMPTS_FEW if reason in FEW else ATTEMPTS_MAX
+
+
 def attempts_max(reason: Reason) -> int:
     """How often a URL is asked for, in all, that keeps failing for this reason."""
     return ATTEMPTS_FEW if reason in FEW else ATTEMPTS_MAX

@@ -38,6 +38,8 @@ class Skipped:
     count: int
     means: str
     samples: tuple[str, ...] = ()
+    # What the records of these URLs name as the error, each once.
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,7 @@ class Examples:
 
     wanted: dict[tuple[str, str], int]
     found: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    causes: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
     looked_at: int = 0
 
     @classmethod
@@ -78,6 +81,8 @@ class Examples:
         key = (str(record.outcome), str(record.reason))
         if key in self.wanted:
             self.found.setdefault(key, []).append(record.url)
+            if record.error:
+                self.causes.setdefault(key, {})[record.error] = None
             self.wanted[key] -= 1
             if not self.wanted[key]:
                 del self.wanted[key]
@@ -95,6 +100,7 @@ def report_of(
             count=count,
             means=_means(kind, reason),
             samples=tuple(samples.get((kind, reason), examples.found.get((kind, reason), ()))),
+            causes=tuple(examples.causes.get((kind, reason), ())),
         )
         for kind, reason, count in _counts(total)
     ]

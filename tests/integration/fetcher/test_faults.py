@@ -239,7 +239,7 @@ async def test_connection_refused() -> None:
             result = await fetcher.fetch(request(url))
     assert isinstance(result, Failure)
     assert result.reason is Reason.CONNECT
-    assert "Connect call failed" in result.detail
+    assert result.detail == "connection refused"
 
 
 async def test_network_unreachable() -> None:

@@ -69,6 +69,7 @@ class Row:
     reason: Reason = Reason.OK
     title: str | None = None
     bytes: int | None = 1_000
+    error: str | None = None
 
 
 @dataclass
@@ -208,6 +209,8 @@ class Stage:
     per_step: int = 2
     environment: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Response | Failure] = field(default_factory=dict)
+    # Why servers cannot be reached.
+    unreached: dict[str, str] = field(default_factory=dict)
     interrupt_at: int | None = None
     stuck: bool = False
     out: io.StringIO = field(default_factory=io.StringIO)
@@ -247,7 +250,11 @@ class Stage:
             connect=self.connect,
             web=self.web,
             clock=self.clock,
+            reach=self.reach,
         )
+
+    async def reach(self, url: str) -> str | None:
+        return self.unreached.get(url)
 
     @contextlib.asynccontextmanager
     async def connect(
@@ -301,6 +308,7 @@ class Stage:
             status=200,
             title=row.title,
             bytes=row.bytes,
+            error=row.error,
         )
         self.world.pages[page_key(record, 16)] = record
         tally = self._tally(crawl)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.cli import spending
+from orbweaver.cli import spending, words
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage
+from tests.unit.cli.views import view_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,9 +94,32 @@ def test_status_says_what_pages_cost(stage: Stage) -> None:
 
 def test_units_before_the_first_page() -> None:
     """There is no share of a page yet."""
-    assert spending.per_million({"units.write.claim": 16}) == (
-        "$0.000010 of units that were counted"
+    assert spending.per_million({"units.write.claim": 16}) == ""
+
+
+def test_status_names_one_cost() -> None:
+    """What was counted is the cost; the estimate that limits go by, only where nothing was."""
+    counted = {"fetched": 200, "units.write.claim": 16, "nanodollars": 5_000_000_000}
+    assert words.cost(view_of(counted)).startswith("$0.000010 so far (estimate) · ")
+    assert words.cost(view_of({"nanodollars": 5_000_000_000})) == "$5.00 so far (estimate)"
+
+
+def test_a_page_has_no_price_before_each_host_has_one() -> None:
+    """While robots.txt of thousands of hosts are read, dollars a page and times say nothing."""
+    seeds = tuple(f"https://h{number}.example/" for number in range(5_000))
+    tally = {"claimed": 5_000, "fetched": 300, "units.write.claim": 10_000_000}
+    view = view_of(tally, seeds=seeds, hosts_counted=())
+    assert words.cost(view) == "$6.25 so far (estimate)"
+    assert "units" not in dict(words.rows(view))
+    assert view.forecast.left_s is None
+    assert view.forecast.words == (
+        "not known yet: of 5,000 hosts each is asked for its robots.txt first;"
+        " 4,700 known URLs left"
     )
+    later = view_of({**tally, "fetched": 1_300}, seeds=seeds, hosts_counted=())
+    assert later.forecast.left_s is not None
+    ignoring = view_of(tally, seeds=seeds, hosts_counted=(), obey_robots=False)
+    assert ignoring.forecast.left_s is not None
 
 
 # --- before the crawl -----------------------------------------------------------------------------
@@ -127,8 +151,8 @@ def test_an_estimate_for_machines(stage: Stage) -> None:
     assert (body["type"], body["pages"]) == ("estimate", 1_000)
     assert body["terms"]["write"]["used"] >= 2_000
     said = "\n".join(body["assumed"])
-    for words in ("9 links", "9.0 kB", "1 s until", "2,048 MB", "say how many", "no delay"):
-        assert words in said
+    for word in ("9 links", "9.0 kB", "1 s until", "2,048 MB", "say how many", "no delay"):
+        assert word in said
 
 
 def test_an_estimate_without_a_limit(stage: Stage) -> None:

@@ -50,7 +50,7 @@ def test_crawl_goes_from_nothing_to_files(stage: Stage) -> None:
     }
     assert f"{RUN} finished in 0:02: 3 pages, 1.5 a second, 3.0 kB" in stage.said
     assert "fetched          3  ok 3" in stage.said
-    assert "(not asked)      4  links: scope 4" in stage.said
+    assert "(not asked)      4  links: outside the scope 4" in stage.said
     part = f"dt=2026-11-21/crawl={RUN}/part-00-00000"
     assert re.search(rf"data/pages/jsonl/{part}\.jsonl\.gz +3 rows", stage.said)
     assert re.search(rf"data/pages/parquet/{part}\.parquet +3 rows", stage.said)
@@ -85,7 +85,8 @@ def test_crawling_again_at_once_fetches_nothing(stage: Stage) -> None:
     stage.run(f"crawl {SITE} --out data")
     assert stage.run(f"crawl {SITE} --out data") == 0
     assert "nothing new: the seed was crawled within the window of 7 days;" in stage.said
-    assert "--window 0s crawls it again, and `orbweaver explain URL` says what" in stage.said
+    advice = "--window 0s crawls it again, and `orbweaver local up && orbweaver explain URL` says"
+    assert advice in stage.said
     assert len(rows(stage.folder / "data")) == 3
     stage.site.append(Row("/new"))
     assert stage.run(f"crawl {SITE} --out data --window 0s") == 0
@@ -192,6 +193,45 @@ def test_failures_above_the_threshold_are_an_exit_code(
     assert stage.run(f"crawl {SITE} {threshold}") == code
     assert ("1 failures are above --fail-above" in stage.noted) == bool(code)
     assert "failed           1  http_client_error 1" in stage.said
+
+
+NEVER = "robots.txt could not be had: connection refused"
+
+
+def test_nothing_fetched_is_no_success(stage: Stage) -> None:
+    """Whatever --fail-above says; why is said of the first URLs, in words."""
+    stage.site = [Row("/", Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE, bytes=None, error=NEVER)]
+    assert stage.run(f"crawl {SITE} --fail-above 100%") == 1
+    assert stage.noted == f"nothing was fetched:\n  {SITE}/: {NEVER}\n"
+    stage.clock.at_ms += 60_000
+    assert stage.run(f"start {SITE} --wait --json --window 0s") == 1
+    result = stage.objects()[-1]
+    assert (result["exit_code"], result["why"]) == (1, [f"  {SITE}/: {NEVER}"])
+
+
+def test_a_site_that_cannot_be_reached_starts_nothing(stage: Stage) -> None:
+    """It is said before the emulator is started; where one of two can be reached, it goes on."""
+    stage.unreached = {f"{SITE}/": "connection refused"}
+    assert stage.run(f"crawl {SITE}") == 1
+    assert stage.noted == f"{SITE}/ cannot be reached: connection refused\nnothing was crawled\n"
+    assert stage.run(f"crawl {SITE} --json") == 1
+    (result,) = stage.objects()
+    assert result["error"] == f"{SITE}/ cannot be reached: connection refused"
+    assert (result["exit_code"], stage.machine.asked) == (1, [])
+    stage.machine.up_already = True
+    assert stage.run(f"crawl {SITE}") == 1
+    stage.machine.function = {"ORBWEAVER_PROXY_SECRET": "proxies"}  # which may reach it
+    assert stage.run(f"crawl {SITE}") == 0
+    stage.machine.function = {}
+    assert stage.run(f"crawl {SITE} https://other.example/ --name two") == 0
+
+
+def test_the_last_line_says_what_to_type_next(stage: Stage) -> None:
+    """A query of the very folder, which needs no emulator."""
+    assert stage.run(f"crawl {SITE} --out my_data") == 0
+    last = stage.said.splitlines()[-1]
+    assert last.startswith('next  orbweaver query --from my_data "SELECT ')
+    assert stage.run("query --list --from my_data") == 0
 
 
 def test_json_is_one_object_a_line(stage: Stage) -> None:

@@ -95,7 +95,7 @@ def test_nothing_is_guessed_while_nothing_ends() -> None:
     [
         (Host(name=SHOP), Standing.OPEN, 10.5, "now"),
         (Host(name=SHOP, tat_ms=NOW_MS + 61_000), Standing.OPEN, 10.5, "now"),
-        (Host(name=SHOP, line_ms=NOW_MS + 90_000), Standing.OPEN, 10.5, "slots are taken for 30 s"),
+        (Host(name=SHOP, line_ms=NOW_MS + 90_000), Standing.OPEN, 10.5, "now; planned 30 s ahead"),
         (
             Host(name=SHOP, blocked_until_ms=NOW_MS + 160_000, strikes=2),
             Standing.BLOCKED,
@@ -172,9 +172,10 @@ def test_budgets_are_listed_where_they_matter() -> None:
         nanodollars_max=50_000_000,
         duration_max_s=3_600,
     )
-    assert words.budgets(view) == (
-        "pages 300 of 400 (75 %) · pages of a host 200 of 200 (100 %) · bytes 5 B of 10.0 MB (0 %)"
-        " · dollars $0.012 of $0.050 (24 %) · duration 1:00 of 1:00:00 (1 %)"
+    assert words.limits(view) == (
+        "pages 300 of 400 found, 0 done · pages of a host 200 of 200 (100 %)"
+        " · bytes 5 B of 10.0 MB (0 %) · dollars $0.012 of $0.050 (24 %)"
+        " · duration 1:00 of 1:00:00 (1 %)"
     )
     assert [budget.name for budget in view_of({"claimed": 700_000}).budgets] == ["pages"]
     assert view_of({"claimed": 700_000}, continuous=True).budgets == ()
@@ -247,6 +248,7 @@ def test_for_machines() -> None:
         "standing": "open",
         "wait_ms": 0,
         "why": None,
+        "no_robots": None,
     }
     assert body["age_s"] == 0
     assert as_json(view_of({}))["cost_dollars"] is None

@@ -50,7 +50,7 @@ def test_status_shows_how_a_crawl_stands(stage: Stage) -> None:
     assert f"other crawls\n  {RUN}  finished" in stage.said
     assert stage.run(f"status {RUN}") == 0
     assert "2 fetched, 3 of 3 known URLs" in stage.said
-    assert "failed   http_client_error 1" in stage.said
+    assert "failed    http_client_error 1" in stage.said
     assert "other crawls" not in stage.said
 
 
@@ -100,9 +100,9 @@ def test_on_a_terminal_a_panel_is_drawn(stage: Stage) -> None:
     stage.site = [Row("/"), *stage.site]
     stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 60_000)
     assert stage.run(f"crawl {SITE} --window 0s --name other") == 0
-    assert "slots are taken for 5" in stage.said
+    assert "now; planned 5" in stage.said
     assert "━" in stage.said
-    assert stage.said.rstrip().endswith("B")
+    assert "orbweaver query" in stage.said.splitlines()[-1]
     stage.environment["TERM"] = "dumb"
     stage.run(f"crawl {SITE} --window 0s --name another")
     assert "\x1b" not in stage.said

@@ -17,8 +17,8 @@ from orbweaver.cli.progress import Meter, View, as_json
 from orbweaver.cli.screen import Block, draw, fit
 from orbweaver.cli.stacks import Depths
 from orbweaver.core.crawl import Scope, State, Stop
-from orbweaver.core.outcome import Outcome
-from orbweaver.core.politeness import Host
+from orbweaver.core.outcome import Outcome, Refusal
+from orbweaver.core.politeness import Host, RobotsEntry
 from tests.unit.cli.views import CRAWL, NOW_MS, example, reading_of, view_of
 
 FOOTER = "Ctrl-C ends the watching; the crawl goes on"
@@ -54,7 +54,7 @@ http://old.example:8080     0       0       0       1 s  -
 Ctrl-C ends the watching; the crawl goes on
 """
 PAUSED = """\
-shop-20261121-090000                                               paused · 4:12
+shop-20261121-090000                                               paused · 4:00
 ━━━━━━━━━━━━━━━━━━━━━━━─────────────────────────  745 of 1,532 known URLs · 48 %
 pages     725 fetched · 5 redirected · 6 skipped · 9 failed
 stale     no answer from the stack; last seen 12 s ago
@@ -121,7 +121,7 @@ def test_an_ended_crawl() -> None:
     assert "finished: it was cancelled · 4:00\n" in drawn
     assert "rate      3.1 URLs a second from start to end\n" in drawn
     assert "cost      $0.012 in all (estimate)" in drawn
-    assert "left" not in drawn
+    assert "left  " not in drawn
     assert "blocked" not in drawn
 
 
@@ -144,6 +144,29 @@ def test_what_shrinks_comes_back_where_it_fits() -> None:
     assert [line.plain for line in fit(blocks, 5)] == ["1"] * 2 + ["3"] * 3
     assert [line.plain for line in fit(blocks, 4)] == ["1"] * 2 + ["9"]
     assert fit(blocks, 0) == []
+
+
+def test_a_robots_txt_that_cannot_be_had_is_said_at_once() -> None:
+    """Before any attempt is the last, the screen says why nothing is asked for."""
+    entry = RobotsEntry(
+        fetched_at_ms=NOW_MS + 1, verdict="unreachable", detail="connection refused"
+    )
+    hosts = (Host(name="https://shop.example", robots=entry),)
+    given: dict[str, Any] = {"seeds": ("https://shop.example/",), "hosts": hosts}
+    view = view_of({"claimed": 1, "retries": 1}, hosts_counted=("https://shop.example",), **given)
+    said = "shop.example/robots.txt could not be had: connection refused; it is asked again"
+    assert f"robots    {said}\n" in picture(view, 120, None)
+    assert "no robots.txt: connection refused" in picture(view, 120, None)
+    assert words.line(view).endswith(said)
+    tally = {"claimed": 1, "skipped": 1, "skipped.robots_unreachable": 1}
+    over = view_of({**tally, "robots_unreachable.connect": 1}, state=State.FINISHED, **given)
+    assert "skipped   robots_unreachable (no connection) 1\n" in picture(over, 120, None)
+    assert "could not be had" not in picture(over, 120, None)
+
+
+def test_every_refusal_has_words() -> None:
+    """The screen has no name of a counter for a link that was left out."""
+    assert words.LEFT_OUT.keys() == set(Refusal)
 
 
 # --- all pictures -------------------------------------------------------------------------------

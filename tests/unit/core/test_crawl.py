@@ -19,6 +19,7 @@ from orbweaver.core.crawl import (
     default_crawl,
     finished,
     first_hosts,
+    moved,
     run_id,
     stop_reason,
 )
@@ -212,3 +213,17 @@ def test_the_first_hosts_are_counted_and_no_more() -> None:
     urls = [f"https://h{number % 12}.example/{number}" for number in range(40)]
     assert first_hosts(urls) == tuple(f"https://h{number}.example" for number in range(10))
     assert first_hosts(urls[:3] * 2) == tuple(f"https://h{number}.example" for number in range(3))
+
+
+def test_pauses_are_no_time_of_a_run() -> None:
+    """Paused twice, cancelled from a pause: the clock stands still meanwhile."""
+    crawl = Crawl(id="c", name="c", started_at_ms=1_000)
+    assert crawl.ran_ms(4_000) == 3_000
+    paused = moved(moved(crawl, State.PAUSED, None, 5_000), State.PAUSED, None, 9_000)
+    assert paused.ran_ms(60_000) == 4_000
+    resumed = moved(paused, State.RUNNING, None, 65_000)
+    assert (resumed.paused_at_ms, resumed.ran_ms(66_000)) == (None, 5_000)
+    again = moved(resumed, State.PAUSED, None, 67_000)
+    stopped = moved(again, State.STOPPING, Stop.CANCELLED, 77_000)
+    assert (stopped.stop, stopped.ran_ms(78_000)) == (Stop.CANCELLED, 7_000)
+    assert replace(stopped, finished_at_ms=79_000).ran_ms(99_000) == 8_000

@@ -74,7 +74,11 @@ def test_when_it_may_be_asked_and_why_not_now(host: dict[str, Any], fields: dict
     [
         (None, "not asked for yet", 1_000),
         (RobotsEntry(fetched_at_ms=NOW_MS, verdict="allow"), "none", 1_000),
-        (RobotsEntry(fetched_at_ms=NOW_MS, verdict="unreachable"), "unreachable", 1_000),
+        (
+            RobotsEntry(fetched_at_ms=NOW_MS, verdict="unreachable"),
+            "could not be had: no answer",
+            1_000,
+        ),
         (RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: *\nDisallow: /x"), "rules", 1_000),
         (
             RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: bot\nCrawl-delay: 2.5"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.core import skips
@@ -104,3 +105,14 @@ def test_a_draft_keeps_a_few_examples_of_what_it_refused() -> None:
     }
     tally = draft.journal((), NOW_MS).tally
     assert tally == {"refused.scope": 9, "refused.depth": 20, "refused.nofollow": 3}
+
+
+def test_a_report_names_the_causes_that_records_have() -> None:
+    """Each error once, beside the examples of its reason."""
+    examples = Examples.of({"skipped.robots_unreachable": 3})
+    for number, error in enumerate(("refused", "refused", "no route")):
+        gone = record(f"/{number}", Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
+        examples.see(replace(gone, error=error))
+    (line,) = report_of(CRAWL, {"skipped.robots_unreachable": 3}, examples, {}).skipped
+    assert line.causes == ("refused", "no route")
+    assert len(line.samples) == 3

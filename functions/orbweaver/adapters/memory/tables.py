@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.memory.world import Gated, ShardItem
 from orbweaver.core import crawl_codec
-from orbweaver.core.crawl import Books, Crawl, Shard, State, Tally
+from orbweaver.core.crawl import MOVED, Books, Crawl, Shard, State, Tally
 from orbweaver.core.record import shard_of
 from orbweaver.core.standing import (
     AlreadyCommitted,
@@ -249,7 +249,8 @@ class MemoryCrawls(Gated):
             standing = self._world.crawls.get(crawl.id)
             if standing is None or standing.state not in set(allowed):
                 return False
-            self._world.crawls[crawl.id] = replace(standing, state=crawl.state, stop=crawl.stop)
+            moved = {name: getattr(crawl, name) for name in MOVED}
+            self._world.crawls[crawl.id] = replace(standing, **moved)
             return True
 
         return await self._do("crawls.move", put)

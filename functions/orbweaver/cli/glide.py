@@ -1,0 +1,75 @@
+"""Numbers that move on a screen as evenly as pages come in, though packs are committed whole.
+
+Rules
+- What is shown lies between the last two readings that differ, and never beyond the last one. It
+  moves there within the time that lay between them, so it lags by that much.
+- Nothing glides that is over or paused, nor after a silence: then the reading itself is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.cli.hostrows import rows_of
+from orbweaver.cli.progress import WORKING
+from orbweaver.cli.spending import budgets_of
+from orbweaver.core.crawl import Books
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.cli.progress import View
+
+# Readings further apart are shown as they are.
+SPAN_MS_MAX = 8_000
+
+
+class Glide:
+    """Sees views in the order of time, and moves from one to the next."""
+
+    def __init__(self) -> None:
+        self._from: Mapping[str, int] = {}
+        self._to: Mapping[str, int] | None = None
+        self._began_ms = 0
+        self._span_ms = 0
+
+    def show(self, view: View) -> View:
+        """Return the view as it is to be shown at its moment."""
+        now_ms, total = view.now_ms, view.total
+        if view.crawl.state not in WORKING:
+            self._to = None
+            return view
+        if self._to is None:
+            self._from, self._to, self._began_ms, self._span_ms = total, total, now_ms, 0
+        elif total != self._to:
+            shown, apart_ms = self._at(now_ms), now_ms - self._began_ms
+            glides = 0 < apart_ms <= SPAN_MS_MAX
+            self._from, self._to = (shown if glides else total), total
+            self._began_ms, self._span_ms = now_ms, apart_ms if glides else 0
+        return _with(view, self._at(now_ms))
+
+    def _at(self, now_ms: int) -> Mapping[str, int]:
+        to, passed_ms = self._to or {}, now_ms - self._began_ms
+        if passed_ms >= self._span_ms:
+            return to
+        old, share = self._from, max(0, passed_ms) / self._span_ms
+        return {
+            key: old.get(key, 0) + int((number - old.get(key, 0)) * share)
+            for key, number in to.items()
+        }
+
+
+def _with(view: View, total: Mapping[str, int]) -> View:
+    if total == view.total:
+        return view
+    status = view.reading.status
+    books = Books(shards=status.books.shards, total=total)
+    status = replace(status, books=books)
+    hosts = rows_of(status, view.reading.hosts)
+    return replace(
+        view,
+        reading=replace(view.reading, status=status),
+        hosts=hosts,
+        budgets=budgets_of(status, hosts),
+    )

@@ -1,0 +1,86 @@
+"""Whether a server can be reached at all, before anything is asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.http_reach import trouble_at
+from orbweaver.core.address import PUBLIC_ONLY
+from tests.integration.fetcher.authority import Leaf, server_context
+from tests.integration.fetcher.origin import LOOPBACK, Names, answer, serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+PAGE = (answer(b"<title>A page</title>"),)
+
+
+async def test_a_server_that_listens_is_asked_nothing() -> None:
+    """One connection is made and closed, by address and by name; no request is sent."""
+    async with serving(PAGE) as origin:
+        assert await trouble_at(origin.url(), LOOPBACK) is None
+        names = Names({"shop.test": ["127.0.0.1"]})
+        url = origin.url("/", "shop.test")
+        assert await trouble_at(url, LOOPBACK, resolver=lambda: names) is None
+        await asyncio.wait_for(origin.quiet.wait(), 5)
+        assert (origin.connections, origin.asked) == (2, [])
+
+
+async def test_a_port_where_nothing_listens() -> None:
+    """The words are those of the system, without the address in them."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
+        assert await trouble_at(url, LOOPBACK) == "connection refused"
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+            "the name shop.test is not known",
+        ),
+        (
+            socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+            "the name shop.test cannot be looked up: Temporary failure in name resolution",
+        ),
+        (["10.1.2.3"], "10.1.2.3 is private"),
+        ([], "the name has no address"),
+    ],
+)
+async def test_a_name_that_leads_nowhere(found: list[str] | Exception, said: str) -> None:
+    """Unknown names, resolvers that fail and addresses inside are told apart."""
+    names = Names({"shop.test": found})
+    assert await trouble_at("http://shop.test/", PUBLIC_ONLY, resolver=lambda: names) == said
+
+
+async def test_an_address_inside_is_not_dialled() -> None:
+    """What a worker refuses is refused here, and no connection is made."""
+    async with serving(PAGE) as origin:
+        assert await trouble_at(origin.url(), PUBLIC_ONLY) == "127.0.0.1 is loopback"
+        assert origin.connections == 0
+
+
+async def test_a_certificate_that_nothing_vouches_for(tmp_path: Path) -> None:
+    """TLS is tried as well, and what is wrong with a certificate is said."""
+    leaf = Leaf(issuer="itself")
+    async with serving(PAGE, tls=server_context(leaf, tmp_path)) as origin:
+        names = Names({"good.test": ["127.0.0.1"]})
+        url = origin.url("/", "good.test")
+        said = await trouble_at(url, LOOPBACK, resolver=lambda: names)
+    assert said == "the certificate is not in order: self-signed certificate"
+
+
+async def test_a_server_without_tls() -> None:
+    """A handshake that comes to nothing is said in words."""
+    async with serving(PAGE) as origin:
+        url = origin.url().replace("http:", "https:")
+        said = await trouble_at(url, LOOPBACK, connect_s=0.5)
+    assert said is not None
+    assert said.isprintable()
