@@ -28,6 +28,17 @@ from orbweaver.settings import Settings
 NOW_MS = 1_795_251_600_500
 KEY = "a key of thirty-two characters.."
 URL = "https://receiver.example/secret-path?token=1"
+# The last three are the stack's own.
+COUNTED = {
+    "claimed": 2,
+    "fetched": 2,
+    "fetched.ok": 2,
+    "refused.scope": 7,
+    "failed": 0,
+    "seeds": 1,
+    "host.0.done": 2,
+    "units.write.claim": 30,
+}
 CRAWL = Crawl(
     id="shop-1",
     name="shop",
@@ -58,7 +69,7 @@ class Stage:
 
     def __init__(self, answer: Response | Failure = TAKEN) -> None:
         self.world = World(crawls={CRAWL.id: CRAWL}, secrets={"the-key": KEY})
-        self.world.shards["shop-1", 0] = ShardItem(tally={"claimed": 2, "fetched": 2})
+        self.world.shards["shop-1", 0] = ShardItem(tally=COUNTED)
         self.receiver = Receiver(answer)
         self.metrics = MemoryMetrics()
         self.notifier = Notifier(
@@ -84,10 +95,11 @@ async def test_the_end_of_a_crawl_is_posted() -> None:
     assert (request.url, request.user_agent, request.total_s) == (URL, "mine/1", 10.0)
     assert request.body is not None
     body = json.loads(request.body)
-    assert (body["id"], body["stop"], body["totals"]) == (
+    assert (body["version"], body["id"], body["stop"], body["totals"]) == (
+        2,
         "shop-1",
         "finished",
-        {"claimed": 2, "fetched": 2},
+        {"claimed": 2, "fetched": 2, "fetched.ok": 2, "refused.scope": 7},
     )
     headers = dict(request.headers)
     assert headers["X-Orbweaver-Timestamp"] == str(NOW_MS // 1000)

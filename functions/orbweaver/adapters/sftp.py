@@ -99,7 +99,7 @@ class SftpCourier:
         with translated(f"writing {path}"):
             await self._make_folder(final)
             async with self._opened(part, GROWING) as file:
-                await _in_time(file.write(body, 0))
+                await self._put(file, body, 0, (path, len(body)))
                 await _flushed(file)
             await self._put_in_place(part, final, len(body))
 
@@ -180,11 +180,35 @@ class SftpCourier:
             window, following = ahead, offset + WINDOW_BYTES
             digest.update(window)
             ahead, _ = await asyncio.gather(
-                self._window(file, following), _in_time(remote.write(window, offset))
+                self._window(file, following),
+                self._put(remote, window, offset, (file.path, file.bytes)),
             )
             if start < offset < file.bytes - WINDOW_BYTES and self._clock.now_ms() >= deadline_ms:
                 return False
         return True
+
+    async def _put(
+        self, remote: asyncssh.SFTPClientFile, body: bytes, offset: int, whole: tuple[str, int]
+    ) -> None:
+        """Write to a place of a file; a refusal says how far the `whole` had come, and why."""
+        try:
+            await _in_time(remote.write(body, offset))
+        except asyncssh.SFTPFailure as error:
+            path, size = whole
+            why = await self._why_not(posixpath.dirname(self._at(path)) or ".", len(body))
+            done = f"{offset:,} of {size:,} bytes of {path} are written"
+            raise Transient(f"bringing {path}: {why}; {done}") from error
+
+    async def _why_not(self, folder: str, wanted: int) -> str:
+        """Say why a server took no more: SFTP 3 has no code of its own for a full disk."""
+        try:
+            disk = await _in_time(self._sftp.statvfs(folder))
+        except asyncssh.Error:
+            return "the server takes no more, and does not say why: its disk or a quota may be full"
+        free = disk.bavail * disk.frsize
+        if free < wanted:
+            return f"the server's disk is full: {free:,} bytes are free"
+        return f"the server takes no more, though {free:,} bytes are free: a quota may be full"
 
     async def _window(self, file: File, offset: int) -> bytes:
         """Read a window of a file from the bucket; nothing behind the end."""

@@ -208,8 +208,13 @@ def translated(what: str) -> Iterator[None]:
         raise Permanent(f"{what}: permission denied") from error
     except (asyncssh.SFTPOpUnsupported, asyncssh.SFTPInvalidFilename) as error:
         raise Permanent(f"{what}: {error.reason}") from error
+    except (asyncssh.SFTPNoSpaceOnFilesystem, asyncssh.SFTPQuotaExceeded) as error:
+        raise Transient(f"{what}: the server's disk or a quota is full") from error
+    except asyncssh.SFTPFailure as error:
+        # SFTP 3 says it of all that has no code of its own.
+        said = "the server failed and does not say why: its disk or a quota may be full"
+        raise Transient(f"{what}: {said}") from error
     except asyncssh.Error as error:
-        # A full disk among them: SFTP 3 says "Failure" of all that has no code of its own.
         raise Transient(f"{what}: {type(error).__name__}: {error.reason}") from error
     except (OSError, EOFError) as error:
         raise Transient(f"{what}: {type(error).__name__}") from error

@@ -51,6 +51,7 @@ TYPES: Mapping[Type, str] = {
 }
 MISSING = re.compile(r"Table with name \"?([^\s\"!]+)\"? does not exist")
 CLOSED = re.compile("disabled by configuration")
+INTERRUPTED = "Query interrupted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,10 @@ def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
     """
     duckdb = _duckdb()
     # To find them it binds the query, which may name files and addresses.
-    with duckdb.connect(config={"enable_external_access": "false"}) as connection:
+    with (
+        _interruptible(),
+        duckdb.connect(config={"enable_external_access": "false"}) as connection,
+    ):
         try:
             _check(duckdb, connection, sql)
             for setting in CLOSED_UP:
@@ -86,7 +90,8 @@ def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
 def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[Answer]:
     """Ask; raises UsageError for what cannot be. `folder` is for what does not fit into memory."""
     duckdb = _duckdb()
-    with duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(folder)}) as opened:
+    config = {"memory_limit": MEMORY, "temp_directory": str(folder)}
+    with _interruptible(), duckdb.connect(config=config) as opened:
         try:
             _close_up(opened, sheets)
             opened.execute(sql)
@@ -94,6 +99,17 @@ def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[A
             yield Answer(columns=columns, rows=_rows(opened))
         except duckdb.Error as error:
             raise UsageError(_words(str(error), sheets)) from error
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C be what it is: DuckDB makes an error without a type of its own of it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) == INTERRUPTED:
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _duckdb() -> Any:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from orbweaver.core.address import verdict
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.named import HTTP_PORT, named_by, port_of
-from orbweaver.core.outcome import Reason
+from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.url import canonicalize, host_of, hostname_of
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from orbweaver.core.plan import Plan
 
 EVENT = "CrawlCompleted"
+# Of the body: it grows when a name goes or changes its meaning. The first named every counter.
+VERSION = 2
+# What is told of a crawl's counters, beside outcomes and why they came about.
+TOLD = ("claimed", "bytes", "items", "items_invalid", "retries")
 SCHEME = "v1"
 KEY_CHARS_MIN = 16
 AUTHORITY = re.compile(r"\s*[a-z]+:[/\\]*([^/\\?#]*)", re.IGNORECASE)
@@ -132,16 +136,24 @@ def body_of(crawl: Crawl, total: Tally) -> bytes:
     """Write what is said of a crawl; the same every time it is said."""
     said = {
         "event": EVENT,
+        "version": VERSION,
         "id": crawl.id,
         "crawl": crawl.id,
         "name": crawl.name,
         "state": crawl.state,
         "stop": crawl.stop,
-        "totals": dict(sorted(total.items())),
+        "totals": public(total),
         "started_at_ms": crawl.started_at_ms,
         "finished_at_ms": crawl.finished_at_ms,
     }
     return json.dumps(said, separators=(",", ":")).encode()
+
+
+def public(total: Tally) -> dict[str, int]:
+    """Choose of a crawl's counters those that are documented; nought is left out."""
+    told = {*TOLD, *Outcome, *(f"{outcome}.{reason}" for outcome in Outcome for reason in Reason)}
+    told |= {f"refused.{refusal}" for refusal in Refusal}
+    return {key: number for key, number in sorted(total.items()) if key in told and number}
 
 
 def headers_of(key: str, at_s: int, body: bytes) -> Headers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import asyncssh
@@ -208,6 +209,41 @@ async def test_a_full_disk_is_waited_for(way: Way, monkeypatch: pytest.MonkeyPat
     assert manifest.path not in way.sshd.files()
     assert await deliverer(way).run(taken(receives=4), FOREVER_MS) == ()
     lies(way.sshd.files(), manifest, way.world.files)
+
+
+@pytest.mark.parametrize(
+    ("free", "said"),
+    [
+        (2, "the server's disk is full: 2 bytes are free"),
+        (9_000_000_000, "though 9,000,000,000 bytes are free: a quota may be full"),
+        (None, "does not say why: its disk or a quota may be full"),
+    ],
+)
+async def test_a_disk_that_is_full_is_called_that(
+    way: Way,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    free: int | None,
+    said: str,
+) -> None:
+    """The server is asked how much room there is; how far the file had come is said as well."""
+    exported(way.world.files, {"c": [b"one"]})
+
+    async def full(*_: object) -> int:
+        raise asyncssh.SFTPFailure("Failure")
+
+    async def room(*_: object) -> object:
+        if free is None:
+            raise asyncssh.SFTPOpUnsupported("no such extension")
+        return SimpleNamespace(bavail=free, frsize=1)
+
+    monkeypatch.setattr(asyncssh.SFTPClientFile, "write", full)
+    monkeypatch.setattr(asyncssh.SFTPClient, "statvfs", room)
+    assert await deliverer(way).run(taken(receives=3), FOREVER_MS) == ("m1",)
+    errors = [str(vars(record).get("error", "")) for record in caplog.records]
+    (error,) = filter(None, errors)
+    assert said in error
+    assert "; 0 of " in error
 
 
 async def test_a_folder_of_ones_own(way: Way, tmp_path: Path) -> None:

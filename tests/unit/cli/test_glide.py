@@ -50,6 +50,7 @@ def test_between_readings_the_clock_moves_it() -> None:
     for second, fetched in ((0, 0), (4, 4), (8, 8)):
         view = meter.see(reading_of({"claimed": 10, "fetched": fetched}, after_s=second))
         assert glide.show(view).of("fetched") == (4 if fetched == 8 else 0)
+    view = meter.see(reading_of({"claimed": 10, "fetched": 8}, after_s=8))
     ages = {0: 4, 1_000: 5, 3_000: 7, 4_000: 8, 60_000: 8}
     for age_ms, fetched in ages.items():
         assert glide.show(replace(view, age_ms=age_ms)).of("fetched") == fetched

@@ -6,12 +6,14 @@ import csv
 import io
 import json
 import os
-from typing import TYPE_CHECKING
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
 
-from orbweaver.cli import run
+from orbweaver.cli import duck, run
 from orbweaver.cli.saved import saved
 from orbweaver.core.catalogue import TABLES
 from orbweaver.core.tables import PAGES, Column, Type, item_table
@@ -269,3 +271,24 @@ def test_json_is_ascii(desk: Desk) -> None:
     assert desk.run("query \"SELECT 'ü\x1b' AS t\" --format json") == 0
     assert json.loads(desk.said) == {"t": "ü\x1b"}
     assert desk.said.isascii()
+
+
+# --- interrupted --------------------------------------------------------------------------------
+
+
+def test_an_interrupted_query_ends_quietly(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while DuckDB is at work: one word, no traceback, the exit code of an interrupt."""
+    close_up = duck._close_up
+
+    def interrupted_soon(*given: Any) -> None:
+        close_up(*given)
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    monkeypatch.setattr(duck, "_close_up", interrupted_soon)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        endless = "SELECT count(*) FROM range(1000000000000) AS r(n) WHERE n % 7 = 3"
+        assert desk.run(f'query "{endless}"') == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (desk.said, desk.noted) == ("", "interrupted\n")

@@ -108,9 +108,10 @@ def test_a_stack_without_a_key_posts_nothing() -> None:
 
 def test_the_body_says_what_became_of_the_crawl() -> None:
     """The same bytes every time, so that a repetition is one."""
-    body = body_of(CRAWL, {"fetched.ok": 2, "claimed": 3})
+    body = body_of(CRAWL, {"fetched.ok": 2, "claimed": 3, "nanodollars": 8, "host.0.done": 3})
     assert json.loads(body) == {
         "event": "CrawlCompleted",
+        "version": 2,
         "id": "shop-1",
         "crawl": "shop-1",
         "name": "shop",
