@@ -25,6 +25,8 @@ from infra.findings import NOT_TRACED, accept
 from infra.program import Code, Needs, Program, allow, sending
 from orbweaver.api.asked import SEEDS_FOLDER
 from orbweaver.api.operations import OPERATIONS
+from orbweaver.core.export import PREFIX as EXPORTS
+from orbweaver.core.segment import PREFIX as BODIES
 from orbweaver.core.shape import required
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from orbweaver.api.operations import Operation
 
 HANDLER = "api"
+READ = (SEEDS_FOLDER, BODIES, EXPORTS)
 MEMORY_MB = 1024  # a cold start is all CPU, and CPU comes with it
 TIMEOUT_S = 28  # the gateway waits 29 s
 
@@ -65,11 +68,12 @@ class Api(Construct):
                 permissions=_permissions(config, frontier, storage),
             ),
         )
-        accept(
-            program.role,
-            f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{SEEDS_FOLDER}*]",
-            "Whoever may call the API names a file below this prefix; none is written.",
-        )
+        for folder in READ:
+            accept(
+                program.role,
+                f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{folder}*]",
+                "Whoever may call the API asks for what lies below this prefix; none is written.",
+            )
         self.function, self.logs = program.function, program.logs
         self.rest = gateway.rest_api(self, config)
         self._route()
@@ -168,7 +172,11 @@ def _permissions(config: Config, frontier: Frontier, storage: Storage) -> list[i
         ),
         allow(["dynamodb:BatchGetItem", "dynamodb:Query"], storage.pages.table_arn),
         allow(["dynamodb:BatchGetItem"], storage.urls.table_arn, storage.hosts.table_arn),
-        allow(["s3:GetObject"], storage.bucket.arn_for_objects(f"{SEEDS_FOLDER}*")),
+        # Files of seeds; texts of pages; manifests, and what links to files of exports allow.
+        allow(
+            ["s3:GetObject"],
+            *(storage.bucket.arn_for_objects(f"{folder}*") for folder in READ),
+        ),
         # Without it a file that is not there is denied rather than not found.
         allow(["s3:ListBucket"], storage.bucket.bucket_arn),
     ]

@@ -104,8 +104,9 @@
     api/asked       with what                             api/answered    and what comes back
     api/reading     requests, read by these types         api/openapi     and described
     api/runs        about crawls                          api/records     about their URLs
-    api/seeds       more URLs                             api/means       what answers have at hand
-    api/problems    why a request is refused              core/cursor     where a listing goes on
+    api/results     about what was found                  api/seeds       more URLs
+    api/means       what answers have at hand             api/problems    why a request is refused
+    core/cursor     where a listing goes on
     core/shape      what JSON of a type looks like        core/shape_reader  reading it
     core/definition_schema  what a definition looks like
     cli             the command line

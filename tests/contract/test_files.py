@@ -6,6 +6,7 @@ import asyncio
 import os
 from hashlib import sha256
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
@@ -54,6 +55,16 @@ async def test_a_file_that_is_too_large_is_not_read(files: Files) -> None:
     with pytest.raises(TooLarge, match="5 bytes, and at most 4 are read"):
         await files.get("large", 4)
     assert await files.get("nothing", 4) is None
+
+
+async def test_a_link_leads_to_one_file(files: Files) -> None:
+    """It names the file, whatever letters its name has; a bucket signs it and says how long."""
+    link = await files.link("b/ü ?#%.csv", 900)
+    assert unquote(urlsplit(link).path).endswith("b/ü ?#%.csv")
+    if link.startswith("http"):
+        query = parse_qs(urlsplit(link).query)
+        assert query["X-Amz-Expires"] == ["900"]
+        assert query["X-Amz-Algorithm"] == ["AWS4-HMAC-SHA256"]
 
 
 async def test_a_local_file_is_put_whole(files: Files, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from orbweaver.core.extraction import Field, ItemRule, Kind
 from orbweaver.core.item import Item
 from orbweaver.core.message import DEFAULT_CRAWL, Pack, Prior, Seeds, Target, encode
 from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import PageRecord, page_key
+from orbweaver.core.record import PageRecord, day_of, page_key
 from orbweaver.core.record import to_fields as stored_fields
 from tests.sites.receiver import receiving
 
@@ -377,6 +377,24 @@ def records_listed(bench: Bench) -> Act:
     """The page records of a crawl are listed."""
     crawl = bench.crawl()
     return lambda: bench.ask("GET", f"/crawls/{crawl.id}/pages")
+
+
+def texts_listed(bench: Bench) -> Act:
+    """The main texts of a crawl are listed, out of the files that they lie in."""
+    crawl = bench.crawl()
+    stored = warc.conversion(bench.site.url, 0, {"text": "One", "markdown": "One"}, stored=False)
+    key = f"bodies/{crawl.id}/dt=now/{uuid.uuid4().hex}.warc.gz"
+    with bench.stand.client("s3") as s3:
+        s3.put_object(Bucket=bench.stand.outputs["Bucket"], Key=key, Body=stored)
+    at = {"body_key": key, "text_offset": 0, "text_length": len(stored)}
+    bench.record(day_of(crawl.started_at_ms), crawl=crawl.id, **at)
+    return lambda: bench.ask("GET", f"/crawls/{crawl.id}/texts")
+
+
+def exports_listed(bench: Bench) -> Act:
+    """The files of a crawl's exports are listed, by their manifests."""
+    crawl = bench.crawl()
+    return lambda: bench.ask("GET", f"/crawls/{crawl.id}/exports")
 
 
 def url_explained(bench: Bench) -> Act:

@@ -76,6 +76,8 @@ NEEDED: dict[Deed, tuple[str, ...]] = {
         "api dynamodb:BatchWriteItem table/packs",
     ),
     deeds.records_listed: ("api dynamodb:Query table/pages",),
+    deeds.texts_listed: ("api s3:GetObject bucket/bodies/*",),
+    deeds.exports_listed: ("api s3:GetObject bucket/exports/*",),
     deeds.url_explained: (
         "api dynamodb:BatchGetItem table/urls",
         "api dynamodb:BatchGetItem table/hosts",

@@ -103,6 +103,8 @@ ALLOWED = {
         "<StorageHosts.Arn>": {"dynamodb:BatchGetItem"},
         "<StorageBucket.Arn>": {"s3:ListBucket"},
         "<StorageBucket.Arn>/seeds/*": {"s3:GetObject"},
+        "<StorageBucket.Arn>/bodies/*": {"s3:GetObject"},
+        "<StorageBucket.Arn>/exports/*": {"s3:GetObject"},
         "<ApiProgramLogs.Arn>": LOGS,
     },
     "ExporterScheduleRole": {

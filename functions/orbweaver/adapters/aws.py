@@ -196,6 +196,8 @@ class Aws:
     async def _open(self, service: str) -> Any:
         read_s = READ_FILE_S if service == "s3" else READ_S
         settings = config(read_s, validates=self._validates)
+        if service == "s3":  # else links are signed in a way that encrypted buckets refuse
+            settings = settings.merge(AioConfig(signature_version="s3v4"))
         opening = self._session.create_client(service, config=settings)  # type: ignore[call-overload]
         client = await self._stack.enter_async_context(opening)
         for watcher in self._watchers:

@@ -9,6 +9,7 @@ from orbweaver.core.crawl import State, Stop
 from orbweaver.core.export import page_as_json
 from orbweaver.core.fate import Fate
 from orbweaver.core.host_view import HostView
+from orbweaver.core.item import Item
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.prices import dollars
 from orbweaver.core.record import PageRecord
@@ -27,6 +28,7 @@ Next = Annotated[str | None, Fits(says="the cursor of the next page; null on the
 Counts = Mapping[str, int]
 # A record's row is spelled as in exports: its time is a text there.
 ROW = schema_of_fields(PageRecord, fetched_at={"type": "string", "format": "date-time"})
+ANYTHING = {"type": "object"}
 Row = Annotated[Mapping[str, Any], Fits(schema=ROW)]
 
 
@@ -124,6 +126,94 @@ class Rows:
     """Page records, day by day; those that come while somebody reads may be missed."""
 
     pages: tuple[Row, ...]
+    next: Next = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundItem:
+    """An item of a page, and why it is not what its rule asks for, if it is not."""
+
+    url: str
+    fetched_at: Moment
+    rule: str
+    place: Annotated[int, Fits(says="which of the page's items of that rule it is, from 0")]
+    item: Annotated[Mapping[str, Any], Fits(schema=ANYTHING, says="its fields, by name")]
+    problems: tuple[str, ...]
+
+    @classmethod
+    def of(cls, record: PageRecord, item: Item) -> Self:
+        """Show an item of a record."""
+        return cls(
+            url=record.url,
+            fetched_at=iso(record.fetched_at),
+            rule=item.table,
+            place=item.place,
+            item=dict(item.fields),
+            problems=item.problems,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundItems:
+    """Items, those of a page together, day by day."""
+
+    items: tuple[FoundItem, ...]
+    next: Next = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundText:
+    """The main text of a page; `left_out` says why it is not here."""
+
+    url: str
+    fetched_at: Moment
+    title: str | None
+    language: str | None
+    text: str | None
+    markdown: str | None
+    left_out: str | None
+
+    @classmethod
+    def of(cls, record: PageRecord, document: Mapping[str, Any], left_out: str | None) -> Self:
+        """Show what is stored of a record's text."""
+        return cls(
+            url=record.url,
+            fetched_at=iso(record.fetched_at),
+            title=document.get("title", record.title),
+            language=document.get("language", record.language),
+            text=document.get("text"),
+            markdown=document.get("markdown"),
+            left_out=left_out,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTexts:
+    """Main texts of pages, day by day."""
+
+    texts: tuple[FoundText, ...]
+    next: Next = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedFile:
+    """A file of an export, as its manifest has it; `path` is below `exports/` of the bucket."""
+
+    day: str
+    path: str
+    table: str
+    format: str
+    rows: int
+    bytes: int
+    sha256: str
+    link: Annotated[str, Fits(says="where it is to be had, for 15 minutes at most")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedFiles:
+    """The files of a crawl's exports, day by day; a day is there once it was exported."""
+
+    files: tuple[ExportedFile, ...]
     next: Next = None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any
 
 from orbweaver.core.crawl import State
@@ -25,6 +26,15 @@ CrawlId = Annotated[
 Cursor = Annotated[
     str | None, Fits(says="`next` of the page before, as it is; without it, the first page")
 ]
+
+
+class YesNo(StrEnum):
+    """An answer to a question."""
+
+    YES = "yes"
+    NO = "no"
+
+
 Url = Annotated[str, Fits(low=1, high=REFERENCE_CHARS_MAX, example="https://example.com/")]
 Definition = Annotated[Mapping[str, Any], Fits(schema=schema_of_definition())]
 
@@ -61,6 +71,38 @@ class Records:
 
     outcome: Annotated[Outcome | None, Fits(says="only pages that ended so")] = None
     limit: Annotated[int, Fits(says="records a page, at most", low=1, high=1_000)] = 100
+    cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """Which items are listed."""
+
+    rule: Annotated[
+        str | None, Fits(says="only what this rule found", low=1, high=100, pattern="[!-~]+")
+    ] = None
+    valid: Annotated[
+        YesNo | None, Fits(says="only what is as its rule asks, or only what is not")
+    ] = None
+    limit: Annotated[
+        int, Fits(says="items a page, and then the rest of their URL's", low=1, high=1_000)
+    ] = 100
+    cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """How many texts are listed."""
+
+    limit: Annotated[int, Fits(says="texts a page, at most", low=1, high=100)] = 20
+    cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """How many files are listed."""
+
+    limit: Annotated[int, Fits(says="files a page, at most", low=1, high=500)] = 100
     cursor: Cursor = None
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, get_type_hints
 
-from orbweaver.api import answered, asked, records, runs, seeds
+from orbweaver.api import answered, asked, records, results, runs, seeds
 from orbweaver.api.means import Means, Reply
 from orbweaver.api.problems import ALWAYS
 
@@ -107,6 +107,9 @@ OPERATIONS = (
     _look("hosts", runs.hosts, answered.HostList),
     _look("report", runs.report, answered.LeftOut),
     _look("pages", records.pages, answered.Rows),
+    _look("items", results.items, answered.FoundItems),
+    _look("texts", results.texts, answered.FoundTexts),
+    _look("exports", results.exports, answered.ExportedFiles),
     _steer("pause", runs.pause),
     _steer("resume", runs.resume),
     _steer("cancel", runs.cancel),

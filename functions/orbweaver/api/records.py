@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from orbweaver.api.answered import Explained, Rows, row_of
 from orbweaver.api.means import Reply
@@ -24,30 +24,52 @@ if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.record import PageRecord
 
+# Day, shard and key of a record.
+Place: TypeAlias = tuple[str, int, str]
+
 ROWS_READ_MAX = 5_000
 SHARDS_READ_MAX = 64
+
+
+class Reader(Protocol):
+    """What takes records in until it is full."""
+
+    @property
+    def full(self) -> bool:
+        """Whether one request has read enough."""
+
+    def take(self, place: Place, record: PageRecord) -> None:
+        """Take a record in that lies at a place."""
 
 
 async def pages(means: Means, *, path: OfCrawl, query: Records) -> Reply:
     """List the page records of a crawl."""
     crawl = await means.crawl(path.id)
     listing = ("pages", crawl.id, query.outcome or "")
-    day, shard, after = _begin(listing, query.cursor)
-    reading = _Reading(limit=query.limit)
+    reading = _Reading(limit=query.limit, outcome=query.outcome)
+    following = await walk(means, crawl, listing, query.cursor, reading)
+    return Reply(status=200, body=Rows(pages=tuple(reading.rows), next=following))
+
+
+async def walk(
+    means: Means, crawl: Crawl, listing: tuple[str, ...], text: str | None, reader: Reader
+) -> str | None:
+    """Have a reader take records in from a cursor on; the cursor to go on with, None at the end."""
+    day, shard, after = _begin(listing, text)
     places = _places(means, crawl, day, shard)
     for day, shard in islice(places, SHARDS_READ_MAX):
         rows = means.pages.read_shard(day, shard, after=after or None, crawl=crawl.id)
         async with aclosing(cast("AsyncGenerator[tuple[str, PageRecord]]", rows)):
             async for key, record in rows:
                 after = key
-                reading.take(record, wanted=query.outcome in (None, record.outcome))
-                if reading.full:
+                reader.take((day, shard, key), record)
+                if reader.full:
                     break
-        if reading.full:
-            return _page(reading, cursor.encode(listing, (day, shard, after)))
+        if reader.full:
+            return cursor.encode(listing, (day, shard, after))
         after = ""
     left = next(places, None)
-    return _page(reading, None if left is None else cursor.encode(listing, (*left, "")))
+    return None if left is None else cursor.encode(listing, (*left, ""))
 
 
 async def explain(means: Means, *, query: Asking) -> Reply:
@@ -62,6 +84,7 @@ class _Reading:
     """What one request has read."""
 
     limit: int
+    outcome: str | None
     read: int = 0
     rows: list[Any] = field(default_factory=list)
 
@@ -69,14 +92,10 @@ class _Reading:
     def full(self) -> bool:
         return len(self.rows) >= self.limit or self.read >= ROWS_READ_MAX
 
-    def take(self, record: PageRecord, *, wanted: bool) -> None:
+    def take(self, _place: Place, record: PageRecord) -> None:
         self.read += 1
-        if wanted:
+        if self.outcome in (None, record.outcome):
             self.rows.append(row_of(record))
-
-
-def _page(reading: _Reading, following: str | None) -> Reply:
-    return Reply(status=200, body=Rows(pages=tuple(reading.rows), next=following))
 
 
 def _begin(listing: tuple[str, ...], text: str | None) -> tuple[str, int, str]:

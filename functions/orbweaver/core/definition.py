@@ -48,6 +48,12 @@ class DefinitionError(ValueError):
 # --- reading ------------------------------------------------------------------------------------
 
 
+NO_TABLE = (
+    'it is no table of keys: give some, like {"seeds": ["https://example.com/"]};'
+    " docs/definition.md has all of them"
+)
+
+
 def parse(document: object, lines: str | None = None) -> Plan:
     """Read a plan from a decoded document; raises DefinitionError with all that does not fit.
 
@@ -63,7 +69,7 @@ def parse(document: object, lines: str | None = None) -> Plan:
 def read(document: object, lines: str | None = None) -> tuple[Plan, tuple[Problem, ...]]:
     """Read as much of a plan as there is, and what cannot be read; values are not checked yet."""
     if not isinstance(document, Mapping):
-        return Plan(), (Problem(path="", text="it is no table of keys: see the guide"),)
+        return Plan(), (Problem(path="", text=NO_TABLE),)
     parts: dict[str, Any] = {}
     problems: list[Problem] = []
     for path, value in _leaves(document):

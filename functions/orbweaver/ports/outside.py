@@ -45,6 +45,9 @@ class Files(Protocol):
     async def cut(self, key: str, offset: int, length: int) -> bytes | None:
         """Read a part of a file, None if there is none; raises Permanent if it is no part of it."""
 
+    async def link(self, key: str, seconds: int) -> str:
+        """Return an address that lets whoever has it read one file, for so long at most."""
+
     async def list(self, prefix: str) -> tuple[str, ...]:
         """Names of the files below a prefix, sorted."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from orbweaver.core.definition import (
+    NO_TABLE,
     DefinitionError,
     Problem,
     check,
@@ -233,7 +234,8 @@ def test_many_bad_seeds_are_cut_short() -> None:
 @pytest.mark.parametrize("document", [None, 5, "x", [], [{}]])
 def test_what_is_no_table_is_said_once(document: object) -> None:
     """A document of another shape is one problem."""
-    assert problems(document) == {"": "it is no table of keys: see the guide"}
+    assert problems(document) == {"": NO_TABLE}
+    assert "docs/definition.md" in NO_TABLE
     assert str(Problem(path="", text="x")) == "x"
 
 

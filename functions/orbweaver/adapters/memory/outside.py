@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from hashlib import sha256
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from orbweaver.adapters.memory.world import Gated, Mail
 from orbweaver.core.message import Source, encode
@@ -120,6 +121,10 @@ class MemoryFiles(Gated):
         """See the port."""
         body = await self._do("files.cut", lambda: self._world.files.get(key))
         return None if body is None else check_cut(key, body[offset : offset + length], length)
+
+    async def link(self, key: str, seconds: int) -> str:
+        """See the port."""
+        return f"memory:{quote(key)}?seconds={seconds}"
 
     async def list(self, prefix: str) -> tuple[str, ...]:
         """See the port."""

@@ -1,0 +1,208 @@
+"""Answers with what crawls have found: items, main texts, and the files of exports.
+
+Items and texts are read as page records are (`records`), in the same order and by such cursors.
+One answer holds so many bytes and no more (Lambda returns 6 MB); a text that is larger by itself is
+named without its words. Files are not sent through the function: each has an address that is good
+for a while, for that file alone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from orbweaver.api.answered import (
+    ExportedFile,
+    ExportedFiles,
+    FoundItem,
+    FoundItems,
+    FoundText,
+    FoundTexts,
+)
+from orbweaver.api.asked import YesNo
+from orbweaver.api.means import Reply
+from orbweaver.api.records import ROWS_READ_MAX, walk
+from orbweaver.core import cursor, warc
+from orbweaver.core.export import PREFIX, days_between, decode_manifest, manifest_path
+from orbweaver.patience import all_of
+
+if TYPE_CHECKING:
+    from orbweaver.api.asked import Exported, Items, OfCrawl, Texts
+    from orbweaver.api.means import Means
+    from orbweaver.api.records import Place
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.export import File
+    from orbweaver.core.record import PageRecord
+
+ANSWER_BYTES_MAX = 3_000_000
+TOO_LARGE = "it is larger than an answer may be: exports have it"
+GONE = "it is past its retention"
+FORGOTTEN = "it was forgotten"
+READ_AT_ONCE = 8
+DAYS_READ_MAX = 16
+MANIFEST_BYTES_MAX = 16 * 1024 * 1024
+LINK_S = 900
+
+
+# --- items --------------------------------------------------------------------------------------
+
+
+async def items(means: Means, *, path: OfCrawl, query: Items) -> Reply:
+    """List the items that the rules of a crawl have found."""
+    crawl = await means.crawl(path.id)
+    listing = ("items", crawl.id, query.rule or "", query.valid or "")
+    reading = _Items(limit=query.limit, rule=query.rule, valid=query.valid)
+    following = await walk(means, crawl, listing, query.cursor, reading)
+    return Reply(status=200, body=FoundItems(items=tuple(reading.found), next=following))
+
+
+@dataclass
+class _Items:
+    """What one request has read; the items of a record stay together."""
+
+    limit: int
+    rule: str | None
+    valid: YesNo | None
+    read: int = 0
+    size: int = 0
+    found: list[FoundItem] = field(default_factory=list)
+
+    @property
+    def full(self) -> bool:
+        return (
+            len(self.found) >= self.limit
+            or self.read >= ROWS_READ_MAX
+            or self.size >= ANSWER_BYTES_MAX
+        )
+
+    def take(self, _place: Place, record: PageRecord) -> None:
+        self.read += 1
+        for item in record.extracted:
+            valid = YesNo.YES if item.valid else YesNo.NO
+            if self.rule in (None, item.table) and self.valid in (None, valid):
+                self.found.append(FoundItem.of(record, item))
+                self.size += len(json.dumps([dict(item.fields), item.problems]))
+
+
+# --- texts --------------------------------------------------------------------------------------
+
+
+async def texts(means: Means, *, path: OfCrawl, query: Texts) -> Reply:
+    """List the main texts of a crawl's pages."""
+    crawl = await means.crawl(path.id)
+    listing = ("texts", crawl.id)
+    reading = _WithTexts(limit=query.limit)
+    following = await walk(means, crawl, listing, query.cursor, reading)
+    found: list[FoundText] = []
+    size, before = 0, None
+    for start in range(0, len(reading.found), READ_AT_ONCE):
+        some = reading.found[start : start + READ_AT_ONCE]
+        read = await all_of((_text(means, record) for _, record in some), READ_AT_ONCE)
+        for (place, _), one in zip(some, read, strict=True):
+            size += len(json.dumps([one.text, one.markdown]))
+            if before is not None and size > ANSWER_BYTES_MAX:
+                return Reply(status=200, body=FoundTexts(texts=tuple(found), next=before))
+            found.append(one)
+            before = cursor.encode(listing, place)
+    return Reply(status=200, body=FoundTexts(texts=tuple(found), next=following))
+
+
+@dataclass
+class _WithTexts:
+    """The records that one request has read, of those that have a text."""
+
+    limit: int
+    read: int = 0
+    found: list[tuple[Place, PageRecord]] = field(default_factory=list)
+
+    @property
+    def full(self) -> bool:
+        return len(self.found) >= self.limit or self.read >= ROWS_READ_MAX
+
+    def take(self, place: Place, record: PageRecord) -> None:
+        self.read += 1
+        if record.text_length is not None:
+            self.found.append((place, record))
+
+
+async def _text(means: Means, record: PageRecord) -> FoundText:
+    key, offset, length = record.body_key, record.text_offset, record.text_length
+    if key is None or offset is None or length is None:
+        return FoundText.of(record, {}, GONE)
+    if length > ANSWER_BYTES_MAX:  # and that is compressed
+        return FoundText.of(record, {}, TOO_LARGE)
+    member = await means.files.cut(key, offset, length)
+    if member is None:
+        return FoundText.of(record, {}, GONE)
+    stored = warc.read(member)
+    if warc.is_tombstone(stored):
+        return FoundText.of(record, {}, FORGOTTEN)
+    document = json.loads(stored.payload)
+    if len(json.dumps([document.get("text"), document.get("markdown")])) > ANSWER_BYTES_MAX:
+        told = {key: document.get(key) for key in ("title", "language")}
+        return FoundText.of(record, told, TOO_LARGE)
+    return FoundText.of(record, document, None)
+
+
+# --- exports ------------------------------------------------------------------------------------
+
+
+async def exports(means: Means, *, path: OfCrawl, query: Exported) -> Reply:
+    """List the files that a crawl was exported to, each with a link that lasts 15 minutes."""
+    crawl = await means.crawl(path.id)
+    listing = ("exports", crawl.id)
+    first, after = _begin(listing, query.cursor)
+    days = [day for day in _days(means, crawl) if day >= first]
+    found: list[ExportedFile] = []
+    for day in days[:DAYS_READ_MAX]:
+        for file in await _files(means, day, crawl):
+            if day == first and file.path <= after:
+                continue
+            if len(found) == query.limit:
+                following = cursor.encode(listing, (found[-1].day, found[-1].path))
+                return Reply(status=200, body=ExportedFiles(files=tuple(found), next=following))
+            found.append(await _exported(means, day, file))
+    left = days[DAYS_READ_MAX:]
+    following = cursor.encode(listing, (left[0], "")) if left else None
+    return Reply(status=200, body=ExportedFiles(files=tuple(found), next=following))
+
+
+def _begin(listing: tuple[str, ...], text: str | None) -> tuple[str, str]:
+    if text is None:
+        return "", ""
+    match cursor.decode(listing, text):
+        case [str(day), str(after)]:
+            return day, after
+        case _:
+            raise cursor.CursorError
+
+
+def _days(means: Means, crawl: Crawl) -> tuple[str, ...]:
+    now_ms = means.clock.now_ms()
+    last_ms = now_ms if crawl.finished_at_ms is None else crawl.finished_at_ms
+    return days_between(crawl.started_at_ms, last_ms)
+
+
+async def _files(means: Means, day: str, crawl: Crawl) -> list[File]:
+    """List a crawl's files of a day: of its own export, and of the day's, which comes later."""
+    found: dict[str, File] = {}
+    for path in (manifest_path(day, crawl.id), manifest_path(day)):
+        body = await means.files.get(f"{PREFIX}{path}", MANIFEST_BYTES_MAX)
+        manifest = None if body is None else decode_manifest(body)
+        if manifest is not None:
+            found |= {file.path: file for file in manifest.files if file.crawl == crawl.id}
+    return [found[path] for path in sorted(found)]
+
+
+async def _exported(means: Means, day: str, file: File) -> ExportedFile:
+    return ExportedFile(
+        day=day,
+        path=file.path,
+        table=file.table,
+        format=file.format,
+        rows=file.rows,
+        bytes=file.bytes,
+        sha256=file.sha256,
+        link=await means.files.link(f"{PREFIX}{file.path}", LINK_S),
+    )
