@@ -12,6 +12,7 @@ see it a few moments longer, and nothing that is gone returns, wherever this is 
     records    a journal would store them again, an export reads them
     files      stored pages, exports, what change feeds compare with (blotting.py)
     cookies    of a crawl, or of the site of a host: they are in one item
+    tables     of items, in the catalogue, of names no run of which is left
     hosts      robots.txt and health; slots and blocks that lie ahead stay: they protect the host
     burial     of a crawl all of which goes its definition and books, last: till then a copy of a
                message finds it finished, and afterwards what is left says just that
@@ -31,7 +32,9 @@ from orbweaver.control import CLOSE_S, Conflict
 from orbweaver.core.cookies import jar_of
 from orbweaver.core.crawl import State
 from orbweaver.core.forgetting import definition_left, record_left, samples_left
-from orbweaver.survey import is_claimed, survey
+from orbweaver.core.tables import items_folder
+from orbweaver.ports import Permanent
+from orbweaver.survey import exported, is_claimed, survey
 from orbweaver.sweeping import Sweeper
 
 if TYPE_CHECKING:
@@ -100,8 +103,10 @@ class Forgetter:
             say=self._say,
             events=self._stores.events,
         )
+        names = await self._names(meant, look)
         await blotter.blot()
         done.update(blotter.done)
+        left += await self._tables(names, meant, done)
         if meant.host is not None:
             kept = await self._hosts(meant, done)
             left += [f"{host}: when it may be asked again, until that has passed" for host in kept]
@@ -204,6 +209,28 @@ class Forgetter:
             if meant.run(crawl_id) or (meant.host is not None and _site_of(meant.host) == site):
                 await self._traces.remove_cookies(crawl_id, site)
                 done["cookies"] += 1
+
+    async def _names(self, meant: Meant, look: Look) -> set[str]:
+        """Name the crawls of which runs go as a whole."""
+        known = await exported(self._stores.files) if meant.runs else {}
+        known |= {crawl.id: crawl.name for crawl in look.crawls}
+        return {name for run, name in known.items() if meant.run(run)}
+
+    async def _tables(self, names: set[str], meant: Meant, done: Counter[str]) -> list[str]:
+        """Remove the tables of items of crawls no run of which is left; what could not be."""
+        catalogue = self._stores.catalogue
+        if catalogue is None or not names:
+            return []
+        crawls = await self._crawls.list()
+        stay = {crawl.name for crawl in crawls if not meant.run(crawl.id)}
+        stay |= set((await exported(self._stores.files)).values())
+        left = []
+        for name in sorted(names - stay):
+            try:
+                done["tables"] += await catalogue.remove(items_folder(name))
+            except Permanent as error:
+                left.append(f"the tables of items of {name} in the catalogue: {error}")
+        return left
 
     async def _hosts(self, meant: Meant, done: Counter[str]) -> list[str]:
         kept = []

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from orbweaver.core.catalogue import FORMAT
-from orbweaver.core.tables import Table
+from orbweaver.core.tables import ITEMS, Table
 from orbweaver.ports import PortError
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     Tried = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 
 LOGGER = logging.getLogger(__name__)
-ITEMS = "items/"
 
 
 async def register_items(manifest: Manifest, catalogue: Catalogue, tried: Tried) -> None:

@@ -37,6 +37,7 @@ from orbweaver.core.export import (
 )
 from orbweaver.core.export_job import RUN_MS_MAX
 from orbweaver.core.export_work import RUN, begun_ms
+from orbweaver.core.tables import ITEMS
 from orbweaver.core.warc import WarcError
 from orbweaver.formats.blot import Blotted, blotted, outcomes
 from orbweaver.patience import all_of
@@ -217,7 +218,14 @@ class Restater:
             )
         if self._meant.run(manifest.crawl) or (manifest.crawls and not crawls):
             return  # there is nothing that it could mean
-        left = replace(manifest, files=tuple(kept), crawls=crawls)
+        # Tables of items are called after their crawls: those without a file are not named.
+        tables = {file.table for file in kept}
+        columns = {
+            table: rows
+            for table, rows in manifest.columns.items()
+            if table in tables or not table.startswith(ITEMS)
+        }
+        left = replace(manifest, files=tuple(kept), crawls=crawls, columns=columns)
         await self._files.put(f"{PREFIX}{path}", encode_manifest(left))
         if self._events is not None:
             await self._events.exported(left, f"{PREFIX}{path}")

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
 
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.meant import Meant
-    from orbweaver.ports import Clock, Crawls, DeadLetters, Events, Files, Packs, Pages, Queue
+    from orbweaver.ports import (
+        Catalogue,
+        Clock,
+        Crawls,
+        DeadLetters,
+        Events,
+        Files,
+        Packs,
+        Pages,
+        Queue,
+    )
     from orbweaver.ports.traces import ClaimTrace, Lane, Traces
     from orbweaver.settle import Settler
 
@@ -45,6 +55,8 @@ class Stores:
     settler: Settler
     events: Events
     clock: Clock
+    # Where tables of items are known; None where there is no catalogue.
+    catalogue: Catalogue | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,6 +145,7 @@ def explainer_of(ports: Ports, control: Control) -> Explainer:
 def stores_of(ports: Ports) -> Stores:
     """Put together all places that something is stored in."""
     from orbweaver.survey import Stores
+    from orbweaver.wiring_exporting import catalogue_of
 
     return Stores(
         traces=ports.traces,
@@ -158,6 +159,7 @@ def stores_of(ports: Ports) -> Stores:
         settler=settler_of(ports),
         events=ports.events,
         clock=ports.clock,
+        catalogue=catalogue_of(ports),
     )
 
 

@@ -37,7 +37,7 @@ async def exporter_of(ports: Ports) -> Exporter:
         ),
         events=ports.events,
         feed=_feed_of(ports),
-        catalogue=_catalogue_of(ports),
+        catalogue=catalogue_of(ports),
         clock=clock,
         random=random,
         formats=formats_in(settings.export_formats),
@@ -73,7 +73,8 @@ def exports_counted(ports: Ports) -> Iterator[EmfMetrics]:
         metrics.flush()
 
 
-def _catalogue_of(ports: Ports) -> GlueCatalogue | None:
+def catalogue_of(ports: Ports) -> GlueCatalogue | None:
+    """Put together the catalogue of tables, if the stack has one."""
     from orbweaver.adapters.glue import GlueCatalogue
     from orbweaver.core.export import PREFIX
 

@@ -91,6 +91,16 @@ async def test_what_is_registered_is_there(shelf: Shelf) -> None:
         assert await shelf.seen() == {NAME: (BOOKS.name, glue_columns(BOOKS.columns))}
 
 
+async def test_the_tables_of_a_folder_are_removed(shelf: Shelf) -> None:
+    """Those of one crawl's name, and of no other that begins alike; again, there are none."""
+    longer = item_table("books.example-1-more", "books", BOOKS.columns[4:])
+    for table in (BOOKS, item_table("books.example-1", "shelves", ()), longer, PAGES):
+        await shelf.catalogue.register(table)
+    assert await shelf.catalogue.remove("items/books.example-1/") == 2
+    assert await shelf.catalogue.remove("items/books.example-1/") == 0
+    assert {owner for owner, _ in (await shelf.seen()).values()} == {longer.name, "pages"}
+
+
 async def test_columns_become_more(shelf: Shelf) -> None:
     """What a rule does not look for any more stays: files of earlier days have it."""
     await shelf.catalogue.register(BOOKS)

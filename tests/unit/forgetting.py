@@ -14,6 +14,7 @@ from pyarrow import parquet as pq
 from orbweaver.adapters.memory import (
     Claim,
     Mail,
+    MemoryCatalogue,
     MemoryDeadLetters,
     MemoryEvents,
     MemoryFiles,
@@ -181,6 +182,7 @@ def stores_of(stage: Stage, gate: Gate = open_gate) -> Stores:
         settler=stage.settler,
         events=MemoryEvents(world, gate),
         clock=stage.clock,
+        catalogue=MemoryCatalogue(world, gate),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,19 @@ import pytest
 
 from orbweaver.adapters.memory import Mail
 from orbweaver.control import Conflict
+from orbweaver.core.catalogue import query_name
 from orbweaver.core.crawl import State
-from orbweaver.core.export import PREFIX, decode_manifest, manifest_path
+from orbweaver.core.export import (
+    PREFIX,
+    File,
+    Sums,
+    decode_manifest,
+    encode_manifest,
+    manifest_path,
+)
 from orbweaver.core.meant import Meant, meant_crawl, meant_host, meant_url
 from orbweaver.core.message import Seeds, encode
+from orbweaver.core.tables import item_table
 from orbweaver.formats.blot import outcomes
 from orbweaver.ports import StoredNewer
 from orbweaver.survey import exported, survey
@@ -225,6 +235,47 @@ async def test_a_crawl_goes_when_it_has_ended(stage: Stage) -> None:
     stage.world.crawls[ENDED.id] = replace(ENDED, state=State.PAUSED, finished_at_ms=None)
     with pytest.raises(Conflict, match="cancel"):
         await forgetter_of(stage).forget(MEANT["crawl"][0])
+
+
+async def test_the_name_of_a_crawl_goes_with_its_last_run(stage: Stage) -> None:
+    """Its tables of items leave the catalogue; as long as it has another run, they stay."""
+    world = stage.world
+    tables = [item_table(name, "books", ()) for name in (ENDED.name, "other")]
+    world.catalogue |= {query_name(table.name): table for table in tables}
+    other = replace(ENDED, id=f"{ENDED.name}-20200101-000000")
+    world.crawls[other.id] = other
+    await forgetter_of(stage).forget(MEANT["crawl"][0])
+    assert len(world.catalogue) == 2
+    done = await forgetter_of(stage).forget(Meant(runs=frozenset({other.id})))
+    assert done.done["tables"] == 1
+    assert [table.name for table in world.catalogue.values()] == ["items/other/books"]
+
+
+async def test_manifests_name_no_table_without_files(stage: Stage) -> None:
+    """Columns of items of a crawl that is gone are gone; those of another one's stay."""
+    world = stage.world
+    theirs = File(
+        path=f"items/other/books/parquet/dt={DAY}/crawl=other-1/part-00-00000.parquet",
+        table="items/other/books",
+        format="parquet",
+        crawl="other-1",
+        rows=1,
+        bytes=1,
+        sha256=hashlib.sha256(b"x").hexdigest(),
+    )
+    world.files[PREFIX + theirs.path] = b"x"
+    key = PREFIX + manifest_path(DAY, None)
+    manifest = decode_manifest(world.files[key])
+    assert manifest is not None
+    sums = {**manifest.crawls, "other-1": Sums(name="other", rows={"pages": 1}, outcomes={})}
+    columns = {f"items/{name}/books": () for name in (ENDED.name, "other")} | {"pages": ()}
+    manifest = replace(manifest, crawls=sums, files=(*manifest.files, theirs), columns=columns)
+    world.files[key] = encode_manifest(manifest)
+    await forgetter_of(stage).forget(MEANT["crawl"][0])
+    left = decode_manifest(world.files[key])
+    assert left is not None
+    assert left.columns.keys() == {"items/other/books", "pages"}
+    assert ENDED.name.encode() not in world.files[key]
 
 
 async def _paused(stage: Stage, steps: int) -> None:

@@ -48,6 +48,22 @@ class GlueCatalogue:
                     await self._try("update_table", ABSENT, change)
                 return
 
+    async def remove(self, folder: str) -> int:
+        """See the port."""
+        names, token = [], None
+        while token or token is None:
+            more = {} if token is None else {"NextToken": token}
+            answer = await self._call("get_tables", ABSENT, **more) or {}
+            names += [
+                table["Name"]
+                for table in answer.get("TableList", ())
+                if str(table.get("Parameters", {}).get(OWNER, "")).startswith(folder)
+            ]
+            token = answer.get("NextToken", "")
+        for name in names:
+            await self._call("delete_table", ABSENT, Name=name)
+        return len(names)
+
     async def _get(self, name: str) -> dict[str, Any] | None:
         answer = await self._call("get_table", ABSENT, Name=name)
         return None if answer is None else answer["Table"]

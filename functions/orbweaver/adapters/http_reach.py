@@ -16,7 +16,7 @@ from aiohttp.abc import ResolveResult
 from aiohttp.helpers import is_ip_address
 from yarl import URL
 
-from orbweaver.adapters.http_failure import one_line, unresolved_reason, words_of
+from orbweaver.adapters.http_failure import unresolved_reason, words_of
 from orbweaver.adapters.http_guard import (
     AddressRefusedError,
     GuardedResolver,
@@ -25,6 +25,7 @@ from orbweaver.adapters.http_guard import (
     guarded_socket,
 )
 from orbweaver.adapters.tls import context as tls_context
+from orbweaver.core.header import one_line
 from orbweaver.core.outcome import Reason
 from orbweaver.core.url import host_of
 

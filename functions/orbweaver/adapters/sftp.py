@@ -114,6 +114,25 @@ class SftpCourier:
                     await self._unlink(name)
 
         await _each(clear, remains)
+        with translated("removing folders"):
+            await self._prune({posixpath.dirname(one.path) for one in remains})
+
+    async def _prune(self, folders: set[str]) -> None:
+        """Remove folders that are empty now, and those above that are then: names go with them."""
+        for folder in sorted(folders, key=lambda one: -one.count("/")):
+            inner = folder
+            while inner and await self._is_removed(self._at(inner)):
+                inner = posixpath.dirname(inner)
+
+    async def _is_removed(self, folder: str) -> bool:
+        self._folders.discard(folder)
+        try:
+            await _in_time(self._sftp.rmdir(folder))
+        except ABSENT:
+            return True  # and the one above may be empty
+        except asyncssh.SFTPError:
+            return False  # there is something in it, or it may not be removed
+        return True
 
     async def bring(self, file: File, deadline_ms: int) -> bool:
         """See the port."""

@@ -95,7 +95,8 @@ async def texts(means: Means, *, path: OfCrawl, query: Texts) -> Reply:
     reading = _WithTexts(limit=query.limit)
     following = await walk(means, crawl, listing, query.cursor, reading)
     found: list[FoundText] = []
-    size, before = 0, None
+    size = 0
+    before: str | None = None
     for start in range(0, len(reading.found), READ_AT_ONCE):
         some = reading.found[start : start + READ_AT_ONCE]
         read = await all_of((_text(means, record) for _, record in some), READ_AT_ONCE)

@@ -46,6 +46,7 @@ WORDS = {
     "cells": "rows of them that mention it, changed",
     "snapshots": "files that change feeds compare with",
     "work_files": "files of unfinished exports",
+    "tables": "tables of items, in the catalogue",
     "query_results": "results of queries, all of them",
     "cookies": "sites' cookies in crawls",
     "hosts": "hosts",

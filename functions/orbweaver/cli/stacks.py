@@ -49,6 +49,7 @@ NAMES = {
 }
 # What not every stack has.
 EXTRA = {
+    "Database": "database",
     "WebhookSecret": "webhook_secret",
     "DeliveryQueueUrl": "delivery_queue_url",
     "DeliveryDeadLetterQueueUrl": "delivery_dead_letter_url",

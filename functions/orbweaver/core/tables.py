@@ -117,11 +117,18 @@ CHANGES = Table(
 )
 
 
+ITEMS = "items/"
+
+
+def items_folder(name: str) -> str:
+    """Name the folder of the tables of items that the crawls of a name find."""
+    # No store takes a part of a path that is only dots, which earlier releases took for a name.
+    return f"{ITEMS}{name if name.strip('.') else name.replace('.', '%2E')}/"
+
+
 def item_table(name: str, rule: str, columns: Iterable[Column]) -> Table:
     """Name the table of the items that a rule of the crawls of a name finds.
 
     Raises ValueError for a column by a name of `ORIGIN`, which each such table begins with.
     """
-    # No store takes a part of a path that is only dots, which earlier releases took for a name.
-    folder = name if name.strip(".") else name.replace(".", "%2E")
-    return Table(name=f"items/{folder}/{rule}", columns=(*ORIGIN, *columns))
+    return Table(name=f"{items_folder(name)}{rule}", columns=(*ORIGIN, *columns))

@@ -83,6 +83,9 @@ class Catalogue(Protocol):
         Columns that it had before stay; a name that is another one's is left to that one.
         """
 
+    async def remove(self, folder: str) -> int:
+        """Remove the tables of exports that lie in a folder; how many there were."""
+
 
 class Schedules(Protocol):
     """Schedules by name: what recurs, and what each firing is told."""

@@ -28,3 +28,15 @@ class MemoryCatalogue(Gated):
             held[name] = replace(table, columns=tuple(columns.values()))
 
         await self._do("catalogue.register", put)
+
+    async def remove(self, folder: str) -> int:
+        """See the port."""
+
+        def drop() -> int:
+            held = self._world.catalogue
+            gone = [name for name, table in held.items() if table.name.startswith(folder)]
+            for name in gone:
+                del held[name]
+            return len(gone)
+
+        return await self._do("catalogue.remove", drop)
