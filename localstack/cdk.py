@@ -14,6 +14,7 @@ Rules
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 TOOLKIT = "CDKToolkit"  # the stack that `cdk bootstrap` makes
 RUN_S_MAX = 900.0
 LINES_SHOWN = 40
+TOLD_EVERY_S = 10.0
 _GRACE_S = 5.0
 _STANDING = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE")
 
@@ -111,9 +113,10 @@ def synthesize(
     key = assembly.fingerprint(root, context) if reusable else "aws"
 
     def make(folder: Path) -> None:
-        say("synthesizing the stack")
+        once = ": once for this version on this machine, it is kept" if reusable else ""
+        say(f"synthesizing the stack{once}")
         words = ["synth", "--quiet", "--output", str(folder), *_context_words(context)]
-        _run(words, environment, root=root, attached=not reusable)
+        _run(words, environment, root=root, attached=not reusable, say=say)
 
     if not reusable:
         with contextlib.suppress(FileNotFoundError):
@@ -145,7 +148,7 @@ def bootstrap(
         words.append(f"aws://{layout.ACCOUNT}/{layout.REGION}")
         # Named outright, the app needs no run of its own just to learn its regions.
         words += ["--app", ""]
-    _run(words, environment, root=root, attached=not is_emulator(environment))
+    _run(words, environment, root=root, attached=not is_emulator(environment), say=say)
 
 
 def deploy(
@@ -175,7 +178,7 @@ def deploy(
             words += ["--require-approval", "never"]
         if is_emulator(environment):
             words += ["--method", "direct"]  # no change sets: nobody reads them
-        _run(words, environment, root=root, attached=not is_emulator(environment))
+        _run(words, environment, root=root, attached=not is_emulator(environment), say=say)
         by_stack = json.loads(outputs.read_text()) if outputs.exists() else {}
     if is_emulator(environment):
         amend.apply(folder, lambda service: client(service, environment))
@@ -244,9 +247,14 @@ def _context_words(context: Mapping[str, str]) -> list[str]:
 
 
 def _run(
-    words: Sequence[str], environment: Mapping[str, str], *, root: Path, attached: bool
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    root: Path,
+    attached: bool,
+    say: Say = lambda _: None,
 ) -> None:
-    """Run one CDK command: with the terminal, or quietly."""
+    """Run one CDK command: with the terminal, or quietly but for how long it has taken so far."""
     if not layout.CDK.exists():
         raise LocalStackError("The CDK command line is not installed: run `make setup`")
     command = [str(layout.node_directory() / "node"), str(layout.CDK), "--no-notices", *words]
@@ -257,12 +265,22 @@ def _run(
             raise LocalStackError(f"`cdk {words[0]}` failed: see its words above")
         return
     with group(command, root, surroundings) as (process, timed_out):
-        said, _ = process.communicate()
+        said = _heard(process, say)
     if timed_out.is_set():
         said += f"\nstopped after {RUN_S_MAX:.0f} s"
     if process.returncode != 0:
         tail = "\n".join(said.splitlines()[-LINES_SHOWN:])
         raise LocalStackError(f"`cdk {words[0]}` failed. Its last words:\n{tail}")
+
+
+def _heard(process: subprocess.Popen[str], say: Say, told_every_s: float = TOLD_EVERY_S) -> str:
+    """Wait for the end of a process, and say now and then how long that has been; what it said."""
+    for times in itertools.count(1):
+        try:
+            return process.communicate(timeout=told_every_s)[0]
+        except subprocess.TimeoutExpired:
+            say(f"  {times * told_every_s:.0f} s so far")
+    raise AssertionError("counting has no end")
 
 
 @contextlib.contextmanager

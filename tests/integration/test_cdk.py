@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import subprocess
+import sys
 import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -217,7 +219,8 @@ def test_a_deployment_synthesizes_only_what_changed(
     assert first["QueueUrl"] == "here"
     assert first["Node"].startswith("v24.")
     assert calls() == ["synth", "deploy", "deploy", "synth", "deploy"]
-    assert said[:2] == ["synthesizing the stack", "deploying the stack"]
+    assert said[0].startswith("synthesizing the stack: once for this version on this machine")
+    assert said[1] == "deploying the stack"
 
 
 class Parameters:
@@ -347,3 +350,26 @@ def test_context_is_given_as_pairs(capsys: pytest.CaptureFixture[str]) -> None:
     """A context value without a key is refused with the form that is wanted."""
     assert main(["up", "--port", "0", "-c", "novalue"]) == 1
     assert "KEY=VALUE" in capsys.readouterr().err
+
+
+def test_a_command_that_takes_long_says_for_how_long() -> None:
+    """Every so many seconds, until it ends; what it said is whole."""
+    reading, writing = os.pipe()
+    said: list[str] = []
+
+    def say(words: str) -> None:
+        said.append(words)
+        if len(said) == 3:
+            os.write(writing, b"x")
+
+    code = f"import os; print('begun', flush=True); os.read({reading}, 1); print('done')"
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, pass_fds=[reading]
+        ) as process:
+            assert cdk._heard(process, say, told_every_s=0.02) == "begun\ndone\n"
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert len(said) >= 3
+    assert all(words.endswith(" s so far") for words in said)

@@ -52,7 +52,7 @@ class GlueCatalogue:
         """See the port."""
         names, token = [], None
         while token or token is None:
-            more = {} if token is None else {"NextToken": token}
+            more: dict[str, Any] = {} if token is None else {"NextToken": token}
             answer = await self._call("get_tables", ABSENT, **more) or {}
             names += [
                 table["Name"]

@@ -161,8 +161,8 @@ async def exports(means: Means, *, path: OfCrawl, query: Exported) -> Reply:
             if day == first and file.path <= after:
                 continue
             if len(found) == query.limit:
-                following = cursor.encode(listing, (found[-1].day, found[-1].path))
-                return Reply(status=200, body=ExportedFiles(files=tuple(found), next=following))
+                here = cursor.encode(listing, (found[-1].day, found[-1].path))
+                return Reply(status=200, body=ExportedFiles(files=tuple(found), next=here))
             found.append(await _exported(means, day, file))
     left = days[DAYS_READ_MAX:]
     following = cursor.encode(listing, (left[0], "")) if left else None
