@@ -19,6 +19,7 @@ from orbweaver.core.rerun import (
     rerun_of,
 )
 from orbweaver.looking import ControlError
+from orbweaver.patience import closing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -51,8 +52,9 @@ class Retrier:
         """Have failures asked for again; the runs that do so, none where nothing failed."""
         try:
             failures = Failures(crawl=crawl, selection=Selection.of(reasons, host))
-            async for record in self._lookout.pages(crawl):
-                failures.see(record)
+            async with closing(self._lookout.pages(crawl)) as records:
+                async for record in records:
+                    failures.see(record)
         except RerunError as error:
             raise ControlError(str(error)) from error
         runs: list[Crawl] = []

@@ -28,7 +28,7 @@
 
 Exit codes: 0 done, 1 the crawl fetched nothing or failed above the asked threshold (or there is no
 such record, or its files cannot be written), 2 usage, 3 the stack cannot be reached, 130
-interrupted.
+interrupted, 141 nothing reads the output any more (`| head`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from orbweaver.cli import (
     asking,
@@ -79,6 +79,8 @@ if TYPE_CHECKING:
     from orbweaver.ports import Fetcher
 
 USAGE, UNREACHABLE = 2, 3
+# As shells report a program that SIGPIPE has ended.
+CLOSED = 128 + signal.SIGPIPE
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -91,10 +93,21 @@ def main(words: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, _interrupt)
     try:
         with contextlib.closing(machine.ThisMachine()) as this:
-            return run(sys.argv[1:] if words is None else words, _surroundings(this))
+            code = run(sys.argv[1:] if words is None else words, _surroundings(this))
+        sys.stdout.flush()
     except BrokenPipeError:  # `orbweaver pages ID | head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return crawling.OK
+        for stream in (sys.stdout, sys.stderr):
+            _drain(stream)
+        return CLOSED
+    return code
+
+
+def _drain(stream: TextIO) -> None:
+    """Have what is left in a stream go nowhere if its reader is gone; Python writes it at exit."""
+    try:
+        stream.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def run(words: Sequence[str], around: Surroundings) -> int:

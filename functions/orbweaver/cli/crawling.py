@@ -99,6 +99,9 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
         display.close()
         _say_how_to_go_on(around, display, running)
         return INTERRUPTED
+    except BrokenPipeError:  # the reader of its output is gone
+        around.note(*_how_to_go_on(running))
+        raise
     except Stalled as stalled:
         return _give_up(stalled.view, around, display)
     except files.Unwritten as error:
@@ -152,10 +155,10 @@ async def _crawl(
 ) -> int:
     begun = await _begin(session, plan, around, display)
     running.crawl = begun.id
-    display.say(f"crawl {begun.id}")
     try:
+        display.say(f"crawl {begun.id}")
         view = await session.watch(begun.id, display)
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, BrokenPipeError):
         running.paused = await _pause(session, begun.id)
         raise
     written: Written | None = None
@@ -201,16 +204,19 @@ async def _pause(session: Session, crawl_id: str) -> bool:
 
 
 def _say_how_to_go_on(around: Surroundings, display: Display, running: Running) -> None:
-    words = ["interrupted"]
-    if running.crawl is not None:
-        words = [
-            f"interrupted: {running.crawl} is {'paused' if running.paused else 'not finished'}",
-            "the same command again goes on with it; to look at it or to end it:",
-            f"  {running.before}orbweaver status {running.crawl}",
-            f"  {running.before}orbweaver cancel {running.crawl}",
-        ]
-    around.note(*words)
+    around.note(*_how_to_go_on(running))
     _put_interrupted(display, running.crawl)
+
+
+def _how_to_go_on(running: Running) -> list[str]:
+    if running.crawl is None:
+        return ["interrupted"]
+    return [
+        f"interrupted: {running.crawl} is {'paused' if running.paused else 'not finished'}",
+        "the same command again goes on with it; to look at it or to end it:",
+        f"  {running.before}orbweaver status {running.crawl}",
+        f"  {running.before}orbweaver cancel {running.crawl}",
+    ]
 
 
 def _put_interrupted(display: Display, crawl_id: str | None) -> None:

@@ -17,6 +17,7 @@ from orbweaver.core.export import page_as_json
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.record import day_of
 from orbweaver.core.version import NEWER, REMEDY
+from orbweaver.patience import closing
 
 if TYPE_CHECKING:
     import argparse
@@ -87,9 +88,10 @@ async def pages(arguments: argparse.Namespace, around: Surroundings) -> int:
         crawl = await session.control.find(arguments.which)
         number = 0
         found = session.control.pages(crawl, outcome=outcome, limit=arguments.limit)
-        async for record in found:
-            number += 1
-            around.write(_json(record) if arguments.json else _line(record))
+        async with closing(found) as records:
+            async for record in records:
+                number += 1
+                around.write(_json(record) if arguments.json else _line(record))
         if not arguments.json:
             what = text.plural(number, f"{outcome} page" if outcome else "page")
             around.note(f"{what} of {crawl.id}")

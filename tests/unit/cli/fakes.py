@@ -191,6 +191,20 @@ class Web:
         return self.answers.get(request.url, refused)
 
 
+class Closing(io.StringIO):
+    """A pipe whose reader goes away after so many lines."""
+
+    def __init__(self, lines: int) -> None:
+        super().__init__()
+        self._lines_left = lines
+
+    def write(self, text: str, /) -> int:
+        if self._lines_left == 0:
+            raise BrokenPipeError
+        self._lines_left -= text.count("\n")
+        return super().write(text)
+
+
 class Terminal(io.StringIO):
     """A stream that says it is a terminal."""
 

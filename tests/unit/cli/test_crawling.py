@@ -18,7 +18,7 @@ from orbweaver.core.crawl import Scope, State
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.exporting import desk
 from orbweaver.ports import Transient
-from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Row, Stage
+from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Closing, Row, Stage
 
 RUN = "example.com-20261121-090000"
 BROKEN = Row("/broken", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, bytes=None)
@@ -272,6 +272,16 @@ def test_an_interrupted_crawl_is_paused_and_gone_on_with(stage: Stage) -> None:
     assert f"going on with {RUN}" in stage.said
     assert list(stage.world.crawls) == [RUN]
     assert len(rows(stage.folder / "data")) == 3
+
+
+def test_a_crawl_whose_output_is_closed_is_paused(stage: Stage) -> None:
+    """`crawl … | head -2` leaves no site being asked: the crawl waits, and how to go on is said."""
+    stage.out = Closing(lines=2)
+    with pytest.raises(BrokenPipeError):
+        stage.run(f"crawl {SITE} --out data")
+    assert stage.world.crawls[RUN].state is State.PAUSED
+    assert f"interrupted: {RUN} is paused" in stage.noted
+    assert stage.machine.asked == ["start 4566", "stop 4566"]
 
 
 def test_an_interrupted_crawl_that_cannot_be_paused_says_so(stage: Stage) -> None:

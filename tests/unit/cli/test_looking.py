@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from orbweaver.adapters.memory import MemoryPages
 from orbweaver.cli.stacks import Depths
 from orbweaver.cli.text import UNSAFE
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import Host
-from tests.unit.cli.fakes import NOW_MS, SITE, Machine, Row, Stage, Terminal
+from tests.unit.cli.fakes import NOW_MS, SITE, Closing, Machine, Row, Stage, Terminal
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 RUN = "example.com-20261121-090000"
@@ -117,6 +120,30 @@ def test_status_of_a_crawl_with_many_reasons(stage: Stage) -> None:
     stage.world.crawls[crawl.id] = replace(crawl, seeds=())
     stage.run(f"status {crawl.id}")
     assert "dns 2 · connect 1 · protocol 1 · timeout 1 · 1 more" in stage.said
+
+
+# --- readers that have seen enough ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["", " --json", " --outcome fetched"])
+def test_a_listing_whose_reader_is_gone_ends_its_reading(
+    stage: Stage, form: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`pages | head -1` closes what it reads from, and nothing is left for the loop to close."""
+    read_shard = MemoryPages.read_shard
+
+    async def slow_to_close(pages: MemoryPages, *given: Any, **more: Any) -> AsyncIterator[Any]:
+        try:
+            async for row in read_shard(pages, *given, **more):
+                yield row
+        finally:
+            await asyncio.sleep(0)  # as a connection takes its time
+
+    monkeypatch.setattr(MemoryPages, "read_shard", slow_to_close)
+    stage.out = Closing(lines=1)
+    with pytest.raises(BrokenPipeError):
+        stage.run(f"pages {RUN}{form}")
+    assert caplog.records == []
 
 
 # --- pages --------------------------------------------------------------------------------------

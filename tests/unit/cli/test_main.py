@@ -52,17 +52,19 @@ def test_a_polite_kill_is_an_interrupt() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    """`orbweaver pages ID | head` ends without a traceback."""
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_seen_enough_is_no_error(unbuffered: str) -> None:
+    """`orbweaver … | head` ends without a word, as a program does that SIGPIPE has ended."""
     reader, writer = os.pipe()
     os.close(reader)
+    more = {"PYTHONUNBUFFERED": unbuffered}
     script = "import sys; from orbweaver.cli import main; sys.exit(main(['url', 'http://a/']))"
     with os.fdopen(writer, "w") as out:
         ended = subprocess.run(
             [sys.executable, "-c", script],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **more},
             stdout=out,
             stderr=subprocess.PIPE,
             check=False,
         )
-    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
