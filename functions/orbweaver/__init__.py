@@ -93,6 +93,7 @@
     core/host_view  how a crawl does at a host
     core/definition  the same as a document           core/definition_keys  what it may say
     core/definition_values  and how that is read
+    core/definition_lines  and on which line it stands
     core/references  where it begins                  core/duration    spans of time in words
     core/amount     bytes and dollars in words
     recurring       crawls that recur                     core/schedule    when, and what is told

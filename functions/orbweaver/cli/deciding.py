@@ -10,11 +10,14 @@ from orbweaver.cli import text
 from orbweaver.cli.crawling import OK, checked
 from orbweaver.cli.defining import plan_in
 from orbweaver.cli.parser import UsageError
+from orbweaver.cli.stacks import LOCAL_CONTEXT
+from orbweaver.core.address import parse_allowed
 from orbweaver.core.admission import admit_link
 from orbweaver.core.crawl import Crawl, Scope
 from orbweaver.core.identity import identity_of, token_of
 from orbweaver.core.meanings import never_asked, rules_words, scope_rule, trap_rule
 from orbweaver.core.message import Target
+from orbweaver.core.named import origins_of
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.plan import Plan
 from orbweaver.core.robots import Robots
@@ -68,13 +71,23 @@ def url(arguments: argparse.Namespace, around: Surroundings) -> int:
             name for name, _ in identity_of(crawl, host_of(found), USER_AGENT).headers
         ),
         "cookies": "those that its site sets in the crawl" if crawl.cookies else None,
-        "never_asked": never_asked(found),
+        **_asked(found, crawl),
     }
     if arguments.json:
         around.write(json.dumps(body))
     else:
         around.write(found, *(f"  {line}" for line in _lines({**body, "url": None})))
     return OK
+
+
+def _asked(url: str, crawl: Crawl) -> dict[str, str | None]:
+    """Say why no stack asks a URL; or which stack does, if not all of them."""
+    why = never_asked(url)
+    local = parse_allowed(LOCAL_CONTEXT["allow_addresses"])
+    if why is None or never_asked(url, local, origins_of(crawl)) is not None:
+        return {"never_asked": why}
+    asked = f"a stack on this machine, for the seeds name this server; no other one: {why}"
+    return {"never_asked": None, "asked_by": asked}
 
 
 # --- robots -------------------------------------------------------------------------------------

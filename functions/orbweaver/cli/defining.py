@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,13 @@ from orbweaver.core import definition
 from orbweaver.core.amount import dollars_text, size_text
 from orbweaver.core.crawl import Scope
 from orbweaver.core.definition_keys import PATHS, SEEDS_FILE
+from orbweaver.core.definition_lines import line_of, lines_of_keys
 from orbweaver.core.identity import OPEN_HEADERS
 from orbweaver.core.meanings import kept_words, rule_words
 from orbweaver.core.plan import Plan, crawl_of, problems_of
 from orbweaver.core.politeness import spacing_ms
 from orbweaver.core.schedule import Overlap, recurrence_in
+from orbweaver.core.url import canonicalize
 from orbweaver.core.webhook import shown
 
 if TYPE_CHECKING:
@@ -57,14 +60,15 @@ def plan_of(arguments: argparse.Namespace, around: Surroundings) -> Plan:
     if "seeds" in replaced:
         replaced.add(SEEDS_FILE)
     problems = tuple(problem for problem in problems if problem.path not in replaced)
-    _refuse(arguments.config, (*problems, *_unfit(plan, parts, problems)))
+    _refuse(arguments.config, (*problems, *_unfit(plan, parts, problems)), around)
     return plan
 
 
 def plan_in(file: Path, around: Surroundings) -> Plan:
     """Read a whole definition; raises UsageError with all that is wrong."""
     plan, problems = _read(file, around)
-    _refuse(file, (*problems, *definition.check(plan, problems)))
+    now_ms = around.clock.now_ms()
+    _refuse(file, (*problems, *definition.check(plan, problems, now_ms)), around)
     return plan
 
 
@@ -141,7 +145,7 @@ def _input(around: Surroundings) -> str:
 
 
 def _decoded(file: Path, content: str) -> object:
-    kind = "JSON" if file.suffix.lower() == ".json" else "TOML"
+    kind = "JSON" if _is_json(file) else "TOML"
     try:
         return json.loads(content) if kind == "JSON" else tomllib.loads(content)
     except RecursionError as error:
@@ -150,11 +154,27 @@ def _decoded(file: Path, content: str) -> object:
         raise UsageError(f"{file} is not {kind}: {text.cut(str(error), 200)}") from error
 
 
-def _refuse(file: Path, problems: Sequence[definition.Problem]) -> None:
+def _refuse(file: Path, problems: Sequence[definition.Problem], around: Surroundings) -> None:
     if problems:
-        lines = [f"  {text.clean(str(problem))}" for problem in problems]
+        said = [f"  {text.clean(line)}" for line in _placed(file, problems, around)]
         number = text.plural(len(problems), "problem")
-        raise UsageError("\n".join([f"{file}: {number}", *lines]))
+        raise UsageError("\n".join([f"{file}: {number}", *said]))
+
+
+def _placed(
+    file: Path, problems: Sequence[definition.Problem], around: Surroundings
+) -> Iterator[str]:
+    """Write problems, with the lines of their keys where the file is TOML."""
+    lines: dict[str, int] = {}
+    if not _is_json(file):
+        lines = lines_of_keys(_text(around.folder / file, file))
+    for problem in problems:
+        line = line_of(problem.path, lines)
+        yield str(problem) if line is None else f"line {line}: {problem}"
+
+
+def _is_json(file: Path) -> bool:
+    return file.suffix.lower() == ".json"
 
 
 # --- commands -----------------------------------------------------------------------------------
@@ -201,6 +221,7 @@ def explained(crawl: Crawl, plan: Plan) -> Iterator[tuple[str, str]]:
     """Say what a crawl would do, and what it would not; sentences under a word each."""
     yield "name", f"{crawl.name}: runs of this name share what they have seen"
     yield "begins", f"at {_some(crawl.seeds)}" if crawl.seeds else "at sitemaps alone"
+    yield from (("begins", words) for words in _repeated(crawl, plan))
     if crawl.sitemap_urls:
         yield "begins", f"with what is listed in {_some(crawl.sitemap_urls)}"
     if crawl.sitemaps:
@@ -232,7 +253,21 @@ def explained(crawl: Crawl, plan: Plan) -> Iterator[tuple[str, str]]:
         how = "not while an earlier run" if passed else "even while an earlier run"
         yield "recurs", f"{how} of its name has not ended"
     if crawl.webhook is not None:
-        yield "tells", f"{shown(crawl.webhook)} when it has ended"
+        yield from (("tells", words) for words in _told(crawl.webhook))
+
+
+def _repeated(crawl: Crawl, plan: Plan) -> Iterator[str]:
+    """Name the seeds that are given more than once, in whichever spelling."""
+    named = Counter(canonicalize(seed, tracking=crawl.stripped) for seed in plan.seeds)
+    twice = tuple(seed for seed, times in named.items() if times > 1)
+    if twice:
+        yield f"once at each seed, although more often is named {_some(twice)}"
+
+
+def _told(webhook: str) -> Iterator[str]:
+    yield f"{shown(webhook)} when it has ended"
+    if webhook.startswith("http:"):
+        yield "it by http: for a stack on this machine, others refuse the crawl"
 
 
 def _rules(crawl: Crawl) -> Iterator[tuple[str, str]]:

@@ -210,7 +210,8 @@ def add_definition(add: Callable[..., argparse.ArgumentParser], lines: Any) -> N
     what = f"where to; what is there stays ({DEFINITION})"
     init.add_argument("file", nargs="?", type=Path, default=DEFINITION, metavar="FILE", help=what)
     check = add("check", "say what the definition of a crawl would do, or what is wrong", lines)
-    check.add_argument("file", type=Path, metavar="FILE", help="TOML; JSON if it ends in .json")
+    what = f"TOML; JSON if it ends in .json ({DEFINITION})"
+    check.add_argument("file", nargs="?", type=Path, default=DEFINITION, metavar="FILE", help=what)
     what = "say what a crawl would use of AWS, and what that would cost, before it begins"
     _add_assumptions(add("estimate", what, lines).add_argument)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import itertools
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -89,16 +90,17 @@ def _command(
 def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> None:
     """Refuse unknown options before anything else: what follows one is read wrongly."""
     known = [name for action in command._actions for name in action.option_strings]  # noqa: SLF001 - argparse has no public list of its options
-    for word in words:
-        if word == "--":
-            return
+    unknown: dict[str, str] = {}
+    for word in itertools.takewhile(lambda word: word != "--", words):
         option = word.partition("=")[0]
         short = not word.startswith("--") and word[:2] in known  # -ckey=value
         plain = re.fullmatch(r"-(?:\.?\d.*)?", word)  # a number, or the input
         if word.startswith("-") and option not in known and not short and not plain:
             near = difflib.get_close_matches(option, known, n=1, cutoff=0.5)
-            hint = f": did you mean {near[0]}?" if near else ""
-            raise UsageError(f"{command.prog}: there is no option {option}{hint}\n{_see(command)}")
+            unknown[option] = f": did you mean {near[0]}?" if near else ""
+    if unknown:
+        lines = [f"{command.prog}: there is no option {one}{hint}" for one, hint in unknown.items()]
+        raise UsageError("\n".join([*lines, _see(command)]))
 
 
 def _see(command: argparse.ArgumentParser) -> str:

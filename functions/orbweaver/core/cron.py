@@ -62,6 +62,20 @@ class Cron:
         pairs = zip(moments, [*moments[1:], moments[0] + DAY_MINUTES], strict=True)
         return min(later - earlier for earlier, later in pairs)
 
+    def comes(self) -> bool:
+        """Whether there is any day of which all fields are true."""
+        return any(
+            self.admits(date(year, month, day))
+            for year in sorted(self.years)
+            for month in sorted(self.months)
+            for day in range(1, monthrange(year, month)[1] + 1)
+        )
+
+    def passed(self, at_ms: int) -> bool:
+        """Whether the last year that it names is over, on all clocks."""
+        year = datetime.fromtimestamp(at_ms / 1000, tz=UTC) - timedelta(days=1)
+        return max(self.years) < year.year
+
     def after(self, at_ms: int, zone: ZoneInfo | None) -> Iterator[int]:
         """List the firings after a moment, on the clocks of a zone; UTC without one."""
         clock = zone or UTC

@@ -93,14 +93,19 @@ def read(document: object, lines: str | None = None) -> tuple[Plan, tuple[Proble
     return replace(Plan(), **parts), tuple(problems)
 
 
-def check(plan: Plan, known: tuple[Problem, ...] = ()) -> tuple[Problem, ...]:
-    """Find what does not fit in a plan's values, beside what is known not to."""
+def check(
+    plan: Plan, known: tuple[Problem, ...] = (), now_ms: int | None = None
+) -> tuple[Problem, ...]:
+    """Find what does not fit in a plan's values, beside what is known not to.
+
+    With `now_ms` that includes a schedule whose last time has passed.
+    """
     paths = {problem.path for problem in known}
     if paths & {"", "seeds", SEEDS_FILE, "sitemaps"} and not (plan.seeds or plan.sitemap_urls):
         paths.add("seeds")  # there are some that could not be read
     found = (
         Problem(path=PATHS.get(error.field, error.field), text=str(error))
-        for error in problems_of(plan)
+        for error in problems_of(plan, now_ms)
     )
     return tuple(problem for problem in found if not _is_known(problem.path, paths))
 

@@ -23,6 +23,15 @@ def duration_ms(text: str) -> int:
     return round(float(match[1]) * UNITS_MS[match[2]])
 
 
+def duration_text(span_ms: int) -> str:
+    """Write a duration as it is read, in the largest unit that it is a whole number of."""
+    names = sorted(filter(None, UNITS_MS), key=lambda name: -UNITS_MS[name])
+    for name in names if span_ms else ():
+        if span_ms % UNITS_MS[name] == 0:
+            return f"{span_ms // UNITS_MS[name]}{name}"
+    return "0s"
+
+
 def duration_s(text: str) -> int:
     """Read a duration as whole seconds, rounded up: a window of 1 ms is not one of 0."""
     return -(-duration_ms(text) // 1_000)

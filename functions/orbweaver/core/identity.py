@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from orbweaver.core.url import canonicalize, host_of, hostname_of, redacted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from orbweaver.core.crawl import Crawl
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -149,30 +151,32 @@ def check_agents(agents: tuple[str, ...]) -> None:
             )
 
 
-def check_headers(headers: Headers) -> None:
-    """Refuse headers that would change what a request is; raises IdentityError."""
+def problems_of_headers(headers: Headers) -> Iterator[str]:
+    """Find all headers that would change what a request is, and say what to do about each."""
     if len(headers) > HEADERS_MAX:
-        raise IdentityError(f"{len(headers)} headers are too many: give up to {HEADERS_MAX}")
+        yield f"{len(headers)} headers are too many: give up to {HEADERS_MAX}"
+        return
     size = sum(len(name) + len(value) for name, value in headers)
     if size > HEADERS_CHARS_MAX:
-        raise IdentityError(f"{size:,} characters are too many: give up to {HEADERS_CHARS_MAX:,}")
+        yield f"{size:,} characters are too many: give up to {HEADERS_CHARS_MAX:,}"
+        return
     seen: set[str] = set()
     for name, value in headers:
-        if not _NAME.fullmatch(name):
-            # What is no name may be a value that was typed in its place.
-            raise IdentityError("a header's name is letters, digits and hyphens: give Name: value")
         # Some servers read an underscore as a hyphen.
         plain = _plain(name)
-        if (fix := _refusal(plain)) is not None:
-            raise IdentityError(f"the header {name} cannot be given: {fix}")
-        if plain in seen:
-            raise IdentityError(f"the header {name} is given twice: join the values in one")
-        seen.add(plain)
-        if not _VALUE.fullmatch(value):
-            raise IdentityError(
+        if not _NAME.fullmatch(name):
+            # What is no name may be a value that was typed in its place.
+            yield "a header's name is letters, digits and hyphens: give Name: value"
+        elif (fix := _refusal(plain)) is not None:
+            yield f"the header {name} cannot be given: {fix}"
+        elif plain in seen:
+            yield f"the header {name} is given twice: join the values in one"
+        elif not _VALUE.fullmatch(value):
+            yield (
                 f"the value of the header {name} does not fit: give printable ASCII without line"
                 " ends, and no space around it"
             )
+        seen.add(plain)
 
 
 def check_host_headers(hosts: HostHeaders) -> None:
@@ -185,10 +189,8 @@ def check_host_headers(hosts: HostHeaders) -> None:
         raise IdentityError(f"{size:,} characters of headers are too many: give up to {most}")
     origins_of(hosts, ())
     for host, own in hosts:
-        try:
-            check_headers(own)
-        except IdentityError as error:
-            raise IdentityError(f"{redacted(host, 60)!a}: {error}") from error
+        for problem in problems_of_headers(own):
+            raise IdentityError(f"{redacted(host, 60)!a}: {problem}")
 
 
 def _plain(name: str) -> str:

@@ -16,12 +16,15 @@ Source: https://github.com/google/re2/wiki/Syntax.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.outcome import Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from orbweaver.core.crawl import Crawl
 
 PATTERNS_MAX = 100
@@ -31,6 +34,11 @@ PATTERNS_CHARS_MAX = 25_000
 MEMORY_BYTES = 2 * 1024 * 1024
 # Of each where up to 50 are kept apart, of a handful of crawls at a time.
 APART_MEMORY_BYTES = 256 * 1024
+
+
+# What makes a pattern more than a text, and what ties one to a place in the URL.
+_OPERATORS = re.compile(r"[\\^$.|?*+()\[\]{}]")
+_ANCHORS = re.compile(r"[\\^$]")
 
 
 class PatternError(ValueError):
@@ -88,6 +96,25 @@ def problems_together(patterns: tuple[str, ...]) -> list[PatternError]:
         fix = "give fewer, or repeat less in them"
         return [PatternError(f"the patterns do not fit together: {error}: {fix}")]
     return []
+
+
+def problems_between(include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[str]:
+    """Find what is to be kept to and is always left out, so that no link could match it.
+
+    A pattern without any operator is found where its very text stands: what `exclude` finds in
+    that text it finds in every such URL. Of other patterns only the same one is known to cancel.
+    """
+    loose = tuple(pattern for pattern in exclude if not _ANCHORS.search(pattern))
+    for pattern in include:
+        text = None if _OPERATORS.search(pattern) else pattern
+        other = pattern if pattern in exclude else None
+        if other is None and text is not None and loose:
+            other = first_match(loose, text)
+        if other is not None:
+            yield (
+                f"{pattern[:100]!r} matches nothing: exclude has {other[:100]!r}, which leaves"
+                " the same URLs out: change one of them"
+            )
 
 
 def problem_of(pattern: str, *, apart: bool = False) -> PatternError | None:

@@ -13,19 +13,20 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.amount import NANO, dollars_text
+from orbweaver.core.amount import NANO, dollars_text, size_text
 from orbweaver.core.crawl import WEEK_S, Bodies, Crawl, Scope, first_hosts, run_id
 from orbweaver.core.crawl_codec import digest_of
+from orbweaver.core.duration import duration_text
 from orbweaver.core.extraction.rules import problems_of as problems_of_items
 from orbweaver.core.identity import (
     IdentityError,
     check_agents,
-    check_headers,
     check_host_headers,
     origins_of,
+    problems_of_headers,
 )
 from orbweaver.core.message import CRAWL_ID_CHARS_MAX, DEFAULT_CRAWL, SEEDS_REFERENCES_MAX
-from orbweaver.core.patterns import first_match, matches
+from orbweaver.core.patterns import first_match, matches, problems_between
 from orbweaver.core.patterns import problems_of as problems_of_patterns
 from orbweaver.core.references import name_of, references_of, tracking_of
 from orbweaver.core.references import problems_in as problems_of_references
@@ -52,16 +53,16 @@ KEY_CHARS_MAX = 255
 ID = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{CRAWL_ID_CHARS_MAX - 1}}}")
 # As ids of packs are spelled: those of a crawl's first messages follow from its own id.
 PACK_ID = re.compile(r"[0-9a-f]{32}")
-# Field, least, most, and how the numbers are spelled; the most is far above what makes sense.
-BOUNDS = (
-    ("depth_max", 0, 1_000, ""),
-    ("pages_max", 1, 100_000_000, ""),
-    ("host_pages_max", 1, 100_000_000, ""),
-    ("bytes_max", 100_000, 10**15, " bytes"),
-    ("delay_ms", 0, 86_400_000, " ms"),
-    ("concurrency", 1, 64, ""),
-    ("window_s", 0, 366 * 86_400, " s"),
-    ("duration_s", 60, WEEK_S, " s"),
+# Field, least, most, and how the numbers are written; the most is far above what makes sense.
+BOUNDS: tuple[tuple[str, int, int, Callable[[int], str]], ...] = (
+    ("depth_max", 0, 1_000, "{:,}".format),
+    ("pages_max", 1, 100_000_000, "{:,}".format),
+    ("host_pages_max", 1, 100_000_000, "{:,}".format),
+    ("bytes_max", 100_000, 10**15, size_text),
+    ("delay_ms", 0, 86_400_000, duration_text),
+    ("concurrency", 1, 64, "{:,}".format),
+    ("window_s", 0, 366 * 86_400, lambda span_s: duration_text(span_s * 1_000)),
+    ("duration_s", 60, WEEK_S, lambda span_s: duration_text(span_s * 1_000)),
 )
 # What one visit may cost at most is a tenth of a cent.
 NANODOLLARS_MIN, NANODOLLARS_MAX = NANO // 100, 1_000_000 * NANO
@@ -196,20 +197,23 @@ def keyed(plan: Plan, key: str) -> Plan:
     return replace(plan, id=f"key-{blake2b(key.encode(), digest_size=16).hexdigest()}")
 
 
-def problems_of(plan: Plan) -> tuple[PlanError, ...]:
-    """Find all that does not fit in a plan; `crawl_of` raises the first of them."""
-    return tuple(_problems(plan))
+def problems_of(plan: Plan, now_ms: int | None = None) -> tuple[PlanError, ...]:
+    """Find all that does not fit in a plan; `crawl_of` raises the first of them.
+
+    With `now_ms` that includes a schedule whose last time has passed.
+    """
+    return tuple(_problems(plan, now_ms))
 
 
 # --- what does not fit --------------------------------------------------------------------------
 
 
-def _problems(plan: Plan) -> Iterator[PlanError]:
-    for part, low, high, unit in BOUNDS:
+def _problems(plan: Plan, now_ms: int | None = None) -> Iterator[PlanError]:
+    for part, low, high, written in BOUNDS:
         value = getattr(plan, part)
         if value is not None and not low <= value <= high:
-            fix = f"give {low} to {high:,}{unit}"
-            yield PlanError(part, f"{value}{unit} does not fit: {fix}")
+            fix = f"give {written(low)} to {written(high)}"
+            yield PlanError(part, f"{written(value).replace(',', '')} does not fit: {fix}")
     dollars = plan.nanodollars_max
     if dollars is not None and not NANODOLLARS_MIN <= dollars <= NANODOLLARS_MAX:
         fix = f"give {dollars_text(NANODOLLARS_MIN)} to {NANODOLLARS_MAX // NANO:,} dollars"
@@ -220,6 +224,9 @@ def _problems(plan: Plan) -> Iterator[PlanError]:
         for error in problems_of_patterns(getattr(plan, part))
     )
     yield from patterns
+    if not patterns:
+        for text in problems_between(plan.include, plan.exclude):
+            yield PlanError("include", text)
     for part, text in (*problems_of_rules(plan.rules), *problems_of_items(plan.items)):
         yield PlanError(part, text)
     references = tuple(PlanError(part, text) for part, text in problems_of_references(plan))
@@ -228,9 +235,10 @@ def _problems(plan: Plan) -> Iterator[PlanError]:
         yield from _of_seeds_left_out(plan)
     yield from _of_names(plan)
     yield from _of_identity(plan, "user_agents", check_agents)
-    yield from _of_identity(plan, "headers", check_headers)
+    for text in problems_of_headers(plan.headers):
+        yield PlanError("headers", text)
     yield from _of_identity(plan, "host_headers", check_host_headers)
-    for part, text in (*problems_of_schedule(plan), *problems_of_webhook(plan)):
+    for part, text in (*problems_of_schedule(plan, now_ms), *problems_of_webhook(plan)):
         yield PlanError(part, text)
 
 

@@ -28,11 +28,12 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from orbweaver.core.duration import duration_text
 from orbweaver.core.patterns import places, problem_of_match, problems_together
 from orbweaver.core.target import Kind, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from orbweaver.core.crawl import Crawl
 
@@ -53,11 +54,11 @@ class Rule:
 
 
 THINGS = tuple(field.name for field in fields(Rule) if field.name != "match")
-# Part, key, least, most, and how the numbers are spelled: as for the crawl's own.
-BOUNDS = (
-    ("depth_max", "depth", 0, 1_000, ""),
-    ("delay_ms", "delay", 0, 86_400_000, " ms"),
-    ("window_s", "window", 0, 366 * 86_400, " s"),
+# Part, key, least, most, and how the numbers are written: as for the crawl's own.
+BOUNDS: tuple[tuple[str, str, int, int, Callable[[int], str]], ...] = (
+    ("depth_max", "depth", 0, 1_000, "{:,}".format),
+    ("delay_ms", "delay", 0, 86_400_000, duration_text),
+    ("window_s", "window", 0, 366 * 86_400, lambda span_s: duration_text(span_s * 1_000)),
 )
 NOTHING = Rule(match="")
 
@@ -156,10 +157,10 @@ def problems_of(rules: tuple[Rule, ...]) -> Iterator[tuple[str, str]]:
         if all(getattr(rule, thing) is None for thing in THINGS):
             fix = "give one of depth, priority, delay, window, follow and record"
             yield path, f"it says nothing of its URLs: {fix}"
-        for part, key, low, high, unit in BOUNDS:
+        for part, key, low, high, written in BOUNDS:
             value = getattr(rule, part)
             if value is not None and not low <= value <= high:
-                fix = f"give {low} to {high:,}{unit}"
-                yield f"{path}.{key}", f"{value}{unit} does not fit: {fix}"
+                fix = f"give {written(low)} to {written(high)}"
+                yield f"{path}.{key}", f"{written(value).replace(',', '')} does not fit: {fix}"
     for error in problems_together(_patterns(rules)) if whole else ():
         yield "rules", str(error)

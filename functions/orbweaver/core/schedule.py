@@ -131,14 +131,14 @@ def recurrence_of(scheduled: Scheduled) -> Recurrence | None:
     return Recurrence(cron=fields, timezone=scheduled.timezone)
 
 
-def problems_in(plan: Plan) -> Iterator[tuple[str, str]]:
+def problems_in(plan: Plan, now_ms: int | None = None) -> Iterator[tuple[str, str]]:
     """Find what does not fit of when a plan recurs: the part, and its value with the fix."""
     if plan.every is not None:
         yield from (("every", problem) for problem in _of_every(plan.every))
     if plan.cron is not None and plan.every is not None:
         yield "cron", f"{plan.cron[:60]!r} stands beside every: give one of them"
     elif plan.cron is not None:
-        yield from (("cron", problem) for problem in _of_cron(plan.cron))
+        yield from (("cron", problem) for problem in _of_cron(plan.cron, now_ms))
     if plan.timezone is not None:
         yield from (("timezone", problem) for problem in _of_zone(plan.timezone, plan.cron))
     if plan.name is not None and len(plan.name) > NAME_CHARS_MAX and recurrence_in(plan):
@@ -163,12 +163,17 @@ def _minutes(every: str) -> int | None:
     return int(match[1]) * next(minutes for unit, minutes in UNITS if unit[0] == match[2][0])
 
 
-def _of_cron(cron: str) -> Iterator[str]:
+def _of_cron(cron: str, now_ms: int | None) -> Iterator[str]:
     try:
-        gap = parse(cron).gap_minutes()
+        read = parse(cron)
     except CronError as error:
         yield f"{cron[:60]!r} does not fit: {error}"
         return
+    if not read.comes():
+        yield f"{cron[:60]!r} never comes: no day of the calendar is like that"
+    elif now_ms is not None and read.passed(now_ms):
+        yield f"{cron[:60]!r} never comes: its last year is {max(read.years)}, which is over"
+    gap = read.gap_minutes()
     if gap < EVERY_MINUTES_MIN:
         fix = f"leave {EVERY_MINUTES_MIN} minutes between two times, and not {gap}"
         yield f"{cron[:60]!r} does not fit: {fix}"

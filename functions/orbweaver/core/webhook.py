@@ -1,7 +1,8 @@
 """Webhooks: where one may lead, what is posted when a crawl has ended, and what the answer means.
 
-- https, to any host that is public. http only to an address that is not, written as such: a stack
-  on one machine allows those, and is the only one to dial them. No user name, no password.
+- https, to any host that is public, on a port of the web. http only to an address that is not,
+  written as such: a stack on one machine allows those, on any port, and is the only one to dial
+  them. No user name, no password.
 - The body is signed together with the time, by HMAC-SHA256 under a key that the receiver has too.
   Who posts is known by that; a time that is long past gives a copy away, and so does `id`.
 - Only 2xx is taken for an answer. What is refused for good (a redirect, another 4xx than 408 and
@@ -18,9 +19,9 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, TypeAlias
 
-from orbweaver.core.address import verdict
+from orbweaver.core.address import PORTS, verdict
 from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.named import HTTP_PORT, named_by, port_of
+from orbweaver.core.named import HTTP_PORT, local_of, named_by, port_of
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.url import canonicalize, host_of, hostname_of
 
@@ -85,6 +86,9 @@ def webhook_of(text: str) -> str:
         raise WebhookError(fix)
     if url.startswith("http://") and not _inner(url):
         raise WebhookError("it is http: give an https URL")
+    if not _inner(url) and local_of(url) is None and port_of(url) not in PORTS:
+        ports = ", ".join(map(str, sorted(PORTS)))
+        raise WebhookError(f"no stack dials its port, {port_of(url)}: give one of {ports}")
     return url
 
 

@@ -170,8 +170,8 @@ def test_a_disk_that_fills_up_is_told_as_that(
         (f"{SITE} --max-pages 0", "--max-pages: 0 does not fit: give 1 to 100,000,000"),
         (f"{SITE} --concurrency 99", "--concurrency: 99 does not fit: give 1 to 64"),
         (f"{SITE} --max-depth 9999", "--max-depth: 9999 does not fit"),
-        (f"{SITE} --delay 9d", "--delay: 777600000 ms does not fit"),
-        (f"{SITE} --window 999d", "--window: 86313600 s does not fit"),
+        (f"{SITE} --delay 9d", "--delay: 9d does not fit: give 0s to 1d"),
+        (f"{SITE} --window 999d", "--window: 999d does not fit: give 0s to 366d"),
     ],
 )
 def test_what_cannot_be_crawled_starts_nothing(stage: Stage, options: str, said: str) -> None:

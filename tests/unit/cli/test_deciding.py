@@ -123,7 +123,15 @@ def test_url_names_the_rules_that_decide(stage: Stage) -> None:
             {"never_asked": None, "rule": "no page or seed is given, so it counts as a seed"},
         ),
         ("http://10.0.0.1/", {"never_asked": "10.0.0.1 is private"}),
-        ("http://[::1]:8080/", {"never_asked": "::1 is loopback"}),
+        ("http://[::1]:8080/ --seed http://x/", {"never_asked": "::1 is loopback"}),
+        (
+            "http://[::1]:6379/",
+            {
+                "never_asked": None,
+                "asked_by": "a stack on this machine, for the seeds name this server; no other"
+                " one: ::1 is loopback",
+            },
+        ),
         (
             "http://x:6379/",
             {"never_asked": "port 6379 is not one of 80, 443, 8000, 8080, 8443"},

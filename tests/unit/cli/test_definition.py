@@ -140,6 +140,31 @@ def test_check_says_what_a_whole_one_would_do(stage: Stage) -> None:
     assert "Bearer" not in stage.said
 
 
+def test_check_reads_the_usual_file(stage: Stage) -> None:
+    """Without a name it is the one that `init` writes and `extract` reads."""
+    assert stage.run("init") == 0
+    assert stage.run("check") == 0
+    assert "crawl.toml is in order" in stage.said
+
+
+def test_check_names_what_is_odd_and_no_mistake(stage: Stage) -> None:
+    """A seed that is named twice counts once; a webhook by http is for stacks of this machine."""
+    webhook = '[notify]\nwebhook = "http://127.0.0.1:9000/"\n'
+    put(stage, f'seeds = ["{SITE}/", "{SITE}/b", "{SITE}/#a", "{SITE}/?utm_source=x"]\n{webhook}')
+    assert stage.run("check") == 0
+    assert f"once at each seed, although more often is named {SITE}/\n" in stage.said
+    assert "it by http: for a stack on this machine, others refuse the crawl" in stage.said
+
+
+def test_check_knows_when_the_last_year_is_over(stage: Stage) -> None:
+    """A schedule that never fires again is a mistake; a run that is begun by hand is none."""
+    put(stage, f'seeds = ["{SITE}/"]\n[schedule]\ncron = "0 3 * * ? 2020-2024"\n')
+    assert stage.run("check") == 2
+    said = "line 3: schedule.cron: '0 3 * * ? 2020-2024' never comes: its last year is 2024, which"
+    assert said in stage.noted
+    assert stage.run("start --config crawl.toml") == 0
+
+
 def test_check_is_read_by_programs(stage: Stage) -> None:
     """One object, with the definition as JSON and without what headers hold."""
     put(stage, WHOLE)
@@ -157,11 +182,11 @@ def test_check_names_all_that_is_wrong(stage: Stage) -> None:
     assert stage.run("check crawl.toml") == 2
     first, *others = stage.noted.splitlines()
     assert first == "crawl.toml: 4 problems"
-    assert [line.split(":")[0].strip() for line in others] == [
-        "nmae",
-        "seeds_file",
-        "scope.include",
-        "seeds",
+    assert [line.strip().split(": ")[:2] for line in others] == [
+        ["line 3", "nmae"],
+        ["line 2", "seeds_file"],
+        ["line 5", "scope.include"],
+        ["line 1", "seeds"],
     ]
     assert "seeds_file: no.txt cannot be read: No such file or directory" in stage.noted
 
@@ -256,7 +281,7 @@ def test_a_mistake_without_a_definition_is_named_by_its_option(stage: Stage) -> 
     assert stage.run(f"crawl {SITE} --include (") == 2
     assert stage.noted.startswith("--include: '(' is not a regular expression")
     assert stage.run(f"crawl {SITE} --duration 8d") == 2
-    assert stage.noted.splitlines()[-1].startswith("--duration: 691200 s does not fit")
+    assert stage.noted.splitlines()[-1].startswith("--duration: 8d does not fit")
 
 
 def test_seeds_come_from_a_file_or_the_input(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

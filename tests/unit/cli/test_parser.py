@@ -51,6 +51,7 @@ def test_words_behind_two_hyphens_are_no_options() -> None:
         ("--json status", "'--json' stands before the command"),
         ("crawl", "orbweaver crawl: still missing: URL"),
         ("crawl http://x --dealy 0", "there is no option --dealy: did you mean --delay?"),
+        ("crawl http://x --dealy 0 --qqq=1 --", "did you mean --delay?\norbweaver crawl: there is"),
         ("crawl http://x --dealy=0", "there is no option --dealy: did you mean --delay?"),
         ("crawl http://x --max-page 3", "did you mean --max-pages?"),
         ("crawl http://x --del 0", "there is no option --del: did you mean --delay?"),

@@ -19,8 +19,8 @@ from orbweaver.core.identity import (
     HOSTS_MAX,
     IdentityError,
     check_agents,
-    check_headers,
     identity_of,
+    problems_of_headers,
     token_of,
 )
 from orbweaver.core.plan import Plan, PlanError, crawl_of
@@ -247,8 +247,21 @@ def test_header_that_is_refused(name: str, value: str, said: str) -> None:
 )
 def test_headers_that_are_too_many(headers: Headers, said: str) -> None:
     """Each name stands once, and all of them together stay small."""
-    with pytest.raises(IdentityError, match=said):
-        check_headers(headers)
+    (problem,) = problems_of_headers(headers)
+    assert said in problem
+
+
+def test_all_headers_that_do_not_fit_are_named() -> None:
+    """Of three wrong ones each has its own words, and what is right beside them has none."""
+    headers = (("Host", "a"), ("X-Fine", "1"), ("Content-Length", "3"), ("X-A", "s3cret\n"))
+    problems = tuple(problems_of_headers(headers))
+    assert [problem.split()[2].rstrip(":") for problem in problems[:2]] == [
+        "Host",
+        "Content-Length",
+    ]
+    assert "value of the header X-A" in problems[2]
+    assert len(problems) == 3
+    assert "s3cret" not in str(problems)
 
 
 def test_headers_that_are_fine() -> None:

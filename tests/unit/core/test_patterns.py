@@ -23,6 +23,8 @@ from orbweaver.core.patterns import (
     problem_of,
     problems_of,
 )
+from orbweaver.core.plan import Plan
+from orbweaver.core.plan import problems_of as plan_problems
 from orbweaver.core.sitemap import Entry
 from orbweaver.core.target import Kind
 
@@ -164,3 +166,29 @@ def test_what_is_kept_apart_has_less_room() -> None:
     large = "(?:a{1,90}b){10}" * 16
     assert problem_of(large) is None
     assert "pattern too large" in str(problem_of(large, apart=True))
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "cancelled"),
+    [
+        (("/a/",), ("/a/",), ("/a/",)),
+        (("/a/b", r"/c\d"), ("/a",), ("/a/b",)),
+        (("/a/7",), (r"/a/\d",), ()),
+        (("/a/7",), ("/a/[0-9]",), ("/a/7",)),
+        ((r"/c\d$",), (r"/c\d$",), (r"/c\d$",)),
+        (("/a/",), ("/a/b",), ()),
+        (("/a/",), ("^https://example.com/a/",), ()),
+        (("/a/",), ("/a/$",), ()),
+        ((r"/\w",), ("/a",), ()),
+        ((), ("/a",), ()),
+    ],
+)
+def test_what_is_kept_to_and_left_out_at_once_is_named(
+    include: tuple[str, ...], exclude: tuple[str, ...], cancelled: tuple[str, ...]
+) -> None:
+    """A pattern that no link can match is a mistake; where that is not certain, nothing is said."""
+    plan = Plan(seeds=("https://x/",), include=include, exclude=exclude)
+    problems = plan_problems(plan)
+    assert [
+        (one.field, str(one).split(" matches nothing: exclude has ")[0]) for one in problems
+    ] == [("include", repr(pattern)) for pattern in cancelled]

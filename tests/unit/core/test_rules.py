@@ -318,8 +318,8 @@ def test_an_edit_of_rules_is_a_change() -> None:
         (Rule(match="a" * 1_001, record=False), "rules[0].match", "has 1,001 characters"),
         (Rule(match="(?:a{1,99}b){500}", record=False), "rules[0].match", "not a regular"),
         (Rule(match="/a", depth_max=-1), "rules[0].depth", "-1 does not fit: give 0 to 1,000"),
-        (Rule(match="/a", delay_ms=-1), "rules[0].delay", "give 0 to 86,400,000 ms"),
-        (Rule(match="/a", window_s=-1), "rules[0].window", "give 0 to 31,622,400 s"),
+        (Rule(match="/a", delay_ms=-1), "rules[0].delay", "give 0s to 1d"),
+        (Rule(match="/a", window_s=-1), "rules[0].window", "give 0s to 366d"),
     ],
 )
 def test_a_rule_that_does_not_fit_is_named(rule: Rule, path: str, said: str) -> None:

@@ -84,6 +84,8 @@ def test_what_somebody_else_made_is_no_recurrence_of_ours() -> None:
         ({"every": "1h", "cron": "0 3 * * ? *"}, "cron", "stands beside every: give one of them"),
         ({"cron": "0 3 * * *"}, "cron", "'0 3 * * *' does not fit: it has 5 fields"),
         ({"cron": "0/2 * * * ? *"}, "cron", "leave 5 minutes between two times, and not 2"),
+        ({"cron": "0 3 31 2 ? *"}, "cron", "never comes: no day of the calendar is like that"),
+        ({"cron": "0 3 29 2 ? 2100"}, "cron", "'0 3 29 2 ? 2100' never comes: no day"),
         ({"timezone": "UTC"}, "timezone", "is for cron alone"),
         ({"every": "1h", "timezone": "UTC"}, "timezone", "is for cron alone"),
     ],

@@ -50,6 +50,7 @@ CRAWL = Crawl(
         ("http://127.0.0.1:4711/hook", "http://127.0.0.1:4711/hook"),
         ("http://[::1]:4711/", "http://[::1]:4711/"),
         ("http://10.0.0.7/", "http://10.0.0.7/"),
+        ("https://localhost:4711/", "https://localhost:4711/"),
         ("https://example.com/a@b?c=@", "https://example.com/a@b?c=@"),
     ],
 )
@@ -64,6 +65,8 @@ def test_where_it_may_lead(text: str, url: str) -> None:
         ("hook", "not an absolute URL: give an https URL"),
         ("ftp://example.com/", "not an http or https URL: give an https URL"),
         ("http://example.com/", "it is http: give an https URL"),
+        ("https://example.com:9999/", "no stack dials its port, 9999: give one of 80, 443, 8000,"),
+        ("https://8.8.8.8:22/", "no stack dials its port, 22"),
         ("http://8.8.8.8/", "it is http: give an https URL"),
         ("http://localhost/", "it is http: give an https URL"),
         ("https://secret@example.com/", "give it without user and password"),

@@ -50,7 +50,12 @@ def test_rules_that_do_not_fit_are_named(keys: dict[str, Any], path: str, said: 
     ("field", "at", "said"),
     [
         ({}, "", "where is it? Give css, jsonld, microdata, og or meta, like css ="),
-        ({"css": "a::text"}, ".css", "'a::text' is not a CSS selector: give one like"),
+        ({"css": "a:text"}, ".css", "'a:text' is not a CSS selector: give one like"),
+        (
+            {"css": "p::text"},
+            ".css",
+            "'p::text' has a pseudo-element, which is not needed: text is",
+        ),
         ({"css": "a", "og": "b"}, "", "css and og each say where it is: give one of them"),
         ({"path": "a"}, ".path", "the rule has no source that it leads through: give css"),
         ({"og": ""}, ".og", "'' does not fit: give 1 to 200 printable characters"),
@@ -122,3 +127,30 @@ def test_names_are_given_once() -> None:
         "items[1].fields.p_currency": "the price's currency is called so: give the field another"
         " name",
     }
+
+
+@pytest.mark.parametrize(
+    ("css", "fix"),
+    [
+        ("p.price::text", "text is taken by default; give css = 'p.price'"),
+        ("a::attr(href)", "for an attribute give css = 'a' and attribute = \"href\""),
+        (
+            "ul > li a::attr( data-x )",
+            "for an attribute give css = 'ul > li a' and attribute = \"data-x\"",
+        ),
+        ("::text", "text is taken by default; give no css, which is the item itself"),
+        ("q::before", "text is taken by default; give css = 'q'"),
+    ],
+)
+def test_pseudo_elements_are_answered_with_what_is_meant(css: str, fix: str) -> None:
+    """What other tools write is told apart from what is no selector, with the words for it here."""
+    with pytest.raises(DefinitionError) as caught:
+        rule(each="div", fields={"a": {"css": css}})
+    (problem,) = caught.value.problems
+    said = f"{css!a} has a pseudo-element, which is not needed: "
+    assert (problem.path, problem.text) == ("items[0].fields.a.css", said + fix)
+
+
+def test_colons_in_texts_are_no_pseudo_elements() -> None:
+    """An attribute's value may hold two of them."""
+    assert rule(fields={"a": 'a[href="x::text"]'})

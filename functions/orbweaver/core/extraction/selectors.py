@@ -43,6 +43,9 @@ _TOKEN = re.compile(
 _STEEP = re.compile(r":nth-|-of-type|:(?:not|is|where|has)\(.*[\s>+~]", re.IGNORECASE | re.DOTALL)
 # Below this no steps are counted: it takes 0.3 us a node.
 _FEW_STEPS = 1_000_000
+# As Scrapy has them (`p::text`, `a::attr(href)`), and as styles have them.
+_PSEUDO = re.compile(r"::(?:attr\(\s*(?P<attribute>[\w:.-]*)\s*\)|[\w-]+(?:\([^)]*\))?)", re.ASCII)
+_STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 _FUNCTION = re.compile(r":(?:not|is|where|has)\(", re.IGNORECASE)
 
 # Compounds, each with the combinator before it: " ", ">", "+", "~"; of the first one " ".
@@ -71,6 +74,8 @@ def problem_of(text: str) -> str | None:
     selector = parsed(text)
     if selector.compounds > COMPOUNDS_MAX:
         return f"{shown} has {selector.compounds} parts: give at most {COMPOUNDS_MAX}"
+    if (pseudo := _PSEUDO.search(_STRING.sub("", text))) is not None:
+        return f"{shown} has a pseudo-element, which is not needed: {_instead(text, pseudo)}"
     nothing = LexborHTMLParser("")
     for one in [text, *(compound for steps in selector.alternatives for _, compound in steps)]:
         try:
@@ -82,6 +87,15 @@ def problem_of(text: str) -> str | None:
     if any(_is_nested(compound) for steps in selector.alternatives for _, compound in steps):
         return f"{shown} has a selector of several parts in brackets: give one with less in them"
     return None
+
+
+def _instead(text: str, pseudo: re.Match[str]) -> str:
+    """Say how a rule asks for what other tools ask for by a pseudo-element."""
+    rest = text.replace(pseudo[0], "").strip()
+    css = f"css = {rest[:60]!a}" if rest else "no css, which is the item itself"
+    if pseudo["attribute"]:
+        return f'for an attribute give {css} and attribute = "{pseudo["attribute"]}"'
+    return f"text is taken by default; give {css}"
 
 
 @lru_cache(maxsize=512)
