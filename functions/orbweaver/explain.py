@@ -16,7 +16,7 @@ from orbweaver.core.explanation import explain
 from orbweaver.core.fate import Facts, Journey, choose
 from orbweaver.core.journal import outbox
 from orbweaver.core.message import Prior
-from orbweaver.core.url import canonicalize, host_of
+from orbweaver.core.url import canonicalize, host_of, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -128,6 +128,10 @@ class Explainer:
             journey, passed = await self._follow(claim, url)
             facts = replace(facts, journey=journey)
         record = await self._record(facts, url)
+        if claim is None and record is None and passed is None:
+            samples = await self._crawls.samples(crawl.id)
+            reasons = [reason for reason, urls in samples.items() if redacted(url) in urls]
+            facts = replace(facts, refused=tuple(sorted(reasons)))
         return replace(facts, record=record or passed)
 
     async def _record(self, facts: Facts, url: str) -> PageRecord | None:

@@ -132,7 +132,17 @@ class Lookout:
                 if record is None:
                     break
                 examples.see(record)
-        return report_of(status.crawl, total, examples, refused)
+        known = dict.fromkeys(url for urls in refused.values() for url in urls)
+        ended = await all_of((self._has_ended(url, status.crawl) for url in known), LOOKUPS_AT_ONCE)
+        taken = {url for url, has in zip(known, ended, strict=True) if has}
+        return report_of(status.crawl, total, examples, refused, taken)
+
+    async def _has_ended(self, url: str, crawl: Crawl) -> bool:
+        """Whether a crawl has a record of an example, which may be spelled so as to be shown."""
+        try:
+            return bool(await self.page(url, crawl))
+        except ValueError:
+            return False
 
     async def pages(
         self, crawl: Crawl, *, outcome: Outcome | None = None, limit: int | None = None

@@ -266,3 +266,20 @@ async def test_without_a_crawl_there_is_nothing_to_explain() -> None:
     stage = await begun(replace(PLAN, scope=Scope.ANY))
     with pytest.raises(UnknownCrawl, match="no crawl has the id or name 'x'"):
         await told(stage, HOME, "x")
+
+
+async def test_a_link_that_was_refused_is_known_of() -> None:
+    """A URL beyond the depth was seen, although nothing of it is kept but an example."""
+    stage = await begun(replace(PLAN, depth_max=0))
+    await step(stage)
+    told_of = {one.about: one.words for one in (await told(stage, f"{SITE}/a")).statements}
+    assert told_of["linked by"] == (
+        "some page: a link to it was refused as depth; pages whose links are left out are not kept"
+    )
+
+
+async def test_who_links_to_what_was_never_seen_is_said_to_be_unknown() -> None:
+    """The line is there for every URL: what is not kept is told apart from what is not linked."""
+    stage = await begun()
+    told_of = {one.about: one.words for one in (await told(stage, "https://else/")).statements}
+    assert told_of["linked by"] == "not known: pages whose links are left out are not kept"

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.cli import report as reporting
 from orbweaver.cli import text
 from orbweaver.cli.session import chosen
 from orbweaver.core.meanings import moment
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from orbweaver.cli.session import Surroundings
     from orbweaver.core.host_view import HostView
-    from orbweaver.core.skips import Report
+    from orbweaver.core.skips import Report, Skipped
 
 OK = 0
 HEAD = ("host", "claimed", "ended", "failed", "queued", "delay", "robots.txt", "next request")
@@ -80,9 +81,19 @@ async def report(arguments: argparse.Namespace, around: Surroundings) -> int:
         around.write(json.dumps(body))
     elif found.skipped:
         around.write(*map(text.clean, _lines(found)))
+    elif found.nothing_new:
+        around.write(f"{found.crawl.id}: {reporting.nothing_new(found.crawl)}")
     else:
         around.write(f"{found.crawl.id} has left nothing out")
     return OK
+
+
+def _meaning(line: Skipped) -> str:
+    if not line.taken:
+        return line.means
+    looked_at = text.plural(line.taken + len(line.samples), "example")
+    was = "was" if line.taken == 1 else "were"
+    return f"{line.means}; {line.taken} of {looked_at} {was} crawled by another way"
 
 
 def _lines(found: Report) -> list[str]:
@@ -93,7 +104,7 @@ def _lines(found: Report) -> list[str]:
             continue
         total = sum(line.count for line in those)
         lines += ["", f"{title}: {total:,}"]
-        rows = [(f"{line.count:,}", line.reason, line.means) for line in those]
+        rows = [(f"{line.count:,}", line.reason, _meaning(line)) for line in those]
         for line, row in zip(those, text.table(rows, right=(0,)), strict=True):
             lines += [f"  {row}", *(f"      {text.cut(url, 200)}" for url in line.samples)]
             lines += [f"      error: {text.cut(cause, 300)}" for cause in line.causes]

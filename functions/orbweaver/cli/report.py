@@ -12,6 +12,7 @@ from orbweaver.core.outcome import Outcome
 if TYPE_CHECKING:
     from orbweaver.cli.files import Written
     from orbweaver.cli.progress import View
+    from orbweaver.core.crawl import Crawl
 
 
 # What is typed next, most of the time.
@@ -23,7 +24,7 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
     status = view.reading.status
     crawl = status.crawl
     if progress.nothing_new(view):
-        return [nothing_new(view, before)]
+        return [nothing_new(crawl, before)]
     why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
     ended = f"{crawl.id} finished in {text.clock(status.elapsed_ms / 1000)}"
     ended += f" ({why}): " if why else ": "
@@ -88,9 +89,8 @@ def query(written: Written) -> str:
     return f'orbweaver query --from {folder} "{QUERY}"'
 
 
-def nothing_new(view: View, before: str = "") -> str:
+def nothing_new(crawl: Crawl, before: str = "") -> str:
     """Say why nothing was crawled, and how it is crawled all the same."""
-    crawl = view.reading.status.crawl
     seeds = "every seed was" if len(crawl.seeds) > 1 else "the seed was"
     return (
         f"nothing new: {seeds} crawled within the window of {text.span(crawl.window_s)};"

@@ -116,7 +116,7 @@ class _Walk:
 
     def _names(self) -> list[str]:
         """Read a key: one name, or several with dots between them."""
-        names = []
+        names: list[str] = []
         while True:
             self._skip(_BLANKS)
             match = _KEY.match(self._text, self._at)

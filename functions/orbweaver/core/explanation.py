@@ -197,6 +197,7 @@ def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
     record, journey, claim = facts.record, facts.journey, facts.claim
     target = journey.target if journey is not None else None
     if record is None and claim is None:
+        yield from _links(facts)
         return
     referrer = _referrer(facts)
     if referrer is not None:
@@ -212,6 +213,16 @@ def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
     else:
         depth = claim.depth if claim is not None else 0
     yield "depth", f"{depth} of {depth_limit(facts.run, said_of(facts.run.rules, url))}"
+
+
+def _links(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Say what is known of links to a URL that was never claimed."""
+    kept = "pages whose links are left out are not kept"
+    if facts.refused:
+        reasons = " and ".join(facts.refused)
+        yield "linked by", f"some page: a link to it was refused as {reasons}; {kept}"
+    else:
+        yield "linked by", f"not known: {kept}"
 
 
 def _is_page(facts: Facts, url: str) -> bool:

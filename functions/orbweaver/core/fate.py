@@ -86,6 +86,8 @@ class Facts:
     record: PageRecord | None = None
     host: Host | None = None
     robots: RobotsEntry | None = None
+    # Reasons for which links to it were refused, as far as examples of them are kept.
+    refused: tuple[str, ...] = ()
 
     @property
     def run(self) -> Crawl:

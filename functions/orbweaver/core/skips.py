@@ -16,6 +16,7 @@ from orbweaver.core.outcome import Outcome, Reason, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.core.record import PageRecord
@@ -30,7 +31,9 @@ RECORDS_MAX = 20_000
 class Skipped:
     """One reason: how often, what it means, and some URLs that it was the reason for.
 
-    `kind` is `refused` for links that were never claimed, or else an outcome.
+    `kind` is `refused` for links that were never claimed, or else an outcome. Of refused links
+    `taken` counts the examples that were asked for all the same, since another page leads to them
+    by a way that fits; they are none of `samples`.
     """
 
     kind: str
@@ -40,14 +43,19 @@ class Skipped:
     samples: tuple[str, ...] = ()
     # What the records of these URLs name as the error, each once.
     causes: tuple[str, ...] = ()
+    taken: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that a crawl left out, by reason; most frequent first within a kind."""
+    """All that a crawl left out, by reason; most frequent first within a kind.
+
+    `nothing_new` says that it ended without one URL: all that it began at was seen before.
+    """
 
     crawl: Crawl
     skipped: tuple[Skipped, ...]
+    nothing_new: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,23 +97,34 @@ class Examples:
 
 
 def report_of(
-    crawl: Crawl, total: Tally, examples: Examples, refused: Mapping[str, Sequence[str]]
+    crawl: Crawl,
+    total: Tally,
+    examples: Examples,
+    refused: Mapping[str, Sequence[str]],
+    ended: AbstractSet[str] = frozenset(),
 ) -> Report:
-    """Put the report together; `refused` holds the examples of refusals."""
+    """Put the report together.
+
+    `refused` holds the examples of refusals, `ended` those of them that have a record.
+    """
     samples = {(REFUSED, reason): urls for reason, urls in refused.items()}
-    lines = [
-        Skipped(
+    lines = []
+    for kind, reason, count in _counts(total):
+        known = samples.get((kind, reason), ())
+        left = [url for url in known if url not in ended]
+        skipped = Skipped(
             kind=kind,
             reason=reason,
             count=count,
             means=_means(kind, reason),
-            samples=tuple(samples.get((kind, reason), examples.found.get((kind, reason), ()))),
+            samples=tuple(left if known else examples.found.get((kind, reason), ())),
+            taken=len(known) - len(left),
             causes=tuple(examples.causes.get((kind, reason), ())),
         )
-        for kind, reason, count in _counts(total)
-    ]
+        lines.append(skipped)
     lines.sort(key=lambda line: (KINDS.index(line.kind), -line.count, line.reason))
-    return Report(crawl=crawl, skipped=tuple(lines))
+    nothing_new = not crawl.live and not total.get("claimed") and not lines
+    return Report(crawl=crawl, skipped=tuple(lines), nothing_new=nothing_new)
 
 
 def _counts(total: Tally) -> list[tuple[str, str, int]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.core.crawl import Stop
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import Host
 from tests.unit.cli.fakes import NOW_MS, SITE, Machine, Row, Stage
@@ -93,6 +94,25 @@ def test_report(ended: Stage) -> None:
         "  1  dns  its name could not be looked up, four times",
         f"      {SITE}/x",
     ]
+
+
+def test_report_leaves_out_what_was_crawled_after_all(ended: Stage) -> None:
+    """A link that is too deep on one page may be near enough on another; that one counts."""
+    ended.world.samples[ID] = {"scope": (f"{SITE}/a", f"{SITE}/deep", f"{SITE}/b", "no url")}
+    assert ended.run("report shop") == 0
+    assert ended.said.splitlines()[2:6] == [
+        "links that were not followed: 4",
+        "  4  scope  it does not belong to the crawl; 2 of 4 examples were crawled by another way",
+        f"      {SITE}/deep",
+        "      no url",
+    ]
+
+
+def test_report_of_a_run_that_found_nothing_new(stage: Stage) -> None:
+    """It says so as the crawl did, with what to do, and not that nothing was left out."""
+    stage._end(stage.world.crawls[ID], Stop.FINISHED)
+    assert stage.run("report shop") == 0
+    assert stage.said.startswith(f"{ID}: nothing new: every seed was crawled within the window of")
 
 
 def test_report_for_machines(ended: Stage) -> None:
