@@ -44,6 +44,46 @@ def script(value: Any) -> str:
     return f'<script type="application/ld+json">{text}</script>'
 
 
+# --- code ---------------------------------------------------------------------------------------
+
+CODE = (
+    "<h1>T</h1><section><pre class='highlight-sql x'>\n    city  |  &lt;t&gt;\r\n\t----+---\n"
+    "<b>a</b>  <!-- no -->b\n\n</pre></section><section><pre>one<br>two <i>three</i><br/></pre>"
+    "<pre>  \n</pre></section>"
+)
+PLAIN = "    city  |  <t>\n\t----+---\na  b\n\n"
+
+
+@pytest.mark.parametrize(
+    ("field", "keys", "found"),
+    [
+        ({"css": "pre", "take": "raw"}, {}, [PLAIN]),
+        ({"css": "pre", "take": "raw", "list": True}, {}, [[PLAIN, "one\ntwo three\n"]]),
+        ({"take": "raw"}, {"each": "pre:not(:nth-child(2))"}, [PLAIN, "one\ntwo three\n"]),
+        (
+            {"css": "pre", "take": "raw", "list": True},
+            {"each": "section"},
+            [[PLAIN], ["one\ntwo three\n"]],
+        ),
+        ({"css": "pre", "take": "raw", "regex": r"\n(\s+-+)"}, {}, ["\t----"]),
+        ({"css": "h1", "take": "raw", "required": True}, {}, ["T"]),
+    ],
+)
+def test_code_is_taken_as_it_stands(
+    field: dict[str, Any], keys: dict[str, Any], found: list[Any]
+) -> None:
+    """White space stays, also before the first word; entities are signs, markup and comments go."""
+    assert values(CODE, field, **keys) == found
+
+
+def test_nothing_but_white_space_is_nothing() -> None:
+    """A field that is taken as it stands is missing all the same where nothing stands there."""
+    html = "<pre> \n\t</pre>"
+    assert problems(html, {"css": "pre", "take": "raw", "required": True})[0].startswith(
+        "a: missing"
+    )
+
+
 # --- nodes --------------------------------------------------------------------------------------
 
 LIST = (

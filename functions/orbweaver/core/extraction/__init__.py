@@ -240,12 +240,22 @@ def _left(field: Field, raw: Scalar) -> Scalar:
     """What is left of what was located, or None."""
     if isinstance(raw, str):
         # Neither is text: half a character, and NUL.
-        raw = raw.encode("utf-8", "replace").decode().replace("\0", "")
-        raw = raw.strip() if field.take is Take.HTML else " ".join(raw.split())
+        raw = _spaced(raw.encode("utf-8", "replace").decode().replace("\0", ""), field.take)
     if field.regex is not None and raw is not None:
         raw = found_in(field.regex, raw if isinstance(raw, str) else json.dumps(raw))
-        raw = raw if raw is None else raw.strip()
-    return None if raw == "" else raw
+        raw = raw if raw is None or field.take is Take.RAW else raw.strip()
+    return None if isinstance(raw, str) and not raw.strip() else raw
+
+
+def _spaced(text: str, take: Take) -> str:
+    """Write the white space of a text as a field has it: single spaces, or as it stands."""
+    match take:
+        case Take.RAW:
+            return text
+        case Take.HTML:
+            return text.strip()
+        case _:
+            return " ".join(text.split())
 
 
 def _defaults(field: Field) -> list[Read]:

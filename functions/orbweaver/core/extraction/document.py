@@ -89,6 +89,17 @@ class Document:
             return " ".join(self._spend(node.text()).split())
         return text_of(self._spend(node.html or "").encode("utf-8", "replace"))
 
+    def raw(self, node: LexborNode) -> str:
+        """Return the text of a node as it stands: white space as in the page, a line for `br`."""
+        if node.css_first("br") is None:
+            return self._spend(node.text())
+        pieces = (
+            "\n" if one.tag == "br" else one.text_content or ""
+            for one in node.traverse(include_text=True)
+            if one.is_text_node or one.tag == "br"
+        )
+        return self._spend("".join(pieces))
+
     def html(self, node: LexborNode) -> str:
         """Return the HTML of what is in a node."""
         return self._spend(node.inner_html or "").strip()

@@ -68,7 +68,17 @@ def _of_nodes(document: Document, field: Field, spot: Spot) -> Iterator[Scalar]:
             if value is not None:
                 yield value
         else:
-            yield document.html(node) if field.take is Take.HTML else document.text(node)
+            yield _taken(document, field.take, node)
+
+
+def _taken(document: Document, take: Take, node: LexborNode) -> str:
+    match take:
+        case Take.HTML:
+            return document.html(node)
+        case Take.RAW:
+            return document.raw(node)
+        case _:
+            return document.text(node)
 
 
 def _of_objects(

@@ -63,6 +63,7 @@ class Take(StrEnum):
     """What is taken of a node that has no `attribute` to be taken."""
 
     TEXT = "text"
+    RAW = "raw"
     HTML = "html"
     EXISTS = "exists"
 
