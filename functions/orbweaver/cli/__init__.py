@@ -12,7 +12,7 @@
     dead_letters  dlq                          scheduling  schedule
     explaining  explain                        options     what a crawl may be told
     forgetting  forget                         extracting  extract
-    itemwords   items in words
+    itemwords   items in words              custom      functions of the user's own
     defining    init, check, crawl.toml        starter     a definition to begin with
     rates       how fast it goes               forecast    how long it takes, and why
     hostrows    its hosts                      spending    its budgets, and what it costs

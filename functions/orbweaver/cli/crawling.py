@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from orbweaver.cli import files, progress, report, text
+from orbweaver.cli import custom, files, progress, report, text
 from orbweaver.cli.defining import plan_of
 from orbweaver.cli.display import Objects
 from orbweaver.cli.options import OPTIONS
@@ -20,7 +20,7 @@ from orbweaver.cli.progress import nothing_new
 from orbweaver.cli.session import Stalled, chosen, opened
 from orbweaver.cli.stacks import ENDPOINT, settings_from
 from orbweaver.control import same_work
-from orbweaver.core.crawl import State, first_hosts
+from orbweaver.core.crawl import Bodies, State, first_hosts
 from orbweaver.core.meanings import REASONS
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.plan import PlanError, crawl_of, keyed
@@ -74,17 +74,15 @@ def checked(plan: Plan, around: Surroundings) -> Crawl:
 def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Crawl on this machine, from start to files."""
     plan = plan_of(arguments, around)
-    wanted = checked(plan, around)
-    if arguments.out is not None:
-        files.check_folder(around.folder / arguments.out, wanted.name)
-    files.check_writable(around.folder / (arguments.out or files.OUT))
+    wanted, context = _checked(plan, arguments, around)
     display = around.display(arguments)
     running = Running()
     if around.machine.local() is None and (unreached := _unreached(wanted, around)):
         return _cannot_begin(unreached, around, display)
     try:
-        with around.machine.standing(arguments.port, display.say) as stood:
+        with around.machine.standing(arguments.port, display.say, context) as stood:
             settings = settings_from(stood.outputs, around.machine, stood.environment)
+            custom.check_deployed(settings, wanted.items, f"give {custom.OPTION} FILE")
             if stood.started:
                 running.before = f"orbweaver local up{_port(stood)} && "
             elif not settings.proxy_secret and (unreached := _unreached(wanted, around)):
@@ -114,6 +112,20 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
         return FAILED
     finally:
         display.close()
+
+
+def _checked(
+    plan: Plan, arguments: argparse.Namespace, around: Surroundings
+) -> tuple[Crawl, dict[str, str]]:
+    """Look at all that can be wrong before anything is started; the crawl, and its stack's keys."""
+    wanted = checked(plan, around)
+    if "warc" in arguments.format and wanted.bodies is Bodies.OFF:
+        raise UsageError("--format: warc holds bodies, and this crawl stores none (bodies: off)")
+    context = custom.context_of(arguments.extractor, around, wanted.items)
+    if arguments.out is not None:
+        files.check_folder(around.folder / arguments.out, wanted.name)
+    files.check_writable(around.folder / (arguments.out or files.OUT))
+    return wanted, context
 
 
 def _unreached(wanted: Crawl, around: Surroundings) -> list[str]:
@@ -164,7 +176,9 @@ async def _crawl(
     written: Written | None = None
     if not nothing_new(view):
         folder: Path = arguments.out or files.OUT / begun.id
-        wanted = files.Wanted(folder=around.folder / folder, say=display.say)
+        wanted = files.Wanted(
+            folder=around.folder / folder, formats=arguments.format, say=display.say
+        )
         written = await files.export_crawl(session, view.reading.status.crawl, wanted)
         written = replace(written, folder=folder)
     why = await without_pages(session, view)
@@ -237,6 +251,8 @@ def start(arguments: argparse.Namespace, around: Surroundings) -> int:
 
     async def go() -> int:
         async with chosen(arguments, around) as session:
+            fix = f"orbweaver deploy -c extractor=FILE ({custom.DOCUMENTED})"
+            custom.check_deployed(session.settings, wanted.items, fix)
             try:
                 begun = await session.control.start(plan)
             except (PortError, asyncio.CancelledError):

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli import itemwords, text
+from orbweaver.cli import custom, itemwords, text
 from orbweaver.cli.options import OPTIONS, given
 from orbweaver.cli.parser import UsageError
 from orbweaver.cli.starter import STARTER
@@ -199,6 +199,7 @@ def check(arguments: argparse.Namespace, around: Surroundings) -> int:
     file: Path = arguments.file
     plan = plan_in(file, around)
     crawl = crawl_of(plan, around.clock.now_ms())
+    custom.check_known(arguments.extractor, around, crawl.items)
     said = [(label, text.clean(words)) for label, words in explained(crawl, plan)]
     if arguments.json:
         body = definition.document_of(replace(plan, headers=(), host_headers=(), webhook=None))

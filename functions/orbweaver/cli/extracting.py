@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.extractors import ExtractorError, of_file
 from orbweaver.adapters.memory import MemoryHosts, World
 from orbweaver.cli import text
 from orbweaver.cli.crawling import FAILED, OK, checked
+from orbweaver.cli.custom import functions
 from orbweaver.cli.deciding import ROBOTS_S_MAX, canonical
 from orbweaver.cli.defining import plan_in
 from orbweaver.cli.options import DEFINITION
@@ -36,11 +36,11 @@ from orbweaver.settings import Settings
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from orbweaver.cli.session import Surroundings
     from orbweaver.core.crawl import Crawl
-    from orbweaver.core.extraction import Extractor, ItemRule
+    from orbweaver.core.extraction import ItemRule
     from orbweaver.core.item import Item
     from orbweaver.ports import Fetcher
 
@@ -86,35 +86,6 @@ async def extract(arguments: argparse.Namespace, around: Surroundings) -> int:
     else:
         around.write(*(text.clean(line) for line in _lines(got.url, crawl.items, rules, items)))
     return OK if rules and all(item.valid for item in items) else FAILED
-
-
-def functions(
-    file: Path | None, around: Surroundings, rules: Sequence[ItemRule]
-) -> Mapping[str, Extractor]:
-    """Import the module that has functions of the user's own, where rules name any."""
-    named = [rule for rule in rules if rule.extractor is not None]
-    file = file or (_deployed(around) if named else None)
-    if not named or file is None:
-        return {}
-    try:
-        found = of_file(around.folder / file)
-    except ExtractorError as error:
-        raise UsageError(f"extractor: {error}") from error
-    for rule in named:
-        if rule.extractor not in found:
-            known = f"it has {', '.join(sorted(found))}" if found else "it has none"
-            missing = f"{file} has no function {rule.extractor}"
-            raise UsageError(f"items {rule.name}: extractor: {missing} ({known})")
-    return found
-
-
-def _deployed(around: Surroundings) -> Path | None:
-    """Name the module that cdk.json deploys."""
-    try:
-        context = json.loads((around.folder / "cdk.json").read_text())["context"]
-        return Path(context["extractor"]) if context.get("extractor") else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
 
 
 # --- the page -----------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ Imports are made where they are needed: `orbweaver url` is not to wait for boto3
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli.stacks import (
@@ -153,15 +155,18 @@ class ThisMachine:
         return Depths(waiting=waiting, in_work=in_work, delayed=delayed, dead=dead[0])
 
     @contextlib.contextmanager
-    def standing(self, port: int, say: Say) -> Iterator[Standing]:
+    def standing(
+        self, port: int, say: Say, context: Mapping[str, str] | None = None
+    ) -> Iterator[Standing]:
         """See the protocol."""
         from localstack import lending, stack
 
         with contextlib.ExitStack() as use:
             with _reaching():
                 found, started = use.enter_context(lending.lend(port=port, say=say))
+                given = _kept(dict(context or {}), found.directory)
                 outputs = stack.bring_up_to_date(
-                    found, defaults=LOCAL_CONTEXT, working=True, say=say
+                    found, given, defaults=LOCAL_CONTEXT, working=True, say=say
                 )
             yield Standing(
                 environment=found.environment(),
@@ -245,6 +250,17 @@ class ThisMachine:
             if any(found.endpoint_url == endpoint for found in emulator.find_all()):
                 context = {**LOCAL_CONTEXT, **context}
             cdk.destroy(environment, context, yes=yes, say=say)
+
+
+def _kept(context: dict[str, str], folder: Path) -> dict[str, str]:
+    """Copy a module of the user's own beside the emulator's state: the stack is kept as long."""
+    if (module := context.get("extractor")) is not None:
+        body = Path(module).read_bytes()
+        kept = folder / "extractors" / f"{hashlib.sha256(body).hexdigest()[:16]}.py"
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_bytes(body)
+        context["extractor"] = str(kept)
+    return context
 
 
 @contextlib.contextmanager

@@ -212,6 +212,8 @@ def add_definition(add: Callable[..., argparse.ArgumentParser], lines: Any) -> N
     check = add("check", "say what the definition of a crawl would do, or what is wrong", lines)
     what = f"TOML; JSON if it ends in .json ({DEFINITION})"
     check.add_argument("file", nargs="?", type=Path, default=DEFINITION, metavar="FILE", help=what)
+    functions = "a module with functions of your own (cdk.json says which is deployed)"
+    check.add_argument("--extractor", type=Path, metavar="FILE", help=functions)
     what = "say what a crawl would use of AWS, and what that would cost, before it begins"
     _add_assumptions(add("estimate", what, lines).add_argument)
 

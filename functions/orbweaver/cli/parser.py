@@ -132,6 +132,8 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
     options.add_definition(add, lines)
     crawl = add("crawl", "crawl on this machine, from start to files", plan, lines, output)
     crawl.add_argument("--port", type=values.count, default=PORT, help=_PORT)
+    crawl.add_argument("--extractor", type=Path, metavar="FILE", help=_EXTRACTOR)
+    _add_formats(crawl)
     start = add("start", "start a crawl; prints its id", plan, target, lines)
     start.add_argument("--wait", action="store_true", help="show its progress until it ends")
     start.add_argument("--id", help="name this run; starting it again completes the start")
@@ -162,6 +164,7 @@ def _build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser
 # Commands of several words.
 _GROUPS = ("local", "dlq", "schedule")
 _PORT = f"where the emulator listens, and which of several it is ({PORT})"
+_EXTRACTOR = "a module with functions of your own, which [[items]] name"
 _DEPLOYING = {
     "deploy": "deploy the stack, or bring it up to date",
     "destroy": "remove the stack",
@@ -207,11 +210,7 @@ def _add_looking(
     export = add("export", "write page records into files", target, lines, output)
     export.add_argument("--day", type=values.day, metavar="YYYY-MM-DD", help="default: today, UTC")
     export.add_argument("--crawl", metavar="ID", help="one crawl's records, of all its days")
-    named = ",".join(FORMATS)
-    text = f"some of {named} (jsonl,parquet)"
-    export.add_argument(
-        "--format", type=values.formats, default=("jsonl", "parquet"), metavar="F,F", help=text
-    )
+    _add_formats(export)
     robots = add("robots", "fetch a robots.txt and say what it allows", lines)
     robots.add_argument("url", metavar="URL")
     robots.add_argument("--user-agent", metavar="NAME", help="decide for another one")
@@ -224,6 +223,12 @@ def _add_looking(
     url.add_argument("--seed", action="append", default=[], metavar="URL", help=seed)
     options.add_scope(url.add_argument, "host")
     options.add_parameters(url.add_argument)
+
+
+def _add_formats(command: argparse.ArgumentParser) -> None:
+    text = f"some of {','.join(FORMATS)} (jsonl,parquet)"
+    usual = ("jsonl", "parquet")
+    command.add_argument("--format", type=values.formats, default=usual, metavar="F,F", help=text)
 
 
 def _add_local(local: argparse.ArgumentParser, made: dict[str, argparse.ArgumentParser]) -> None:

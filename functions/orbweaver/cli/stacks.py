@@ -121,8 +121,13 @@ class Machine(Protocol):
     def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
         """Count the messages on the queues; None if that may not be read."""
 
-    def standing(self, port: int, say: Say) -> AbstractContextManager[Standing]:
-        """Have a stack on this machine for the length of a block; stop what was started."""
+    def standing(
+        self, port: int, say: Say, context: Mapping[str, str] | None = None
+    ) -> AbstractContextManager[Standing]:
+        """Have a stack on this machine for the length of a block; stop what was started.
+
+        `context` is deployed on top of what it was deployed with.
+        """
 
     def up(self, port: int, *, fresh: bool, say: Say) -> Mapping[str, str]:
         """Have a stack stand on this machine; its outputs, and the endpoint."""

@@ -84,6 +84,7 @@ class Machine:
     broken: bool = False
     killed: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    contexts: list[dict[str, str]] = field(default_factory=list)
     switches: list[Source] = field(default_factory=list)
     profile_region: str | None = "us-west-2"
 
@@ -108,7 +109,12 @@ class Machine:
         return self.queue
 
     @contextlib.contextmanager
-    def standing(self, port: int, say: Say) -> Iterator[Standing]:
+    def standing(
+        self, port: int, say: Say, context: Mapping[str, str] | None = None
+    ) -> Iterator[Standing]:
+        self.contexts.append(dict(context or {}))
+        if "extractor" in self.contexts[-1]:
+            self.function = {**self.function, "ORBWEAVER_EXTRACTOR": "orbweaver_extractor"}
         if not self.up_already:
             say("starting the emulator")
             self.asked.append(f"start {port}")

@@ -375,3 +375,59 @@ def test_a_crawl_cancelled_by_somebody_else_ends(stage: Stage) -> None:
     stage.fault = fault
     assert stage.run(f"crawl {SITE}") == 0
     assert "(it was cancelled): 1 page" in stage.said
+
+
+# --- formats, and functions of the user's own -----------------------------------------------------
+
+OWN = """seeds = ["https://example.com/"]
+[[items]]
+name = "books"
+match = "."
+extractor = "books"
+fields = { title = {} }
+"""
+
+
+def test_a_crawl_writes_the_formats_that_are_wanted(stage: Stage) -> None:
+    """As `export` does; each in a folder of its own."""
+    assert stage.run(f"crawl {SITE} --out data --format csv,jsonl") == 0
+    folders = sorted(path.name for path in (stage.folder / "data" / "pages").iterdir())
+    assert folders == ["csv", "jsonl"]
+
+
+def test_archives_without_bodies_are_refused(stage: Stage) -> None:
+    """A format that would be empty is a contradiction, found before anything is asked for."""
+    assert stage.run(f"crawl {SITE} --format warc --bodies off") == 2
+    assert "--format: warc holds bodies, and this crawl stores none" in stage.noted
+    assert stage.machine.asked == []
+
+
+def test_a_crawl_with_functions_of_ones_own(stage: Stage) -> None:
+    """The module is looked at, and deployed to the stack on this machine before the crawl."""
+    (stage.folder / "own.toml").write_text(OWN)
+    (stage.folder / "ext.py").write_text("def books(page, url):\n    return []\n")
+    assert stage.run("crawl --config own.toml --extractor ext.py --out data") == 0
+    assert stage.machine.contexts == [{"extractor": str(stage.folder / "ext.py")}]
+    assert stage.run("crawl --config own.toml --out other --name again") == 0  # it is kept
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("crawl --config own.toml", "items books: extractor books: the stack has no functions of"),
+        ("check own.toml", "items books: extractor books: no module with it is known here: give"),
+        ("crawl --config own.toml --extractor no.py", "extractor: there is no "),
+        ("check own.toml --extractor other.py", "other.py has no function books (it has films)"),
+        ("crawl https://a/ --extractor other.py", "--extractor: no rule names a function of other"),
+        ("start --config own.toml", "functions of your own: orbweaver deploy -c extractor=FILE"),
+    ],
+)
+def test_functions_that_are_not_there_are_found_before_the_crawl(
+    stage: Stage, line: str, said: str
+) -> None:
+    """A crawl that could only end in invalid items is not begun, and `check` knows it, too."""
+    (stage.folder / "own.toml").write_text(OWN)
+    (stage.folder / "other.py").write_text("def films(page, url):\n    return []\n")
+    assert stage.run(line) == 2
+    assert said in stage.noted
+    assert stage.world.crawls == {}

@@ -15,7 +15,7 @@ from localstack import cdk, deployed, deployment, emulator, guard, layout, lost,
 from localstack.errors import LocalStackError
 from orbweaver import bootstrap
 from orbweaver.adapters.aws import Aws
-from orbweaver.cli.machine import ThisMachine, connect
+from orbweaver.cli.machine import ThisMachine, _kept, connect
 from orbweaver.cli.stacks import LOCAL_CONTEXT, Depths, Unreachable
 from orbweaver.settings import Settings
 
@@ -393,3 +393,19 @@ def test_a_profile_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
     with pytest.raises(Unreachable, match=r"profile.*absent"):
         ThisMachine().region({"AWS_PROFILE": "absent"})
+
+
+def test_a_module_of_the_users_own_is_kept_with_the_stack(tmp_path: Path) -> None:
+    """What was deployed can be deployed again when the file is gone or says something else."""
+    module = tmp_path / "ext.py"
+    module.write_text("def a(page, url): ...")
+    folder = tmp_path / "instance"
+    folder.mkdir()
+    first = _kept({"extractor": str(module), "x": "1"}, folder)
+    module.write_text("def b(page, url): ...")
+    second = _kept({"extractor": str(module)}, folder)
+    module.unlink()
+    assert first["x"] == "1"
+    assert Path(first["extractor"]).read_text() == "def a(page, url): ..."
+    assert Path(second["extractor"]).read_text() == "def b(page, url): ..."
+    assert _kept({}, folder) == {}
