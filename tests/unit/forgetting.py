@@ -82,7 +82,13 @@ def kept_of(url: str) -> Kept:
     return Kept(
         url=url,
         response=warc.response(
-            url, NOW_MS, status=200, headers=headers, body=body, truncated=False
+            url,
+            NOW_MS,
+            status=200,
+            headers=headers,
+            body=body,
+            truncated=False,
+            asked=(("Host", "h"), ("User-Agent", "bot/1"), ("Accept", "text/html")),
         ),
         conversion=warc.conversion(url, NOW_MS, document, stored=True),
     )

@@ -49,6 +49,7 @@ from orbweaver.adapters.tls import context as tls_context
 from orbweaver.core.address import PUBLIC_ONLY
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.header import one_line
+from orbweaver.core.identity import stored_headers
 from orbweaver.core.outcome import Reason
 
 if TYPE_CHECKING:
@@ -225,6 +226,7 @@ class HttpFetcher:
             received=attempt.received,
             octets=heads.octets(answer.raw_headers),
             cookies=heads.cookies(answer.raw_headers),
+            asked=stored_headers(answer.request_info.headers.items()),
         )
 
     async def _session_here(self) -> aiohttp.ClientSession:

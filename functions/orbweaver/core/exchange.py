@@ -40,6 +40,7 @@ class Response:
     `body` is decoded, and None if it was not read.
     `truncated` says that the body was cut at `body_bytes_max` decoded bytes; `received`, how many
     bytes of it came over the wire, whether anybody wanted them or not (`adapters/http_wire.py`).
+    `asked` are the headers that it was asked for with, as they may be stored (`core/identity.py`).
     """
 
     status: int
@@ -52,6 +53,7 @@ class Response:
     octets: Mapping[str, bytes] = field(default_factory=dict)
     # Its lines of Set-Cookie, which may be secrets.
     cookies: tuple[bytes, ...] = field(default=(), repr=False)
+    asked: Headers = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 Layout, below the export's prefix (a bucket's) or folder (a person's), the same for both:
 
     <table>/<format>/dt=<day>/crawl=<crawl>/part-<group>-<chunk><suffix>
+    pages/warc/dt=<day>/crawl=<crawl>/<crawl>-<day>-<group>-<chunk><suffix>
     manifests/dt=<day>.json                 of a day
     manifests/dt=<day>/crawl=<crawl>.json   of one crawl's records of a day
     _work/…, _snapshots/…                   what exporters keep for each other
@@ -11,6 +12,8 @@ Layout, below the export's prefix (a bucket's) or folder (a person's), the same 
   are cut at the same rows.
 - The manifest says which files make up the export, and by their SHA-256 whether they are those it
   means; it says nothing of the run that wrote it. Readers go by it, never by a listing.
+- A name within its folder is enough, but for archives: those are gathered in one place, and their
+  indexes name no folders. So they are called after crawl and day.
 - A group or chunk of more digits grows wider; the order of files is the manifest's.
 """
 
@@ -38,7 +41,7 @@ FORMATS = ("jsonl", "csv", "parquet", "warc")
 MANIFESTS, WORK, SNAPSHOTS = "manifests/", "_work/", "_snapshots/"
 PART = re.compile(
     r"(?P<table>.+)/(?P<format>[a-z]+)/dt=(?P<day>[^/]+)/crawl=(?P<crawl>[^/]+)"
-    r"/part-(?P<group>\d{2,})-(?P<chunk>\d{5,})(?P<suffix>\.[^/]*)"
+    r"/(?P<stem>part|(?P=crawl)-(?P=day))-(?P<group>\d{2,})-(?P<chunk>\d{5,})(?P<suffix>\.[^/]*)"
 )
 
 
@@ -68,12 +71,19 @@ class Place:
     group: int
     chunk: int
     suffix: str
+    # What its name begins with.
+    stem: str = "part"
 
     @property
     def path(self) -> str:
         """Where it lies, below the prefix."""
         folder = folder_of(self.table, self.format, self.day, self.crawl)
-        return f"{folder}part-{self.group:02d}-{self.chunk:05d}{self.suffix}"
+        return f"{folder}{self.stem}-{self.group:02d}-{self.chunk:05d}{self.suffix}"
+
+
+def stem_of(file_format: str, day: str, crawl: str) -> str:
+    """Say what the names of a format's files begin with, of a crawl and day."""
+    return f"{crawl}-{day}" if file_format == "warc" else "part"
 
 
 def folder_of(table: str, file_format: str, day: str, crawl: str | None = None) -> str:
@@ -94,6 +104,7 @@ def path_of(
         group=group,
         chunk=chunk,
         suffix=suffix,
+        stem=stem_of(file_format, day, crawl),
     )
     return place.path
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from orbweaver.core.url import canonicalize, host_of, hostname_of, redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from orbweaver.core.crawl import Crawl
 
@@ -47,6 +47,10 @@ OPEN_HEADERS = frozenset(
     {"accept-language", "cache-control", "dnt", "from", "pragma", "priority", "referer"}
     | {"save-data", "sec-gpc", "upgrade-insecure-requests"}
 )
+# Those and what the crawler says itself: an archive of requests has them as they were sent.
+_TOLD = OPEN_HEADERS | {"host", "user-agent", "accept", "accept-encoding"}
+_TOLD |= {"if-none-match", "if-modified-since"}
+REDACTED = "redacted"
 _FRAMING = "it frames or routes the message: leave it out"
 _OURS = "the crawler sets it itself: leave it out"
 # Names that are refused, with the fix; `-` at the end stands for any rest of the name.
@@ -195,6 +199,15 @@ def check_host_headers(hosts: HostHeaders) -> None:
 
 def _plain(name: str) -> str:
     return name.lower().replace("_", "-")
+
+
+def stored_headers(headers: Iterable[tuple[str, str]]) -> Headers:
+    """Write the headers of a request as they may be stored: what may be a secret is not shown."""
+    return tuple(
+        (name, value if name.lower() in _TOLD else REDACTED)
+        for name, value in headers
+        if not name.lower().startswith("proxy-")
+    )
 
 
 def _refusal(name: str) -> str | None:

@@ -70,6 +70,7 @@ def kept_of(
             body=body,
             truncated=answer.truncated,
             octets=answer.octets,
+            asked=answer.asked,
         )
     if document is not None:
         conversion = warc.conversion(url, at_ms, document, stored=body is not None)

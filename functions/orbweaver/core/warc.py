@@ -6,6 +6,9 @@ Rules
 - `response`: what was answered, with the head as it was sent. The body is stored decoded, so its
   `Content-Encoding` and `Transfer-Encoding` are kept under names of our own, as Common Crawl does,
   and `Content-Length` is that of what is there.
+- What an answer was asked for with is a field of its record, `X-Crawler-Request`: the names and
+  values of headers, secrets redacted, as JSON. So a page's body stays one record and one range. An
+  export makes a `request` of it.
 - `conversion`: what was made of a page, as JSON; it refers to its response, where that is stored.
 - A tombstone is a record of any length from `TOMBSTONE_BYTES_MIN` on. One is put in the place of
   a record that is to be forgotten, so that what stands behind it stays where it is.
@@ -30,7 +33,9 @@ from isal import isal_zlib
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Kind = Literal["warcinfo", "response", "conversion", "metadata"]
+    from orbweaver.core.identity import Headers
+
+Kind = Literal["warcinfo", "request", "response", "conversion", "metadata"]
 VERSION = "WARC/1.1"
 # Deflates a page in a tenth of the time of zlib's default; the file is a sixth larger.
 LEVEL = 2
@@ -39,6 +44,7 @@ GZIP_WBITS = 31
 RENAMED = ("content-encoding", "transfer-encoding", "content-length")
 JSON_TYPE = "application/json"
 CR_LF = b"\r\n"
+REQUEST_FIELD = "X-Crawler-Request"
 # A member's header (RFC 1952): the flag that says a comment follows, and what comes before that.
 COMMENTED, HEADER_REST = 0x10, 6
 CHUNK_BYTES = 65_536
@@ -113,10 +119,12 @@ def response(
     body: bytes,
     truncated: bool,
     octets: Mapping[str, bytes] = _NO_OCTETS,
+    asked: Headers = (),
 ) -> bytes:
     """Store an answer: header names as they came, or in lower case; the body is decoded.
 
-    `octets` are values that are not UTF-8, as they came.
+    `octets` are values that are not UTF-8, as they came; `asked` are the headers that it was asked
+    for with, as they may be stored.
     """
     head = [_line(f"HTTP/1.1 {status} {_phrase(status)}")]
     for name, value in headers.items():
@@ -133,7 +141,30 @@ def response(
     }
     if truncated:
         named["WARC-Truncated"] = "length"
+    if asked:
+        named[REQUEST_FIELD] = json.dumps(asked, separators=(",", ":"))
     return _member("response", at_ms, named, payload)
+
+
+def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
+    """Make the record of a GET from what its answer's record says of it; None for what is not that.
+
+    `asked` is the field of the answer's record, `response_id` what that one is called.
+    """
+    try:
+        pairs = [(str(name), str(value)) for name, value in json.loads(asked)]
+    except (ValueError, TypeError):
+        return None
+    target = url.partition("://")[2]
+    path = target[len(target.partition("/")[0]) :] or "/"
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in pairs)]
+    named = {
+        "WARC-Record-ID": record_id("request", url, str(at_ms)),
+        "WARC-Target-URI": url,
+        "WARC-Concurrent-To": response_id,
+        "Content-Type": "application/http;msgtype=request",
+    }
+    return _member("request", at_ms, named, b"".join(map(_line, lines)) + CR_LF)
 
 
 def conversion(url: str, at_ms: int, document: Mapping[str, Any], *, stored: bool) -> bytes:

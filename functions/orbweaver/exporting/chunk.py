@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.export import File, Place
+from orbweaver.core.export import File, Place, stem_of
 from orbweaver.core.export_work import Progress
 from orbweaver.core.extraction import columns_of
 from orbweaver.core.tables import CHANGES, INVALID_ITEMS, ORIGIN, PAGES, TEXTS, Column, item_table
@@ -175,6 +175,7 @@ class Chunk:
             group=self._unit.group,
             chunk=self._number,
             suffix=suffix,
+            stem=stem_of(name, self._day, self._unit.crawl),
         )
 
     def _file(self, table: str, name: str, part: Made) -> File:

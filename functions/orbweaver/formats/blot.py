@@ -261,7 +261,8 @@ def _warc(body: bytes, meant: Meant) -> Blotted:
         if meant.url(record.url) or (mentioned and meant.mentions):
             end = member.offset + member.length
             kept[member.offset : end] = warc.tombstone(member.length)
-            gone["texts" if record.type == "conversion" else "bodies"] += 1
+            if record.type != "request":  # which goes with its response
+                gone["texts" if record.type == "conversion" else "bodies"] += 1
             continue
         mentions += mentioned
         rows += record.type == "response"

@@ -4,6 +4,8 @@ Rules
 - First a `warcinfo`, then the response members byte for byte: what one range request reads of a
   stored segment, another reads of this file. Other records, like those that stand where a page was
   forgotten, are passed over.
+- Behind each response its `request`, as far as the response says what it was asked for with. The
+  index has responses alone.
 - The index is CDXJ: a line for each response, of its SURT, its time in 14 digits and JSON that says
   where it lies. Sorted by bytes, so that readers search it by halves; what exceeds
   `LINES_MAX` is sorted in files of its own and merged.
@@ -21,7 +23,7 @@ import zlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
 
-from orbweaver.core.warc import CR_LF, GZIP_WBITS, warcinfo
+from orbweaver.core.warc import CR_LF, GZIP_WBITS, REQUEST_FIELD, request, warcinfo
 from orbweaver.formats.sink import Sink
 from orbweaver.formats.surt import surt
 
@@ -79,6 +81,11 @@ class WarcWriter:
         key = f"{surt(record.url)} {moment.strftime('%Y%m%d%H%M%S')}"
         self._index.add(f"{key} {json.dumps(entry)}\n".encode())
         self._sink.write(member)
+        asked = head.get(REQUEST_FIELD.lower())
+        if asked is not None:
+            self._sink.write(
+                request(record.url, record.fetched_at, head["warc-record-id"], asked) or b""
+            )
         self.rows += 1
         return True
 

@@ -420,3 +420,19 @@ async def test_what_came_of_a_body_that_broke_off_is_told() -> None:
         result = await fetcher.fetch(request(origin.url()))
     assert isinstance(result, Failure)
     assert result.received == len(PAGE)
+
+
+async def test_an_answer_says_what_it_was_asked_for_with() -> None:
+    """The headers as they went out, and nothing of what may be a secret in them."""
+    secret = (("Authorization", "Bearer s3cret"), ("Accept-Language", "de"))
+    async with serving((answer(PAGE),)) as origin, fetching() as fetcher:
+        wanted = replace(request(origin.url()), headers=secret)
+        result = await fetcher.fetch(wanted)
+    assert isinstance(result, Response), result
+    asked = {name.lower(): value for name, value in result.asked}
+    assert asked["host"] == origin.url().split("/")[2]
+    assert asked["user-agent"] == wanted.user_agent
+    assert asked["authorization"] == "redacted"
+    assert asked["accept-language"] == "de"
+    assert {"accept", "accept-encoding"} <= asked.keys()
+    assert "s3cret" not in str(result.asked)

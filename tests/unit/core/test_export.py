@@ -152,3 +152,21 @@ def test_a_page_as_json_has_every_column() -> None:
     assert (cells["title"], cells["links"], cells["outcome"]) == ("Se\ufffdven", 0, "fetched")
     assert cells["fetched_at"] == "2026-11-21T12:00:00.000Z"
     assert json.loads(json.dumps(cells)) == cells
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("warc", f"pages/warc/dt={DAY}/crawl={CRAWL}/{CRAWL}-{DAY}-03-00012.warc.gz"),
+        ("jsonl", f"pages/jsonl/dt={DAY}/crawl={CRAWL}/part-03-00012.warc.gz"),
+    ],
+)
+def test_archives_are_called_after_crawl_and_day(name: str, path: str) -> None:
+    """Many of them may lie in one folder; a file of before is still known by its path."""
+    assert path_of("pages", name, DAY, CRAWL, 3, 12, ".warc.gz") == path
+    older = f"pages/warc/dt={DAY}/crawl={CRAWL}/part-03-00012.cdxj"
+    for one in (path, older):
+        place = place_of(one)
+        assert place is not None
+        assert (place.path, place.crawl, place.day, place.chunk) == (one, CRAWL, DAY, 12)
+    assert place_of(path.replace(f"{CRAWL}-{DAY}", f"other-{DAY}")) is None or name == "jsonl"

@@ -21,6 +21,7 @@ from orbweaver.core.identity import (
     check_agents,
     identity_of,
     problems_of_headers,
+    stored_headers,
     token_of,
 )
 from orbweaver.core.plan import Plan, PlanError, crawl_of
@@ -282,3 +283,17 @@ def test_agent_that_is_none(agents: tuple[str, ...]) -> None:
     assert raised.value.field == "user_agents"
     with pytest.raises(IdentityError, match="up to 100"):
         check_agents(("a/1",) * (AGENTS_MAX + 1))
+
+
+def test_requests_are_stored_without_secrets() -> None:
+    """What the crawler says itself stays; a value that may be a secret does not, nor a proxy's."""
+    sent = (
+        ("Host", "a.example"),
+        ("User-Agent", "bot/1"),
+        ("Accept-Language", "de"),
+        ("If-None-Match", '"x"'),
+        ("Cookie", "session=s3cret"),
+        ("X-Api-Key", "s3cret"),
+        ("Proxy-Authorization", "Basic s3cret"),
+    )
+    assert stored_headers(sent) == (*sent[:4], ("Cookie", "redacted"), ("X-Api-Key", "redacted"))

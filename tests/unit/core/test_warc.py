@@ -118,6 +118,7 @@ def test_no_record_is_too_short_for_a_tombstone() -> None:
         answer("http://a/", b""),
         warc.response("http://a/", 0, status=200, headers={}, body=b"", truncated=False),
         warc.conversion("http://a/", 0, {}, stored=False),
+        warc.request("http://a/", 0, warc.record_id("a"), "[]") or b"",
     ]
     assert min(map(len, least)) >= warc.TOMBSTONE_BYTES_MIN
     with pytest.raises(warc.WarcError, match="or more, not 20"):
@@ -163,3 +164,47 @@ def test_what_is_no_record_is_said(body: bytes, said: str) -> None:
     """A file that was damaged is an error that says where and why."""
     with pytest.raises(warc.WarcError, match=said):
         list(warc.members(body))
+
+
+ASKED = (("Host", "example.com"), ("User-Agent", "bot/1 ü"), ("Cookie", "redacted"))
+
+
+def test_what_was_asked_stands_with_the_answer() -> None:
+    """A field of the record holds it, and its export is a request of its own."""
+    member = warc.response(
+        URL, AT_MS, status=200, headers={}, body=b"x", truncated=False, asked=ASKED
+    )
+    record = warc.read(member)
+    assert record.body() == b"x"
+    field = record.headers[warc.REQUEST_FIELD.lower()]
+    assert json.loads(field) == [list(pair) for pair in ASKED]
+    made = warc.request(URL, AT_MS, record.headers["warc-record-id"], field)
+    assert made is not None
+    (asked,) = ArchiveIterator(io.BytesIO(made))
+    assert asked.rec_type == "request"
+    assert asked.rec_headers.get_header("WARC-Concurrent-To") == record.headers["warc-record-id"]
+    assert asked.rec_headers.get_header("WARC-Target-URI") == URL
+    assert asked.rec_headers.get_header("WARC-Date") == "2026-11-21T09:00:00Z"
+    assert asked.http_headers.protocol == "GET"
+    assert asked.http_headers.get_header("Host") == "example.com"
+
+
+@pytest.mark.parametrize(
+    ("url", "line"),
+    [
+        ("https://h/", "GET / HTTP/1.1"),
+        ("https://h:8443/a//b?c=/d", "GET /a//b?c=/d HTTP/1.1"),
+        ("http://[::1]:8000/%20", "GET /%20 HTTP/1.1"),
+    ],
+)
+def test_a_request_names_its_target(url: str, line: str) -> None:
+    """In origin form, as servers get it."""
+    made = warc.request(url, AT_MS, "<urn:x>", "[]")
+    assert made is not None
+    assert warc.read(made).payload == f"{line}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("field", ["", "{", "1", "[1]", '["abc"]', '[["a"]]', "null"])
+def test_what_says_nothing_of_a_request_makes_none(field: str) -> None:
+    """The answer is exported all the same."""
+    assert warc.request(URL, AT_MS, "<urn:x>", field) is None

@@ -153,4 +153,4 @@ def test_pseudo_elements_are_answered_with_what_is_meant(css: str, fix: str) -> 
 
 def test_colons_in_texts_are_no_pseudo_elements() -> None:
     """An attribute's value may hold two of them."""
-    assert rule(fields={"a": 'a[href="x::text"]'})
+    assert rule(fields={"a": 'a[href="x::text"]'}).fields[0].where == 'a[href="x::text"]'

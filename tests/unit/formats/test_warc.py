@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 # By its whole name, which in the package is that of a function.
 module = importlib.import_module("orbweaver.formats.warc")
 AT_MS = 1_795_262_400_123
-NAME = "pages/warc/dt=2026-11-21/crawl=shop/part-03-00007.warc.gz"
+NAME = "pages/warc/dt=2026-11-21/crawl=shop/shop-2026-11-21-03-00007.warc.gz"
+ASKED = (("Host", "a.example"), ("User-Agent", "bot/1"), ("Cookie", "redacted"))
 URLS = [f"https://{host}/{n}?b=2&a=1" for n in range(8) for host in ("b.example", "www.a.example")]
 
 
@@ -60,6 +61,7 @@ def member_of(number: int) -> bytes:
         headers={"content-type": "text/html; charset=utf-8", "content-encoding": "gzip"},
         body=body_of(number),
         truncated=False,
+        asked=ASKED if number % 2 else (),
     )
 
 
@@ -90,14 +92,26 @@ def test_others_read_the_file(tmp_path: Path) -> None:
     assert info[0].get_header("WARC-Type") == "warcinfo"
     assert info[0].get_header("WARC-Filename") == NAME
     assert b"isPartOf: shop\r\n" in info[1]
-    assert [body for _, body in pages] == [body_of(number) for number in range(len(URLS))]
-    assert [headers.get_header("WARC-Target-URI") for headers, _ in pages] == URLS
+    answers = [page for page in pages if page[0].get_header("WARC-Type") == "response"]
+    assert [body for _, body in answers] == [body_of(number) for number in range(len(URLS))]
+    assert [headers.get_header("WARC-Target-URI") for headers, _ in answers] == URLS
+    asked = [page for page in pages if page[0].get_header("WARC-Type") == "request"]
+    assert [headers.get_header("WARC-Target-URI") for headers, _ in asked] == URLS[1::2]
+    assert [headers.get_header("WARC-Concurrent-To") for headers, _ in asked] == [
+        headers.get_header("WARC-Record-ID") for headers, _ in answers[1::2]
+    ]
 
 
 def test_what_was_stored_is_there_byte_for_byte(tmp_path: Path) -> None:
-    """Members are copied as they are."""
+    """Members are copied as they are, with their requests behind them."""
     archive, _ = archived(tmp_path)
-    assert archive.path.read_bytes().endswith(b"".join(map(member_of, range(len(URLS)))))
+    body = archive.path.read_bytes()
+    members = list(warc.members(body))
+    stored = [one for one in members if one.record.type == "response"]
+    assert [body[one.offset : one.offset + one.length] for one in stored] == [
+        *map(member_of, range(len(URLS)))
+    ]
+    assert [one.record.type for one in members[1:5]] == ["response"] * 2 + ["request", "response"]
 
 
 def test_the_index_finds_every_answer(tmp_path: Path) -> None:
@@ -110,7 +124,7 @@ def test_the_index_finds_every_answer(tmp_path: Path) -> None:
         key, moment, text = line.split(" ", 2)
         entry = json.loads(text)
         assert (key, moment) == (surt(url), f"202611211200{number:02d}")
-        assert entry["filename"] == "part-03-00007.warc.gz"
+        assert entry["filename"] == "shop-2026-11-21-03-00007.warc.gz"
         assert (entry["url"], entry["mime"], entry["status"]) == (url, "text/html", "200")
         assert entry["digest"] == warc.digest_of(body_of(number))
         with archive.path.open("rb") as file:
