@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.core.admission import admit_link, in_scope
 from orbweaver.core.outcome import Refusal
-from orbweaver.core.rules import depth_limits, said_of
+from orbweaver.core.rules import said_of
 
 if TYPE_CHECKING:
     from orbweaver.conclude import Visit
@@ -51,15 +51,15 @@ async def _admitted(
     """Judge the links of a page that are not known to be claimed."""
     crawl, draft = visit.crawl, visit.draft
     # Most links of a page are those of others, admitted then.
-    goes_on = target.depth < depth_limits(crawl)[0]
     found: dict[str, Target | Refusal] = {}
     for start in range(0, len(page.links), LINKS_AT_ONCE):
         if start:
             await asyncio.sleep(0)
         links = page.links[start : start + LINKS_AT_ONCE]
-        seen = visit.seen(links) if goes_on else ()
+        # What is claimed is left out nowhere, though it may lie too deep here.
+        seen = visit.seen(links)
         for url in links:
-            if goes_on and draft.links_to(url):
+            if draft.links_to(url):
                 continue
             if url in seen and in_scope(crawl, url, target.url, target.root):
                 continue

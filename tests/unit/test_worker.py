@@ -87,6 +87,21 @@ async def test_a_chain_of_forty_links_is_followed_to_its_end() -> None:
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 
+async def test_links_to_what_is_claimed_are_not_counted_as_too_deep() -> None:
+    """The deepest pages link to those above and beside them, which nothing has left out."""
+    stage = Stage()
+    crawl = replace(CRAWL, depth_max=1)
+    stage.world.crawls[crawl.id] = crawl
+    stage.web.put(f"{SITE}/", html("/a", "/b"))
+    stage.web.put(f"{SITE}/a", html("/", "/a", "/b", "/deep"))
+    stage.web.put(f"{SITE}/b", html("/", "/a", "/deep", "/deeper"))
+    (seeds,) = seeds_of(crawl.id, crawl.id, [f"{SITE}/"], at_ms=NOW_MS, planned=True)
+    await stage.deliver(seeds)
+    await stage.drain()
+    assert stage.tally()["refused.depth"] == 3
+    assert set(stage.world.samples[CRAWL.id]["depth"]) == {f"{SITE}/deep", f"{SITE}/deeper"}
+
+
 async def test_an_endless_site_ends_at_its_budget() -> None:
     """Pages that link to ever new pages are crawled up to the budget, to the page."""
     stage = Stage()
