@@ -78,6 +78,7 @@ async def report(arguments: argparse.Namespace, around: Surroundings) -> int:
     if arguments.json:
         body: dict[str, Any] = {"type": "report", "crawl": found.crawl.id}
         body["skipped"] = [asdict(line) for line in found.skipped]
+        body["nothing_new"] = found.nothing_new
         around.write(json.dumps(body))
     elif found.skipped:
         around.write(*map(text.clean, _lines(found)))

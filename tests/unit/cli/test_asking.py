@@ -113,6 +113,8 @@ def test_report_of_a_run_that_found_nothing_new(stage: Stage) -> None:
     stage._end(stage.world.crawls[ID], Stop.FINISHED)
     assert stage.run("report shop") == 0
     assert stage.said.startswith(f"{ID}: nothing new: every seed was crawled within the window of")
+    assert stage.run("report shop --json") == 0
+    assert stage.objects()[0]["nothing_new"] is True
 
 
 def test_report_for_machines(ended: Stage) -> None:
