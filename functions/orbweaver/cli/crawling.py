@@ -251,8 +251,7 @@ def start(arguments: argparse.Namespace, around: Surroundings) -> int:
 
     async def go() -> int:
         async with chosen(arguments, around) as session:
-            fix = f"orbweaver deploy -c extractor=FILE ({custom.DOCUMENTED})"
-            custom.check_deployed(session.settings, wanted.items, fix)
+            custom.check_deployed(session.settings, wanted.items, custom.FIX)
             try:
                 begun = await session.control.start(plan)
             except (PortError, asyncio.CancelledError):

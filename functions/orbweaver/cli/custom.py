@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 OPTION = "--extractor"
 DOCUMENTED = "docs/extraction.md says how"
+FIX = f"orbweaver deploy -c extractor=FILE ({DOCUMENTED})"
 
 
 def functions(

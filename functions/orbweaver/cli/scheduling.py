@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from orbweaver.cli import text
+from orbweaver.cli import custom, text
 from orbweaver.cli.defining import plan_in
 from orbweaver.cli.session import chosen
 from orbweaver.recurring import Timetable
@@ -43,6 +43,7 @@ def _timetable(session: Session) -> Timetable:
 async def _put(arguments: argparse.Namespace, around: Surroundings) -> int:
     plan = plan_in(arguments.config, around)
     async with chosen(arguments, around) as session:
+        custom.check_deployed(session.settings, plan.items, custom.FIX)
         coming = await _timetable(session).put(plan)
     if arguments.json:
         around.write(json.dumps(_told(coming)))

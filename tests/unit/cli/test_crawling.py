@@ -419,6 +419,10 @@ def test_a_crawl_with_functions_of_ones_own(stage: Stage) -> None:
         ("crawl --config own.toml --extractor no.py", "extractor: there is no "),
         ("check own.toml --extractor other.py", "other.py has no function books (it has films)"),
         ("crawl https://a/ --extractor other.py", "--extractor: no rule names a function of other"),
+        (
+            "schedule put --config recurs.toml",
+            "extractor books: the stack has no functions of your",
+        ),
         ("start --config own.toml", "functions of your own: orbweaver deploy -c extractor=FILE"),
     ],
 )
@@ -427,6 +431,7 @@ def test_functions_that_are_not_there_are_found_before_the_crawl(
 ) -> None:
     """A crawl that could only end in invalid items is not begun, and `check` knows it, too."""
     (stage.folder / "own.toml").write_text(OWN)
+    (stage.folder / "recurs.toml").write_text(f"{OWN}[schedule]\nevery = '1d'\n")
     (stage.folder / "other.py").write_text("def films(page, url):\n    return []\n")
     assert stage.run(line) == 2
     assert said in stage.noted
