@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orbweaver.cli.starter import STARTER
 from orbweaver.core.definition_lines import line_of, lines_of_keys
+from orbweaver.core.definition_values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,6 +96,36 @@ def test_all_keys_are_found(text: str) -> None:
     assert set(_paths(tomllib.loads(text))) == set(lines_of_keys(text))
 
 
+names = st.from_regex(r"[A-Za-z0-9_-]{1,8}", fullmatch=True)
+texts = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=12)
+values = st.recursive(
+    texts | st.integers(-99, 99) | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(names, values, max_size=5), st.sampled_from(["\n", "\n\n# [x] = {\n"]))
+def test_whatever_values_are_they_end_where_they_end(document: dict[str, Any], end: str) -> None:
+    """Signs within texts and tables within lists lead to no key that is not there."""
+    text = "".join(f"{name} = {_written(value)}{end}" for name, value in document.items())
+    assert tomllib.loads(text) == document
+    lines = lines_of_keys(text)
+    assert set(_paths(document)) == set(lines)
+    for place, name in enumerate(document):
+        assert lines[name] == 1 + place * end.count("\n")
+
+
+def _written(value: Any) -> str:
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{name} = {_written(one)}" for name, one in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_written, value)) + "]"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
 def test_deep_and_long_texts_cost_little() -> None:
     """Brackets in brackets give no line, and a long list is gone through once."""
     assert lines_of_keys("a = " + "[" * 100_000 + "]" * 100_000) == {}
@@ -107,8 +141,7 @@ def _paths(value: Any, path: str = "") -> Iterator[str]:
     match value:
         case dict():
             for name, one in value.items():
-                shown = name if name.replace("-", "").isalnum() else ascii(name)
-                yield from _paths(one, f"{path}.{shown}" if path else shown)
+                yield from _paths(one, f"{path}.{plain(name)}" if path else plain(name))
         case list():
             for place, one in enumerate(value):
                 yield from _paths(one, f"{path}[{place}]")
