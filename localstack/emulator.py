@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from localstack import guard, launch, layout, lost, processes
+from localstack import guard, inflight, launch, layout, lost, processes
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ class Emulator:
 
     def stop(self) -> None:
         """Stop the emulator with its functions; write its state if it is kept, else remove it."""
+        if self.keep and processes.is_running(self.process):
+            guard.end_functions(self.process.pid)
         processes.stop_group(self.process, grace_s=STOP_S_MAX if self.keep else 0)
         if self._child is not None:
             self._child.wait()
@@ -192,6 +194,7 @@ def _start(
             shutil.rmtree(directory / name, ignore_errors=True)
     for name in ("state", "s3", "tmp"):
         (directory / name).mkdir(exist_ok=True)
+    inflight.make_visible(directory / "state", time.time())
     child, leash = launch.spawn(
         directory, launch.environment(port, directory, keep=keep) | dict(settings)
     )

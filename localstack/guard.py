@@ -7,6 +7,8 @@ folder of its instance, with the reading end of a pipe as its only argument. Rul
   went. Then the emulator stops, one that is lent as soon as no other command uses it (`lending`).
 - Its note (`pid.json`) goes with an orderly end, which has written the state. One that is left
   tells of an emulator that was killed.
+- Functions are told to end before their emulator is, as Lambda tells them. One that is idle goes; a
+  worker answers its batch first, and goes when it is told again.
 - MiniStack does not end its Lambda processes when it ends (1.5.33). The last act here is to kill
   the group.
 """
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 RELEASED = b"r"
 GRACE_S = 10.0
+# So long functions have to requeue what is in work, while the emulator still serves them.
+FUNCTIONS_S, ASKED_EVERY_S = 2.0, 0.1
 # What an emulator ends with, as its note says: its starter, its last user, or `local down`.
 STARTER, USER, DOWN = "starter", "user", "down"
 # In the folder of an instance: who comes and goes, who is there, and which process it is.
@@ -64,6 +68,7 @@ def watch(leash: int, folder: Path) -> None:
                 wait_unused(folder, locks)
                 if _ends_with(folder) == DOWN:
                     return
+        end_functions(os.getpid())
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(GRACE_S)
         os.killpg(0, signal.SIGKILL)
@@ -84,6 +89,30 @@ def wait_unused(folder: Path, locks: contextlib.ExitStack) -> None:
         if take(users):
             return
         fcntl.flock(gate, fcntl.LOCK_UN)
+
+
+def end_functions(emulator: int) -> None:
+    """Tell the functions of an emulator to end, and give them a moment for it."""
+    told = _children(emulator)
+    until_s = time.monotonic() + FUNCTIONS_S
+    while told and time.monotonic() < until_s:
+        for pid in told:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        time.sleep(ASKED_EVERY_S)
+        told &= _children(emulator)
+
+
+def _children(parent: int) -> set[int]:
+    """Return the ids of a process's children that run; none where there is no /proc."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            # proc(5): "pid (name) state ppid …"; the name may hold anything.
+            state, ppid = entry.read_text().rpartition(")")[2].split()[:2]
+            if int(ppid) == parent and state not in "ZX":
+                found.add(int(entry.parent.name))
+    return found
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import sys
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -78,6 +79,7 @@ class Container:
         self._worker: Worker | None = None
         self._api: Api | None = None
         self._exporter: Exporter | None = None
+        self._invoked = False
         self._meter = meter_of(self._settings)
         _log_as_json(self._meter)
 
@@ -107,6 +109,16 @@ class Container:
                         pass
 
         self._runner.run(made())
+
+    def told_to_end(self, _signal: int, _frame: object) -> None:
+        """Have the worker requeue what is in work; end at once where there is none.
+
+        Lambda sends this to functions with an extension alone, which this one has not; emulators
+        and containers send it to any (docs/protocol.md).
+        """
+        if self._worker is None or not self._invoked:
+            raise SystemExit(0)
+        self._runner.get_loop().call_soon_threadsafe(self._worker.end)
 
     def begun(self, seconds: float) -> None:
         """Take down how long it took until this container was ready, which is billed."""
@@ -200,7 +212,11 @@ class Container:
             with self._meter.invocation(bodies):
                 return await act(await self._opened())
 
-        return self._runner.run(invoked())
+        self._invoked = True
+        try:
+            return self._runner.run(invoked())
+        finally:
+            self._invoked = False
 
     async def _opened(self) -> Ports:
         if self._ports is None:
@@ -219,6 +235,8 @@ def prepare(job: Job) -> None:
     """End the import of a handler: have the container prepared, if that is where this runs."""
     if in_lambda():
         container().prepare(job)
+        if job == "work":
+            signal.signal(signal.SIGTERM, container().told_to_end)
         keep_made()
         container().begun(process_age_s())
     gc.enable()

@@ -27,6 +27,7 @@ from orbweaver.core.rules import by_delay
 from orbweaver.core.sniff import ANY_TYPE, HTML_TYPES
 from orbweaver.core.target import Kind
 from orbweaver.core.url import host_of
+from orbweaver.ending import Ending
 from orbweaver.health import Health
 from orbweaver.pace import Pacer
 from orbweaver.ports import Transient
@@ -59,7 +60,7 @@ JUDGED_AT_ONCE = 4
 class Visitor:
     """Asks for the URLs of packs, many packs and hosts at once."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - it stands in the middle of the path
         self,
         *,
         fetcher: Fetcher,
@@ -70,8 +71,10 @@ class Visitor:
         clock: Clock,
         random: Random,
         settings: Settings,
+        ending: Ending | None = None,
     ) -> None:
         """Take the ports and limits; queues for a host are made when it is first asked."""
+        self._ending = ending or Ending()
         self._history = history
         self._crawls = crawls
         self._fetcher = fetcher
@@ -119,16 +122,16 @@ class Visitor:
     async def _visit_or_defer(self, visit: Visit, host: str, targets: list[Target]) -> None:
         """Visit a host; while its item cannot be read or written, its URLs come back later.
 
-        The other hosts of the pack have nothing to do with that, nor has what was answered.
+        The other hosts of the pack have nothing to do with that, nor has what was answered. Of a
+        worker that is told to end, all of them come back at once.
         """
         try:
             if visit.crawl.cookies:
                 await self._cookies.look(visit.crawl.id, f"{host}/")
-            await self._visit_host(visit, host, targets)
+            if await self._ending.cut_short(self._visit_host(visit, host, targets)):
+                self._defer(visit, _unended(visit, targets), self._clock.now_ms())
         except* Transient as trouble:
-            left = [
-                visit.purses.mark(target) for target in targets if not visit.draft.knows(target.url)
-            ]
+            left = _unended(visit, targets)
             told = {"host": host, "urls": len(left), "error": str(trouble.exceptions[0])}
             _log.warning("host.out_of_reach", extra=told)
             self._defer(visit, left, self._clock.now_ms() + TROUBLE_MS)
@@ -313,3 +316,8 @@ class Visitor:
 
     def _semaphore(self, host: str, width: int) -> asyncio.Semaphore:
         return self._asking.setdefault((host, width), asyncio.Semaphore(width))
+
+
+def _unended(visit: Visit, targets: Sequence[Target]) -> list[Target]:
+    """List the targets that neither ended nor return yet."""
+    return [visit.purses.mark(target) for target in targets if not visit.draft.knows(target.url)]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from orbweaver.api import Api
     from orbweaver.control import Control
+    from orbweaver.ending import Ending
     from orbweaver.explain import Explainer
     from orbweaver.notify import Notifier
     from orbweaver.ports import Fetcher, Metrics
@@ -29,6 +30,7 @@ def worker_of(ports: Ports) -> Worker:
     """Put a worker together."""
     from orbweaver.advance import Advancer
     from orbweaver.core.metric import Service
+    from orbweaver.ending import Ending
     from orbweaver.ingest import Ingester
     from orbweaver.recent import RecentCrawls
     from orbweaver.segments import Segments
@@ -39,11 +41,12 @@ def worker_of(ports: Ports) -> Worker:
     settler = settler_of(ports)
     metrics = metrics_of(ports, Service.WORKER)
     recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
+    ending = Ending()
     advancer = Advancer(
         packs=ports.packs,
         crawls=recent,
         frontier=ports.frontier,
-        visitor=visitor_of(ports, recent, metrics),
+        visitor=visitor_of(ports, recent, metrics, ending),
         settler=settler,
         segments=Segments(
             files=ports.files, clock=ports.clock, random=ports.random, settings=ports.settings
@@ -68,10 +71,13 @@ def worker_of(ports: Ports) -> Worker:
         metrics=metrics,
         settings=ports.settings,
         of_crawl=ports.meter.of,
+        ending=ending,
     )
 
 
-def visitor_of(ports: Ports, recent: RecentCrawls, metrics: Metrics) -> Visitor:
+def visitor_of(
+    ports: Ports, recent: RecentCrawls, metrics: Metrics, ending: Ending | None = None
+) -> Visitor:
     """Put together who asks the web."""
     from orbweaver.adapters.meter import MeteredFetcher
     from orbweaver.adapters.metrics import TimedFetcher
@@ -86,6 +92,7 @@ def visitor_of(ports: Ports, recent: RecentCrawls, metrics: Metrics) -> Visitor:
         clock=ports.clock,
         random=ports.random,
         settings=ports.settings,
+        ending=ending,
     )
 
 

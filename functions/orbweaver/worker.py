@@ -33,6 +33,7 @@ from orbweaver.core.message import (
 )
 from orbweaver.core.metric import Metric
 from orbweaver.core.standing import Recalled
+from orbweaver.ending import Ending
 from orbweaver.holding import Held, Holder, newer_in
 from orbweaver.ports import PortError, StoredNewer
 from orbweaver.recent import CRAWL_FRESH_MS
@@ -71,11 +72,13 @@ class Worker:
         metrics: Metrics,
         settings: Settings,
         of_crawl: Callable[[str], AbstractContextManager[None]] = _of_nobody,
+        ending: Ending | None = None,
     ) -> None:
         """Take the ports, and the actors that ingest, advance and settle.
 
-        What is used within `of_crawl` is that crawl's.
+        What is used within `of_crawl` is that crawl's; `ending` is the one that the visitor has.
         """
+        self._ending = ending or Ending()
         self._queue = queue
         self._packs = packs
         self._ingester = ingester
@@ -174,6 +177,10 @@ class Worker:
         for _, delivery in sorted(suspects, key=lambda suspect: suspect[0]):
             await process(delivery)
         return [results[delivery.id] for delivery in deliveries]
+
+    def end(self) -> None:
+        """Give up what is being asked for, and requeue it: this process is told to end."""
+        self._ending.tell()
 
     def flush(self) -> None:
         """Write out what this invocation counted."""

@@ -110,6 +110,28 @@ def test_state_survives_a_stop_when_kept(start: Start) -> None:
     assert queues(start(port=first.port, keep=True, fresh=True)) == []
 
 
+def test_what_was_in_work_is_received_at_once_after_a_stop(start: Start) -> None:
+    """A message whose worker ended with the emulator does not wait for its visibility."""
+    first = start(keep=True)
+    with cdk.client("sqs", first.environment()) as sqs:
+        url = sqs.create_queue(QueueName="q", Attributes={"VisibilityTimeout": "360"})["QueueUrl"]
+        sqs.send_message(QueueUrl=url, MessageBody="in work")
+        sqs.send_message(QueueUrl=url, MessageBody="delayed", DelaySeconds=600)
+        assert [one["Body"] for one in sqs.receive_message(QueueUrl=url)["Messages"]] == ["in work"]
+        assert "Messages" not in sqs.receive_message(QueueUrl=url)
+    first.stop()
+    second = start(port=first.port, keep=True)
+    with cdk.client("sqs", second.environment()) as sqs:
+        found = sqs.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=10,
+            MessageSystemAttributeNames=["ApproximateReceiveCount"],
+        )["Messages"]
+    assert [(one["Body"], one["Attributes"]) for one in found] == [
+        ("in work", {"ApproximateReceiveCount": "2"})
+    ]
+
+
 def test_nothing_is_left_of_one_that_is_not_kept(start: Start, tmp_path: Path) -> None:
     """A throw-away emulator removes its folder when it is stopped."""
     running = start(keep=False)

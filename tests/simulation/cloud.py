@@ -63,6 +63,8 @@ class Cloud:
         self.raised: list[str] = []
         # How long a worker waits for slots.
         self.wait_s_max = Settings().wait_s_max
+        # Who is told to end; chance of its own, so that all else of a seed is as it was.
+        self._tellings = Random(f"{self.seed}/told")
         self._concurrency = self.random.randint(1, 4)
         self._warm: list[WorkerProcess] = []
         self._names = 0
@@ -164,6 +166,7 @@ class Cloud:
         process = self._process()
         if self.random.random() < self.faults.killed:
             process.kill_in = self.random.randint(1, self.random.choice((8, 30, 120)))
+        self._plan_end(process)
         process.hops = max(message.hops for message in batch)
         process.clock.begin()
         for message in batch:
@@ -187,8 +190,9 @@ class Cloud:
             work = process.worker.run(deliveries, deadline_ms)
             ended, failed = await process.invoke(work, FUNCTION_TIMEOUT_S)
             if ended:
+                self._check_requeued(process, failed or ())
                 self._acknowledge(batch, failed or ())
-                process.kill_in = 0
+                process.kill_in = process.told_in = 0
                 self._warm.append(process)
         except Exception as error:  # noqa: BLE001 - a worker deals with its own failures
             self.raised.append(repr(error))
@@ -198,6 +202,21 @@ class Cloud:
             }
             self._running -= 1
             self._changed.set()
+
+    def _plan_end(self, process: WorkerProcess) -> None:
+        """Have some workers told to end, sooner or later; most are killed a moment afterwards."""
+        chances = self._tellings
+        if chances.random() < self.faults.told:
+            process.told_in = chances.randint(1, chances.choice((8, 30, 120)))
+            process.grace_s = chances.choice((0.1, 2.0, 2.0, None))
+
+    def _check_requeued(self, process: WorkerProcess, failed: Sequence[str]) -> None:
+        """Check that a worker that was told to end, and did, has left no message to wait."""
+        faults = self.faults
+        if process.ending.told:
+            self.trace.counts["ended as told"] += 1
+            if failed and not (faults.throttled or faults.unknown):
+                self.raised.append(f"told to end, it left {len(failed)} messages to wait")
 
     def _hand_out(self, batch: Sequence[Message]) -> list[tuple[str, Message]]:
         """Note which packs are in a batch, and which URLs may be asked for because of it."""

@@ -20,6 +20,8 @@ class Faults:
     killed: float = 0.0
     # The process ends right after it has finished a crawl, before it can tell anybody.
     killed_sealing: float = 0.0
+    # The process is told to end (SIGTERM) at any effect, and ended soon afterwards, or not at all.
+    told: float = 0.0
     # The process stands still, until after its lease at worst (case 18).
     frozen: float = 0.0
     # Done, and delivered again all the same (case 2).

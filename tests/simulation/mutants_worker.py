@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from orbweaver import advance, settle, worker
+from orbweaver import advance, ending, settle, worker
 from orbweaver.core import crawl as crawls
 from orbweaver.core import journal as journals
 from orbweaver.core import message as messages
 from orbweaver.core.journal import Ledger
 from tests.simulation import cloud
 from tests.simulation.mutant import mutants, poisoned
+
+if TYPE_CHECKING:
+    from tests.simulation.scenario import Scenario
 
 
 async def _send_before_commit(self: Any, crawl: Any, pack_id: str, journal: Any) -> Any:
@@ -107,6 +110,33 @@ def _only_this_release(raw: dict[str, Any]) -> Any:
 _WHOLE_PACK = messages._decode_pack
 
 
+async def _forgotten(self: Any, work: Any) -> bool:
+    """Cut work short as if it had come to its end."""
+    await _WHOLE_CUT(self, work)
+    return False
+
+
+async def _failed(self: Any, work: Any) -> bool:
+    """Leave what is cut short to the queue, which counts that as a failure."""
+    if await _WHOLE_CUT(self, work):
+        raise RuntimeError("told to end")
+    return False
+
+
+ENDING = ending.Ending
+_WHOLE_CUT = ENDING.__dict__["cut_short"]
+
+
+def _told(plan: Scenario) -> bool:
+    """Take those whose workers are told to end."""
+    return plan.faults.told > 0
+
+
+def _told_alone(plan: Scenario) -> bool:
+    """Take those of them whose tables do as they are asked."""
+    return _told(plan) and not (plan.faults.throttled or plan.faults.unknown)
+
+
 SETTLER = settle.Settler
 MUTANTS = mutants(
     ("send before commit", SETTLER, "apply", _send_before_commit),
@@ -121,4 +151,11 @@ MUTANTS = mutants(
     ("messages of any version taken", messages, "_decode_object", _any_version),
     ("messages of the release before refused", messages, "_decode_pack", _only_this_release),
     ("sixteen hops, and no more (RecursiveLoop=Terminate)", cloud, "HOPS_MAX", 16),
-) + mutants(("suspects among the crowd", worker, "suspect", _never_suspect), where=poisoned)
+)
+MUTANTS += mutants(("suspects among the crowd", worker, "suspect", _never_suspect), where=poisoned)
+MUTANTS += mutants(
+    ("told to end, URLs are forgotten", ENDING, "cut_short", _forgotten), where=_told
+)
+MUTANTS += mutants(
+    ("told to end, messages are left to wait", ENDING, "cut_short", _failed), where=_told_alone
+)

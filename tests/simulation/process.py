@@ -22,6 +22,7 @@ from orbweaver.adapters.memory import (
 )
 from orbweaver.adapters.reading import InPlaceReader
 from orbweaver.advance import Advancer
+from orbweaver.ending import Ending
 from orbweaver.exporting.assembly import Assembly
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Transient
@@ -57,6 +58,9 @@ class Process:
         self.name = name
         self.dead = False
         self.kill_in = 0
+        # After so many effects it is told to end, and so much later it is killed (None: it is not).
+        self.told_in = 0
+        self.grace_s: float | None = None
         # How many invocations in a row led to this one.
         self.hops = 0
         self.slow_s = 0.0
@@ -108,6 +112,7 @@ class Process:
                 await self._die("kill before it is known as sent")
         elif effect == "crawls.seal" and random.random() < faults.killed_sealing:
             await self._die("kill after the seal")
+        self._count_down()
         if self.kill_in:
             self.kill_in -= 1
             if not self.kill_in:
@@ -138,6 +143,29 @@ class Process:
         # Whoever goes round and round is stopped as well, for the mapping to see that (I4).
         if self.dead or self.cloud.trace.endless:
             await asyncio.get_running_loop().create_future()
+
+    def _count_down(self) -> None:
+        if self.told_in:
+            self.told_in -= 1
+            if not self.told_in:
+                self._tell()
+
+    def _tell(self) -> None:
+        """Announce the end of a worker, once more a little later, and see to it that it comes."""
+        cloud, loop = self.cloud, asyncio.get_running_loop()
+        cloud.trace.counts["told to end"] += 1
+        self.end()
+        loop.call_later(0.1, self.end)
+        if self.grace_s is not None:
+            loop.call_later(self.grace_s, self._kill_told)
+
+    def end(self) -> None:
+        """Tell what runs here to end."""
+
+    def _kill_told(self) -> None:
+        if not self.dead:
+            self.cloud.trace.counts["killed after being told"] += 1
+            self.kill()
 
     async def _die(self, how: str) -> None:
         self.cloud.trace.counts[how] += 1
@@ -181,6 +209,7 @@ class WorkerProcess(Process):
             clock=self.clock,
         )
         recent = RecentCrawls(crawls=crawls, clock=self.clock)
+        ending = self.ending = Ending()
         visitor = Visitor(
             fetcher=self,
             reader=InPlaceReader(),
@@ -190,6 +219,7 @@ class WorkerProcess(Process):
             clock=self.clock,
             random=self.random,
             settings=settings,
+            ending=ending,
         )
         metrics = MemoryMetrics()
         advancer = Advancer(
@@ -223,7 +253,12 @@ class WorkerProcess(Process):
             clock=self.clock,
             metrics=metrics,
             settings=settings,
+            ending=ending,
         )
+
+    def end(self) -> None:
+        """See the base."""
+        self.worker.end()
 
     def _arrive(self) -> None:
         self.cloud.collect(self.hops + 1)

@@ -114,7 +114,7 @@ def scenario(seed: int) -> Scenario:
         seed=seed,
         sites=sites,
         crawls=tuple(crawls),
-        faults=_faults(random),
+        faults=told(seed, _faults(random)),
         faults_until_s=random.choice((60, 1_200, 2 * HOUR_S, 6 * HOUR_S)),
         exporter=varied(seed, _exporter(random, before_midnight_s), before_midnight_s),
         loose=() if endless else _loose(random, sites),
@@ -274,6 +274,11 @@ def _bounded(random: Random, plan: CrawlPlan) -> CrawlPlan:
         shards=1,
         actions=plan.actions,
     )
+
+
+def told(seed: int, faults: Faults) -> Faults:
+    """Have workers told to end now and then; chance of its own."""
+    return replace(faults, told=Random(f"told/{seed}").choice((0.0, 0.0, 0.1, 0.5)))
 
 
 def _faults(random: Random) -> Faults:

@@ -33,6 +33,7 @@ from orbweaver.core.allowance import COUNTED
 from orbweaver.core.crawl import Crawl, Tally
 from orbweaver.core.exchange import Failure, Request, Response
 from orbweaver.core.message import Pack, Seeds, Target, child_id, decode, encode
+from orbweaver.ending import Ending
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Reader, Transient
 from orbweaver.recent import RecentCrawls
@@ -209,6 +210,7 @@ class Stage:
             clock=self.clock,
         )
         recent = RecentCrawls(crawls=self.crawls, clock=self.clock)
+        ending = Ending()
         self.visitor = Visitor(
             fetcher=self.web,
             reader=self.reader,
@@ -218,6 +220,7 @@ class Stage:
             clock=self.clock,
             random=Random(1),
             settings=self.settings,
+            ending=ending,
         )
         self.allowances = MemoryAllowances(world, gate)
         self.treasury = Treasury(
@@ -252,6 +255,7 @@ class Stage:
             clock=self.clock,
             metrics=self.metrics,
             settings=self.settings,
+            ending=ending,
         )
 
     def begin(self, crawl: Crawl = CRAWL, *urls: str, pack: str = ROOT) -> Pack:

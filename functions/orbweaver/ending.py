@@ -1,0 +1,49 @@
+"""The announced end of a worker: requests are cut short, and their URLs are requeued.
+
+A process that is told to end (SIGTERM) has a moment left. Requests and waits for slots are given
+up; what was answered is journaled and committed, and the other URLs return at once, in messages
+of their own or in the same pack sent again. So a message that was in work neither waits for its
+visibility to run out nor counts as received by a worker that died of it: it is no strike, and no
+step towards the dead-letter queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+
+class Ending:
+    """Whether a worker was told to end, and what is to be cut short then."""
+
+    def __init__(self) -> None:
+        """Begin with a worker that goes on."""
+        self.told = False
+        self._open: set[asyncio.Task[None]] = set()
+
+    def tell(self) -> None:
+        """Announce the end; a second time changes nothing."""
+        self.told = True
+        for task in self._open:
+            task.cancel()
+
+    async def cut_short(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do some work for as long as no end is announced; whether it was cut short."""
+        if self.told:
+            work.close()
+            return True
+        task = asyncio.ensure_future(work)
+        self._open.add(task)
+        try:
+            await task
+        except asyncio.CancelledError:
+            own = asyncio.current_task()
+            if not self.told or (own is not None and own.cancelling()):
+                raise
+            return True
+        finally:
+            self._open.discard(task)
+        return False

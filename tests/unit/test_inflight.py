@@ -1,0 +1,47 @@
+"""Messages in work of an emulator that has ended: seen again at once by the next one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from localstack import inflight
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW_S = 1_000.0
+
+
+def message(visible_at: float, receives: int) -> dict[str, Any]:
+    """Make a message as the emulator saves it."""
+    return {"id": "m", "body": "{}", "visible_at": visible_at, "receive_count": receives}
+
+
+def saved(*messages: dict[str, Any]) -> dict[str, Any]:
+    """Make a state of two queues."""
+    queues = {"a": {"name": "a", "messages": list(messages)}, "b": {"name": "b", "messages": []}}
+    return {"__ministack_format__": 2, "payload": {"queues": {"data": queues}}}
+
+
+def test_what_was_in_work_is_visible_and_what_is_delayed_stays_so(tmp_path: Path) -> None:
+    """Only a message that some worker had received is seen earlier; its count stays."""
+    state = saved(message(1_300, 2), message(1_300, 0), message(900, 1))
+    (tmp_path / inflight.STATE).write_text(json.dumps(state))
+    assert inflight.make_visible(tmp_path, NOW_S) == 1
+    assert json.loads((tmp_path / inflight.STATE).read_text()) == saved(
+        message(NOW_S, 2), message(1_300, 0), message(900, 1)
+    )
+    assert inflight.make_visible(tmp_path, NOW_S) == 0
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", '{"payload": {"queues": {"data": {"a": 3}}}}'])
+def test_a_state_that_is_not_known_is_left_alone(tmp_path: Path, text: str | None) -> None:
+    """Nothing is written where nothing is saved, or in another form."""
+    file = tmp_path / inflight.STATE
+    if text is not None:
+        file.write_text(text)
+    assert inflight.make_visible(tmp_path, NOW_S) == 0
+    assert (file.read_text() if text is not None else None) == text
