@@ -13,6 +13,7 @@
     core/header     values of its headers
     cookies         of crawls that keep them              core/cookies     which go with a request
     ending          cut short where the worker is to end
+    retracing       what earlier runs left out            core/resumption  which runs, and pages
     robots          robots.txt, fetched and kept          core/robots      its rules
     core/robots_rules  of one agent, and which decides
     core/robots_readings  what escapes in them mean

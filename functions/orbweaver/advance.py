@@ -35,6 +35,7 @@ from orbweaver.core.standing import Recalled
 from orbweaver.core.url import redacted
 from orbweaver.ingest import draft_of
 from orbweaver.ports import StoredNewer
+from orbweaver.retracing import Retracer
 from orbweaver.sifting import Sifter
 
 if TYPE_CHECKING:
@@ -139,6 +140,9 @@ class Advancer:
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
+        self._retracer = Retracer(
+            packs=packs, crawls=crawls, frontier=frontier, bounds=settings.bounds
+        )
         self._sifter = Sifter(
             packs=packs,
             frontier=frontier,
@@ -193,7 +197,7 @@ class Advancer:
         if known.journal is None:
             return Done()  # both are past their retention, and so is every other copy
         await self._settler.resend(crawl, message.id, known.journal, known.ledger)
-        more = outbox(message.id, crawl.id, known.journal, known.ledger)
+        more = outbox(message.id, crawl.id, known.journal, known.ledger) or known.journal.past
         return Done(check=None if more else crawl.id)
 
     async def _come_to(
@@ -211,6 +215,8 @@ class Advancer:
             self._crawls.forget(crawl.id)
         if isinstance(message, Seeds):
             draft, purses = draft_of(message, crawl), self._treasury.open(crawl, message.id)
+            if message.past is not None and crawl.live:
+                await self._retracer.look_through(message.past, crawl, draft)
             return _Found(draft=draft, at_ms=message.at_ms, purses=purses)
         if suspected and len(message.targets) > 1:
             return apart(await self._treasury.marked(crawl, message), self._clock.now_ms())
@@ -285,7 +291,8 @@ class Advancer:
             return Done()
         self._sifter.settled(crawl, journal, ledger)
         self._count(journal)
-        return Done(check=None if ledger.children or journal.again else crawl.id)
+        more = ledger.children or journal.again or journal.past
+        return Done(check=None if more else crawl.id)
 
     def _until_ms(self, deadline_ms: int) -> int:
         """When the last request of this invocation may start."""

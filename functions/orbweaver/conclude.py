@@ -6,11 +6,11 @@ Decided in `core/answer.py` (what an answer is), `core/reading.py` (what a page 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core import answer as answers
-from orbweaver.core.admission import admit_redirect, widens
+from orbweaver.core.admission import LIFTABLE, admit_redirect, led, widens
 from orbweaver.core.crawl import Bodies
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.harvest import redacted
@@ -248,6 +248,9 @@ class Concluder:
             return answers.End(outcome=Outcome.FAILED, reason=Reason.REDIRECT_LIMIT, error=url)
         if isinstance(admitted, Refusal):
             visit.draft.refuse(admitted, urls=(url,))
+            if admitted in LIFTABLE:
+                onward = led(target, url, target.depth)
+                visit.draft.leave_out(replace(onward, hops=target.hops + 1, bound=target.bound))
         elif url != target.url:
             visit.draft.link(admitted)
             if widens(visit.crawl, url, target):

@@ -20,11 +20,13 @@ from orbweaver.core.crawl import State, Stop, moved
 from orbweaver.core.crawl_codec import OF_THE_RUN
 from orbweaver.core.envelope import Waiting
 from orbweaver.core.journal import Letter
-from orbweaver.core.message import Close, Newer, Pack, Seeds, decode, seeds_of
+from orbweaver.core.message import Close, Newer, Pack, Past, Seeds, decode, past_of, seeds_of
 from orbweaver.core.named import closed_by
 from orbweaver.core.plan import crawl_of, keyed
+from orbweaver.core.resumption import earlier, resumed
 from orbweaver.core.webhook import refusal_of
 from orbweaver.looking import Conflict, ControlError, Lookout, Status, UnknownCrawl
+from orbweaver.patience import all_of
 from orbweaver.retrying import Retrier
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ __all__ = ["Conflict", "Control", "ControlError", "Status", "UnknownCrawl", "sam
 RELEASE_STEP = 100
 # A cancelled crawl ends this much later, whatever the queue still holds back.
 CLOSE_S = 35
+# Books of earlier runs that are read at once.
+BOOKS_AT_ONCE = 4
 # Each time, somebody else's edit came first.
 EDIT_TRIES = 10
 
@@ -66,20 +70,28 @@ class Control(Lookout):
 
     # --- start ------------------------------------------------------------------------------
 
-    async def start(self, plan: Plan, idempotency_key: str | None = None) -> Crawl:
+    async def start(
+        self, plan: Plan, idempotency_key: str | None = None, *, goes_on: bool = True
+    ) -> Crawl:
         """Start what a plan asks for, or finish starting it; raises PlanError and Conflict."""
-        return (await self.begin(plan, idempotency_key))[0]
+        return (await self.begin(plan, idempotency_key, goes_on=goes_on))[0]
 
-    async def begin(self, plan: Plan, idempotency_key: str | None = None) -> tuple[Crawl, bool]:
+    async def begin(
+        self, plan: Plan, idempotency_key: str | None = None, *, goes_on: bool = True
+    ) -> tuple[Crawl, bool]:
         """Start what a plan asks for, and say whether that began a crawl or found it begun.
 
-        Whoever gives the same key again, whenever and at once, means the same crawl.
+        Whoever gives the same key again, whenever and at once, means the same crawl. It goes on
+        from earlier runs of its name that left something out, unless that is not wanted.
         """
         if idempotency_key is not None:
             plan = keyed(plan, idempotency_key)
         crawl = crawl_of(plan, self._clock.now_ms())
         self.check(crawl)
-        crawl = await self._compared(crawl)
+        others = await self._crawls.list()
+        crawl = await self._compared(crawl, others)
+        if goes_on:
+            crawl = await self._resumed(crawl, others)
         if await self._crawls.create(crawl):
             await self._send_seeds(crawl)
             return crawl, True
@@ -107,12 +119,19 @@ class Control(Lookout):
             if why is not None:
                 raise ControlError(f"notify.webhook: {why}")
 
-    async def _compared(self, crawl: Crawl) -> Crawl:
+    async def _compared(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
         """Note what the run before came to, which may be long forgotten when this one ends."""
-        earlier = before(crawl, await self._crawls.list())
-        if earlier is None:
+        run = before(crawl, others)
+        if run is None:
             return crawl
-        return replace(crawl, pages_before=pages_of((await self._crawls.books(earlier)).total))
+        return replace(crawl, pages_before=pages_of((await self._crawls.books(run)).total))
+
+    async def _resumed(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
+        """Have a run go on from earlier ones of its name, where these left anything out for it."""
+        runs = earlier(crawl, others, self._settings.ledger_retention_s)
+        books = await all_of((self._crawls.books(run) for run in runs), BOOKS_AT_ONCE)
+        totals = {run.id: read.total for run, read in zip(runs, books, strict=True)}
+        return resumed(crawl, runs, totals)
 
     async def unfinished(self, plan: Plan) -> Crawl | None:
         """Find the newest run of a plan's name that has not ended, whatever its options."""
@@ -124,14 +143,15 @@ class Control(Lookout):
         # As of the start, so that whoever sends them sends the same.
         at_ms = crawl.started_at_ms
         seeds = seeds_of(crawl.id, crawl.id, crawl.references, at_ms=at_ms, planned=True)
-        await self._queue.send_seeds(seeds, express=crawl.express)
+        pasts = [past_of(crawl.id, crawl.id, Past(run=run), run, at_ms) for run in crawl.resumes]
+        await self._queue.send_seeds([*seeds, *pasts], express=crawl.express)
 
     async def _send_missing_seeds(self, crawl: Crawl) -> None:
         """Send a crawl's seeds again, unless its books say that all of them were taken in."""
         if crawl.continuous or crawl.state is State.FINISHED:
             return
         books = await self._crawls.books(crawl)
-        if books.total.get("seeds", 0) < crawl.seeds_planned:
+        if books.seeds_missing(crawl):
             await self._send_seeds(crawl)
 
     async def retry(

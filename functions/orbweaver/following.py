@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from orbweaver.core.admission import admit_link, in_scope
+from orbweaver.core.admission import LIFTABLE, admit_link, in_scope, led
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.rules import said_of
 
@@ -41,6 +41,8 @@ async def follow(visit: Visit, target: Target, page: Page, bounds: Bounds) -> No
     for url, admitted in followed.items():
         if isinstance(admitted, Refusal):
             draft.refuse(admitted, urls=(url,))
+            if admitted in LIFTABLE:
+                draft.leave_out(led(target, url, target.depth + 1))
         else:
             draft.link(admitted)
 

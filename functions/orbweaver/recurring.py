@@ -131,7 +131,7 @@ class Starter:
             _log.warning("schedule.skipped", extra={"crawl": run, "running": other})
             self._metrics.add(Metric.SCHEDULES_SKIPPED, 1)
             return {"skipped": run, "running": other}
-        crawl = await self._control.start(replace(plan, id=run))
+        crawl = await self._control.start(replace(plan, id=run), goes_on=False)
         _log.info("schedule.started", extra={"crawl": crawl.id})
         self._metrics.add(Metric.SCHEDULES_STARTED, 1)
         return {"crawl": crawl.id}

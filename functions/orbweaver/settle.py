@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, assert_never
 from orbweaver.committing import Commits
 from orbweaver.core.allowance import settlements
 from orbweaver.core.crawl import Crawl, State, Tally, finished
-from orbweaver.core.journal import Journal, Ledger, commit_tally, outbox, surplus_of
+from orbweaver.core.journal import Journal, Ledger, commit_tally, outbox, outbox_past, surplus_of
 from orbweaver.core.message import Pack
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.rules import by_window
@@ -219,5 +219,8 @@ class Settler:
         letters = outbox(pack_id, crawl.id, journal, ledger)
         if letters:
             await self._queue.send(letters, express=crawl.express)
-        if letters or ledger.surplus or journal.unasked:
+        if journal.past:
+            past = outbox_past(pack_id, crawl.id, journal)
+            await self._queue.send_seeds(past, express=crawl.express)
+        if letters or journal.past or ledger.surplus or journal.unasked:
             await self._packs.sent(pack_id)

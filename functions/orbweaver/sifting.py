@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.core.crawl import DAY_S
-from orbweaver.core.message import Pack
+from orbweaver.core.message import Pack, Seeds
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.rules import by_window
 from orbweaver.core.seen import Novelty, Seen
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.draft import Draft
     from orbweaver.core.journal import Journal, Ledger
-    from orbweaver.core.message import Seeds
     from orbweaver.core.target import Prior, Target
     from orbweaver.core.traps import Bounds
     from orbweaver.ports import Clock, Frontier, Packs
@@ -52,6 +51,8 @@ GATHER_TURNS = 4
 PROBES = 20
 # How many links a pack takes over: no more than a page may have by itself.
 GATHERED_MAX = 5_000
+# How many links that were left out a journal remembers, at 20 to 30 bytes each.
+LEFT_MAX = 1_000
 
 
 class Sifter:
@@ -73,6 +74,8 @@ class Sifter:
         # Drafts of pages' packs that wait for a turn, by crawl.
         self._waiting: defaultdict[str, list[Draft]] = defaultdict(list)
         self.seen = Seen()
+        # What stands in journals as left out, with its depth.
+        self._left = Seen()
 
     async def write_down(
         self, crawl: Crawl, message: Pack | Seeds, draft: Draft, at_ms: int, purses: Purses
@@ -92,11 +95,34 @@ class Sifter:
                 draft.drop(trapped)
                 draft.refuse(Refusal.PATTERN, len(trapped & own), trapped & own)
             await purses.pay(draft, len(order), looked_up)
+            self._keep_left(crawl, message, draft)
             journal = draft.journal(order, at_ms, purses.reserved)
             journal = await self._packs.write_journal(message.id, journal)
             self._remember_claims(crawl, journal)
+            self._left.add(crawl.id, map(_as_left, journal.left), self._clock.now_ms())
         await self._samples.keep(crawl, draft.samples)
         return journal
+
+    def _keep_left(self, crawl: Crawl, message: Pack | Seeds, draft: Draft) -> None:
+        """Have a journal remember what was left out, once a container, and as much as it may hold.
+
+        Of a crawl without an end, nothing: no run goes on from it. What an earlier run has left out
+        stands in that one's journals.
+        """
+        left = draft.left
+        if not left:
+            return
+        if crawl.continuous or (isinstance(message, Seeds) and message.past is not None):
+            draft.keep_left(())
+            return
+        now_ms = self._clock.now_ms()
+        claimed = self.seen.of(crawl.id, (target.url for target in left), now_ms)
+        claimed.update(draft.candidates)
+        told = self._left.of(crawl.id, map(_as_left, left), now_ms)
+        new = [one for one in left if one.url not in claimed and _as_left(one) not in told]
+        if len(new) > LEFT_MAX:
+            draft.count("left_beyond", len(new) - LEFT_MAX)
+        draft.keep_left(new[:LEFT_MAX])
 
     def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
         """Learn from what became of a journal's candidates."""
@@ -159,6 +185,8 @@ class Sifter:
         """Forget links that are known to be claimed; how many had to be looked up."""
         if (crawl.id, crawl.pages_max) in self._spent:
             dropped = draft.candidates
+            for target in draft.links:
+                draft.leave_out(target)
             draft.refuse(Refusal.BUDGET, len(dropped), dropped)
             draft.drop(dropped)
             return 0
@@ -211,3 +239,7 @@ class Sifter:
         window_s = crawl.window_s if window_s is None else window_s
         if not crawl.continuous or window_s >= DAY_S:
             self.seen.add(crawl.id, urls, self._clock.now_ms())
+
+
+def _as_left(target: Target) -> str:
+    return f"{target.depth} {target.url}"

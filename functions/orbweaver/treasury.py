@@ -185,9 +185,12 @@ class Purses:
             there = await self.dollars.reach(due, least=cost.CLAIM)
             # A function that stood still is not paid for beyond its time.
             spent = min(spent, there)
-            left_out = draft.candidates[(there - spent) // cost.CLAIM :]
+            links = draft.links[(there - spent) // cost.CLAIM :]
+            left_out = [target.url for target in links]
             draft.refuse(Refusal.DOLLARS, len(left_out), left_out)
             draft.drop(left_out)
+            for target in links:
+                draft.leave_out(target)
         if spent:
             draft.count(COUNTED[Part.NANODOLLARS], spent)
 

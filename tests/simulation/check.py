@@ -16,6 +16,7 @@ from tests.simulation.check_hosts import check_hosts
 from tests.simulation.check_steering import check_steering
 from tests.simulation.check_web import Violation, check_web
 from tests.simulation.clock import ERROR_MS_MAX
+from tests.simulation.going_on import check_sequels
 from tests.simulation.meaning import EDIT, Meaning
 from tests.simulation.oracle import expected as expected_walk
 from tests.simulation.retrying import check_retries, disturbed
@@ -73,6 +74,8 @@ def check(
     found += check_steering(plan, world, web, cloud)
     found += check_retries(world)
     found += check_rules(plan, world, cloud)
+    given_up = {crawl_id for crawl_id in world.crawls if _given_up(world, crawl_id)}
+    found += check_sequels(plan, runs, world, web, stuck, given_up)
     totals = {crawl_id: _total(world, crawl_id) for crawl_id in world.crawls}
     found += check_budgets(plan, world, web, totals, cloud.scarred)
     found += check_hosts(world, totals)
@@ -231,7 +234,7 @@ def _complete(
 ) -> Iterator[Violation]:
     """I1: what a breadth-first walk finds is what was claimed, and fetched."""
     namesakes = [(other, run) for other, run in runs if other.name == crawl.name]
-    if plan.poison or _untold(namesakes, crawl_id, world):
+    if plan.poison or crawl.goes_on or _untold(namesakes, crawl_id, world):
         return  # what lies behind a poisoned page is found in parts
     oracle = expected_walk(web, world, crawl, crawl_id, namesakes[0])
     if oracle is None:

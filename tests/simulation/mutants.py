@@ -12,6 +12,7 @@ from tests.simulation import (
     mutants_export,
     mutants_retry,
     mutants_rules,
+    mutants_sequel,
     mutants_tables,
     mutants_together,
     mutants_web,
@@ -26,6 +27,7 @@ MUTANTS = (
     *mutants_budgets.MUTANTS,
     *mutants_retry.MUTANTS,
     *mutants_rules.MUTANTS,
+    *mutants_sequel.MUTANTS,
     *mutants_bodies.MUTANTS,
     *mutants_together.MUTANTS,
 )

@@ -16,6 +16,7 @@ from tests.simulation.check import check
 from tests.simulation.check_web import Violation
 from tests.simulation.cloud import Cloud
 from tests.simulation.coverage import kinds
+from tests.simulation.going_on import going_on
 from tests.simulation.meaning import EDIT, edited
 from tests.simulation.retrying import retry
 from tests.simulation.ruling import edit
@@ -127,6 +128,8 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
         for seed in plan.seeds  # each in a message of its own, so that some are late
         for message in seeds_of(f"{crawl_id}/{seed}", crawl_id, [seed], at_ms=at_ms, planned=True)
     ]
+    if plan.resumable:
+        seeds = list(seeds_of(crawl_id, crawl_id, plan.seeds, at_ms=at_ms, planned=True))
     crawl = Crawl(
         id=crawl_id,
         name=plan.name,
@@ -144,6 +147,10 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
         rules=plan.rules,
         user_agent=f"sim/1.0 (+{crawl_id})",
     )
+    if plan.goes_on:
+        crawl, pasts = going_on(cloud.world, crawl)
+        seeds += pasts
+        cloud.trace.counts["gone on"] += len(pasts)
     cloud.world.crawls[crawl.id] = crawl
     runs.append((plan, crawl.id))
     if edited(plan):

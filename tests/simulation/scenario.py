@@ -12,6 +12,7 @@ from tests.simulation.budgets import limited
 from tests.simulation.cloud import MIDNIGHT_MS
 from tests.simulation.exports import day_asked
 from tests.simulation.faults import Faults
+from tests.simulation.going_on import with_sequels
 from tests.simulation.retrying import retried
 from tests.simulation.ruling import ruled
 from tests.simulation.sites import Site, build
@@ -60,6 +61,9 @@ class CrawlPlan:
     # Those it begins with, and those that people change them to, and back.
     rules: tuple[Rule, ...] = ()
     rules_then: tuple[Rule, ...] = ()
+    # Its messages of seeds are named as those that people start, so that a run can go on from it.
+    resumable: bool = False
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +113,7 @@ def scenario(seed: int) -> Scenario:
     if endless:
         crawls = [_bounded(random, plan) for plan in crawls]
     crawls = ruled(seed, limited(seed, retried(seed, renewed(seed, crawls))))
+    crawls = with_sequels(seed, crawls)
     before_midnight_s = random.choice((5, 60, 6 * HOUR_S, 12 * HOUR_S))
     return Scenario(
         seed=seed,

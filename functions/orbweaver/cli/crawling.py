@@ -19,6 +19,7 @@ from orbweaver.cli.parser import PORT, UsageError
 from orbweaver.cli.progress import nothing_new
 from orbweaver.cli.session import Stalled, chosen, opened
 from orbweaver.cli.stacks import ENDPOINT, settings_from
+from orbweaver.cli.words import gone_on
 from orbweaver.control import same_work
 from orbweaver.core.crawl import Bodies, State, first_hosts
 from orbweaver.core.meanings import REASONS
@@ -196,15 +197,29 @@ async def _begin(session: Session, plan: Plan, around: Surroundings, display: Di
     """Start a crawl, or go on with the run of the same work that was interrupted."""
     standing = await session.control.unfinished(plan)
     if standing is None:
-        return await session.control.start(plan)
+        return await _started(session, plan, display)
     if same_work(standing, checked(plan, around)):
         display.say(f"going on with {standing.id}, which had not finished")
         return await session.control.resume(standing.id)
-    display.say(
-        f"{standing.id}, of the same name, has not finished and goes on beside this one:"
-        f" `orbweaver cancel {standing.id}` would end it"
-    )
-    return await session.control.start(plan)
+    how = f"`orbweaver cancel {standing.id}` would end it"
+    if standing.state is State.PAUSED:
+        display.say(
+            f"{standing.id}, of the same name and with other options, is paused and stays so:"
+            f" `orbweaver resume {standing.id}` would go on with it, {how}"
+        )
+    else:
+        display.say(
+            f"{standing.id}, of the same name, has not finished and goes on beside this one: {how}"
+        )
+    return await _started(session, plan, display)
+
+
+async def _started(session: Session, plan: Plan, display: Display) -> Crawl:
+    """Start a crawl, and say which earlier runs it goes on from."""
+    begun = await session.control.start(plan)
+    if begun.resumes:
+        display.say(f"going on {gone_on(begun)}")
+    return begun
 
 
 async def _pause(session: Session, crawl_id: str) -> bool:
@@ -254,6 +269,8 @@ def start(arguments: argparse.Namespace, around: Surroundings) -> int:
             custom.check_deployed(session.settings, wanted.items, custom.FIX)
             try:
                 begun = await session.control.start(plan)
+                if begun.resumes:
+                    around.note(f"going on {gone_on(begun)}")
             except (PortError, asyncio.CancelledError):
                 around.note(
                     f"the start of {plan.id} may be incomplete: add --id {plan.id} to repeat it"

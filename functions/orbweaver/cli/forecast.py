@@ -121,7 +121,7 @@ def _more(status: Status) -> str:
     crawl, books = status.crawl, status.books
     if crawl.state is State.STOPPING:
         return ""
-    if books.claimed >= crawl.pages_max:
+    if books.claimed >= crawl.pages_own:
         return "; no more fit its pages"
     return "; new links make it longer"
 

@@ -31,6 +31,7 @@ DEPTHS = (
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible",
     "ApproximateNumberOfMessagesDelayed",
+    "VisibilityTimeout",
 )
 
 
@@ -151,8 +152,14 @@ class ThisMachine:
             dead = _counts(client, settings.dead_letter_queue_url)
         except (BotoCoreError, ClientError):
             return None
-        waiting, in_work, delayed = (sum(numbers) for numbers in zip(*lanes, strict=True))
-        return Depths(waiting=waiting, in_work=in_work, delayed=delayed, dead=dead[0])
+        waiting, in_work, delayed, _ = (sum(numbers) for numbers in zip(*lanes, strict=True))
+        return Depths(
+            waiting=waiting,
+            in_work=in_work,
+            delayed=delayed,
+            dead=dead[0],
+            hidden_s=max(hidden_s for *_, hidden_s in lanes),
+        )
 
     @contextlib.contextmanager
     def standing(
@@ -274,7 +281,6 @@ def _reaching(hint: str = "") -> Iterator[None]:
         raise Unreachable("\n".join(filter(None, (str(error), hint)))) from error
 
 
-def _counts(client: Any, url: str) -> tuple[int, int, int]:
+def _counts(client: Any, url: str) -> tuple[int, ...]:
     found = client.get_queue_attributes(QueueUrl=url, AttributeNames=list(DEPTHS))["Attributes"]
-    waiting, in_work, delayed = (int(found.get(name, 0)) for name in DEPTHS)
-    return waiting, in_work, delayed
+    return tuple(int(found.get(name, 0)) for name in DEPTHS)

@@ -170,8 +170,10 @@ def stalled(view: View) -> bool:
 
 
 def nothing_new(view: View) -> bool:
-    """Whether a crawl ended without one URL, because all its seeds were seen before."""
-    return view.ended and not view.reading.status.books.claimed and not view.reasons("refused")
+    """Whether a crawl ended without one URL, because all of them were seen before."""
+    if not view.ended or view.reading.status.books.claimed:
+        return False
+    return bool(view.crawl.resumes) or not view.reasons("refused")
 
 
 def empty(view: View) -> bool:

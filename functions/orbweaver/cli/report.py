@@ -91,6 +91,17 @@ def query(written: Written) -> str:
 
 def nothing_new(crawl: Crawl, before: str = "") -> str:
     """Say why nothing was crawled, and how it is crawled all the same."""
+    if crawl.resumes and not crawl.pages_own:
+        return (
+            f"nothing new: the limit of {crawl.pages_max:,} pages is used up by"
+            f" {crawl.resumes[0]}, within the window of {text.span(crawl.window_s)}; a higher"
+            " --max-pages goes on with what is left, --window 0s crawls all of it again"
+        )
+    if crawl.resumes:
+        return (
+            f"nothing new: what {crawl.resumes[0]} left out is left out by these limits and this"
+            " scope as well; `orbweaver report` says what it is"
+        )
     seeds = "every seed was" if len(crawl.seeds) > 1 else "the seed was"
     return (
         f"nothing new: {seeds} crawled within the window of {text.span(crawl.window_s)};"

@@ -63,7 +63,7 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
     listed = (
         _budget(
             "pages",
-            status.books.claimed,
+            status.books.claimed + crawl.pages_carried,
             crawl.pages_max,
             "{:,.0f}".format,
             beside=f"found, {status.books.done:,} done",

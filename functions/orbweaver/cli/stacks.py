@@ -69,6 +69,8 @@ class Depths:
     in_work: int = 0
     delayed: int = 0
     dead: int = 0
+    # For how long a message is held back from when a worker took it; 0 where nobody says.
+    hidden_s: int = 0
 
     @property
     def idle(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import itemwords, progress, spending, text
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from orbweaver.cli.progress import View
+    from orbweaver.core.crawl import Crawl
 
 REASONS_SHOWN = 4
 # Why a crawl ended; a reason without words speaks for itself.
@@ -88,6 +90,7 @@ def rows(view: View) -> list[tuple[str, str]]:
         ("cost", cost(view)),
         ("units", "" if progress.early(view) else spending.per_million(view.total)),
         ("limits", limits(view)),
+        ("goes on", sequel(view)),
     ]
     found += [("waiting", f"{row.site}: {row.words}") for row in view.hosts if row.waits]
     found += [("queue", queue(view)), ("dead", dead(view)), *notices(view)]
@@ -202,7 +205,32 @@ def queue(view: View) -> str:
         return ""
     numbers = (depths.waiting, depths.in_work, depths.delayed)
     pairs = zip(numbers, ("waiting", "in work", "delayed"), strict=True)
-    return " · ".join(f"{number:,} {word}" for number, word in pairs)
+    words = " · ".join(f"{number:,} {word}" for number, word in pairs)
+    if depths.in_work and not depths.waiting and depths.hidden_s and not view.ended:
+        # What a queue does not tell: which message, and since when.
+        words += f" (back within {text.roughly(depths.hidden_s)} where the worker died)"
+    return words
+
+
+def sequel(view: View) -> str:
+    """Say which runs a run goes on from, and what these leave of its limit."""
+    crawl = view.crawl
+    if not crawl.resumes:
+        return ""
+    said = gone_on(crawl)
+    if lost := view.of("past_lost"):
+        said += f"; {text.plural(lost, 'part')} of earlier runs can no longer be looked through"
+    return said
+
+
+def gone_on(crawl: Crawl) -> str:
+    """Say the same of a crawl that was just started."""
+    runs = f"from {crawl.resumes[0]}"
+    if len(crawl.resumes) > 1:
+        runs += f" and {len(crawl.resumes) - 1} before it"
+    asked = text.plural(crawl.pages_carried, "URL")
+    room = f"of the limit of {crawl.pages_max:,} {crawl.pages_own:,} are left"
+    return f"{runs} with what that left out; {asked} are not asked for again, {room}"
 
 
 def dead(view: View) -> str:
@@ -227,13 +255,25 @@ def notices(view: View) -> list[tuple[str, str]]:
     if view.crawl.state is State.PAUSED:
         found.append(("paused", f"`orbweaver resume {view.crawl.id}` goes on"))
     if view.quiet_ms >= QUIET_MS_MIN and view.idle_ms < IDLE_MS_MIN:
-        found.append(("quiet", f"no URL has ended for {text.roughly(view.quiet_ms / 1000)}"))
+        since = text.roughly(view.quiet_ms / 1000)
+        found.append(("quiet", f"no URL has ended for {since}{_held(view)}"))
     if view.idle_ms >= IDLE_MS_MIN:
         books = view.reading.status.books
         missing = text.plural(max(0, books.claimed - books.done), "URL")
         since = text.roughly(view.idle_ms / 1000)
         found.append(("idle", f"nothing has been queued for {since}: {missing} without an outcome"))
     return found
+
+
+def _held(view: View) -> str:
+    """Say until when a message is held back whose worker died, where nothing else moves."""
+    depths = view.reading.depths
+    if depths is None or depths.waiting or not (depths.in_work and depths.hidden_s):
+        return ""
+    back_ms = view.reading.status.at_ms - view.quiet_ms + depths.hidden_s * 1000
+    at = datetime.fromtimestamp(back_ms / 1000, tz=UTC)
+    held = text.plural(depths.in_work, "message")
+    return f"; {held} in work: one whose worker died comes back at {at:%H:%M:%S} UTC, or so"
 
 
 def _time(view: View) -> str:

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from orbweaver.core.traps import Bounds
 
 REDIRECTS_MAX = 10
+# Refusals that a later run may lift, by another limit or scope.
+LIFTABLE = frozenset(
+    {Refusal.DEPTH, Refusal.SCOPE, Refusal.INCLUDE, Refusal.EXCLUDE, Refusal.BUDGET}
+    | {Refusal.DOLLARS}
+)
 # Indexes of indexes, and redirects on the way to them; sitemaps.org allows one index.
 INDEXES_MAX = 3
 
@@ -87,6 +92,36 @@ def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
     )
 
 
+def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS) -> Target | None:
+    """Decide once more on a URL that an earlier run left out; None if this one does, too.
+
+    It is looked at as it was found: linked to from a page, or where a redirect led.
+    """
+    if target.kind is Kind.SITEMAP:
+        return replace(target, attempt=1, prior=None, first=0, counted=False)
+    admitted: Target | Refusal = Refusal.SCOPE
+    if target.referrer is None:
+        admitted = admit_seed(crawl, target.url) if not target.bound else Refusal.SCOPE
+    elif target.hops:
+        source = replace(target, url=target.referrer, hops=target.hops - 1)
+        admitted = admit_redirect(crawl, target.url, source, bounds)
+    elif target.site is not None:
+        if of_hosts(crawl, target.url, frozenset({target.site})) and _is_wanted(crawl, target):
+            admitted = ruled(target, said_of(crawl.rules, target.url))
+    else:
+        page = replace(target, url=target.referrer, depth=target.depth - 1)
+        admitted = admit_link(crawl, target.url, page, bounds)
+    if isinstance(admitted, Refusal):
+        return None
+    return replace(admitted, attempt=1, prior=None, counted=False)
+
+
+def _is_wanted(crawl: Crawl, target: Target) -> bool:
+    """Whether a page that a sitemap lists is neither too deep nor left out by a pattern."""
+    wanted = _within(crawl, target.url, target.depth) is not None
+    return wanted and admit_pattern(crawl, target.url) is None
+
+
 def admit_link(
     crawl: Crawl, url: str, page: Target, bounds: Bounds = DEFAULT_BOUNDS
 ) -> Target | Refusal:
@@ -99,7 +134,7 @@ def admit_link(
     left_out = admit_pattern(crawl, url) or trap(url, bounds)
     if left_out is not None:
         return left_out
-    return ruled(_led(page, url, page.depth + 1), said)
+    return ruled(led(page, url, page.depth + 1), said)
 
 
 def _within(crawl: Crawl, url: str, depth: int) -> Rule | None:
@@ -145,11 +180,11 @@ def admit_redirect(
     if crawl.rules and source.depth > depth_limit(crawl, said):
         return Refusal.DEPTH
     hops = source.hops + 1
-    target = replace(_led(source, url, source.depth), hops=hops, root=root, bound=source.bound)
+    target = replace(led(source, url, source.depth), hops=hops, root=root, bound=source.bound)
     return ruled(target, said)
 
 
-def _led(source: Target, url: str, depth: int) -> Target:
+def led(source: Target, url: str, depth: int) -> Target:
     """Make a target of what another one led to, in the same part of the crawl."""
     return Target(url=url, depth=depth, referrer=source.url, root=source.root, local=source.local)
 
@@ -237,7 +272,7 @@ def admit_entry(
     if left_out is not None:
         return left_out
     target = replace(
-        _led(sitemap, url, depth),
+        led(sitemap, url, depth),
         modified_at_ms=_newer(crawl, entry.modified_at_ms, said.window_s),
         # Its referrer does not show that it belongs: the host does that named the sitemap.
         site=None if host_of(url) == host_of(sitemap.url) else sitemap.site,

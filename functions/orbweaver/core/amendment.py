@@ -86,9 +86,9 @@ def _written(crawl: Crawl, path: str) -> Any:
 def shared_out(crawl: Crawl, was: Crawl, books: Books) -> Crawl:
     """Share an edited page budget out among the shards, as the books stand."""
     quotas = [was.shard_quota(shard) for shard in range(was.shards)]
-    if crawl.pages_max < sum(quotas):
+    if crawl.pages_own < sum(quotas):
         quotas = [shard.tally.get("claimed", 0) for shard in books.shards]
-    base, rest = divmod(max(0, crawl.pages_max - sum(quotas)), crawl.shards)
+    base, rest = divmod(max(0, crawl.pages_own - sum(quotas)), crawl.shards)
     shares = (quota + base + (shard < rest) for shard, quota in enumerate(quotas))
     return replace(crawl, quotas=tuple(shares))
 

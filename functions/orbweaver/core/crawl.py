@@ -145,6 +145,10 @@ class Crawl:
     seed_depths: tuple[int, ...] = ()
     anchors: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
+    # The earlier runs of its name that it goes on from, and how much of its limit these have used
+    # (core/resumption.py).
+    resumes: tuple[str, ...] = ()
+    pages_carried: int = 0
     # How many pages the run before it could read, where it may be compared (core/comparison.py).
     pages_before: int | None = None
     # What was asked for, as a digest: an edit does not change that.
@@ -162,6 +166,11 @@ class Crawl:
     def live(self) -> bool:
         """Whether its URLs may still be asked for."""
         return self.state in (State.RUNNING, State.PAUSED)
+
+    @property
+    def pages_own(self) -> int:
+        """How many URLs it may claim itself, beside those of the runs that it goes on from."""
+        return max(0, self.pages_max - self.pages_carried)
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -207,7 +216,7 @@ class Crawl:
         """How many claims one counter shard may take, so that all together keep `pages_max`."""
         if self.quotas:
             return self.quotas[shard]
-        base, rest = divmod(self.pages_max, self.shards)
+        base, rest = divmod(self.pages_own, self.shards)
         return base + (1 if shard < rest else 0)
 
 
@@ -276,7 +285,12 @@ class Books:
 
     def balance(self, crawl: Crawl) -> bool:
         """Whether every claimed URL has its outcome and every planned seed was taken in."""
-        return self.claimed == self.done and self.total.get("seeds", 0) == crawl.seeds_planned
+        return self.claimed == self.done and self.seeds_missing(crawl) == 0
+
+    def seeds_missing(self, crawl: Crawl) -> int:
+        """How many messages of seeds were not taken in, of those planned at first and since."""
+        planned = crawl.seeds_planned + self.total.get("seeds_more", 0)
+        return planned - self.total.get("seeds", 0)
 
 
 def stop_reason(crawl: Crawl, books: Books) -> Stop:

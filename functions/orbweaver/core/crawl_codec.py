@@ -26,6 +26,7 @@ COLUMNS = tuple(field.name for field in fields(Crawl))
 OF_THE_RUN = frozenset(
     {"id", "started_at_ms", "state", "stop", "finished_at_ms", "announced"}
     | {"work", "edits", "quotas", "hosts_counted", "pages_before", "paused_at_ms", "paused_ms"}
+    | {"resumes", "pages_carried"}
 )
 
 
@@ -50,7 +51,9 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
         for origin, own in known.get("host_headers", ())
     )
     known["bodies"] = Bodies(known.get("bodies", Bodies.HTML))
-    for name in ("quotas", "hosts_counted", "seed_depths", "anchors", "roots", "redacted"):
+    for name in (
+        *("quotas", "hosts_counted", "seed_depths", "anchors", "roots", "redacted", "resumes"),
+    ):
         known[name] = tuple(known.get(name, ()))
     known["rules"] = tuple(_rule(one) for one in known.get("rules", ()))
     known["items"] = _items(known.get("items", ()))

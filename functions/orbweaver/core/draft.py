@@ -18,7 +18,7 @@ from orbweaver.core.url import host_of, redacted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from orbweaver.core.message import Prior
+    from orbweaver.core.message import Past, Prior
     from orbweaver.core.record import PageRecord
 
 
@@ -41,6 +41,9 @@ class Draft:
         self._unasked: list[str] = []
         self._unrecorded: set[str] = set()
         self._kept: list[Kept] = []
+        # By URL and depth: what lies too deep by one way may not by another.
+        self._left: dict[tuple[str, int], Target] = {}
+        self._past: list[Past] = []
 
     def end(self, record: PageRecord, *, recorded: bool = True) -> None:
         """Note a URL's outcome, and whether a record of it is to be kept."""
@@ -122,6 +125,23 @@ class Draft:
         taken = self._samples[refusal] if urls else []
         taken += [redacted(url) for url in islice(urls, max(0, SAMPLES_MAX - len(taken)))]
 
+    def leave_out(self, target: Target) -> None:
+        """Remember a link that a limit or the scope left out: a later run may have another."""
+        self._left.setdefault((target.url, target.depth), target)
+
+    @property
+    def left(self) -> tuple[Target, ...]:
+        """The links that were left out and are to be remembered."""
+        return tuple(self._left.values())
+
+    def keep_left(self, targets: Sequence[Target]) -> None:
+        """Remember these of the links that were left out, and no others."""
+        self._left = {(target.url, target.depth): target for target in targets}
+
+    def look_through(self, past: Past) -> None:
+        """Have packs of an earlier run looked through next."""
+        self._past.append(past)
+
     @property
     def samples(self) -> Mapping[str, Sequence[str]]:
         """Examples of what was refused, by reason, as they may be shown to anybody."""
@@ -194,6 +214,8 @@ class Draft:
                 if record.url in self._unrecorded
             ),
             crawl=self._crawl,
+            left=self.left,
+            past=tuple(self._past),
         )
 
 

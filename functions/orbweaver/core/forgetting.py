@@ -75,7 +75,7 @@ def in_journal(journal: Journal, meant: Meant) -> bool:
     if meant.runs:
         owners = {journal.crawl, *(record.crawl for record in journal.records)}
         return not meant.runs.isdisjoint(owners)
-    targets = (*(again.target for again in journal.again), *journal.candidates)
+    targets = (*(again.target for again in journal.again), *journal.candidates, *journal.left)
     return (
         any(record_left(record, meant) is not record for record in journal.records)
         or any(_of_target(target, meant) for target in targets)

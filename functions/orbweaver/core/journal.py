@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from orbweaver.core.cost import CLAIM
-from orbweaver.core.message import PACK_TARGETS_MAX, Pack, child_id
+from orbweaver.core.message import PACK_TARGETS_MAX, Pack, Past, Seeds, child_id, past_of
 from orbweaver.core.outcome import Outcome, Refusal
 from orbweaver.core.target import Kind, Target
 from orbweaver.core.url import host_of
@@ -73,6 +73,10 @@ class Journal:
     unrecorded: tuple[Unrecorded, ...] = ()
     # Whose it is; those of earlier versions do not say.
     crawl: str = ""
+    # Links that a limit or the scope left out, for later runs of the crawl's name (retracing.py).
+    left: tuple[Target, ...] = ()
+    # What of an earlier run is to be looked through next.
+    past: tuple[Past, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +125,14 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
             delay_s=delay_s,
         )
         for place, (group, delay_s) in enumerate(groups)
+    )
+
+
+def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[Seeds, ...]:
+    """List the messages that look through more of earlier runs; the same list every time."""
+    return tuple(
+        past_of(pack_id, crawl, past, place, journal.at_ms)
+        for place, past in enumerate(journal.past)
     )
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.compression import compress, decompress, known
 from orbweaver.core.journal import Again, Journal, Unrecorded
+from orbweaver.core.message import past_in, past_row
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import from_fields, to_fields
 from orbweaver.core.target import Target, extras_of, with_extras
@@ -49,6 +50,10 @@ def encode(journal: Journal) -> bytes:
         "reserved": dict(journal.reserved),
         "crawl": journal.crawl,
     }
+    if journal.left:
+        body["left"] = [_target_row(target) for target in journal.left]
+    if journal.past:
+        body["past"] = [past_row(past) for past in journal.past]
     return compress(json.dumps(body, separators=(",", ":")).encode()) + digests
 
 
@@ -78,6 +83,8 @@ def decode(blob: bytes) -> Journal:
         ),
         reserved=MappingProxyType(body.get("reserved", {})),
         crawl=body.get("crawl", ""),
+        left=tuple(_target(row) for row in body.get("left", ())),
+        past=tuple(past_in(row) for row in body.get("past", ())),
     )
 
 

@@ -41,6 +41,9 @@ REFERENCE_CHARS_MAX = 8_192
 # References that become a hundred messages, or so; characters of one message, escaped.
 LOOSE_REFERENCES_MAX, SEEDS_CHARS_MAX = 10_000, 700_000
 DEFAULT_CRAWL = "default"
+# Packs of an earlier run that are looked through at a time: each may have left a thousand URLs out.
+PAST_PACKS_MAX = 5
+PACK_ID_CHARS_MAX = 64
 
 
 class Source(StrEnum):
@@ -67,8 +70,22 @@ class Pack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """Packs of an earlier run, to be looked through for URLs that it left out (retracing.py).
+
+    Where none are named, those that the run began with.
+    """
+
+    run: str
+    packs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seeds:
-    """Unclaimed references; `planned` ones are awaited, `dropped` ones are from the seed queue."""
+    """Unclaimed references; `planned` ones are awaited, `dropped` ones are from the seed queue.
+
+    Those with a `past` have no references: what they bring stands in journals of an earlier run.
+    """
 
     id: str
     crawl: str
@@ -76,6 +93,7 @@ class Seeds:
     references: tuple[str, ...]
     planned: bool = False
     dropped: bool = False
+    past: Past | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +150,18 @@ def seeds_of(
     )
 
 
+def past_of(origin: str, crawl: str, past: Past, place: int | str, at_ms: int) -> Seeds:
+    """Make the message at `place` by which a run looks through packs of an earlier one."""
+    return Seeds(
+        id=child_id(origin, f"past/{place}"),
+        crawl=crawl,
+        at_ms=at_ms,
+        references=(),
+        planned=True,
+        past=past,
+    )
+
+
 def _cut(references: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Cut references into what one message holds; canonical URLs are cut by number alone."""
     some, chars = list[str](), 0
@@ -160,6 +190,7 @@ def encode(message: Pack | Seeds | Close | Loose) -> str:
                 "urls": message.references,
                 "planned": message.planned,
                 **({"dropped": True} if message.dropped else {}),
+                **({} if message.past is None else {"past": past_row(message.past)}),
             }
         case Close():
             body = {"v": VERSION, "close": message.crawl, "at": message.at_ms}
@@ -208,13 +239,15 @@ def _decode_object(raw: dict[str, Any], source: Source) -> Message:
     if "pack" in raw:
         return _decode_pack(raw)
     if "seeds" in raw:
+        past = past_in(raw["past"]) if "past" in raw else None
         return Seeds(
-            id=identity(raw, "seeds", 64),
+            id=identity(raw, "seeds", PACK_ID_CHARS_MAX),
             crawl=identity(raw, "crawl", CRAWL_ID_CHARS_MAX),
             at_ms=integer(raw.get("at"), "at"),
-            references=_references(raw.get("urls"), SEEDS_REFERENCES_MAX),
+            references=() if past else _references(raw.get("urls"), SEEDS_REFERENCES_MAX),
             planned=raw.get("planned") is True,
             dropped=raw.get("dropped") is True,
+            past=past,
         )
     if "close" in raw:
         crawl = identity(raw, "close", CRAWL_ID_CHARS_MAX)
@@ -231,6 +264,20 @@ def _decode_loose(raw: dict[str, Any]) -> Loose:
     listed = raw["urls"] if "urls" in raw else [raw["url"]]
     crawl = identity(raw, "crawl", CRAWL_ID_CHARS_MAX) if "crawl" in raw else DEFAULT_CRAWL
     return Loose(crawl=crawl, references=_references(listed, LOOSE_REFERENCES_MAX))
+
+
+def past_row(past: Past) -> list[Any]:
+    """Render packs of an earlier run."""
+    return [past.run, *past.packs]
+
+
+def past_in(row: object) -> Past:
+    """Read packs of an earlier run back; raises InvalidError."""
+    strings = isinstance(row, list) and all(isinstance(item, str) for item in row)
+    if not strings or not isinstance(row, list) or not 1 <= len(row) <= PAST_PACKS_MAX + 1:
+        refuse(f"past is a run and at most {PAST_PACKS_MAX} ids of packs")
+    run, *packs = row
+    return Past(run=run, packs=tuple(packs))
 
 
 def _encode_pack(pack: Pack) -> dict[str, Any]:
@@ -254,7 +301,7 @@ def _decode_pack(raw: dict[str, Any]) -> Pack:
     if not isinstance(referrers, list):
         refuse("from must be a list")
     return Pack(
-        id=identity(raw, "pack", 64),
+        id=identity(raw, "pack", PACK_ID_CHARS_MAX),
         crawl=identity(raw, "crawl", CRAWL_ID_CHARS_MAX),
         at_ms=integer(raw.get("at"), "at"),
         targets=_targets(rows, referrers),

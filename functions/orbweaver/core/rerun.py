@@ -179,6 +179,8 @@ def rerun_of(crawl: Crawl, failures: Failures, run_id: str, now_ms: int) -> Craw
         sitemap_urls=sitemaps,
         seeds_planned=-(-len(taken) // SEEDS_REFERENCES_MAX),
         retry_of=crawl.id,
+        resumes=(),
+        pages_carried=0,
         anchors=anchors,
         roots=failures.roots,
         headers=headers,

@@ -127,7 +127,8 @@ class Client:
         self._check()
         number = {"seeds": "100", "crawl": "1", "express": "10", "d": "7"}[QueueUrl]
         name = "ApproximateNumberOfMessages"
-        return {"Attributes": {name: number, f"{name}NotVisible": "2", f"{name}Delayed": "3"}}
+        counts = {name: number, f"{name}NotVisible": "2", f"{name}Delayed": "3"}
+        return {"Attributes": {**counts, "VisibilityTimeout": "360"}}
 
     def get_function_configuration(self, **_: Any) -> dict[str, Any]:
         self._check()
@@ -155,8 +156,8 @@ def test_queues_and_variables_are_read_if_they_may_be(
         found = [machine.depths(SETTINGS, {}) for _ in range(2)]
         variables = machine.variables("worker", {})
     assert opened == ["sqs", "lambda"]
-    counted = None if denied else Depths(waiting=111, in_work=6, delayed=9, dead=7)
-    assert found == [counted, counted]
+    counted = Depths(waiting=111, in_work=6, delayed=9, dead=7, hidden_s=360)
+    assert found == ([None, None] if denied else [counted, counted])
     assert variables == ({} if denied else {"ORBWEAVER_PAGES_SHARDS": "4"})
 
 

@@ -1,0 +1,132 @@
+"""Runs that go on from an earlier one of their name: when they do, and what must come of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from orbweaver.core.crawl import Books, Crawl, Shard
+from orbweaver.core.message import Past, Seeds, past_of
+from orbweaver.core.resumption import earlier, resumed
+from orbweaver.settings import Settings
+from tests.simulation.budgets import cut
+from tests.simulation.check_web import Violation
+from tests.simulation.meaning import EDIT, Meaning
+from tests.simulation.retrying import RETRY
+from tests.simulation.web import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from orbweaver.adapters.memory import World
+    from tests.simulation.scenario import CrawlPlan, Scenario
+    from tests.simulation.web import SimWeb
+
+# Faults rage for six hours at most, and what they held up is through by then.
+AFTER_S = 30 * 3_600.0
+
+
+def with_sequels(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
+    """Have some crawls stopped by a limit, and gone on with; chance of its own."""
+    random = Random(f"sequel/{seed}")
+    first = plans[0]
+    alone = sum(plan.name == first.name for plan in plans) == 1
+    steered = {action for _, action in first.actions} & {RETRY, EDIT}
+    if not alone or steered or random.random() > 0.5:
+        return plans
+    how = random.choice(("pages", "depth", "cancel"))
+    bounded = first.pages_max <= 60
+    more = random.choice((2, 3)) * first.pages_max if bounded else first.pages_max
+    if how == "pages" and not bounded:
+        stopped = replace(first, pages_max=random.choice((1, 3, 8)), shards=1)
+        more = random.choice((4, 12, 100_000))
+    elif how == "depth":
+        stopped = replace(first, depth_max=random.choice((0, 1, 2)))
+    else:
+        stopped = replace(first, actions=((random.uniform(0, 12), "cancel"),))
+    stopped = replace(stopped, resumable=True)
+    sequel = replace(
+        stopped,
+        at_s=first.at_s + AFTER_S,
+        pages_max=max(more, stopped.pages_max),
+        depth_max=100,
+        shards=1 if more < 100_000 else 16,
+        actions=(),
+        extras=(),
+        goes_on=True,
+    )
+    return [stopped, *plans[1:], sequel]
+
+
+def going_on(world: World, crawl: Crawl) -> tuple[Crawl, list[Seeds]]:
+    """Have a run go on as `Control` does, and make the messages that it needs for that."""
+    runs = earlier(crawl, world.crawls.values(), Settings().ledger_retention_s)
+    crawl = resumed(crawl, runs, {run.id: _total(world, run.id) for run in runs})
+    at_ms = crawl.started_at_ms
+    pasts = [past_of(crawl.id, crawl.id, Past(run=run), run, at_ms) for run in crawl.resumes]
+    return crawl, pasts
+
+
+def _total(world: World, crawl_id: str) -> Mapping[str, int]:
+    shards = [
+        Shard(commits=0, closed=True, tally=shard.tally)
+        for (owner, _), shard in world.shards.items()
+        if owner == crawl_id
+    ]
+    return Books.of(tuple(shards)).total
+
+
+def check_sequels(
+    plan: Scenario,
+    runs: list[tuple[CrawlPlan, str]],
+    world: World,
+    web: SimWeb,
+    stuck: set[str],
+    given_up: set[str],
+) -> Iterator[Violation]:
+    """What an earlier run has is not asked for again, and what it left out is, to the page."""
+    for sequel, run_id in runs:
+        crawl = world.crawls[run_id]
+        if not sequel.goes_on or not crawl.resumes:
+            continue
+        asked = set().union(*(_asked(world, run) for run in crawl.resumes))
+        claimed = _claimed(world, run_id)
+        if again := asked & claimed:
+            yield Violation("I3 asked again by a sequel", f"{run_id}: {sorted(again)[:3]}")
+        asked = {url for url in asked if "/extra/" not in url}
+        counted = len(asked) + len({url for url in claimed if "/extra/" not in url})
+        if counted > sequel.pages_max:
+            yield Violation("I5 limit of all runs", f"{run_id}: {counted} of {sequel.pages_max}")
+        untold = {run_id, *crawl.resumes} & (stuck | given_up)
+        total = _total(world, run_id)
+        if plan.poison or untold or cut(Counter(total)) or plan.faults.late_seeds:
+            continue
+        meaning = Meaning(sequel.rules, sequel.depth_max)
+        whole = walk(web, list(sequel.seeds), sequel.pages_max, meaning)
+        expected = min(sequel.pages_max, len(whole.claimed))
+        if counted != expected:
+            lost = sorted(whole.claimed - asked - claimed)[:3]
+            detail = f"{run_id}: {counted} not {expected}: {lost}"
+            yield Violation("I1 gone on", detail)
+
+
+def _claimed(world: World, crawl_id: str) -> set[str]:
+    return {
+        world.journals[ledger.pack].candidates[place].url
+        for owner, ledger, _ in world.commits
+        if owner == crawl_id
+        for place in ledger.children
+    }
+
+
+def _asked(world: World, crawl_id: str) -> set[str]:
+    """List the URLs that a run brought to an outcome of their own."""
+    found: set[str] = set()
+    for owner, ledger, _ in world.commits:
+        if owner == crawl_id:
+            journal = world.journals[ledger.pack]
+            found.update(record.url for record in journal.records)
+            found.update(one.url for one in journal.unrecorded)
+    return found

@@ -1,0 +1,85 @@
+"""Breaks of going on from an earlier run: what it left out is lost, or asked for beyond a limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver import retracing, settle
+from orbweaver.core import crawl as crawls
+from tests.simulation import going_on
+from tests.simulation.mutant import mutants
+
+if TYPE_CHECKING:
+    from orbweaver.core.journal import Journal, Ledger
+    from tests.simulation.scenario import Scenario
+
+
+def _gone_on(plan: Scenario) -> bool:
+    """Take those with a run that goes on from another one."""
+    return any(crawl.goes_on for crawl in plan.crawls)
+
+
+def _surplus_alone(journal: Journal, ledger: Ledger) -> Any:
+    return _WHOLE_LEFT_OUT(replace(journal, left=()), ledger)
+
+
+def _left_alone(journal: Journal, _ledger: Ledger) -> Any:
+    return journal.left
+
+
+_WHOLE_LEFT_OUT = retracing._left_out
+
+
+async def _roots_alone(*_: Any) -> list[str]:
+    """Look through what a run began with, and no further."""
+    return []
+
+
+def _nothing_carried(*given: Any) -> Any:
+    return replace(_WHOLE_RESUMED(*given), pages_carried=0)
+
+
+_WHOLE_RESUMED = going_on.resumed
+
+
+def _missing_at_first(self: Any, crawl: Any) -> int:
+    """Wait for what was planned at the start alone."""
+    return int(crawl.seeds_planned > self.total.get("seeds", 0))
+
+
+def _nothing_more(_pack: str, _crawl: str, _journal: Journal) -> tuple[()]:
+    return ()
+
+
+async def _held_as_ever(self: Any, past: Any, crawl: Any, draft: Any) -> None:
+    """Leave the claims of what was in work to a run that is over."""
+    frontier, self._frontier = self._frontier, _Deaf()
+    try:
+        await _WHOLE_LOOK(self, past, crawl, draft)
+    finally:
+        self._frontier = frontier
+
+
+class _Deaf:
+    async def abandon(self, *_: Any) -> None:
+        """Do nothing."""
+
+
+RETRACER = retracing.Retracer
+_WHOLE_LOOK = RETRACER.__dict__["look_through"]
+MUTANTS = mutants(
+    ("a sequel finds no links beyond the limit", retracing, "_left_out", _left_alone),
+    ("a sequel finds no links left out", retracing, "_left_out", _surplus_alone),
+    ("a sequel looks at the beginning alone", RETRACER, "_children", _roots_alone),
+    ("a sequel has the limit for itself", going_on, "resumed", _nothing_carried),
+    (
+        "a sequel ends before all is looked through",
+        crawls.Books,
+        "seeds_missing",
+        _missing_at_first,
+    ),
+    ("a sequel sends for no more", settle, "outbox_past", _nothing_more),
+    ("a sequel finds what was in work claimed", RETRACER, "look_through", _held_as_ever),
+    where=_gone_on,
+)
