@@ -102,10 +102,12 @@ class Retracer:
                     continue
                 ended.append(child.id)
                 if known.journal is not None:
-                    urls = frozenset(known.journal.unasked)
-                    unasked += [target for target in child.targets if target.url in urls]
+                    left = frozenset(known.journal.unasked)
+                    unasked += [target for target in child.targets if target.url in left]
             if unasked:
-                await self._frontier.abandon(run, [target.url for target in unasked])
+                urls = [target.url for target in unasked]
+                await self._frontier.abandon(run, urls)
+                draft.reopen(urls)
                 self._link(crawl, draft, unasked)
         return ended
 

@@ -190,11 +190,13 @@ class Sifter:
             draft.refuse(Refusal.BUDGET, len(dropped), dropped)
             draft.drop(dropped)
             return 0
-        # What says that it was changed may be free though it was claimed.
+        # What says that it was changed may be free though it was claimed, and so may what an
+        # earlier run has just given up.
         modified = draft.modified
         now_ms = self._clock.now_ms()
-        draft.drop(self.seen.of(crawl.id, draft.candidates, now_ms) - modified.keys())
-        links = draft.links
+        free = modified.keys() | draft.reopened
+        draft.drop(self.seen.of(crawl.id, draft.candidates, now_ms) - free)
+        links = tuple(target for target in draft.links if target.url not in draft.reopened)
         probes = links
         if links and not (look or modified or self._novelty.look(crawl.id)):
             probes = links[:: -(-len(links) // PROBES)]

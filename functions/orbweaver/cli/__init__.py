@@ -91,6 +91,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with contextlib.suppress(ValueError):  # not in the main thread
         # A polite kill ends like Ctrl-C: by unwinding, so that what was started is stopped.
         signal.signal(signal.SIGTERM, _interrupt)
+        _heed_interrupts()
     try:
         with contextlib.closing(machine.ThisMachine()) as this:
             code = run(sys.argv[1:] if words is None else words, _surroundings(this))
@@ -220,5 +221,19 @@ async def _web(this: machine.ThisMachine) -> AsyncIterator[Fetcher]:
         await fetcher.aclose()
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    signal.raise_signal(signal.SIGINT)
+def _interrupt(_number: int, frame: FrameType | None) -> None:
+    """Do what Ctrl-C does now: asyncio puts a handler of its own there while it runs."""
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        handler(signal.SIGINT, frame)
+
+
+def _heed_interrupts() -> None:
+    """Have SIGTERM unwind a command, too, that a script has started with `&`.
+
+    Shells without job control have such commands ignore SIGINT (POSIX.1-2024, XCU 2.11). It is
+    ignored here as well: it is blocked, where a handler stands for `_interrupt`.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+        signal.signal(signal.SIGINT, signal.default_int_handler)

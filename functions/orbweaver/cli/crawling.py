@@ -276,6 +276,8 @@ def start(arguments: argparse.Namespace, around: Surroundings) -> int:
                     f"the start of {plan.id} may be incomplete: add --id {plan.id} to repeat it"
                 )
                 raise
+            if (off := await session.idle_workers()) is not None:
+                around.note(off)
             if isinstance(display, Objects):
                 display.put({"type": "started", "crawl": begun.id, "name": begun.name})
             else:

@@ -48,6 +48,9 @@ def status(arguments: argparse.Namespace, around: Surroundings) -> int:
                     around.write("", *report.lines(view))
                 return OK
             view = Meter().see(await session.read(arguments.which))
+            off = None if view.ended else await session.idle_workers()
+            if off is not None:
+                around.note(off)
             if arguments.json:
                 around.write(json.dumps({"type": "status", **as_json(view)}))
                 return OK

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, TextIO
 
 from orbweaver.cli.display import Lines, Objects, Panel
 from orbweaver.cli.progress import Meter, Reading, stalled
-from orbweaver.cli.stacks import ENDPOINT, environment_of, settings_of
+from orbweaver.cli.stacks import (
+    ENDPOINT,
+    WORKER,
+    Unreachable,
+    environment_of,
+    outputs_of,
+    settings_from,
+)
 from orbweaver.cli.text import clean_lines, visible
 from orbweaver.core.host_view import hosts_of
 from orbweaver.ports import Transient
@@ -116,6 +123,20 @@ class Session:
     settings: Settings
     environment: Mapping[str, str]
     machine: Machine
+    # The name of the stack's worker, where the stack says it.
+    worker: str | None = None
+
+    async def idle_workers(self) -> str | None:
+        """Say that the workers are switched off; None if they are not, or nobody may look."""
+        if self.worker is None:
+            return None
+        try:
+            found = await asyncio.to_thread(self.machine.sources, self.worker, self.environment)
+        except Unreachable:
+            return None
+        if not found or not all(source.off for source in found):
+            return None
+        return "the stack's workers are off, so nothing is asked for: `orbweaver workers on`"
 
     async def watch(self, crawl_id: str, display: Display) -> View:
         """Show a crawl until it has ended; raises Stalled if it never will.
@@ -171,7 +192,10 @@ class Session:
 
 @asynccontextmanager
 async def opened(
-    around: Surroundings, settings: Settings, environment: Mapping[str, str]
+    around: Surroundings,
+    settings: Settings,
+    environment: Mapping[str, str],
+    worker: str | None = None,
 ) -> AsyncIterator[Session]:
     """Connect to a stack."""
     async with around.connect(settings, environment) as ports:
@@ -181,6 +205,7 @@ async def opened(
             settings=settings,
             environment=environment,
             machine=around.machine,
+            worker=worker,
         )
 
 
@@ -194,6 +219,7 @@ def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mappi
 async def chosen(arguments: argparse.Namespace, around: Surroundings) -> AsyncIterator[Session]:
     """Connect to the stack that the options and the environment name."""
     environment = environment_in(arguments, around)
-    settings = settings_of(arguments.stack, around.machine, environment, around.note)
-    async with opened(around, settings, environment) as session:
+    outputs = outputs_of(arguments.stack, around.machine, environment, around.note)
+    settings = settings_from(outputs, around.machine, environment)
+    async with opened(around, settings, environment, outputs.get(WORKER)) as session:
         yield session

@@ -29,6 +29,9 @@ async def steer(arguments: argparse.Namespace, around: Surroundings) -> int:
         control = session.control
         actions = {"pause": control.pause, "resume": control.resume, "cancel": control.cancel}
         crawl = await actions[arguments.command](arguments.which)
+        off = await session.idle_workers() if arguments.command == "resume" else None
+    if off is not None:
+        around.note(off)
     if arguments.json:
         around.write(json.dumps({"type": "result", "crawl": crawl.id, "state": str(crawl.state)}))
     else:

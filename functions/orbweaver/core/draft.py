@@ -44,6 +44,7 @@ class Draft:
         # By URL and depth: what lies too deep by one way may not by another.
         self._left: dict[tuple[str, int], Target] = {}
         self._past: list[Past] = []
+        self._reopened: set[str] = set()
 
     def end(self, record: PageRecord, *, recorded: bool = True) -> None:
         """Note a URL's outcome, and whether a record of it is to be kept."""
@@ -137,6 +138,15 @@ class Draft:
     def keep_left(self, targets: Sequence[Target]) -> None:
         """Remember these of the links that were left out, and no others."""
         self._left = {(target.url, target.depth): target for target in targets}
+
+    def reopen(self, urls: Iterable[str]) -> None:
+        """Note that claims of these links were just abandoned: what is known of them is old."""
+        self._reopened.update(urls)
+
+    @property
+    def reopened(self) -> frozenset[str]:
+        """URLs of links that only a claim can tell of whether they are claimed."""
+        return frozenset(self._reopened)
 
     def look_through(self, past: Past) -> None:
         """Have packs of an earlier run looked through next."""

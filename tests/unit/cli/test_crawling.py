@@ -310,12 +310,13 @@ def test_an_interrupt_before_the_crawl_is_only_that(stage: Stage) -> None:
 
 
 def test_an_unfinished_crawl_with_other_options_is_pointed_at(stage: Stage) -> None:
-    """It goes on beside the new one, and the person is told how to end it."""
+    """It stays paused beside the new one, and the person is told how to go on with it."""
     stage.interrupt_at = 1
     stage.run(f"crawl {SITE} --delay 5s")
     stage.clock.at_ms += 60_000
     assert stage.run(f"crawl {SITE} --window 0s") == 0
-    assert f"`orbweaver cancel {RUN}` would end it" in stage.said
+    assert f"{RUN}, of the same name and with other options, is paused and stays so" in stage.said
+    assert f"`orbweaver resume {RUN}` would go on with it, `orbweaver cancel {RUN}`" in stage.said
     assert len(stage.world.crawls) == 2
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.cli import progress, spending, words
+from orbweaver.cli import progress, report, spending, words
 from orbweaver.cli.hostrows import Standing
 from orbweaver.cli.progress import Meter, as_json, stalled
 from orbweaver.cli.stacks import Depths
@@ -274,3 +274,54 @@ def test_a_crawl_without_news() -> None:
     """One that ended with nothing claimed and nothing refused has seen it all before."""
     assert progress.nothing_new(view_of({}, state=State.FINISHED))
     assert not progress.nothing_new(view_of({"refused.scope": 1}, state=State.FINISHED))
+
+
+# --- going on ---------------------------------------------------------------------------------
+
+SEQUEL = {"resumes": ("shop-1", "shop-0"), "pages_carried": 60, "pages_max": 200}
+
+
+def test_a_run_says_from_which_it_goes_on() -> None:
+    """Which runs, what is not asked for again, what is left of the limit, and what is lost."""
+    said = words.sequel(view_of({"past_lost": 2}, **SEQUEL))
+    assert said == (
+        "from shop-1 and 1 before it with what that left out; 60 URLs are not asked for again, of"
+        " the limit of 200 140 are left; 2 parts of earlier runs can no longer be looked through"
+    )
+    assert words.sequel(view_of({})) == ""
+
+
+def test_the_limit_of_a_run_that_goes_on_counts_all_runs() -> None:
+    """60 of 200 were used before it began, and no more fit when 140 are claimed."""
+    (budget,) = view_of({"claimed": 40, "fetched": 40}, **SEQUEL).budgets
+    assert (budget.used, budget.limit) == (100, 200)
+
+
+@pytest.mark.parametrize(
+    ("carried", "expected"),
+    [
+        (200, "the limit of 200 pages is used up by shop-1, within the window of 7 days"),
+        (60, "what shop-1 left out is left out by these limits and this scope as well"),
+    ],
+)
+def test_a_run_that_could_not_go_on_says_why(carried: int, expected: str) -> None:
+    """The limit is used up, or what was left out is left out again."""
+    options = {**SEQUEL, "pages_carried": carried, "state": State.FINISHED}
+    view = view_of({"refused.budget": 9}, **options)
+    assert progress.nothing_new(view)
+    assert expected in report.nothing_new(view)
+
+
+def test_a_message_that_a_dead_worker_has_is_told_of() -> None:
+    """The queue says how many are in work, and for how long each is held back at most."""
+    held = Depths(in_work=1, hidden_s=360)
+    meter = Meter()
+    for after_s in (60, 240):
+        view = meter.see(reading_of({"claimed": 9, "fetched": 3}, after_s=after_s, depths=held))
+    assert dict(words.notices(view))["quiet"] == (
+        "no URL has ended for 3 min; 1 message in work: one whose worker died comes back at"
+        " 09:07:00 UTC, or so"
+    )
+    assert words.queue(view).endswith(
+        "1 in work · 0 delayed (back within 6 min where the worker died)"
+    )

@@ -68,3 +68,38 @@ def test_a_reader_that_has_seen_enough_is_no_error(unbuffered: str) -> None:
             check=False,
         )
     assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+BACKGROUND = """
+import asyncio, os, signal, sys
+from orbweaver import cli
+
+async def work():
+    os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.sleep(0)
+    print("ignored", flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.Event().wait()
+
+def run(*_):
+    try:
+        asyncio.run(work())
+    except KeyboardInterrupt:
+        return 130
+
+cli.run = run
+sys.exit(cli.main([]))
+"""
+
+
+def test_a_command_in_the_background_of_a_script_heeds_sigterm() -> None:
+    """Such commands ignore Ctrl-C, as shells start them so, and unwind when they are killed."""
+    ended = subprocess.run(
+        ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", BACKGROUND],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "ignored\n", "")

@@ -82,3 +82,16 @@ def test_a_stack_without_sources_says_what_to_run(stage: Stage) -> None:
     stage.machine.deployed = None
     assert stage.run("workers off") == 3
     assert "there is no stack" in stage.noted
+
+
+def test_commands_that_wait_for_workers_say_that_they_are_off(stage: Stage) -> None:
+    """A start, a look and a resume would otherwise wait for what never comes, without a word."""
+    off = "the stack's workers are off, so nothing is asked for: `orbweaver workers on`"
+    assert stage.run("start https://example.com/ --name x") == 0
+    assert off not in stage.noted
+    assert stage.run("workers off") == 0
+    for words in ("start https://example.com/ --name y", "status y", "resume y"):
+        assert stage.run(words) == 0
+        assert off in stage.noted
+    assert stage.run("pause y") == 0
+    assert off not in stage.noted
