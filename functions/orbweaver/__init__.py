@@ -12,7 +12,7 @@
     visit           robots, slots, requests, answers      core/exchange    a request, its answer
     core/header     values of its headers
     cookies         of crawls that keep them              core/cookies     which go with a request
-    ending          cut short where the worker is to end
+    ending          cut short where the worker is to end  core/refetch   pages without text
     retracing       what earlier runs left out            core/resumption  which runs, and pages
     robots          robots.txt, fetched and kept          core/robots      its rules
     core/robots_rules  of one agent, and which decides

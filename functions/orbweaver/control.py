@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from orbweaver.core import refetch
 from orbweaver.core.amendment import amended, shared_out
 from orbweaver.core.comparison import before, pages_of
 from orbweaver.core.crawl import State, Stop, moved
@@ -166,6 +167,25 @@ class Control(Lookout):
             lookout=self, crawls=self._crawls, clock=self._clock, send=self._send_missing_seeds
         )
         return await retrier.retry(await self.find(which), reasons, host)
+
+    async def refetch(self, plan: Plan) -> tuple[Crawl, ...]:
+        """Have pages asked for again that earlier runs have without text or bodies wanted now."""
+        crawl = crawl_of(plan, self._clock.now_ms())
+        self.check(crawl)
+        runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
+        retrier = Retrier(
+            lookout=self, crawls=self._crawls, clock=self._clock, send=self._send_missing_seeds
+        )
+        return await retrier.refetch(crawl, runs)
+
+    async def lacking(self, crawl: Crawl) -> int:
+        """Count, about, the pages that earlier runs have without what a crawl wants to store."""
+        runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
+        if not any(refetch.wants_more(crawl, run) for run in runs):
+            return 0
+        books = await all_of((self._crawls.books(run) for run in runs), BOOKS_AT_ONCE)
+        totals = {run.id: read.total for run, read in zip(runs, books, strict=True)}
+        return refetch.count_of(crawl, runs, totals)
 
     # --- edit -------------------------------------------------------------------------------
 

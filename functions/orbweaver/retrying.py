@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from orbweaver.core.refetch import Lacking, alone, like, wants_more
 from orbweaver.core.rerun import (
     Failures,
     RerunError,
@@ -57,6 +58,27 @@ class Retrier:
                     failures.see(record)
         except RerunError as error:
             raise ControlError(str(error)) from error
+        return await self._begin(crawl, failures, lambda run: run)
+
+    async def refetch(self, crawl: Crawl, runs: Sequence[Crawl]) -> tuple[Crawl, ...]:
+        """Have pages asked for again of which earlier runs, oldest first, lack something."""
+        if not any(wants_more(crawl, run) for run in runs):
+            return ()
+        first = next(run for run in runs if run.retry_of is None)
+        failures = Failures(crawl=first, selection=Lacking(crawl=crawl, run=first))
+        try:
+            for run in runs:
+                failures.selection = Lacking(crawl=crawl, run=run)
+                async for record in self._lookout.pages(run):
+                    failures.see(record)
+        except RerunError as error:
+            raise ControlError(str(error)) from error
+        return await self._begin(like(crawl, first), failures, alone)
+
+    async def _begin(
+        self, crawl: Crawl, failures: Failures, finish: Callable[[Crawl], Crawl]
+    ) -> tuple[Crawl, ...]:
+        """Begin runs for what was collected, beside those that do so already."""
         runs: list[Crawl] = []
         crawls = await self._crawls.list() if failures.depths else ()
         for run in crawls:
@@ -66,7 +88,7 @@ class Retrier:
         base = base_of(crawl)
         number = next_number(base, (run.id for run in crawls))
         while failures.depths:
-            run = rerun_of(crawl, failures, id_of(base, number), self._clock.now_ms())
+            run = finish(rerun_of(crawl, failures, id_of(base, number), self._clock.now_ms()))
             number += 1
             if not await self._crawls.create(run):
                 # Somebody else was faster, or the list did not show it yet.

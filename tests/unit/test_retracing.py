@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from orbweaver.control import Control
-from orbweaver.core.crawl import Crawl, Scope, State, Stop
+from orbweaver.core.crawl import Bodies, Crawl, Scope, State, Stop
 from orbweaver.core.message import Past, Seeds, decode, encode, past_of
 from orbweaver.core.plan import Plan
 from orbweaver.sifting import LEFT_MAX
-from tests.unit.stage import SITE, Stage, html
+from tests.unit.stage import SITE, Stage, answer, html
 
 PLAN = Plan(seeds=(f"{SITE}/0",), name="x", delay_ms=0, obey_robots=False)
 
@@ -25,10 +25,9 @@ def site(stage: Stage, pages: int = 40) -> None:
     stage.web.put("https://away.example/0", html())
 
 
-async def crawl(stage: Stage, **options: Any) -> Crawl:
-    """Run a crawl of one name to its end."""
-    stage.clock.at_ms += 60_000
-    control = Control(
+def control_of(stage: Stage) -> Control:
+    """Put a control beside the worker."""
+    return Control(
         queue=stage.queue,
         crawls=stage.crawls,
         packs=stage.packs,
@@ -37,7 +36,12 @@ async def crawl(stage: Stage, **options: Any) -> Crawl:
         clock=stage.clock,
         settings=stage.settings,
     )
-    begun = await control.start(replace(PLAN, **options))
+
+
+async def crawl(stage: Stage, **options: Any) -> Crawl:
+    """Run a crawl of one name to its end."""
+    stage.clock.at_ms += 60_000
+    begun = await control_of(stage).start(replace(PLAN, **options))
     await stage.drain()
     ended = stage.world.crawls[begun.id]
     assert ended.state is State.FINISHED
@@ -93,15 +97,7 @@ async def test_what_a_cancelled_run_had_in_work_is_asked_for() -> None:
     """Packs that were on the queue when it was closed hold claims, which count for nothing."""
     stage = Stage()
     site(stage)
-    control = Control(
-        queue=stage.queue,
-        crawls=stage.crawls,
-        packs=stage.packs,
-        pages=stage.pages,
-        hosts=stage.hosts,
-        clock=stage.clock,
-        settings=stage.settings,
-    )
+    control = control_of(stage)
     first = await control.start(PLAN)
     (seeds,) = [decode(mail.body) for mail in stage.world.sent]
     stage.world.sent.clear()
@@ -144,3 +140,36 @@ def test_a_message_that_looks_through_packs_reads_as_it_was_written() -> None:
     for broken in ('["old", 3]', "[]", '"old"', '["o","1","2","3","4","5","6"]'):
         body = f'{{"v":1,"seeds":"s","crawl":"c","at":1,"urls":[],"past":{broken}}}'
         assert "past is a run" in str(decode(body))
+
+
+async def test_pages_without_text_are_asked_for_again_on_request_alone() -> None:
+    """A run with --text says how many there are, and `refetch` asks for these, once."""
+    stage = Stage()
+    site(stage, 9)
+    await crawl(stage, pages_max=6)
+    with_text = await crawl(stage, pages_max=8, texts=True)
+    control, plan = control_of(stage), replace(PLAN, pages_max=8, texts=True)
+    assert await control.lacking(with_text) == 6
+    assert len(stage.web.urls) == 8
+    stage.clock.at_ms += 60_000
+    (run,) = await control.refetch(plan)
+    await stage.drain()
+    assert (run.texts, sorted(run.seeds)) == (True, sorted(stage.web.urls[:6]))
+    assert sorted(stage.web.urls[8:]) == sorted(run.seeds)
+    assert stage.world.crawls[run.id].state is State.FINISHED
+    assert await control.lacking(with_text) == 0
+    stage.clock.at_ms += 60_000
+    assert await control.refetch(plan) == ()
+    assert await control.refetch(replace(plan, texts=False)) == ()
+
+
+async def test_what_was_left_out_for_its_type_is_asked_for_when_all_bodies_are_wanted() -> None:
+    """Pages whose bodies are there already are not among it."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/0", html("/file", "/1"))
+    stage.web.put(f"{SITE}/1", html())
+    stage.web.put(f"{SITE}/file", answer(200, b"%PDF-1.4 x", content_type="application/pdf"))
+    await crawl(stage)
+    stage.clock.at_ms += 60_000
+    (run,) = await control_of(stage).refetch(replace(PLAN, bodies=Bodies.ALL))
+    assert run.seeds == (f"{SITE}/file",)

@@ -25,6 +25,7 @@ from orbweaver.core.crawl import Bodies, State, first_hosts
 from orbweaver.core.meanings import REASONS
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.plan import PlanError, crawl_of, keyed
+from orbweaver.core.refetch import MISSING
 from orbweaver.core.schedule import recurrence_in
 from orbweaver.core.url import host_of
 from orbweaver.patience import closing
@@ -49,6 +50,7 @@ OK, FAILED, INTERRUPTED = 0, 1, 130
 PAUSE_S = 5.0
 # How many URLs stand for a crawl that fetched nothing.
 EXAMPLES, URL_CHARS_MAX = 3, 200
+NOTHING_LACKS = "no page of an earlier run lacks its text or body: there is nothing to ask for"
 
 
 @dataclass(slots=True)
@@ -166,7 +168,16 @@ async def _crawl(
     display: Display,
     running: Running,
 ) -> int:
-    begun = await _begin(session, plan, around, display)
+    if arguments.refetch is None:
+        begun = await _begin(session, plan, around, display)
+    else:
+        runs = await session.control.refetch(plan)
+        if not runs:
+            display.say(NOTHING_LACKS)
+            return OK
+        begun, *others = runs
+        if others:
+            _say_others(display, others)
     running.crawl = begun.id
     try:
         display.say(f"crawl {begun.id}")
@@ -219,7 +230,24 @@ async def _started(session: Session, plan: Plan, display: Display) -> Crawl:
     begun = await session.control.start(plan)
     if begun.resumes:
         display.say(f"going on {gone_on(begun)}")
+    if lacking := await session.control.lacking(begun):
+        display.say(_lacking(lacking))
     return begun
+
+
+def _lacking(pages: int) -> str:
+    """Say what the window leaves without text or bodies, and how it gets them."""
+    return (
+        f"{text.plural(pages, 'page')} of earlier runs were stored without the text or bodies that"
+        f" are wanted now, and are not asked for again: --refetch {MISSING} does that, for these"
+        " alone"
+    )
+
+
+def _say_others(display: Display, runs: Sequence[Crawl]) -> None:
+    """Name the runs that are not watched here, where one run cannot begin at so many pages."""
+    for run in runs:
+        display.say(f"{run.id} asks for more of them: `orbweaver status {run.id} --watch`")
 
 
 async def _pause(session: Session, crawl_id: str) -> bool:
@@ -268,9 +296,16 @@ def start(arguments: argparse.Namespace, around: Surroundings) -> int:
         async with chosen(arguments, around) as session:
             custom.check_deployed(session.settings, wanted.items, custom.FIX)
             try:
+                if arguments.refetch is not None:
+                    runs = await session.control.refetch(plan)
+                    around.write(*(run.id for run in runs))
+                    around.note(NOTHING_LACKS if not runs else f"asked again: {_urls(runs)}")
+                    return OK
                 begun = await session.control.start(plan)
                 if begun.resumes:
                     around.note(f"going on {gone_on(begun)}")
+                if lacking := await session.control.lacking(begun):
+                    around.note(_lacking(lacking))
             except (PortError, asyncio.CancelledError):
                 around.note(
                     f"the start of {plan.id} may be incomplete: add --id {plan.id} to repeat it"
@@ -294,6 +329,10 @@ def start(arguments: argparse.Namespace, around: Surroundings) -> int:
             return conclude(Ended(view=view, why=why), arguments.fail_above, around, display)
 
     return attended(go(), plan.id or wanted.id, around, display)
+
+
+def _urls(runs: Sequence[Crawl]) -> str:
+    return text.plural(sum(len(run.references) for run in runs), "page")
 
 
 def _named(plan: Plan, arguments: argparse.Namespace) -> Plan:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.cli import values
 from orbweaver.core.crawl import WEEK_S, Bodies, Scope
 from orbweaver.core.redaction import KINDS
+from orbweaver.core.refetch import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,6 +142,8 @@ def add_changeable(add: Callable[..., Any]) -> None:
 def _add_manners(add: Callable[..., Any]) -> None:
     window = f"ask again for what was seen before this long ({WEEK_S // 86_400}d); 0s: for all"
     add("--window", type=values.duration_s, metavar="TIME", help=window)
+    refetch = "ask again for pages that earlier runs have without --text or --bodies, and no others"
+    add("--refetch", type=values.one_of([MISSING]), metavar=MISSING, help=refetch)
     add("--ignore-robots", action="store_true", help="only on sites of your own")
     agents = "who asks; given several times, each host sees one of them"
     add("--user-agent", action="append", default=[], metavar="AGENT", help=agents)

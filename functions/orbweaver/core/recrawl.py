@@ -4,7 +4,8 @@ A page is asked for on condition that it changed, if its earlier record has a va
 links are not needed: it had none, or lies as deep as the crawl goes. Of an unchanged page nothing
 but the status line comes, and a crawl that cannot see its links would end early, and silently. What
 is redacted is always got again: what an earlier run has kept of it may not be. So is what has items
-of other columns than today's rules.
+of other columns than today's rules, what lacks the text that is to be stored now, and what a retry
+was begun at.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
     if before is None or before.reason not in (Reason.OK, Reason.NOT_MODIFIED) or crawl.redacted:
         return None
     if before.links != 0 and target.depth < crawl.depth_max:
+        return None
+    if crawl.retry_of is not None or (crawl.texts and before.text_offset is None):
         return None
     if not _have_columns(crawl, target, before):
         return None

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from orbweaver.core.record import PageRecord
+    from orbweaver.core.refetch import Lacking
 
 # Beyond that it is not failures that are to be asked for again, but the crawl.
 FAILURES_MAX = 200_000
@@ -88,7 +89,7 @@ class Failures:
     """Collects the failures of a run from its records, read in the order of their days."""
 
     crawl: Crawl
-    selection: Selection
+    selection: Selection | Lacking
     depths: dict[str, int] = field(default_factory=dict)
     # Of depth 0: what may be a sitemap, or lead to one; and where seeds led out of the scope.
     _begun: dict[str, PageRecord] = field(default_factory=dict)
