@@ -17,7 +17,7 @@ class ItemKeys(AccountKeys):
         "",
         "a Python file with functions of your own for `[[items]]`: docs/extraction.md",
         pattern=r"(/?[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*\.py)?",
-        takes="the path of a .py file, seen from the project's folder",
+        takes="the path of a .py file; in cdk.json seen from its folder",
     )
     invalid_items_percent: int = number(
         0, 0, 99, "an alarm where more of the items found do not fit: docs/extraction.md; 0: none"

@@ -29,6 +29,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localstack import adoption, amend, assembly, layout, removal
+from localstack.api_address import local_outputs
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def standing(name: str, environment: Mapping[str, str]) -> dict[str, str] | None
     stack = described["Stacks"][0]
     if stack["StackStatus"] not in _STANDING:
         return None
-    return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", ())}
+    outputs = {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", ())}
+    return local_outputs(outputs, environment)
 
 
 def synthesize(
@@ -184,7 +186,8 @@ def deploy(
         amend.apply(folder, lambda service: client(service, environment))
     for name in assembly.stack_names(folder):
         removal.protect(removal.resources_of(name, _lender(environment)), _lender(environment))
-    return {key: value for stack in by_stack.values() for key, value in stack.items()}
+    outputs_by_key = {key: value for stack in by_stack.values() for key, value in stack.items()}
+    return local_outputs(outputs_by_key, environment)
 
 
 def _make_way(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localstack import cdk, layout
+from localstack.api_address import local_outputs
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -89,17 +90,23 @@ def describe(name: str, environment: Mapping[str, str]) -> Described | None:
             f"Cannot reach {environment.get(layout.ENDPOINT, 'AWS')} ({error}): is it up, and are"
             " credentials and a region set?"
         ) from error
-    described = _described(found)
+    described = _described(found, environment)
     return None if described.status == "DELETE_COMPLETE" else described
 
 
 def names(environment: Mapping[str, str]) -> list[str]:
     """Name the stacks of this product that are in an account and region."""
+    return [each.name for each in of_product(environment)]
+
+
+def of_product(environment: Mapping[str, str]) -> list[Described]:
+    """Describe the stacks of this product that are in an account and region, by name."""
     with _asking("stacks"), cdk.client("cloudformation", environment) as cloudformation:
         pages = cloudformation.get_paginator("describe_stacks").paginate()
-        found = [_described(each) for page in pages for each in page["Stacks"]]
+        found = [_described(each, environment) for page in pages for each in page["Stacks"]]
     ours = (each for each in found if each.description == DESCRIPTION)
-    return sorted(each.name for each in ours if each.status != "DELETE_COMPLETE")
+    there = (each for each in ours if each.status != "DELETE_COMPLETE")
+    return sorted(there, key=lambda each: each.name)
 
 
 def context_of(name: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -111,12 +118,13 @@ def context_of(name: str, environment: Mapping[str, str]) -> dict[str, str]:
     return {str(key): str(value) for key, value in kept.items()}
 
 
-def _described(found: Mapping[str, Any]) -> Described:
+def _described(found: Mapping[str, Any], environment: Mapping[str, str]) -> Described:
+    outputs = {item["OutputKey"]: item["OutputValue"] for item in found.get("Outputs", ())}
     return Described(
         name=found["StackName"],
         status=found["StackStatus"],
         description=found.get("Description", ""),
-        outputs={item["OutputKey"]: item["OutputValue"] for item in found.get("Outputs", ())},
+        outputs=local_outputs(outputs, environment),
     )
 
 

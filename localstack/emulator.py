@@ -173,6 +173,17 @@ def find_all(*, instances: Path = layout.INSTANCES) -> list[Emulator]:
     return [found for port in ports if (found := find(port, instances=instances))]
 
 
+def stopped(*, instances: Path | None = None) -> list[int]:
+    """Return the ports of emulators that do not run and have kept a state, used last first."""
+    states = (layout.INSTANCES if instances is None else instances).glob("*/state")
+    used = {
+        int(state.parent.name): state.parent.stat().st_mtime
+        for state in states
+        if any(state.iterdir()) and not (state.parent / guard.NOTE).exists()
+    }
+    return sorted(used, key=lambda port: -used[port])
+
+
 def _start(
     port: int, directory: Path, *, keep: bool, fresh: bool, settings: Mapping[str, str]
 ) -> Emulator:

@@ -1,4 +1,4 @@
-"""Who calls the HTTP API: signed requests, by the emulator's own form of the API's URL."""
+"""Who calls the HTTP API: signed requests, at the address that the stack's outputs name."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Caller:
         """Take the stack whose API is called."""
         environment = stand.environment
         api = urlsplit(stand.outputs["ApiUrl"])
-        stage = api.path.strip("/")
-        self._place = urlsplit(environment["AWS_ENDPOINT_URL"]).netloc
-        self._base = f"/restapis/{(api.hostname or '').split('.')[0]}/{stage}/_user_request_"
+        assert f"{api.scheme}://{api.netloc}" == environment["AWS_ENDPOINT_URL"]
+        self._place = api.netloc
+        self._base = api.path.removesuffix("/")
         self._region = environment["AWS_REGION"]
         mine = (environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"])
         self._keys = mine if keys is None else keys

@@ -67,7 +67,7 @@ def names(own: Stand) -> dict[str, list[Any]]:
 def test_nothing_is_left(own: Stand) -> None:
     """After a crawl with bodies and exports, with removal=destroy: nothing of any service."""
     crawl(own)
-    ran = own.orbweaver("destroy")
+    ran = own.orbweaver("destroy", "--yes")
     assert "objects removed" in ran.err
     assert "these stay" not in ran.err
     assert {kind: found for kind, found in names(own).items() if found} == {}
@@ -83,7 +83,7 @@ def test_what_is_left_is_taken_up_again(own: Stand) -> None:
         described = [dynamodb.describe_table(TableName=name)["Table"] for name in tables]
     assert [table["DeletionProtectionEnabled"] for table in described] == [True] * len(TABLES)
 
-    ran = own.orbweaver("destroy", "-c", "removal=retain")
+    ran = own.orbweaver("destroy", "--yes", "-c", "removal=retain")
     left = names(own)
     assert sorted(left["tables"]) == sorted(tables)
     assert left["buckets"] == [own.outputs["Bucket"]]

@@ -12,19 +12,19 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from localstack import adoption, assembly, cdk, emulator, layout, processes, removal
-from localstack.__main__ import main
 from localstack.errors import LocalStackError
 from localstack.removal import Resource
+from orbweaver.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 EMULATOR = layout.client_environment("http://127.0.0.1:1")
 
@@ -348,8 +348,8 @@ def test_a_stack_that_is_not_there_is_none(tmp_path: Path) -> None:
 
 def test_context_is_given_as_pairs(capsys: pytest.CaptureFixture[str]) -> None:
     """A context value without a key is refused with the form that is wanted."""
-    assert main(["up", "--port", "0", "-c", "novalue"]) == 1
-    assert "KEY=VALUE" in capsys.readouterr().err
+    assert main(["local", "up", "--port", "0", "-c", "novalue"]) == 2
+    assert "novalue" in capsys.readouterr().err
 
 
 def test_a_command_that_takes_long_says_for_how_long() -> None:
@@ -373,3 +373,22 @@ def test_a_command_that_takes_long_says_for_how_long() -> None:
         os.close(writing)
     assert len(said) >= 3
     assert all(words.endswith(" s so far") for words in said)
+
+
+def test_both_ways_to_the_local_stack_are_one() -> None:
+    """`make up` runs `python -m localstack up`, which is `orbweaver local up`."""
+    said = [
+        subprocess.run(
+            [*words, "up", "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=layout.ROOT,
+        ).stdout
+        for words in (
+            [sys.executable, "-m", "localstack"],
+            [Path(sys.executable).with_name("orbweaver"), "local"],
+        )
+    ]
+    assert said[0] == said[1]
+    assert "usage: orbweaver local up" in said[0]

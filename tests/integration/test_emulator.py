@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localstack import cdk, emulator, layout, lost, processes
-from localstack.__main__ import main
 from localstack.errors import LocalStackError
+from orbweaver.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -423,11 +423,9 @@ def test_the_command_line_lists_and_stops(capsys: pytest.CaptureFixture[str]) ->
     """`status` names what runs and `down` stops it; `down` again says that nothing runs."""
     running = emulator.start(port=0, keep=False)
 
-    assert main(["status"]) == 0
-    assert f"{running.endpoint_url}  process {running.process.pid}  healthy" in (
-        capsys.readouterr().out
-    )
-    assert main(["down", "--port", str(running.port)]) == 0
-    assert main(["down", "--port", str(running.port)]) == 0
+    assert main(["local", "status"]) == 0
+    assert f"{running.endpoint_url}  healthy  log {running.log}" in capsys.readouterr().out
+    assert main(["local", "down", "--port", str(running.port)]) == 0
+    assert main(["local", "down", "--port", str(running.port)]) == 0
     assert f"no emulator runs on port {running.port}" in capsys.readouterr().err
     running.stop()

@@ -1,7 +1,8 @@
 """A site in a process of its own: both ends.
 
 `run` is the child's end: it prints one JSON line `{"url": …}` when the site listens, and stops at
-SIGTERM, SIGINT or the end of its standard input, so that a child never outlives its parent.
+SIGTERM or SIGINT. With `LEASHED` in its environment it also stops at the end of its standard input,
+so that a child never outlives its parent; a site that a person serves needs no input.
 `start` is the parent's end: it starts `python -m tests.sites.NAME`, reads that line, and speaks to
 the site through its control paths. It blocks: it is for tests and tools without an event loop.
 """
@@ -31,6 +32,7 @@ ROOT = Path(__file__).parents[2]
 CONTROL_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 10
 STDIN = 0
+LEASHED = "ORBWEAVER_SITE_LEASHED"
 READ_BYTES = 4096
 
 
@@ -48,8 +50,9 @@ async def _serve_until_told(site: Site, port: int) -> None:
     async with listening(site, port):
         sys.stdout.write(json.dumps({"url": site.url}) + "\n")
         sys.stdout.flush()
-        # A thread and not a loop reader: epoll refuses files and /dev/null as standard input.
-        threading.Thread(target=_wait_for_stdin_end, args=(loop, stop), daemon=True).start()
+        if os.environ.get(LEASHED):
+            # A thread and not a loop reader: epoll refuses files and /dev/null as standard input.
+            threading.Thread(target=_wait_for_stdin_end, args=(loop, stop), daemon=True).start()
         await stop.wait()
 
 
@@ -89,6 +92,7 @@ def start(name: str, *arguments: str) -> Iterator[Child]:
     process = subprocess.Popen(
         [sys.executable, "-m", f"tests.sites.{name}", *arguments],
         cwd=ROOT,
+        env={**os.environ, LEASHED: "yes"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

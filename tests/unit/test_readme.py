@@ -80,7 +80,8 @@ def test_commands_of_ours_parse(words: list[str]) -> None:
     """Every `orbweaver …` line is one that the parser takes, with context keys that exist."""
     arguments = parse(words[1:])
     assert arguments.command in COMMANDS
-    Config.from_context(dict(getattr(arguments, "context", [])))
+    target = {"target": "local"} if arguments.command == "local" else {}
+    Config.from_context({**target, **dict(getattr(arguments, "context", []))})
 
 
 @pytest.mark.parametrize("words", named("make"))

@@ -15,10 +15,10 @@ from orbweaver.cli import custom, files, progress, report, text
 from orbweaver.cli.defining import plan_of
 from orbweaver.cli.display import Objects
 from orbweaver.cli.options import OPTIONS
-from orbweaver.cli.parser import PORT, UsageError
+from orbweaver.cli.parser import UsageError
 from orbweaver.cli.progress import nothing_new
 from orbweaver.cli.session import Stalled, chosen, opened
-from orbweaver.cli.stacks import ENDPOINT, settings_from
+from orbweaver.cli.stacks import ENDPOINT, port_option, settings_from
 from orbweaver.cli.words import gone_on
 from orbweaver.control import same_work
 from orbweaver.core.crawl import Bodies, State, first_hosts
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from orbweaver.cli.files import Written
     from orbweaver.cli.progress import View
     from orbweaver.cli.session import Session, Surroundings
-    from orbweaver.cli.stacks import Standing
     from orbweaver.cli.values import Threshold
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.plan import Plan
@@ -59,8 +58,9 @@ class Running:
 
     crawl: str | None = None
     paused: bool = False
-    # What has to be run before the crawl can be asked about.
+    # What has to be run before the crawl can be asked about, and the option that names its stack.
     before: str = ""
+    option: str = ""
 
 
 def checked(plan: Plan, around: Surroundings) -> Crawl:
@@ -80,14 +80,15 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
     wanted, context = _checked(plan, arguments, around)
     display = around.display(arguments)
     running = Running()
-    if around.machine.local() is None and (unreached := _unreached(wanted, around)):
+    if not around.machine.local() and (unreached := _unreached(wanted, around)):
         return _cannot_begin(unreached, around, display)
     try:
         with around.machine.standing(arguments.port, display.say, context) as stood:
             settings = settings_from(stood.outputs, around.machine, stood.environment)
             custom.check_deployed(settings, wanted.items, f"give {custom.OPTION} FILE")
+            running.option = port_option(urlsplit(stood.environment[ENDPOINT]).port or 0)
             if stood.started:
-                running.before = f"orbweaver local up{_port(stood)} && "
+                running.before = f"orbweaver local up{running.option} && "
             elif not settings.proxy_secret and (unreached := _unreached(wanted, around)):
                 return _cannot_begin(unreached, around, display)
 
@@ -107,7 +108,8 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
         return _give_up(stalled.view, around, display)
     except files.Unwritten as error:
         display.close()
-        again = f"{running.before}orbweaver export --crawl {running.crawl} --out DIR"
+        export = f"orbweaver export --crawl {running.crawl}{running.option} --out DIR"
+        again = f"{running.before}{export}"
         kept = f"{running.crawl} has ended and its records are kept; make room, then: {again}"
         around.note(str(error), kept)
         if isinstance(display, Objects):
@@ -199,11 +201,6 @@ async def _crawl(
     return conclude(ended, arguments.fail_above, around, display)
 
 
-def _port(stood: Standing) -> str:
-    port = urlsplit(stood.environment[ENDPOINT]).port
-    return "" if port == PORT else f" --port {port}"
-
-
 async def _begin(session: Session, plan: Plan, around: Surroundings, display: Display) -> Crawl:
     """Start a crawl, or go on with the run of the same work that was interrupted."""
     standing = await session.control.unfinished(plan)
@@ -271,8 +268,8 @@ def _how_to_go_on(running: Running) -> list[str]:
     return [
         f"interrupted: {running.crawl} is {'paused' if running.paused else 'not finished'}",
         "the same command again goes on with it; to look at it or to end it:",
-        f"  {running.before}orbweaver status {running.crawl}",
-        f"  {running.before}orbweaver cancel {running.crawl}",
+        f"  {running.before}orbweaver status {running.crawl}{running.option}",
+        f"  {running.before}orbweaver cancel {running.crawl}{running.option}",
     ]
 
 

@@ -1,4 +1,7 @@
-"""Commands that decide and print, by the rules of a crawl: robots, url. They need no stack."""
+"""Commands that decide and print, by the rules of a crawl: robots, url. They need no stack.
+
+Where a stack is named, or runs on this machine, `url` says what that stack would dial.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from orbweaver.cli import text
 from orbweaver.cli.crawling import OK, checked
 from orbweaver.cli.defining import plan_in
 from orbweaver.cli.parser import UsageError
-from orbweaver.cli.stacks import LOCAL_CONTEXT
-from orbweaver.core.address import parse_allowed
+from orbweaver.cli.session import environment_in
+from orbweaver.cli.stacks import LOCAL_CONTEXT, settings_of
+from orbweaver.core.address import PUBLIC_ONLY, parse_allowed
 from orbweaver.core.admission import admit_link
 from orbweaver.core.crawl import Crawl, Scope
 from orbweaver.core.identity import identity_of, token_of
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     import argparse
 
     from orbweaver.cli.session import Surroundings
+    from orbweaver.core.address import Allowed
     from orbweaver.robots import Ruling
 
 ROBOTS_S_MAX = 60.0
@@ -71,7 +76,7 @@ def url(arguments: argparse.Namespace, around: Surroundings) -> int:
             name for name, _ in identity_of(crawl, host_of(found), USER_AGENT).headers
         ),
         "cookies": "those that its site sets in the crawl" if crawl.cookies else None,
-        **_asked(found, crawl),
+        **_asked(found, crawl, _allowed(arguments, around)),
     }
     if arguments.json:
         around.write(json.dumps(body))
@@ -80,14 +85,24 @@ def url(arguments: argparse.Namespace, around: Surroundings) -> int:
     return OK
 
 
-def _asked(url: str, crawl: Crawl) -> dict[str, str | None]:
-    """Say why no stack asks a URL; or which stack does, if not all of them."""
-    why = never_asked(url)
+def _asked(url: str, crawl: Crawl, allowed: Allowed | None) -> dict[str, str | None]:
+    """Say why the stack does not ask a URL; or that one on this machine does, if no other does."""
+    named = origins_of(crawl)
+    why = never_asked(url, PUBLIC_ONLY if allowed is None else allowed, named)
     local = parse_allowed(LOCAL_CONTEXT["allow_addresses"])
-    if why is None or never_asked(url, local, origins_of(crawl)) is not None:
+    if why is None or allowed is not None or never_asked(url, local, named) is not None:
         return {"never_asked": why}
     asked = f"a stack on this machine, for the seeds name this server; no other one: {why}"
     return {"never_asked": None, "asked_by": asked}
+
+
+def _allowed(arguments: argparse.Namespace, around: Surroundings) -> Allowed | None:
+    """Learn what the stack may dial that is named or runs here; None if there is neither."""
+    named = arguments.target is not None or arguments.port is not None
+    if not named and not around.machine.local():
+        return None
+    environment = environment_in(arguments, around)
+    return settings_of(arguments.stack, around.machine, environment, around.note).allowed
 
 
 # --- robots -------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from orbweaver.cli.files import Unwritten
 from orbweaver.cli.parser import UsageError
 from orbweaver.cli.session import Stalled, environment_in, opened
 from orbweaver.cli.stacks import ENDPOINT, REGIONS, Unreachable, settings_from
+from orbweaver.cli.steering import context_of
 from orbweaver.control import ControlError
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.plan import Plan
@@ -62,7 +63,7 @@ def doctor(arguments: argparse.Namespace, around: Surroundings) -> int:
         stack=arguments.stack,
         full=arguments.full,
         url=arguments.url,
-        context=dict(arguments.context),
+        context=context_of(arguments, around),
         crawl=lambda outputs, url: asyncio.run(_crawl(url, outputs, environment, around)),
     )
 

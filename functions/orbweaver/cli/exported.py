@@ -165,8 +165,9 @@ async def exports_of(files: Files, folder: Path, day: str | None) -> list[Export
     if not exports:
         of = f" of {day}" if day else ""
         raise UsageError(
-            f"the stack has no exports{of} yet: they are made by its schedule, or by `orbweaver"
-            " export`"
+            f"the stack has no exports{of} yet: it makes those of a day in the night after it."
+            " For now `orbweaver export --crawl ID` writes a crawl's files on this machine, and"
+            " `orbweaver query` without --target asks them"
         )
     _check_format(exports, "the stack")
     return exports

@@ -17,6 +17,7 @@ from orbweaver.cli.stacks import (
     Depths,
     Standing,
     Unreachable,
+    up_again,
 )
 
 if TYPE_CHECKING:
@@ -60,13 +61,19 @@ class ThisMachine:
         self._queues.clear()
         self._open.close()
 
-    def local(self) -> Mapping[str, str] | None:
+    def local(self) -> Mapping[int, Mapping[str, str]]:
         """See the protocol."""
         from localstack import emulator
 
         kept = [found for found in emulator.find_all() if found.keep]
         kept.sort(key=lambda found: found.port != emulator.PORT)
-        return kept[0].environment() if kept else None
+        return {found.port: found.environment() for found in kept}
+
+    def stopped(self) -> list[int]:
+        """See the protocol."""
+        from localstack import emulator
+
+        return emulator.stopped()
 
     def region(self, environment: Mapping[str, str]) -> str | None:
         """See the protocol."""
@@ -81,7 +88,7 @@ class ThisMachine:
         """See the protocol."""
         from localstack import deployed
 
-        with _reaching("`orbweaver local up` starts a stack on this machine"):
+        with _reaching(f"{up_again(self)} starts a stack on this machine"):
             found = deployed.describe(stack, environment)
         if found is None:
             return None
@@ -182,12 +189,16 @@ class ThisMachine:
                 log=str(found.log),
             )
 
-    def up(self, port: int, *, fresh: bool, say: Say) -> Mapping[str, str]:
+    def up(
+        self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say
+    ) -> Mapping[str, str]:
         """See the protocol."""
         from localstack import stack
 
         with _reaching():
-            stood = stack.up(port=port, fresh=fresh, defaults=LOCAL_CONTEXT, say=say)
+            stood = stack.up(
+                port=port, fresh=fresh, context=context, defaults=LOCAL_CONTEXT, say=say
+            )
         return {**stood.outputs, ENDPOINT: stood.emulator.endpoint_url}
 
     def down(self, port: int | None, say: Say) -> bool:
@@ -207,13 +218,19 @@ class ThisMachine:
 
     def running(self) -> list[str]:
         """See the protocol."""
-        from localstack import emulator
+        from localstack import api_address, deployed, emulator
+        from localstack.errors import LocalStackError
 
-        return [
-            f"{found.endpoint_url}  {'healthy' if found.is_healthy() else 'does not answer'}"
-            f"  log {found.log}"
-            for found in emulator.find_all()
-        ]
+        lines = []
+        for found in emulator.find_all():
+            healthy = found.is_healthy()
+            health = "healthy" if healthy else "does not answer"
+            lines.append(f"{found.endpoint_url}  {health}  log {found.log}")
+            with contextlib.suppress(LocalStackError):
+                stacks = deployed.of_product(found.environment()) if healthy else ()
+                apis = ((one.name, one.outputs.get(api_address.OUTPUT)) for one in stacks)
+                lines += [f"  stack {name}, API {url}" for name, url in apis if url]
+        return lines
 
     def lost(self) -> list[str]:
         """See the protocol."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from orbweaver import __version__
 from orbweaver.cli import dead_letters, options, values
+from orbweaver.cli.stacks import PORT
 from orbweaver.core.export import FORMATS
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.url import redacted
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 TARGETS = ("local", "aws")
 STACK = "Orbweaver"
-PORT = 4566
 
 
 class UsageError(Exception):
@@ -66,6 +66,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     elif rest:
         problem = "stands before the command" if rest[0].startswith("-") else "is one word too many"
         raise UsageError(f"{command.prog}: {redacted(rest[0])!r} {problem}\n{_see(command)}")
+    if getattr(arguments, "target", None) == "aws" and arguments.port is not None:
+        fix = "it names a stack on this machine: leave out --target aws"
+        raise UsageError(f"{command.prog}: --port: {fix}")
     return arguments
 
 
@@ -214,7 +217,8 @@ def _add_looking(
     robots = add("robots", "fetch a robots.txt and say what it allows", lines)
     robots.add_argument("url", metavar="URL")
     robots.add_argument("--user-agent", metavar="NAME", help="decide for another one")
-    url = add("url", "show what a reference means, and whether a crawl would follow it", lines)
+    what = "show what a reference means, and whether a crawl would follow it"
+    url = add("url", what, target, lines)
     url.add_argument("reference", metavar="REFERENCE")
     url.add_argument("--base", metavar="URL", help="the page that it stands on")
     config = "a crawl's definition; other options that say what a crawl is do not count then"
@@ -243,6 +247,8 @@ def _add_local(local: argparse.ArgumentParser, made: dict[str, argparse.Argument
     for name in ("up", "down"):
         made[f"local {name}"].add_argument("--port", type=values.count, default=PORT, help=_PORT)
     made["local up"].add_argument("--fresh", action="store_true", help="forget what was there")
+    settings = "a setting of the stack, as for `deploy`; may be repeated"
+    _add_context(made["local up"].add_argument, settings)
     made["local down"].add_argument("--all", action="store_true", help="all of this checkout")
 
 
@@ -259,6 +265,8 @@ def _target() -> _Parser:
     region = "its AWS region (AWS_REGION, AWS_DEFAULT_REGION, or the profile's)"
     add("--region", metavar="NAME", help=region)
     add("--stack", default=STACK, metavar="NAME", help=f"its name ({STACK})")
+    port = "which of the stacks on this machine, where several run"
+    add("--port", type=values.count, metavar="N", help=port)
     return target
 
 
@@ -277,6 +285,10 @@ def _output() -> _Parser:
 
 def _context() -> _Parser:
     context = _Parser(add_help=False)
-    add = context.add_argument
-    add("-c", "--context", type=values.pair, action="append", default=[], metavar="KEY=VALUE")
+    _add_context(context.add_argument)
     return context
+
+
+def _add_context(add: Any, text: str | None = None) -> None:
+    pair = {"type": values.pair, "metavar": "KEY=VALUE", "help": text}
+    add("-c", "--context", action="append", default=[], **pair)

@@ -211,8 +211,14 @@ async def opened(
 
 def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mapping[str, str]:
     """Choose the environment that the options name."""
-    given = around.environment
-    return environment_of(arguments.target, around.machine, given, arguments.region)
+    return environment_of(
+        arguments.target,
+        around.machine,
+        around.environment,
+        arguments.region,
+        port=arguments.port,
+        note=around.note,
+    )
 
 
 @asynccontextmanager

@@ -1,8 +1,9 @@
 """Which stack a command speaks to, and what must be known of it.
 
 Rules
-- `--target` decides; without it the endpoint in the environment, a stack that runs on this
-  machine, and then the AWS account that the environment names.
+- `--port` names a stack on this machine, `--target` decides else; without both the endpoint in the
+  environment, a stack that runs on this machine, and then the AWS account that the environment
+  names. Where several run and none is named, it is said which was taken.
 - The region is that of `--region`, `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile, in this
   order, for every client: both variables name it from then on. Without one a command ends.
 - The names of a stack's parts are its outputs; its limits are the variables of its worker, so that
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 ENDPOINT = "AWS_ENDPOINT_URL"
 REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 EMULATOR_REGION = "us-east-1"
+PORT = 4566
 LOCAL_CONTEXT = {"target": "local", "allow_addresses": "127.0.0.0/8,::1/128"}
 NAMES = {
     "CrawlQueueUrl": "seed_queue_url",
@@ -94,8 +96,14 @@ class Machine(Protocol):
     def region(self, environment: Mapping[str, str]) -> str | None:
         """Return the region that the profile of an environment names."""
 
-    def local(self) -> Mapping[str, str] | None:
-        """Return the environment of the stack that runs on this machine, None if none does."""
+    def local(self) -> Mapping[int, Mapping[str, str]]:
+        """Return the environments of the stacks that run on this machine, by port.
+
+        The one to take where none is named comes first.
+        """
+
+    def stopped(self) -> list[int]:
+        """Return the ports of stacks whose state is kept and that do not run, used last first."""
 
     def outputs(
         self, stack: str, environment: Mapping[str, str], say: Say
@@ -131,14 +139,16 @@ class Machine(Protocol):
         `context` is deployed on top of what it was deployed with.
         """
 
-    def up(self, port: int, *, fresh: bool, say: Say) -> Mapping[str, str]:
+    def up(
+        self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say
+    ) -> Mapping[str, str]:
         """Have a stack stand on this machine; its outputs, and the endpoint."""
 
     def down(self, port: int | None, say: Say) -> bool:
         """Stop the emulator of a port, or all; False if none ran."""
 
     def running(self) -> list[str]:
-        """Describe the emulators that run, a line each."""
+        """Describe the emulators that run, a line each, below it the addresses of their APIs."""
 
     def lost(self) -> list[str]:
         """Say what emulators have lost that were killed and not started again, a line each."""
@@ -165,15 +175,58 @@ def environment_of(
     machine: Machine,
     environment: Mapping[str, str],
     region: str | None = None,
+    *,
+    port: int | None = None,
+    note: Say = lambda _: None,
 ) -> Mapping[str, str]:
     """Choose the environment to speak to a stack in; raises Unreachable."""
+    if port is not None:
+        return _on_port(port, machine)
     if target != "aws" and (target == "local" or not environment.get(ENDPOINT)):
         local = machine.local()
-        if local is not None:
-            return local
+        if len(local) > 1:
+            taken, *others = local
+            named = " or ".join(f"--port {other}" for other in others)
+            many = f"{len(local)} stacks run on this machine"
+            note(f"{many}; this is the one on port {taken}: {named} for another")
+        if local:
+            return next(iter(local.values()))
         if target == "local":
-            raise Unreachable("no stack runs on this machine: run `orbweaver local up`")
+            raise Unreachable(f"no stack runs on this machine: run {up_again(machine)}")
     return _in_region(region, machine, environment)
+
+
+def _on_port(port: int, machine: Machine) -> Mapping[str, str]:
+    local = machine.local()
+    if port not in local:
+        ports = ", ".join(map(str, local))
+        there = f"; there is one on port {ports}" if local else ""
+        raise Unreachable(
+            f"no stack runs on port {port}: run `orbweaver local up{port_option(port)}`{there}"
+        )
+    return local[port]
+
+
+def port_option(port: int) -> str:
+    """Write the option that names a stack on this machine, if it needs to be named."""
+    return "" if port == PORT else f" --port {port}"
+
+
+def up_again(machine: Machine) -> str:
+    """Write the command that starts the stack of this machine that was used last, or a new one."""
+    stopped = machine.stopped()
+    return f"`orbweaver local up{port_option(stopped[0]) if stopped else ''}`"
+
+
+def export_line(endpoint: str) -> str:
+    """Write the line that has any client of AWS speak to an emulator, in whatever shell."""
+    values = {
+        ENDPOINT: endpoint,
+        **dict.fromkeys(REGIONS, EMULATOR_REGION),
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }
+    return " ".join(["export", *(f"{name}={value}" for name, value in values.items())])
 
 
 def _in_region(
@@ -188,7 +241,7 @@ def _in_region(
         raise Unreachable(
             "no AWS region is named: give --region, set AWS_REGION or AWS_DEFAULT_REGION, or put"
             f" a region into the profile {profile!r}; for a stack on this machine run"
-            " `orbweaver local up`"
+            f" {up_again(machine)}"
         )
     return {**environment, **dict.fromkeys(REGIONS, region)}
 
@@ -202,7 +255,7 @@ def outputs_of(
         where = environment.get(ENDPOINT) or "this AWS account and region"
         raise Unreachable(
             f"there is no stack {stack!r} at {where}: run `orbweaver deploy`, or"
-            " `orbweaver local up` for one on this machine"
+            f" {up_again(machine)} for one on this machine"
         )
     return outputs
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from orbweaver.cli.crawling import OK
-from orbweaver.cli.parser import PORT, STACK, UsageError
+from orbweaver.cli.crawling import FAILED, OK
+from orbweaver.cli.parser import STACK, UsageError
 from orbweaver.cli.session import chosen, environment_in
-from orbweaver.cli.stacks import ENDPOINT
+from orbweaver.cli.stacks import ENDPOINT, REGIONS, export_line, port_option
 
 if TYPE_CHECKING:
     import argparse
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from orbweaver.cli.session import Surroundings
 
+# The context key that names a file.
+EXTRACTOR = "extractor"
 THEN = {
     "pause": "what is in work comes to its end, then it waits: `orbweaver resume {id}` goes on",
     "resume": "it goes on: `orbweaver status {id} --watch`",
@@ -45,10 +48,15 @@ def local(arguments: argparse.Namespace, around: Surroundings) -> int:
     machine = around.machine
     match arguments.action:
         case "up":
-            outputs = machine.up(arguments.port, fresh=arguments.fresh, say=around.note)
+            context = context_of(arguments, around)
+            fresh, say = arguments.fresh, around.note
+            outputs = dict(machine.up(arguments.port, context, fresh=fresh, say=say))
+            endpoint = outputs.pop(ENDPOINT)
             around.write(*(f"{name} = {value}" for name, value in sorted(outputs.items())))
-            if arguments.port == PORT:
-                around.note("crawl something: orbweaver start URL --wait")
+            around.write(export_line(endpoint))
+            option = port_option(urlsplit(endpoint).port or 0)
+            around.note(f"crawl something: orbweaver start URL --wait{option}")
+            around.note("the `export` line above has other clients of AWS speak to this stack")
         case "down":
             port = None if arguments.all else arguments.port
             if not machine.down(port, around.note):
@@ -62,9 +70,10 @@ def local(arguments: argparse.Namespace, around: Surroundings) -> int:
 def deploy(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Deploy the stack, or bring it up to date."""
     environment = environment_in(arguments, around)
-    context = _context(arguments)
+    context = _named_context(arguments, around)
     name = context.get("stack_name") or around.machine.usual_stack()
     _check_name(name, environment, arguments, around)
+    around.note(f"deploying the stack {name!r} {_whereabouts(environment)}")
     outputs = around.machine.deploy(
         environment, context, reset=arguments.reset_context, yes=arguments.yes, say=around.note
     )
@@ -75,10 +84,33 @@ def deploy(arguments: argparse.Namespace, around: Surroundings) -> int:
 def destroy(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Remove the stack."""
     environment = environment_in(arguments, around)
-    around.machine.destroy(environment, _context(arguments), yes=arguments.yes, say=around.note)
+    context = _named_context(arguments, around)
+    name = context.get("stack_name") or around.machine.usual_stack()
+    around.note(f"removing the stack {name!r} {_whereabouts(environment)}")
+    # On AWS it is CDK that asks.
+    if environment.get(ENDPOINT) and not arguments.yes and not _confirmed(around):
+        around.note("nothing was removed")
+        return FAILED
+    around.machine.destroy(environment, context, yes=arguments.yes, say=around.note)
     where = environment.get(ENDPOINT) or "AWS"
-    around.note(f"there is no stack {arguments.stack!r} at {where} any more")
+    around.note(f"there is no stack {name!r} at {where} any more")
     return OK
+
+
+def _whereabouts(environment: Mapping[str, str]) -> str:
+    """Say where a command is about to act, and how it is told to act elsewhere."""
+    endpoint = environment.get(ENDPOINT)
+    if endpoint:
+        return f"on this machine, at {endpoint}; --target aws means the AWS account"
+    return f"in the AWS account of these credentials, region {environment[REGIONS[0]]}"
+
+
+def _confirmed(around: Surroundings) -> bool:
+    if not around.stdin.isatty():
+        raise UsageError("orbweaver destroy: there is no terminal to ask at: give --yes")
+    around.err.write("its tables and its bucket go with it: remove it? (y/N) ")
+    around.err.flush()
+    return around.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _check_name(
@@ -93,9 +125,17 @@ def _check_name(
         )
 
 
-def _context(arguments: argparse.Namespace) -> dict[str, str]:
-    """Read what is given for the stack; --stack and -c stack_name are the same."""
+def context_of(arguments: argparse.Namespace, around: Surroundings) -> dict[str, str]:
+    """Read what is given for the stack; files are named from where the command is typed."""
     context = dict(arguments.context)
+    if context.get(EXTRACTOR):
+        context[EXTRACTOR] = str(around.folder / context[EXTRACTOR])
+    return context
+
+
+def _named_context(arguments: argparse.Namespace, around: Surroundings) -> dict[str, str]:
+    """Read what is given for the stack; --stack and -c stack_name are the same."""
+    context = context_of(arguments, around)
     if arguments.stack != STACK:
         if context.get("stack_name", arguments.stack) != arguments.stack:
             raise UsageError(

@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import signal
+import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,6 +61,11 @@ LOCAL = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
 OUTPUTS = {**{name: f"the-{name}" for name in NAMES}, WORKER: "the-worker"}
 
 
+def at(port: int) -> dict[str, str]:
+    """Make the environment of a stack on a port of this machine."""
+    return {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+
+
 @dataclass
 class Row:
     """How one URL of the played site ends."""
@@ -87,12 +93,17 @@ class Machine:
     contexts: list[dict[str, str]] = field(default_factory=list)
     switches: list[Source] = field(default_factory=list)
     profile_region: str | None = "us-west-2"
+    up_on: list[int] = field(default_factory=lambda: [4566])
+    kept: list[int] = field(default_factory=list)
 
     def region(self, environment: Mapping[str, str]) -> str | None:
         return self.profile_region
 
-    def local(self) -> Mapping[str, str] | None:
-        return LOCAL if self.up_already else None
+    def local(self) -> Mapping[int, Mapping[str, str]]:
+        return {port: at(port) for port in self.up_on} if self.up_already else {}
+
+    def stopped(self) -> list[int]:
+        return self.kept
 
     def outputs(
         self, stack: str, environment: Mapping[str, str], say: Say
@@ -129,9 +140,12 @@ class Machine:
             if not self.up_already:
                 self.asked.append(f"stop {port}")
 
-    def up(self, port: int, *, fresh: bool, say: Say) -> Mapping[str, str]:
-        self.asked.append(f"up {port} {'fresh' if fresh else 'kept'}")
-        return {**OUTPUTS, **LOCAL}
+    def up(
+        self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say
+    ) -> Mapping[str, str]:
+        given = [f"{key}={value}" for key, value in context.items()]
+        self.asked.append(" ".join([f"up {port} {'fresh' if fresh else 'kept'}", *given]))
+        return {**OUTPUTS, **at(port)}
 
     def down(self, port: int | None, say: Say) -> bool:
         self.asked.append(f"down {port or 'all'}")
@@ -232,6 +246,7 @@ class Stage:
     # Why servers cannot be reached.
     unreached: dict[str, str] = field(default_factory=dict)
     interrupt_at: int | None = None
+    stdin: io.StringIO | None = None
     stuck: bool = False
     out: io.StringIO = field(default_factory=io.StringIO)
     err: io.StringIO = field(default_factory=io.StringIO)
@@ -271,6 +286,7 @@ class Stage:
             web=self.web,
             clock=self.clock,
             reach=self.reach,
+            stdin=self.stdin or sys.stdin,
         )
 
     async def reach(self, url: str) -> str | None:

@@ -146,6 +146,20 @@ def test_url_tells_the_rule(stage: Stage, line: str, expected: dict[str, object]
     assert len(body["hash"]) == 32
 
 
+def test_url_decides_as_a_stack_of_this_machine_would(stage: Stage) -> None:
+    """It asks what seeds name of this machine; a stack on AWS never does."""
+    stage.machine.up_already = True
+    stage.machine.function = {"ORBWEAVER_ALLOW_ADDRESSES": "127.0.0.0/8"}
+    line = "url http://127.0.0.1:8800/a --seed http://127.0.0.1:8800/ --json"
+    assert stage.run(line) == 0
+    assert stage.objects()[0]["never_asked"] is None
+    stage.machine.function = {}
+    assert stage.run(f"{line} --target aws") == 0
+    assert stage.objects()[0]["never_asked"] == "127.0.0.1 is loopback"
+    assert stage.run(f"{line} --target aws --port 4566") == 2
+    assert "leave out --target aws" in stage.noted
+
+
 def test_url_for_people(stage: Stage) -> None:
     """The canonical URL alone on the first line, so that a script can take it; then the reasons."""
     stage.run("url HTTP://u:p@example.com/a/a/a#x --seed http://example.com/")

@@ -309,7 +309,7 @@ def test_a_run_that_could_not_go_on_says_why(carried: int, expected: str) -> Non
     options = {**SEQUEL, "pages_carried": carried, "state": State.FINISHED}
     view = view_of({"refused.budget": 9}, **options)
     assert progress.nothing_new(view)
-    assert expected in report.nothing_new(view)
+    assert expected in report.nothing_new(view.reading.status.crawl)
 
 
 def test_a_message_that_a_dead_worker_has_is_told_of() -> None:

@@ -164,19 +164,36 @@ def test_queues_and_variables_are_read_if_they_may_be(
 @pytest.mark.parametrize(
     ("ports", "kept", "expected"),
     [
-        ([], True, None),
-        ([5001], False, None),
-        ([5001, 4566], True, "http://127.0.0.1:4566"),
-        ([5001, 5002], True, "http://127.0.0.1:5001"),
+        ([], True, []),
+        ([5001], False, []),
+        ([5001, 4566], True, [4566, 5001]),
+        ([5001, 5002], True, [5001, 5002]),
     ],
 )
 def test_the_local_stack_is_a_kept_one(
-    played: Played, ports: list[int], kept: bool, expected: str | None
+    played: Played, ports: list[int], kept: bool, expected: list[int]
 ) -> None:
     """A test's own emulator is nobody else's stack; the usual port comes first."""
     played.running = [Emulated(port=port, keep=kept) for port in ports]
     found = ThisMachine().local()
-    assert (found and found["AWS_ENDPOINT_URL"]) == expected
+    assert list(found) == expected
+    assert all(found[port]["AWS_ENDPOINT_URL"].endswith(f":{port}") for port in expected)
+
+
+def test_stacks_that_were_stopped_are_found_by_their_state(played: Played) -> None:
+    """Used last comes first; one that runs, and one that has kept nothing, is none."""
+    for age, (port, parts) in enumerate(
+        {5001: ["state/x"], 5002: ["state/x"], 5003: ["state/x", guard.NOTE], 5004: []}.items()
+    ):
+        for part in ["state", *parts]:
+            place = played.folder / str(port) / part
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if part == "state":
+                place.mkdir()
+            else:
+                place.touch()
+        os.utime(played.folder / str(port), (age, age))
+    assert ThisMachine().stopped() == [5002, 5001]
 
 
 def test_outputs_that_cannot_be_asked_for_say_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,6 +203,7 @@ def test_outputs_that_cannot_be_asked_for_say_what_to_run(monkeypatch: pytest.Mo
         raise LocalStackError("Cannot reach AWS")
 
     monkeypatch.setattr(deployed, "describe", describe)
+    monkeypatch.setattr(ThisMachine, "stopped", lambda _self: [])
     with pytest.raises(Unreachable, match="Cannot reach AWS\n`orbweaver local up`"):
         ThisMachine().outputs("Orbweaver", {}, print)
 
@@ -308,8 +326,15 @@ def test_the_local_stack_goes_up_and_down(played: Played, monkeypatch: pytest.Mo
     """Up gives what every local stack has; down stops one emulator, or all."""
     stopped: list[int] = []
 
-    def up(*, port: int, fresh: bool, defaults: Mapping[str, str], say: Any) -> stack.Stack:
-        played.contexts.append(defaults)
+    def up(
+        *,
+        port: int,
+        fresh: bool,
+        context: Mapping[str, str],
+        defaults: Mapping[str, str],
+        say: Any,
+    ) -> stack.Stack:
+        played.contexts += [defaults, context]
         running: Any = Emulated(port=port)
         return stack.Stack(emulator=running, outputs={"Bucket": "b"})
 
@@ -320,20 +345,29 @@ def test_the_local_stack_goes_up_and_down(played: Played, monkeypatch: pytest.Mo
     monkeypatch.setattr(stack, "up", up)
     monkeypatch.setattr(stack, "down", down)
     machine = ThisMachine()
-    outputs = machine.up(4566, fresh=True, say=print)
+    outputs = machine.up(4566, {"contact": "me"}, fresh=True, say=print)
     assert outputs == {"Bucket": "b", "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
-    assert played.contexts == [LOCAL_CONTEXT]
+    assert played.contexts == [LOCAL_CONTEXT, {"contact": "me"}]
     played.running = [Emulated(), Emulated(port=5001)]
     assert machine.down(None, print)
     assert not machine.down(5001, print)
     assert stopped == [4566, 5001, 5001]
 
 
-def test_emulators_are_listed(played: Played) -> None:
-    """A line each: where it listens, whether it answers, and where its log is."""
+def test_emulators_are_listed(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line each: where it listens, whether it answers, its log; and its stacks' APIs."""
+
+    def described(_: Mapping[str, str]) -> list[deployed.Described]:
+        api = {"ApiUrl": "http://127.0.0.1:4566/restapis/x/v1/_user_request_/"}
+        parts = {"status": "CREATE_COMPLETE", "description": ""}
+        old = deployed.Described(name="Old", outputs={}, **parts)
+        return [deployed.Described(name="Orbweaver", outputs=api, **parts), old]
+
+    monkeypatch.setattr(deployed, "of_product", described)
     played.running = [Emulated(), Emulated(port=5001)]
     assert ThisMachine().running() == [
         "http://127.0.0.1:4566  healthy  log emulator.log",
+        "  stack Orbweaver, API http://127.0.0.1:4566/restapis/x/v1/_user_request_/",
         "http://127.0.0.1:5001  does not answer  log emulator.log",
     ]
 

@@ -243,8 +243,10 @@ def test_a_stack_is_asked_by_fetching_what_is_asked_for(desk: Desk) -> None:
 
 
 def test_a_stack_without_exports_says_so(desk: Desk) -> None:
-    """Of the day in question, if there is one."""
-    assert "no exports yet" in desk.refused("SELECT 1", "--target local")
+    """Of the day in question, if there is one; the way there is does not end here again."""
+    refused = desk.refused("SELECT 1", "--target local")
+    assert "no exports yet" in refused
+    assert "`orbweaver query` without --target asks them" in refused
     put_into(desk.world, made(USUAL, of_day=True))
     assert "of 2026-11-20 yet" in desk.refused("SELECT 1", "--target local --day 2026-11-20")
     assert desk.rows("SELECT 1 AS n FROM pages LIMIT 1", f"--target local --day {DAY}")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.cli.stacks import Depths, Unreachable, environment_of, settings_of
-from tests.unit.cli.fakes import LOCAL, OUTPUTS, Machine
+from orbweaver.cli.stacks import Depths, Unreachable, environment_of, export_line, settings_of
+from tests.unit.cli.fakes import LOCAL, OUTPUTS, Machine, at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 HERE = {"AWS_REGION": "us-west-2", "AWS_DEFAULT_REGION": "us-west-2"}
 AWS = {"AWS_PROFILE": "me", **HERE}
@@ -70,6 +74,50 @@ def test_a_local_target_must_run() -> None:
     """Where nothing runs, the message says what to run."""
     with pytest.raises(Unreachable, match="orbweaver local up"):
         environment_of("local", Machine(), {})
+
+
+def test_a_port_names_one_of_several_stacks() -> None:
+    """It decides over an endpoint of the environment; one that does not run says what to do."""
+    machine = Machine(up_already=True, up_on=[4600, 4601])
+    assert environment_of(None, machine, OTHER, port=4601) == at(4601)
+    with pytest.raises(
+        Unreachable, match=r"local up --port 4602`; there is one on port 4600, 4601"
+    ):
+        environment_of(None, machine, {}, port=4602)
+
+
+def test_one_of_several_stacks_is_named_when_it_is_taken() -> None:
+    """With two up it is said which was taken and how the other is named; with one nothing."""
+    said: list[str] = []
+    machine = Machine(up_already=True, up_on=[4600, 4601])
+    assert environment_of(None, machine, {}, note=said.append) == at(4600)
+    assert said == [
+        "2 stacks run on this machine; this is the one on port 4600: --port 4601 for another"
+    ]
+    environment_of(None, machine, {}, port=4601, note=said.append)
+    environment_of(None, Machine(up_already=True), {}, note=said.append)
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("target", [None, "local"])
+def test_a_stopped_stack_is_started_again_by_its_port(target: str | None) -> None:
+    """After `crawl --port 4600` its stack is stopped: the hint names the port."""
+    machine = Machine(profile_region=None, kept=[4600, 4566])
+    with pytest.raises(Unreachable, match=r"`orbweaver local up --port 4600`"):
+        environment_of(target, machine, {})
+
+
+def test_the_export_line_works_in_a_fresh_shell(tmp_path: Path) -> None:
+    """A client that knows nothing else finds endpoint, region and credentials by it."""
+    line = export_line("http://127.0.0.1:4601")
+    ask = (
+        "import boto3; client = boto3.client('sqs');"
+        "print(client.meta.endpoint_url, client.meta.region_name)"
+    )
+    words = ["sh", "-c", f'{line}; exec "$0" -c "$1"', sys.executable, ask]
+    fresh = {"HOME": str(tmp_path), "PATH": os.defpath}
+    said = subprocess.run(words, env=fresh, capture_output=True, text=True, check=True).stdout
+    assert said == "http://127.0.0.1:4601 us-east-1\n"
 
 
 def test_settings_are_the_outputs_and_the_workers_limits() -> None:

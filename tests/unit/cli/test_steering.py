@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.core.crawl import State
-from tests.unit.cli.fakes import LOCAL, OUTPUTS, SITE, Machine, Stage
+from tests.unit.cli.fakes import LOCAL, OUTPUTS, SITE, Machine, Stage, Terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,10 +40,14 @@ def test_local_up_down_status(stage: Stage) -> None:
     """The stack of this machine: its parts, and where it listens."""
     stage.machine.asked.clear()
     assert stage.run("local up --fresh") == 0
-    assert "AWS_ENDPOINT_URL = http://127.0.0.1:4566" in stage.said
-    assert "orbweaver start URL --wait" in stage.noted
-    stage.run("local up --port 0")
+    assert stage.said.splitlines()[-1] == (
+        "export AWS_ENDPOINT_URL=http://127.0.0.1:4566 AWS_REGION=us-east-1"
+        " AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test"
+    )
+    assert "orbweaver start URL --wait\n" in stage.noted
+    stage.run("local up --port 4601 -c contact=me")
     assert "Bucket = the-Bucket" in stage.said
+    assert "orbweaver start URL --wait --port 4601\n" in stage.noted
     assert stage.run("local down") == 0
     assert stage.run("local status") == 0
     assert stage.said == "http://127.0.0.1:4566  healthy\n"
@@ -55,7 +60,7 @@ def test_local_up_down_status(stage: Stage) -> None:
     assert stage.noted == "no emulator runs on port 99\n"
     assert stage.machine.asked == [
         "up 4566 fresh",
-        "up 0 kept",
+        "up 4601 kept contact=me",
         "down 4566",
         "down all",
         "down 99",
@@ -81,11 +86,52 @@ def test_deploy_and_destroy(stage: Stage) -> None:
     assert stage.run("deploy -c contact=me --stack Mine --yes") == 0
     assert "Bucket = the-Bucket" in stage.said
     assert stage.run("destroy --target aws") == 0
-    assert "there is no stack 'Orbweaver' at AWS any more" in stage.noted
+    assert stage.noted.splitlines() == [
+        "removing the stack 'Orbweaver' in the AWS account of these credentials, region us-west-2",
+        "there is no stack 'Orbweaver' at AWS any more",
+    ]
     assert stage.machine.asked == [
         f"deploy {LOCAL} {{'contact': 'me', 'stack_name': 'Mine'}} False True",
         "destroy {'AWS_REGION': 'us-west-2', 'AWS_DEFAULT_REGION': 'us-west-2'} {} False",
     ]
+
+
+def test_deploying_says_where_before_it_acts(stage: Stage) -> None:
+    """A stack that runs on this machine is taken before the account, which is said first."""
+    stage.machine.broken = True
+    assert stage.run("deploy") == 0
+    assert stage.noted.splitlines()[0] == (
+        "deploying the stack 'Orbweaver' on this machine, at http://127.0.0.1:4566;"
+        " --target aws means the AWS account"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "stdin", "code", "removed"),
+    [
+        ("destroy", "", 2, False),
+        ("destroy", "n\n", 1, False),
+        ("destroy", "y\n", 0, True),
+        ("destroy --yes", "", 0, True),
+    ],
+)
+def test_destroy_asks_on_this_machine_too(
+    stage: Stage, line: str, stdin: str, code: int, removed: bool
+) -> None:
+    """Without a terminal it wants --yes; on AWS it is CDK that asks."""
+    stage.machine.asked.clear()
+    stage.stdin = Terminal(stdin) if stdin else io.StringIO()
+    assert stage.run(line) == code
+    assert [one.split()[0] for one in stage.machine.asked] == ["destroy"] * removed
+    assert ("give --yes" in stage.noted) == (code == 2)
+
+
+@pytest.mark.parametrize("line", ["deploy", "local up"])
+def test_a_file_of_the_context_is_named_from_where_one_stands(stage: Stage, line: str) -> None:
+    """Not from the folder of the project."""
+    stage.machine.asked.clear()
+    assert stage.run(f"{line} -c extractor=shop/extract.py") == 0
+    assert str(stage.folder / "shop/extract.py") in stage.machine.asked[0]
 
 
 def test_a_second_stack_is_made_only_on_purpose(stage: Stage) -> None:

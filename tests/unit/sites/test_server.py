@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -147,12 +148,30 @@ def test_a_child_that_cannot_start_is_an_error(tmp_path: Path) -> None:
         pass
 
 
+def test_a_site_that_a_person_serves_needs_no_input() -> None:
+    """Started in the background of a script, it serves until it is told to stop."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.sites.bookshop", "--books", "30"],
+        cwd=child.ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"]
+        served = child.Child(url, process.pid)
+        for _ in range(20):  # each would fail once the site has ended
+            served.control("expected.json")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, None], ids=str)
 def test_a_child_ends_when_it_is_told_or_left(end: signal.Signals | None) -> None:
     """SIGTERM, SIGINT and the end of standard input each stop it, with code 0."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.sites.bookshop", "--books", "30"],
         cwd=child.ROOT,
+        env={**os.environ, child.LEASHED: "yes"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as process:
