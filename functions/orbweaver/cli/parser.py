@@ -231,8 +231,7 @@ def _add_looking(
 
 def _add_formats(command: argparse.ArgumentParser) -> None:
     text = f"some of {','.join(FORMATS)} (jsonl,parquet)"
-    usual = ("jsonl", "parquet")
-    command.add_argument("--format", type=values.formats, default=usual, metavar="F,F", help=text)
+    command.add_argument("--format", type=values.formats, metavar="F,F", help=text)
 
 
 def _add_local(local: argparse.ArgumentParser, made: dict[str, argparse.ArgumentParser]) -> None:

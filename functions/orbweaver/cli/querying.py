@@ -63,6 +63,8 @@ def query(arguments: argparse.Namespace, around: Surroundings) -> int:
     sql = _sql(arguments, around)
     if arguments.target and arguments.source:
         raise UsageError("--from: a folder is no stack: leave out --target")
+    if sql is not None:
+        duck.check_installed()  # before it is said that there is no Parquet, for the same reason
     with TemporaryDirectory(prefix="orbweaver-") as folder:
         place = Path(folder)
         known, taken = _tables(arguments, around, sql, place / "files")

@@ -146,4 +146,4 @@ def test_without_duckdb_it_says_how_to_get_it(desk: Desk, monkeypatch: pytest.Mo
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    assert "pip install 'orbweaver[cli]'" in desk.refused("SELECT 1")
+    assert "pip install 'orbweaver-crawler[query]'" in desk.refused("SELECT 1")

@@ -1,0 +1,205 @@
+"""What `make setup` makes for a checkout, for an installed package: made when it is first needed.
+
+Rules
+- In a checkout nothing is done here. An installed package has its folder in `layout.ROOT`: a copy
+  of the project's files, the emulator and the CDK command line.
+- Each part is made once, and anew for another version of the package or of Python. It is said what
+  is being made, where, that it is made once, and how long it takes.
+- A part appears whole, by a rename; two commands that need it wait for one another.
+- Only what the hashes in requirements/ and package-lock.json name is installed: by pip, or by uv
+  where this environment has no pip.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localstack import extras, guard, layout
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Say = Callable[[str], None]
+
+# In the wheel: files of the project that belong to no package (pyproject.toml).
+SHIPPED = Path(__file__).with_name("shipped")
+STAMP = ".orbweaver-stamp"
+SAID_EVERY_S = 10.0
+LINES_SHOWN = 20
+
+
+def ensure_project() -> None:
+    """Have the project's files in this package's folder, as synthesis and assets read them."""
+    if layout.CHECKOUT:
+        return
+    packages = {f"functions/{name}": _package(name) for name in ("orbweaver", "handlers")}
+    sources = {**packages, "infra": _package("infra"), "": SHIPPED}
+    stamp = _stamp(sys.executable.encode(), *(_content(folder) for folder in sources.values()))
+    with _alone():
+        if _is_current(layout.ROOT, stamp):
+            return
+        (layout.ROOT / STAMP).unlink(missing_ok=True)
+        for name, folder in sources.items():
+            if name:
+                shutil.rmtree(layout.ROOT / name, ignore_errors=True)
+            shutil.copytree(
+                folder,
+                layout.ROOT / name,
+                ignore=shutil.ignore_patterns("__pycache__", "*.pyc"),
+                dirs_exist_ok=True,
+            )
+        file = layout.ROOT / "cdk.json"
+        app = {"app": f"{shlex.quote(sys.executable)} app.py"}
+        file.write_text(json.dumps({**json.loads(file.read_text()), **app}, indent=2))
+        (layout.ROOT / STAMP).write_text(stamp)
+
+
+def ensure_emulator(say: Say) -> None:
+    """Have the emulator in this package's folder."""
+    if layout.CHECKOUT:
+        return
+    ensure_project()
+    requirements = layout.ROOT / "requirements" / "emulator.txt"
+    stamp = _stamp(sys.version.encode(), sys.base_prefix.encode(), requirements.read_bytes())
+    folder = layout.EMULATOR_PYTHON.parent.parent
+    with _alone():
+        if _is_current(folder, stamp):
+            return
+        what = f"first start: fetching the emulator of AWS (some 50 MB, once) into {folder}"
+        with told(what, say), _draft(folder) as draft:
+            _run([sys.executable, "-m", "venv", "--without-pip", str(draft)])
+            _install(draft / "bin" / "python", requirements)
+            (draft / STAMP).write_text(stamp)
+
+
+def ensure_cdk(say: Say) -> None:
+    """Have the CDK command line; raises LocalStackError where its library or Node is missing."""
+    if layout.CHECKOUT:
+        return
+    if not extras.has_cdk():
+        raise LocalStackError(
+            "This changes the stack's template, which needs CDK: "
+            f"{extras.install_words(extras.DEPLOY)}"
+        )
+    ensure_project()
+    node = layout.node_directory()
+    if layout.CDK.exists():
+        return
+    with _alone(), told(f"first use: fetching the CDK command line (once) into {layout.ROOT}", say):
+        npm = node.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        words = [str(node / "node"), str(npm)] if npm.exists() else ["npm"]
+        path = f"{node}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        _run([*words, "ci", "--ignore-scripts", "--loglevel=error"], PATH=path)
+
+
+@contextlib.contextmanager
+def told(what: str, say: Say) -> Iterator[None]:
+    """Say what is being done, every few seconds for how long, and at its end how long it took."""
+    begun_s, over = time.monotonic(), threading.Event()
+
+    def tick() -> None:
+        while not over.wait(SAID_EVERY_S):
+            say(f"… {time.monotonic() - begun_s:.0f} s so far")
+
+    say(what)
+    clock = threading.Thread(target=tick, daemon=True)
+    clock.start()
+    try:
+        yield
+    finally:
+        over.set()
+        clock.join()
+    say(f"… done in {time.monotonic() - begun_s:.0f} s")
+
+
+def _package(name: str) -> Path:
+    found = find_spec(name)
+    if found is None or not found.submodule_search_locations:
+        raise LocalStackError(f"The package {name} is not installed: install it anew")
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+def _content(folder: Path) -> bytes:
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.suffix != ".pyc":
+            digest.update(file.relative_to(folder).as_posix().encode())
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.digest()
+
+
+def _stamp(*parts: bytes) -> str:
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+
+
+def _is_current(folder: Path, stamp: str) -> bool:
+    try:
+        return (folder / STAMP).read_text() == stamp
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    layout.LOCAL.mkdir(parents=True, exist_ok=True)
+    with guard.locked(layout.LOCAL / "setup.lock"):
+        yield
+
+
+@contextlib.contextmanager
+def _draft(folder: Path) -> Iterator[Path]:
+    """Lend a folder that takes the place of another once the block has ended well."""
+    draft = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        yield draft
+        shutil.rmtree(folder, ignore_errors=True)
+        draft.rename(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _install(python: Path, requirements: Path) -> None:
+    common = ["--quiet", "--require-hashes", "-r", str(requirements)]
+    if extras.has("pip"):
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install"]
+        _run([*pip, "--disable-pip-version-check", *common])
+        return
+    beside = Path(sys.executable).with_name("uv")
+    uv = str(beside) if beside.exists() else shutil.which("uv")
+    if uv is None:
+        raise LocalStackError("Neither pip nor uv is at hand to fetch the emulator: install pip")
+    _run([uv, "pip", "install", "--python", str(python), *common])
+
+
+def _run(words: Sequence[str], **variables: str) -> None:
+    try:
+        ended = subprocess.run(
+            words,
+            cwd=layout.ROOT,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise LocalStackError(f"Cannot run {words[0]}: {error}") from error
+    if ended.returncode != 0:
+        tail = "\n".join(ended.stdout.splitlines()[-LINES_SHOWN:])
+        fix = "is a package index reachable? The next try begins anew"
+        raise LocalStackError(f"{tail}\n`{' '.join(words[:4])} …` failed: {fix}")

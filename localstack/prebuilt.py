@@ -1,0 +1,187 @@
+"""The stack of this machine without CDK: a template that the wheel carries, filled in and deployed.
+
+Rules
+- Used where CDK is not installed, for an emulator alone. What a checkout synthesizes is deployed by
+  CDK, here as well as in AWS.
+- A template is made when the wheel is built (`ship.py`), for each context in `contexts`. Another
+  context changes the template, which needs CDK.
+- Three things depend on the machine and are filled in: the functions' Python, their architecture,
+  and where their code is. The code is built here, of the libraries that requirements/ pins.
+- Without pyarrow here, the stack exports no Parquet, and its functions are not given pyarrow: that
+  is 165 MB less to fetch and to unpack.
+- The result is a cloud assembly as far as `assembly` and `amend` read one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError, WaiterError
+
+from localstack import assembly, extras, installed, layout
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from localstack.installed import Say
+    from localstack.removal import Lend
+
+TEMPLATES = installed.SHIPPED / "templates"
+STACK = "Orbweaver"
+TEMPLATE = f"{STACK}.template.json"
+BUCKET = "orbweaver-local-assets"
+FUNCTION, SOURCE = "AWS::Lambda::Function", "AWS::Lambda::EventSourceMapping"
+WORKER = "handlers.worker.handler"
+# Context keys; the last is infra/kept.py's, and empty where nothing was given.
+ENABLED, FORMATS, KEY = "worker_enabled", "export_formats", "orbweaver:context"
+LIBRARIES = ("runtime", "files")
+WAIT = {"Delay": 1, "MaxAttempts": 300}
+FAILED = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
+
+
+def is_used(environment: Mapping[str, str]) -> bool:
+    """Tell whether a stack is deployed by this module."""
+    return bool(environment.get(layout.ENDPOINT)) and not extras.has_cdk()
+
+
+def defaults(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the context that follows from what is installed here."""
+    lacking = is_used(environment) and not extras.has_parquet()
+    return {FORMATS: "jsonl"} if lacking else {}
+
+
+def contexts(common: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Name the contexts whose templates the wheel carries."""
+    whole = {**common, KEY: "{}"}
+    return {"whole": whole, "jsonl": {**whole, FORMATS: "jsonl"}}
+
+
+def synthesize(context: Mapping[str, str], *, say: Say, root: Path, store: Path) -> Path:
+    """Return the folder of an assembly for a context, made now where need be."""
+
+    def make(folder: Path) -> None:
+        template = _template(context)
+        with installed.told("building the functions' code (once for this version)", say):
+            archives = _archives(context, root)
+        fill(template, {name: path.name for name, path in archives.items()}, context)
+        for path in set(archives.values()):
+            os.link(path, folder / path.name)
+        (folder / TEMPLATE).write_text(json.dumps(template))
+        properties = {"templateFile": TEMPLATE, "stackName": STACK}
+        artifact = {"type": "aws:cloudformation:stack", "properties": properties}
+        (folder / "manifest.json").write_text(json.dumps({"artifacts": {STACK: artifact}}))
+
+    return assembly.obtain(assembly.fingerprint(root, context), store, make)[0]
+
+
+def fill(template: dict[str, Any], archives: Mapping[str, str], context: Mapping[str, str]) -> None:
+    """Fill in what depends on the machine, and whether the workers are switched on."""
+    from infra.runtime import host_runtime
+
+    architecture, python = host_runtime().split("/")
+    resources = template["Resources"]
+    functions = {key: each for key, each in resources.items() if each["Type"] == FUNCTION}
+    for function in functions.values():
+        properties = function["Properties"]
+        key = archives[properties["Code"]["S3Key"]]
+        properties |= {"Architectures": [architecture], "Runtime": python}
+        properties["Code"] = {"S3Bucket": BUCKET, "S3Key": key}
+    if context.get(ENABLED) == "no":
+        for source in (each["Properties"] for each in resources.values() if each["Type"] == SOURCE):
+            if functions[source["FunctionName"]["Ref"]]["Properties"]["Handler"] == WORKER:
+                source["Enabled"] = False
+
+
+def deploy(folder: Path, lend: Lend) -> dict[str, str]:
+    """Bring the stack of an assembly up to date, and return its outputs."""
+    try:
+        with lend("s3") as s3:
+            s3.create_bucket(Bucket=BUCKET)
+            for file in (*folder.glob("*.zip"), folder / TEMPLATE):
+                s3.upload_file(str(file), BUCKET, file.name)
+            # By its address, as a template in a request has at most 51,200 bytes.
+            template_url = f"{s3.meta.endpoint_url}/{BUCKET}/{TEMPLATE}"
+        with lend("cloudformation") as cloudformation:
+            _deploy(template_url, cloudformation)
+            found = cloudformation.describe_stacks(StackName=STACK)["Stacks"][0]
+    except (BotoCoreError, ClientError) as error:
+        raise LocalStackError(f"Cannot deploy to the emulator: {error}") from error
+    return {item["OutputKey"]: item["OutputValue"] for item in found.get("Outputs", ())}
+
+
+def _deploy(template_url: str, cloudformation: Any) -> None:
+    status = _status(cloudformation)
+    if status in FAILED:
+        cloudformation.delete_stack(StackName=STACK)
+        cloudformation.get_waiter("stack_delete_complete").wait(StackName=STACK, WaiterConfig=WAIT)
+        status = None
+    given = {
+        "StackName": STACK,
+        "TemplateURL": template_url,
+        "Capabilities": ["CAPABILITY_NAMED_IAM"],
+    }
+    try:
+        if status is None:
+            cloudformation.create_stack(**given)
+            waiter = cloudformation.get_waiter("stack_create_complete")
+        else:
+            cloudformation.update_stack(**given)
+            waiter = cloudformation.get_waiter("stack_update_complete")
+        waiter.wait(StackName=STACK, WaiterConfig=WAIT)
+    except ClientError as error:
+        if "No updates" not in str(error):
+            raise
+    except WaiterError as error:
+        events = cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
+        reasons = [
+            f"{one['LogicalResourceId']}: {one.get('ResourceStatusReason', '')}"
+            for one in events
+            if one["ResourceStatus"].endswith("FAILED")
+        ]
+        raise LocalStackError("\n".join(["The stack was not deployed:", *reasons])) from error
+
+
+def _status(cloudformation: Any) -> str | None:
+    try:
+        found = cloudformation.describe_stacks(StackName=STACK)["Stacks"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ValidationError":  # "Stack … does not exist"
+            return None
+        raise
+    status = str(found[0]["StackStatus"])
+    return None if status == "DELETE_COMPLETE" else status
+
+
+def _template(context: Mapping[str, str]) -> dict[str, Any]:
+    wanted = {key: value for key, value in context.items() if key != ENABLED}
+    shipped = [json.loads(file.read_text()) for file in sorted(TEMPLATES.glob("*.json"))]
+    for one in shipped:
+        if one["context"] == wanted:
+            template: dict[str, Any] = one["template"]
+            return template
+    usual = set(shipped[0]["context"].items()) if shipped else set()
+    given = ", ".join(f"{key}={value}" for key, value in wanted.items() - usual if key != KEY)
+    raise LocalStackError(
+        f"{given or 'This'} changes the stack's template, which needs CDK:"
+        f" {extras.install_words(extras.DEPLOY)}"
+    )
+
+
+def _archives(context: Mapping[str, str], root: Path) -> dict[str, Path]:
+    """Build the functions' code for this machine; the path of each archive."""
+    from infra.asset import build
+    from infra.runtime import Runtime, host_runtime
+    from infra.wheels import AssetError
+
+    runtime, store = Runtime.of(host_runtime(), native=True), layout.LOCAL / "asset"
+    try:
+        plain = build(runtime, "runtime", root=root, store=store).archive
+        if context.get(FORMATS) == "jsonl":
+            return dict.fromkeys(LIBRARIES, plain)
+        return {"runtime": plain, "files": build(runtime, "files", root=root, store=store).archive}
+    except AssetError as error:
+        raise LocalStackError(str(error)) from error

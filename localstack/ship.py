@@ -1,0 +1,73 @@
+"""Templates for the wheel, made while it is built: `python -m localstack.ship FOLDER`.
+
+A template is that of a synthesis for an emulator, without what CDK adds for its own command line,
+and with a placeholder for the code of each function. `prebuilt` fills in the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from infra.asset import FILES_ONLY
+from localstack import cdk, layout, prebuilt
+from localstack.stack import CONTEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# What CDK's own command line needs of a template.
+LEFT_OUT = ("Parameters", "Rules")
+
+
+def write(folder: Path) -> None:
+    """Write the templates of all contexts into a folder."""
+    from orbweaver.cli.stacks import LOCAL_CONTEXT
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, context in prebuilt.contexts({**CONTEXT, **LOCAL_CONTEXT}).items():
+        made = {"context": context, "template": template_of(context)}
+        text = json.dumps(made, indent=1, sort_keys=True)
+        (folder / f"{name}.json").write_text(f"{text}\n")
+
+
+def template_of(context: Mapping[str, str]) -> dict[str, Any]:
+    """Synthesize a template and put placeholders into it."""
+    # An endpoint has the assembly kept and taken again; nothing is asked of it.
+    environment = layout.client_environment("http://127.0.0.1:1")
+    folder = cdk.synthesize(environment, context, say=lambda text: print(text, file=sys.stderr))
+    template = json.loads((folder / prebuilt.TEMPLATE).read_text())
+    return reduced(template, lambda key: _libraries(folder / f"asset.{key}"))
+
+
+def reduced(template: dict[str, Any], libraries: Callable[[str], str]) -> dict[str, Any]:
+    """Take out of a template what depends on the machine, and what CDK adds for itself.
+
+    `libraries` tells by an archive's key which of the two assets it is.
+    """
+    kept = {key: value for key, value in template.items() if key not in LEFT_OUT}
+    kept["Resources"] = {
+        name: {key: value for key, value in resource.items() if key != "Metadata"}
+        for name, resource in template["Resources"].items()
+    }
+    for resource in kept["Resources"].values():
+        if resource["Type"] == prebuilt.FUNCTION:
+            properties = dict(resource["Properties"])
+            for key in ("Architectures", "Runtime"):
+                del properties[key]
+            properties["Code"] = {"S3Key": libraries(properties["Code"]["S3Key"])}
+            resource["Properties"] = properties
+    return kept
+
+
+def _libraries(archive: Path) -> str:
+    """Tell an asset with the libraries for files from the other one."""
+    with zipfile.ZipFile(archive) as opened:
+        return "files" if set(FILES_ONLY) & set(opened.namelist()) else "runtime"
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

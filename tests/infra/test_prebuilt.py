@@ -1,0 +1,90 @@
+"""The template that the wheel carries: what is taken out of it, and what is filled in again."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.runtime import host_runtime
+from localstack import prebuilt, ship
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.infra.template import Synthesized
+
+pytestmark = pytest.mark.infra
+
+FUNCTION, SOURCE = "AWS::Lambda::Function", "AWS::Lambda::EventSourceMapping"
+ARCHIVES = {"runtime": "plain.zip", "files": "files.zip"}
+
+
+def reduced(local: Synthesized) -> dict[str, Any]:
+    """Take a template to be that of a wheel."""
+    return ship.reduced(copy.deepcopy(dict(local.template)), lambda _: "runtime")
+
+
+def without(resource: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Leave out what is said about a resource for CDK alone, and some of its properties."""
+    properties = resource.get("Properties", {})
+    kept = {key: value for key, value in properties.items() if key not in names}
+    return {**{key: value for key, value in resource.items() if key != "Metadata"}} | (
+        {"Properties": kept} if "Properties" in resource else {}
+    )
+
+
+def test_a_template_depends_on_no_machine(local: Synthesized) -> None:
+    """No Python, no architecture, no hash of code, no account of CDK's own bootstrap."""
+    text = json.dumps(reduced(local))
+    architecture, python = host_runtime().split("/")
+    for word in (architecture, f'"{python}"', "cdk-hnb659fds", "aws:cdk", "/cdk-bootstrap/"):
+        assert word not in text, word
+
+
+def test_what_is_filled_in_is_the_stack_of_a_synthesis(local: Synthesized) -> None:
+    """All but where the code lies is again as it was synthesized on this machine."""
+    template = reduced(local)
+    prebuilt.fill(template, ARCHIVES, {})
+    assert template["Outputs"] == local.template["Outputs"]
+    for name, resource in template["Resources"].items():
+        original = local.template["Resources"][name]
+        assert without(resource, "Code") == without(original, "Code"), name
+        if resource["Type"] == FUNCTION:
+            place = {"S3Bucket": prebuilt.BUCKET, "S3Key": "plain.zip"}
+            assert resource["Properties"]["Code"] == place
+
+
+def test_workers_that_are_switched_off_stay_off(local: Synthesized) -> None:
+    """Their event sources alone, as `worker_enabled=no` synthesizes it."""
+    template = reduced(local)
+    prebuilt.fill(template, ARCHIVES, {"worker_enabled": "no"})
+    resources = template["Resources"]
+    off = {
+        resources[each["Properties"]["FunctionName"]["Ref"]]["Properties"]["Handler"]
+        for each in resources.values()
+        if each["Type"] == SOURCE and not each["Properties"].get("Enabled", True)
+    }
+    assert off == {prebuilt.WORKER}
+
+
+def test_the_wheel_carries_the_contexts_of_a_local_stack(
+    local: Synthesized, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With and without Parquet; any other context needs CDK, and the error says how to get it."""
+    monkeypatch.setattr(ship, "template_of", lambda _: reduced(local))
+    monkeypatch.setattr(prebuilt, "TEMPLATES", tmp_path)
+    ship.write(tmp_path)
+    usual = {"target": "local", "allow_addresses": "127.0.0.0/8,::1/128", prebuilt.KEY: "{}"}
+    for context in (usual, {**usual, "export_formats": "jsonl"}, {**usual, "worker_enabled": "no"}):
+        assert prebuilt._template(context)["Outputs"] == local.template["Outputs"]
+    changed = {**usual, "contact": "me", prebuilt.KEY: '{"contact": "me"}'}
+    with pytest.raises(LocalStackError) as raised:
+        prebuilt._template(changed)
+    assert str(raised.value) == (
+        "contact=me changes the stack's template, which needs CDK:"
+        " pip install 'orbweaver-crawler[deploy]'"
+    )
