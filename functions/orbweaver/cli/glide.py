@@ -1,8 +1,8 @@
 """Numbers that move on a screen as evenly as pages come in, though packs are committed whole.
 
 Rules
-- What is shown lies between the last two readings that differ, and never beyond the last one. It
-  moves there within the time that lay between them, so it lags by that much.
+- What is shown lies between the last two readings that differ in what has ended, and never beyond
+  the last one. It moves there in about the time that lay between them, so it lags by that much.
 - Nothing glides that is over or paused, nor after a silence: then the reading itself is shown.
 """
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # Readings further apart are shown as they are.
 SPAN_MS_MAX = 8_000
+EARLY = 0.75
 
 
 class Glide:
@@ -31,6 +32,7 @@ class Glide:
     def __init__(self) -> None:
         self._from: Mapping[str, int] = {}
         self._to: Mapping[str, int] | None = None
+        self._done = 0
         self._began_ms = 0
         self._span_ms = 0
 
@@ -40,13 +42,16 @@ class Glide:
         if view.crawl.state not in WORKING:
             self._to = None
             return view
+        done = view.reading.status.books.done
         if self._to is None:
-            self._from, self._to, self._began_ms, self._span_ms = total, total, now_ms, 0
-        elif total != self._to:
+            self._from, self._began_ms, self._span_ms = total, now_ms, 0
+        elif done != self._done:
             shown, apart_ms = self._at(now_ms), now_ms - self._began_ms
             glides = 0 < apart_ms <= SPAN_MS_MAX
-            self._from, self._to = (shown if glides else total), total
-            self._began_ms, self._span_ms = now_ms, apart_ms if glides else 0
+            self._from, self._began_ms = (shown if glides else total), now_ms
+            # One that came early is no reason to hurry: the next is about as far as the others.
+            self._span_ms = max(apart_ms, round(self._span_ms * EARLY)) if glides else 0
+        self._to, self._done = total, done
         return _with(view, self._at(now_ms))
 
     def _at(self, now_ms: int) -> Mapping[str, int]:

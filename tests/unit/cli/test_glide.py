@@ -32,6 +32,24 @@ def test_one_page_a_second_moves_by_one() -> None:
     assert {later - one for one, later in pairwise(moved)} == {1}
 
 
+def test_other_counters_do_not_hold_it_up() -> None:
+    """Links that are claimed between two commits are shown, and pages move on as before."""
+    meter, glide = Meter(), Glide()
+    found = []
+    for second in range(31):
+        tally = {"claimed": 100 + second, "fetched": 5 * (second // 5)}
+        view = glide.show(meter.see(reading_of(tally, after_s=10 + second)))
+        found.append(view.of("fetched"))
+    assert {later - one for one, later in pairwise(found[10:])} == {1}
+
+
+def test_a_commit_that_comes_early_is_no_hurry() -> None:
+    """After five seconds one more comes after one: it takes most of five to be shown."""
+    counts = [0, 5, 5, 5, 5, 5, 10, 11, 11, 11, 11]
+    moved = shown(counts)
+    assert max(later - one for one, later in pairwise(moved[6:])) <= 2
+
+
 def test_what_is_over_or_paused_is_shown_as_it_is() -> None:
     """The last numbers are those of the books, and so are those after a silence."""
     meter, glide = Meter(), Glide()
