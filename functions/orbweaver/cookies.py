@@ -18,15 +18,17 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from orbweaver.core.cookies import differs, from_text, header_of, jar_of, taken, to_text
+from orbweaver.core.cookies import beside, differs, from_text, header_of, jar_of, taken, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from orbweaver.core.cookies import Jar
+    from orbweaver.core.identity import Headers
     from orbweaver.ports import Clock, Hosts
 
 JARS_MAX = 1_000
+COOKIE = "cookie"
 
 
 class Cookies:
@@ -44,8 +46,16 @@ class Cookies:
         """Read the jar of a URL's site, before its host is visited."""
         await self._read((crawl_id, jar_of(url)))
 
-    async def header(self, crawl_id: str, url: str) -> str | None:
-        """Write the Cookie header that a request for a URL goes with; None if no cookie does."""
+    async def headers(self, crawl_id: str, url: str, given: Headers) -> Headers:
+        """Add the cookies of a URL's site to the headers that a person gave."""
+        header = await self._header(crawl_id, url)
+        if header is None:
+            return given
+        own = next((value for name, value in given if name.lower() == COOKIE), None)
+        others = tuple(pair for pair in given if pair[0].lower() != COOKIE)
+        return (*others, ("Cookie", header if own is None else beside(own, header)))
+
+    async def _header(self, crawl_id: str, url: str) -> str | None:
         key = (crawl_id, jar_of(url))
         jar = self._jars.get(key)
         if jar is None:

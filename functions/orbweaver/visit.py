@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.conclude import Concluder
-from orbweaver.cookies import Cookies
-from orbweaver.core.cookies import beside
 from orbweaver.core.crawl import Bodies, State
 from orbweaver.core.exchange import Failure, Request, Response, received_of
 from orbweaver.core.identity import identity_of
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from orbweaver.conclude import Visit
+    from orbweaver.cookies import Cookies
     from orbweaver.core.identity import Identity
     from orbweaver.core.message import Target
     from orbweaver.core.robots import Robots
@@ -93,7 +92,7 @@ class Visitor:
             random=random,
             settings=settings,
         )
-        self._cookies = Cookies(hosts=hosts, clock=clock)
+        self._cookies: Cookies | None = None
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         # As long as a host is being asked, and no longer.
         self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
@@ -127,7 +126,7 @@ class Visitor:
         """
         try:
             if visit.crawl.cookies:
-                await self._cookies.look(visit.crawl.id, f"{host}/")
+                await self._jars().look(visit.crawl.id, f"{host}/")
             if await self._ending.cut_short(self._visit_host(visit, host, targets)):
                 self._defer(visit, _unended(visit, targets), self._clock.now_ms())
         except* Transient as trouble:
@@ -251,7 +250,9 @@ class Visitor:
         try:
             request = self._request(visit, target, room_bytes)
             if visit.crawl.cookies:
-                request = await self._with_cookies(visit, request)
+                jars, crawl_id = self._jars(), visit.crawl.id
+                headers = await jars.headers(crawl_id, request.url, request.headers)
+                request = replace(request, headers=headers)
             received = room_bytes
             answer = await self._fetcher.fetch(request)
             received = received_of(answer)
@@ -260,20 +261,18 @@ class Visitor:
         finally:
             visit.purses.received(visit.draft, room_bytes, received)
         if visit.crawl.cookies and isinstance(answer, Response) and answer.cookies:
-            refused = await self._cookies.take(visit.crawl.id, target.url, answer.cookies)
+            refused = await self._jars().take(visit.crawl.id, target.url, answer.cookies)
             if refused:
                 visit.draft.count("cookies.refused", refused)
         return answer
 
-    async def _with_cookies(self, visit: Visit, request: Request) -> Request:
-        """Add the cookies of a request's site to those that a person gave."""
-        header = await self._cookies.header(visit.crawl.id, request.url)
-        if header is None:
-            return request
-        given = {name.lower(): value for name, value in request.headers}.get("cookie")
-        others = tuple(pair for pair in request.headers if pair[0].lower() != "cookie")
-        header = header if given is None else beside(given, header)
-        return replace(request, headers=(*others, ("Cookie", header)))
+    def _jars(self) -> Cookies:
+        if self._cookies is None:
+            # For crawls that keep cookies.
+            from orbweaver.cookies import Cookies
+
+            self._cookies = Cookies(hosts=self._hosts, clock=self._clock)
+        return self._cookies
 
     async def _goes_on(self, visit: Visit) -> bool:
         """Whether a crawl is still to be asked for, and as often; slots are waited for.
