@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import string
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbweaver.core import robots_rules
+from orbweaver.core.robots_readings import ReadRules
 from orbweaver.core.robots_rules import UNDECIDED, AgentRules
 
 if TYPE_CHECKING:
@@ -95,3 +98,76 @@ def test_what_is_not_decided_is_forbidden(lines: list[Line], path: str, steps: i
         assert not rule.allow
     else:
         assert (rule and (rule.pattern, rule.allow, rule.number)) == expected(lines, path)
+
+
+# --- readings -----------------------------------------------------------------------------------
+
+UNRESERVED = string.ascii_letters + string.digits + "-._~"
+RESERVED = ":/?#[]@!$&'()*+,;="
+WILD, END = "any", "end"
+
+
+def tokens(text: str, free: str, *, rule: bool) -> list[str]:
+    """Write a path character by character: of `free` ones an escape is the character."""
+    found: list[str] = []
+    for one in re.findall("%[0-9A-F]{2}|.", text, re.DOTALL):
+        char = chr(int(one[1:], 16)) if len(one) > 1 else one
+        if rule and one == "*":
+            found.append(WILD)
+        elif len(one) > 1:
+            found.append(char if char in free else one)
+        elif not free or char in UNRESERVED + RESERVED + "%":
+            found.append(char)
+        else:
+            found.append(f"%{ord(char):02X}")
+    if rule and text.endswith("$"):
+        found[-1] = END
+    return found
+
+
+def fits(rule: list[str], path: list[str]) -> bool:
+    """Whether a path begins as a rule says: all places that a part of the rule may end at."""
+    places = {0}
+    for one in rule:
+        if one == WILD:
+            places = set(range(min(places), len(path) + 1)) if places else set()
+        elif one == END:
+            places &= {len(path)}
+        else:
+            places = {at + 1 for at in places if at < len(path) and path[at] == one}
+    return bool(places)
+
+
+def forbidden(lines: Iterable[Line], path: str, free: str) -> bool:
+    """Whether the longest rule that fits in one reading forbids; at a tie Allow wins."""
+    best = (-1, True)
+    for pattern, allow, _ in lines:
+        rule = tokens(pattern, free, rule=True)
+        if fits(rule, tokens(path, free, rule=False)):
+            # As long as it is written in this reading: an escape that is left has three characters.
+            chars = sum(3 if len(one) == len("%XX") and one[0] == "%" else 1 for one in rule)
+            best = max(best, (chars, allow))
+    return not best[1]
+
+
+ESCAPES = st.sampled_from(["%61", "%7E", "%3A", "%2A", "%24", "%2F", "%20", "%25", "%41"])
+PIECES = st.one_of(ESCAPES, st.sampled_from(["a", "~", ":", "$", "/", "A", " ", "b"]))
+RULES = st.lists(
+    st.tuples(
+        st.lists(PIECES | st.just("*"), max_size=5).map(lambda parts: "/" + "".join(parts)),
+        st.booleans(),
+    ),
+    max_size=5,
+).map(numbered)
+
+
+@given(RULES, st.lists(PIECES | st.just("*"), max_size=6).map(lambda parts: "/" + "".join(parts)))
+def test_what_a_reading_forbids_is_forbidden(lines: list[Line], path: str) -> None:
+    """A URL is allowed if it is in each of three readings, each read by hand here."""
+    path = path.replace(" ", "%20")
+    rule = ReadRules(lines).deciding(path)
+    readings = ("", UNRESERVED, UNRESERVED + RESERVED)
+    wanted = any(forbidden(lines, path, free) for free in readings)
+    assert (rule is not None and not rule.allow) is wanted
+    if rule is not None:
+        assert (rule.pattern, rule.allow, rule.number) in lines
