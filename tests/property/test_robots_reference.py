@@ -108,18 +108,21 @@ WILD, END = "any", "end"
 
 
 def tokens(text: str, free: str, *, rule: bool) -> list[str]:
-    """Write a path character by character: of `free` ones an escape is the character."""
+    """Write a path character by character: of `free` ones an escape is the character.
+
+    An escape that is left is three of them, as wherever paths are compared percent-encoded.
+    """
     found: list[str] = []
     for one in re.findall("%[0-9A-F]{2}|.", text, re.DOTALL):
         char = chr(int(one[1:], 16)) if len(one) > 1 else one
         if rule and one == "*":
             found.append(WILD)
         elif len(one) > 1:
-            found.append(char if char in free else one)
+            found += [char] if char in free else one
         elif not free or char in UNRESERVED + RESERVED + "%":
             found.append(char)
         else:
-            found.append(f"%{ord(char):02X}")
+            found += f"%{ord(char):02X}"
     if rule and text.endswith("$"):
         found[-1] = END
     return found
@@ -144,9 +147,7 @@ def forbidden(lines: Iterable[Line], path: str, free: str) -> bool:
     for pattern, allow, _ in lines:
         rule = tokens(pattern, free, rule=True)
         if fits(rule, tokens(path, free, rule=False)):
-            # As long as it is written in this reading: an escape that is left has three characters.
-            chars = sum(3 if len(one) == len("%XX") and one[0] == "%" else 1 for one in rule)
-            best = max(best, (chars, allow))
+            best = max(best, (len(rule), allow))
     return not best[1]
 
 

@@ -99,7 +99,7 @@ def header_of(jar: Jar, url: str, now_ms: int) -> str | None:
         one
         for one in jar
         if not one.expired(now_ms)
-        and (one.domain == host if one.host_only else _belongs(host, one.domain))
+        and (one.domain == host if one.host_only else _shares(host, one.domain))
         and _is_below(path, one.path)
         and (secure or not one.secure)
     ]
@@ -207,7 +207,7 @@ def _domain_of(named: str, host: str) -> str | None:
         return None
     if domain == host and (is_suffix(domain) or _is_address(host)):
         return ""
-    return None if is_suffix(domain) or not _belongs(host, domain) else domain
+    return None if is_suffix(domain) or not _shares(host, domain) else domain
 
 
 def _is_as_named(cookie: Cookie, path: str) -> bool:
@@ -237,6 +237,11 @@ def _overlays(cookie: Cookie, jar: Iterable[Cookie], url: str) -> bool:
 
 def _belongs(host: str, domain: str) -> bool:
     return host == domain or (host.endswith(f".{domain}") and not _is_address(host))
+
+
+def _shares(host: str, domain: str) -> bool:
+    """Whether a host belongs to a domain of its own site: below it there may be suffixes."""
+    return _belongs(host, domain) and site_of(host) == site_of(domain)
 
 
 def _is_address(host: str) -> bool:

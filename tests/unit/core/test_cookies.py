@@ -125,6 +125,7 @@ def test_what_comes_back_of_a_line(line: str | bytes, to: str, header: str | Non
         ("http://localhost/", "a=b; Domain=localhost", True),
         ("https://me.github.io/", "a=b; Domain=github.io", False),
         ("https://github.io/", "a=b; Domain=github.io", True),
+        ("https://s3.amazonaws.com/", "a=b; Domain=amazonaws.com", False),
         ("https://xn--bcher-kva.example/", "a=b; Domain=Bücher.example", True),
         ("https://example.com/", "a=b; Domain=exa mple.com", False),
     ],
@@ -141,6 +142,13 @@ def test_a_suffix_keeps_what_it_sets_to_itself() -> None:
     """A cookie for a public suffix is that host's own (5.7.3, step 9)."""
     found = jar("a=b; Domain=github.io", url="https://github.io/")
     assert header_of(found, "https://me.github.io/", NOW_MS) is None
+
+
+def test_a_suffix_below_a_domain_is_not_of_it() -> None:
+    """Who has a name below a suffix is nothing to the domain that the suffix lies in."""
+    found = jar("a=b; Domain=amazonaws.com", url="https://www.amazonaws.com/")
+    assert header_of(found, "https://docs.amazonaws.com/", NOW_MS) == "a=b"
+    assert header_of(found, "https://bucket.s3.amazonaws.com/", NOW_MS) is None
 
 
 def test_order_and_replacement() -> None:
