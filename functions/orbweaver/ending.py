@@ -23,11 +23,13 @@ class Ending:
         """Begin with a worker that goes on."""
         self.told = False
         self._open: set[asyncio.Task[None]] = set()
+        self._cut: set[asyncio.Task[None]] = set()
 
     def tell(self) -> None:
         """Announce the end; a second time changes nothing."""
         self.told = True
-        for task in self._open:
+        for task in self._open - self._cut:
+            self._cut.add(task)
             task.cancel()
 
     async def cut_short(self, work: Coroutine[Any, Any, None]) -> bool:
@@ -41,9 +43,10 @@ class Ending:
             await task
         except asyncio.CancelledError:
             own = asyncio.current_task()
-            if not self.told or (own is not None and own.cancelling()):
+            if task not in self._cut or (own is not None and own.cancelling()):
                 raise
             return True
         finally:
             self._open.discard(task)
+            self._cut.discard(task)
         return False

@@ -243,8 +243,8 @@ class Sweeper:
                 await self._settler.resend(crawl, trace.pack, journal, known.ledger)
         known = (await self._packs.recall([trace.pack]))[trace.pack]
         if known.ledger is not None:
-            more = outbox(trace.pack, crawl.id, journal, known.ledger)
-            more = more or journal.unasked or journal.past
+            letters = outbox(trace.pack, crawl.id, journal, known.ledger)
+            more = letters or journal.unasked or journal.past
             if known.ledger.sent or not more:
                 return True
         self._stays(crawl)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver import retracing, settle
 from orbweaver.core import crawl as crawls
+from orbweaver.core.resumption import resumed
 from tests.simulation import going_on
 from tests.simulation.mutant import mutants
 
@@ -40,7 +41,7 @@ def _nothing_carried(*given: Any) -> Any:
     return replace(_WHOLE_RESUMED(*given), pages_carried=0)
 
 
-_WHOLE_RESUMED = going_on.resumed
+_WHOLE_RESUMED = resumed
 
 
 def _missing_at_first(self: Any, crawl: Any) -> int:

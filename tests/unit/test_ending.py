@@ -13,6 +13,7 @@ from orbweaver import bootstrap
 from orbweaver.adapters.memory import ManualClock, World
 from orbweaver.core.message import Pack, decode
 from orbweaver.ending import Ending
+from orbweaver.settings import Settings
 from tests.unit.containers import FakeMessages, ports_over
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, outcomes
 
@@ -102,7 +103,7 @@ def _urls(pack: Pack) -> list[str]:
 
 def test_sigterm_ends_an_idle_container(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two invocations nothing is in work."""
-    monkeypatch.setattr(bootstrap.Settings, "from_environment", lambda: Stage().settings)
+    monkeypatch.setattr(Settings, "from_environment", lambda: Stage().settings)
     container = bootstrap.Container()
     with pytest.raises(SystemExit):
         container.told_to_end(signal.SIGTERM, None)
@@ -126,7 +127,7 @@ def test_sigterm_in_an_invocation_tells_the_worker(monkeypatch: pytest.MonkeyPat
             await asyncio.sleep(0)
             return ()
 
-    monkeypatch.setattr(bootstrap.Settings, "from_environment", lambda: Stage().settings)
+    monkeypatch.setattr(Settings, "from_environment", lambda: Stage().settings)
     container = bootstrap.Container()
     container._worker = Told()  # type: ignore[assignment]
     monkeypatch.setattr(bootstrap, "connect", _connected)
