@@ -38,8 +38,9 @@ class Installed:
 
     def run(self, *words: str | Path, code: int = 0) -> Ran:
         """Run a program of the environment."""
+        program, *rest = map(str, words)
         done = subprocess.run(
-            [str(self.venv / "bin" / words[0]), *map(str, words[1:])],
+            [str(self.venv / "bin" / program), *rest],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,

@@ -1,0 +1,76 @@
+"""The commands of README and docs, and how a test runs them.
+
+A block of commands (`sh`, `console`) is run as it is printed, in the order of its page. What cannot
+be says so in the line before its fence:
+
+    <!-- needs: REASON -->     it is not run: REASON is one of `REASONS`
+    <!-- starts: a stack of its own -->     it is run where no other stack is up
+    <!-- each: STATE -->     each command is run by itself, on a crawl of that state
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = (
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "docs/grafana/README.md",
+    ROOT / "localstack/README.md",
+    ROOT / "CONTRIBUTING.md",
+)
+# Why a block is not run, and how many there are: who adds one says so here.
+REASONS = {
+    "an AWS account": 9,
+    "the AWS command line": 6,
+    "a package index": 3,  # tests/e2e/test_wheel.py types the same
+    "a server of yours": 1,
+    "an answer at the terminal": 1,
+    "a dead letter": 1,
+    "minutes": 2,
+}
+OWN = "a stack of its own"
+RUNNING, ENDED = "a running crawl", "an ended crawl"
+STATES = (RUNNING, ENDED)
+BLOCK = re.compile(
+    r"(?:^ *<!-- (?P<kind>needs|starts|each): (?P<what>[^\n]*?) -->\n)?"
+    r"^ *```(?P<shell>sh|console)\n(?P<body>.*?)^ *```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block of a page, and what its mark says."""
+
+    page: str
+    shell: str
+    body: str
+    kind: str | None = None
+    what: str | None = None
+
+    @property
+    def commands(self) -> list[str]:
+        """Its commands, lines that go on joined."""
+        joined = re.sub(r"\\\n\s*", "", self.body)
+        return [line.strip() for line in joined.splitlines() if line.strip()]
+
+
+def blocks(page: Path) -> list[Block]:
+    """Read the blocks of a page, in order."""
+    return [
+        Block(
+            page=page.relative_to(ROOT).as_posix(),
+            shell=found["shell"],
+            body=found["body"],
+            kind=found["kind"],
+            what=found["what"],
+        )
+        for found in BLOCK.finditer(page.read_text())
+    ]
+
+
+ALL = tuple(block for page in PAGES for block in blocks(page))
