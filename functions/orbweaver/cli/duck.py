@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import difflib
 import re
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from orbweaver.cli import text
 from orbweaver.cli.exported import Sheet
@@ -25,7 +26,7 @@ from orbweaver.core.catalogue import DAY
 from orbweaver.core.tables import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from orbweaver.cli.exported import Piece
@@ -51,7 +52,7 @@ TYPES: Mapping[Type, str] = {
 }
 MISSING = re.compile(r"Table with name \"?([^\s\"!]+)\"? does not exist")
 CLOSED = re.compile("disabled by configuration")
-INTERRUPTED = "Query interrupted"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +70,7 @@ def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
     """
     duckdb = _duckdb()
     # To find them it binds the query, which may name files and addresses.
-    with (
-        _interruptible(),
-        duckdb.connect(config={"enable_external_access": "false"}) as connection,
-    ):
+    with duckdb.connect(config={"enable_external_access": "false"}) as connection:
         try:
             _check(duckdb, connection, sql)
             for setting in CLOSED_UP:
@@ -91,12 +89,12 @@ def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[A
     """Ask; raises UsageError for what cannot be. `folder` is for what does not fit into memory."""
     duckdb = _duckdb()
     config = {"memory_limit": MEMORY, "temp_directory": str(folder)}
-    with _interruptible(), duckdb.connect(config=config) as opened:
+    with duckdb.connect(config=config) as opened, ThreadPoolExecutor(1) as pool:
         try:
             _close_up(opened, sheets)
-            opened.execute(sql)
+            _attended(pool, opened, lambda: opened.execute(sql))
             columns = tuple(column[0] for column in opened.description or ())
-            yield Answer(columns=columns, rows=_rows(opened))
+            yield Answer(columns=columns, rows=_rows(pool, opened))
         except duckdb.Error as error:
             raise UsageError(_words(str(error), sheets)) from error
 
@@ -106,14 +104,14 @@ def check_installed() -> None:
     _duckdb()
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C be what it is: DuckDB makes an error without a type of its own of it."""
+def _attended(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], T]) -> T:
+    """Work in a thread, so that Ctrl-C is heard: DuckDB may wait for threads of its own."""
+    work = pool.submit(act)
     try:
-        yield
-    except RuntimeError as error:
-        if str(error) == INTERRUPTED:
-            raise KeyboardInterrupt from error
+        return work.result()
+    except KeyboardInterrupt:
+        connection.interrupt()
+        wait([work])
         raise
 
 
@@ -189,8 +187,8 @@ def _texts(values: list[str]) -> str:
     return "[" + ", ".join(map(_text, values)) + "]" if values else "[]::VARCHAR[]"
 
 
-def _rows(connection: Any) -> Iterator[tuple[Any, ...]]:
-    while rows := connection.fetchmany(ROWS_AT_ONCE):
+def _rows(pool: ThreadPoolExecutor, connection: Any) -> Iterator[tuple[Any, ...]]:
+    while rows := _attended(pool, connection, lambda: connection.fetchmany(ROWS_AT_ONCE)):
         yield from rows
 
 
