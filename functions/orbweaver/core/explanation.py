@@ -14,6 +14,7 @@ from orbweaver.core.allowance import reasons_of
 from orbweaver.core.crawl import Stop
 from orbweaver.core.fate import Fate, fate_of, refusal_of, robots_of
 from orbweaver.core.host_view import why_blocked
+from orbweaver.core.identity import identity_of
 from orbweaver.core.meanings import REASONS, moment, rules_words, scope_rule, span, trap_rule
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.retry import ATTEMPTS_MAX
@@ -21,7 +22,7 @@ from orbweaver.core.rules import deciding, depth_limit, said_of
 from orbweaver.core.spelling import changes
 from orbweaver.core.target import Kind
 from orbweaver.core.traps import trap
-from orbweaver.core.url import canonicalize
+from orbweaver.core.url import canonicalize, host_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,6 +150,11 @@ def _statements(facts: Facts, url: str, fate: Fate) -> Iterator[tuple[str, str]]
     looks = f"looks like one: {trap_rule(trapped, facts.bounds)}" if trapped else "none"
     yield "trap", f"{looks} (a seed may)" if trapped and url in facts.crawl.references else looks
     yield "robots", robots_of(facts, url)[1]
+    names = [name for name, _ in identity_of(facts.crawl, host_of(url), facts.agent).headers]
+    if names:
+        yield "asked", f"with the headers {', '.join(names)}"
+    if facts.crawl.cookies:
+        yield "asked", "with the cookies that its site has set in the crawl"
     yield from _origin(facts, url)
     if facts.claim is not None:
         yield from _claim(facts, url, facts.claim)

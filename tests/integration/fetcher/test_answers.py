@@ -173,6 +173,22 @@ async def test_a_location_leads_where_its_bytes_say(said: bytes, path: str) -> N
     assert canonicalize(location, "https://example.com/x/y") == f"https://example.com{path}"
 
 
+async def test_every_line_of_set_cookie_is_handed_over() -> None:
+    """Cookies are no list with commas: each line counts, as bytes, and no repr shows one."""
+    head = (
+        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nSet-Cookie: sid=s3cr3t; Path=/\r\n"
+        b"SET-COOKIE: a=\xff, b\r\nLocation: /\r\n\r\n"
+    )
+    answered = await fetched(head)
+    assert answered.cookies == (b"sid=s3cr3t; Path=/", b"a=\xff, b")
+    assert "s3cr3t" not in repr(replace(answered, headers={}))
+    async with serving([answer(PAGE)]) as origin, fetching() as fetcher:
+        asked = replace(request(origin.url()), headers=(("Cookie", "sid=s3cr3t; a=b"),))
+        await fetcher.fetch(asked)
+    assert origin.asked[0].header("Cookie") == "sid=s3cr3t; a=b"
+    assert "s3cr3t" not in repr(asked)
+
+
 async def test_headers_that_are_lists_are_joined() -> None:
     """Repeated lines of a list mean the list; names are in lower case."""
     lines = ("X-Robots-Tag: noindex", "X-ROBOTS-TAG: nofollow", "Link: <a>", "Link: <b>")

@@ -46,6 +46,18 @@ def test_refusals_are_named_for_machines() -> None:
     assert explain(facts()).refusal is None
 
 
+def test_what_it_is_asked_with_is_named() -> None:
+    """Headers by their names, of this host and no other; cookies where the crawl keeps them."""
+    own = ((SITE, (("X-Key", "s3cret"),)), ("https://other.example", (("X-Other", "s3cret"),)))
+    crawl = replace(CRAWL, host_headers=own, cookies=True)
+    text = said(facts(crawl=crawl))
+    assert "with the headers X-Key" in text
+    assert "with the cookies that its site has set" in text
+    assert "X-Other" not in text
+    assert "s3cret" not in text
+    assert "with the" not in said(facts())
+
+
 @pytest.mark.parametrize(
     ("reference", "chosen"),
     [
