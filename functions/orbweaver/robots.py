@@ -211,6 +211,17 @@ def _fresh(entry: RobotsEntry, now_ms: int) -> bool:
     return -UNREACHABLE_FRESH_MS <= now_ms - entry.fetched_at_ms < limit_ms
 
 
+def _as_far_as_known(body: bytes) -> bytes:
+    """Leave out of a body that may have been cut what may allow too much: half an Allow.
+
+    The end of one that is not too long may be all there was; what it forbids is kept.
+    """
+    whole = whole_lines(body)
+    too_long = len(body) > BODY_BYTES_MAX
+    allows = body[len(whole) :].strip().lower().startswith(b"allow")
+    return whole if too_long or allows else body
+
+
 def _unread(answer: Response, body: bytes) -> str | None:
     """Name a coding that is none, as which a body came that is no text either."""
     named = answer.headers.get("content-encoding", "").lower()
@@ -231,7 +242,7 @@ def _entry(answer: Response, now_ms: int) -> RobotsEntry:
             detail = f"its content coding is not known: {coding}"
             return RobotsEntry(fetched_at_ms=now_ms, verdict="unreachable", detail=detail)
         if answer.truncated or answer.status == PARTIAL_CONTENT:
-            body = whole_lines(body)
+            body = _as_far_as_known(body)
         return RobotsEntry(fetched_at_ms=now_ms, body=body)
     if CLIENT_ERROR_MIN <= answer.status < SERVER_ERROR_MIN and answer.status != TOO_MANY_REQUESTS:
         return RobotsEntry(fetched_at_ms=now_ms, verdict="allow")

@@ -178,11 +178,17 @@ async def test_a_file_that_is_too_long_loses_its_last_line_and_no_more(over: int
     assert BYTES_MAX > BODY_BYTES_MAX  # or nothing tells whether the last line is whole
 
 
-async def test_a_file_that_ends_early_loses_its_last_line() -> None:
-    """A coded body that broke off, or a part of a file, ends within a rule perhaps."""
+async def test_a_file_that_ends_early_loses_half_an_allow() -> None:
+    """A body that broke off, or a part of a file, may end within a rule: half an Allow goes."""
     for status, truncated in ((200, True), (206, False)):
         keeping = Keeping()
         part = answer(status, b"User-agent: *\nDisallow: /\nAllow: /")
+        keeping.web.put(ROBOTS, replace(part, truncated=truncated))
+        rules = await keeping.ask()
+        assert isinstance(rules, Robots)
+        assert not rules.allows("orbweaver", f"{SITE}/private")
+        keeping = Keeping()
+        part = answer(status, b"User-agent: *\nAllow: /\nDisallow: /private")
         keeping.web.put(ROBOTS, replace(part, truncated=truncated))
         rules = await keeping.ask()
         assert isinstance(rules, Robots)
