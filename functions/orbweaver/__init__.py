@@ -38,7 +38,8 @@
     core/draft      what a pack is coming to
     core/journal    what a pack came to, and its outbox   core/journal_codec  as stored
     core/compression  of it
-    core/record     a page's record                       core/rules       what holds for some URLs
+    core/record     a page's record                       core/cut         what of it is cut
+    core/rules      what holds for some URLs
     treasury        what a pack may use of limits         core/allowance  what is used of them
     purse           reserved ahead                        core/cost        what a crawl costs
     core/units      what AWS bills, counted               core/prices      and what it asks for that

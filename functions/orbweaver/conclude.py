@@ -181,8 +181,8 @@ class Concluder:
             # What was looked at may not be the whole, and is nothing of the site's.
             answer, reading = answers.bare(answer), None
         crawl, before = visit.crawl, visit.before.get(target.url)
-        page = None if reading is None else reading.page
-        record = page_record(crawl.id, target, end, at_ms, answer=answer, page=page)
+        page, cut = (None, ()) if reading is None else (reading.page, reading.cut)
+        record = page_record(crawl.id, target, end, at_ms, answer=answer, page=page, cut=cut)
         if crawl.redacted:
             record = redacted(record, crawl.redacted)
         kept: Kept | None = None

@@ -24,8 +24,16 @@ from orbweaver.core.crawl import Bodies, Crawl
 from orbweaver.core.exchange import Response
 from orbweaver.core.extraction import Field, ItemRule, Source
 from orbweaver.core.harvest import Keeping
-from orbweaver.core.reading import Crowded, Job, Reading, Stage, job_of, prepared_of, read
-from orbweaver.core.weight import BYTES_MAX, TAGS_MAX, is_done_in_place, is_light, is_long
+from orbweaver.core.reading import Crowded, Job, Reading, Stage, job_of, prepared_of, read, stages
+from orbweaver.core.weight import (
+    BYTES_MAX,
+    LIGHT_UNITS,
+    TAGS_MAX,
+    HeavyError,
+    is_done_in_place,
+    is_light,
+    is_long,
+)
 from tests.attacks import ATTACKS, BY_NAME, Attack
 from tests.costs import within
 
@@ -84,6 +92,55 @@ async def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     )
     yield reader
     reader.close()
+
+
+class Counting(BudgetReader):
+    """A reader that says how often it asked its child."""
+
+    apart = 0
+
+    async def _apart(self, job: Job) -> Any:
+        self.apart += 1
+        return read(job)
+
+
+PARAGRAPHS = ItemRule(name="p", match="/", each="p", fields=(Field(name="text", where=""),))
+
+
+@pytest.mark.parametrize(
+    ("body", "rules", "apart"),
+    [
+        (b"<p>x</p>" * 200, (PARAGRAPHS,), 0),
+        (b"<div>" * 230 + b"<p>x" * 300, BY_NAME["items-nested"].crawl["items"], 1),
+        (b"<p>x</p>" * 1_000, (PARAGRAPHS,), 1),
+        (b"<p>" + b"x" * 30_000, (PARAGRAPHS,), 1),
+        ("<p>\u4e00".encode("utf-16") + "\u4e00".encode("utf-16-le") * 13_000, (PARAGRAPHS,), 1),
+        (b"<p>x", own("title"), 1),
+    ],
+    ids=["light", "much work", "many tags", "long", "long in UTF-8", "of a user's own"],
+)
+async def test_items_of_small_pages_are_found_in_place(
+    body: bytes, rules: tuple[ItemRule, ...], apart: int
+) -> None:
+    """As long as that is little work; else they are found elsewhere, and are the same."""
+    asked = job(body, items=rules, keeping=Keeping(texts=True))
+    reader = Counting(clock=ManualClock(NOW_MS))
+    assert await reader.read(asked, HOST, LATER_MS) == read(asked)
+    assert reader.apart == apart
+
+
+async def test_items_that_are_much_work_hold_no_loop_for_long() -> None:
+    """They are given up in place after as much work as is light."""
+    body = b"<div>" * 230 + b"<p>x" * 300
+    asked = job(body, items=BY_NAME["items-nested"].crawl["items"])
+    with pytest.raises(HeavyError):
+        list(stages(asked, units_max=LIGHT_UNITS))
+
+    def given_up() -> None:
+        with pytest.raises(HeavyError):
+            list(stages(asked, units_max=LIGHT_UNITS))
+
+    assert within(LOOP_S, given_up)
 
 
 # --- what is light ----------------------------------------------------------------------------

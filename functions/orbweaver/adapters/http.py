@@ -206,7 +206,7 @@ class HttpFetcher:
             ssl=self._tls or True,
         ) as answer:
             latency_ms = _ms_since(attempt.sent_s or time.monotonic())
-            headers = heads.answered(answer.raw_headers)
+            headers, headers_cut = heads.answered(answer.raw_headers)
             attempt.watch(answer.content)
             body = bodies.Body()
             if heads.wanted(answer.status, headers, request.accept):
@@ -227,6 +227,7 @@ class HttpFetcher:
             octets=heads.octets(answer.raw_headers),
             cookies=heads.cookies(answer.raw_headers),
             asked=stored_headers(answer.request_info.headers.items()),
+            headers_cut=headers_cut,
         )
 
     async def _session_here(self) -> aiohttp.ClientSession:

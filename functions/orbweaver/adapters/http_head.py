@@ -110,20 +110,25 @@ def _accept(accept: frozenset[str]) -> str:
     return ", ".join((*named, f"{ANY_TYPE};q=0.1" if named else ANY_TYPE))
 
 
-def answered(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Take headers over: one line each, the first of a name, all of a list."""
+def answered(raw: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], int]:
+    """Take headers over: one line each, the first of a name, all of a list.
+
+    The number is how many lines are not kept; one that is the same as before is no loss.
+    """
     headers: dict[str, str] = {}
-    left = HEADERS_CHARS_MAX
+    left, cut = HEADERS_CHARS_MAX, 0
     for raw_name, raw_value in raw:
         name, value = _name(raw_name), text_of(raw_value)
         left -= len(name) + len(value)
         if left < 0:
-            break
-        if name not in headers:
+            cut += 1
+        elif name not in headers:
             headers[name] = value
         elif name in LISTS:
             headers[name] += f", {value}"
-    return headers
+        else:
+            cut += headers[name] != value
+    return headers, cut
 
 
 def octets(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, bytes]:

@@ -28,14 +28,24 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.reading_wire import LENGTH, PIECE_BYTES, SAID_BYTES_MAX, End, heard, packed
 from orbweaver.adapters.turns import Turns
-from orbweaver.core.reading import Costly, Crowded, Reading, Stage, prepared_of, read
-from orbweaver.core.weight import CPU_S, MEMORY_BYTES, is_done_in_place, is_light, is_long
+from orbweaver.core.reading import Costly, Crowded, Reading, Stage, prepared_of, read, stages
+from orbweaver.core.weight import (
+    CPU_S,
+    LIGHT_UNITS,
+    MEMORY_BYTES,
+    HeavyError,
+    has_stages,
+    is_done_in_place,
+    is_light,
+    is_long,
+)
 from orbweaver.ports.errors import Transient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from orbweaver.core.extraction import Extractor
+    from orbweaver.core.page import Prepared
     from orbweaver.core.reading import Job, Read
     from orbweaver.ports import Clock
 
@@ -96,13 +106,8 @@ class BudgetReader:
 
     async def read(self, job: Job, host: str, until_ms: int) -> Read:
         """See the port."""
-        if self._in_place(job):
-            if not is_long(job):
-                return read(job)
-            prepared = prepared_of(job)
-            await asyncio.sleep(0)  # others have their turn in between
-            if is_done_in_place(prepared.outline):
-                return read(job, prepared=prepared)
+        if self._in_place(job) and (found := await _in_turns(job)) is not None:
+            return found
         if self._waiting_bytes + len(job.body) > WAITING_BYTES_MAX:
             return Crowded()
         self._waiting_bytes += len(job.body)
@@ -160,6 +165,29 @@ class BudgetReader:
             except OSError as error:
                 raise Transient(f"no process for costly pages: {error}") from error
         return self._child
+
+
+async def _in_turns(job: Job) -> Reading | None:
+    """Read what is light, with turns for others in between; None where it is not, after all."""
+    if not is_long(job) and not has_stages(job):
+        return read(job)
+    prepared: Prepared | None = None
+    if job.html:
+        prepared = prepared_of(job)
+        if job.items and prepared.outline is not None:
+            return None  # its tree is made anew
+    if is_long(job):
+        await asyncio.sleep(0)
+        if prepared is not None and not is_done_in_place(prepared.outline):
+            return None
+    found: Reading | None = None
+    try:
+        for found in stages(job, prepared=prepared, units_max=LIGHT_UNITS):
+            if found.left is not None:
+                await asyncio.sleep(0)
+    except HeavyError:
+        return None
+    return found
 
 
 class Child:

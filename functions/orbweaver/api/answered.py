@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from orbweaver.core.cell import iso
 from orbweaver.core.crawl import State, Stop
+from orbweaver.core.cut import COUNTER
 from orbweaver.core.export import page_as_json
 from orbweaver.core.fate import Fate
 from orbweaver.core.host_view import HostView
@@ -75,6 +76,7 @@ class Progress:
     outcomes: Counts
     reasons: Annotated[Mapping[str, Counts], Fits(says="by outcome")]
     refused: Counts
+    incomplete: Annotated[Counts, Fits(says="pages that are cut, by part")]
     retries: int
     deferrals: int
     bytes: int
@@ -95,6 +97,7 @@ class Progress:
             outcomes={outcome: total.get(outcome, 0) for outcome in Outcome},
             reasons={outcome: _below(total, outcome) for outcome in Outcome},
             refused=_below(total, "refused"),
+            incomplete=_below(total, COUNTER),
             retries=total.get("retries", 0),
             deferrals=total.get("deferrals", 0),
             bytes=total.get("bytes", 0),

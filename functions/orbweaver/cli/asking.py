@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.cli import report as reporting
 from orbweaver.cli import text
 from orbweaver.cli.session import chosen
+from orbweaver.core.cut import COUNTER
 from orbweaver.core.meanings import moment
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ TITLES = {
     "refused": "links that were not followed",
     "skipped": "URLs that were skipped",
     "failed": "URLs that failed",
+    COUNTER: "parts of pages that are cut",
 }
 
 

@@ -18,6 +18,7 @@ from prometheus_client.core import (
 
 from orbweaver.cli import spending
 from orbweaver.core.crawl import State
+from orbweaver.core.cut import COUNTER
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.prices import NANO, PRICES
 from orbweaver.core.units import units_of
@@ -51,6 +52,7 @@ def families(statuses: Sequence[Status], depths: Depths | None) -> Iterator[Metr
         yield plain
     yield _ended(statuses)
     yield _refused(statuses)
+    yield _incomplete(statuses)
     yield _items(statuses)
     yield from _spent(statuses)
     if depths is not None:
@@ -91,6 +93,15 @@ def _refused(statuses: Sequence[Status]) -> Metric:
         for reason, number in _within(status.books.total, "refused"):
             refused.add_metric((status.crawl.id, reason), number)
     return refused
+
+
+def _incomplete(statuses: Sequence[Status]) -> Metric:
+    name, help_ = "orbweaver_pages_incomplete", "Pages of which a part is cut or withheld"
+    incomplete = CounterMetricFamily(name, help_, labels=("crawl", "part"))
+    for status in statuses:
+        for part, number in _within(status.books.total, COUNTER):
+            incomplete.add_metric((status.crawl.id, part), number)
+    return incomplete
 
 
 def _items(statuses: Sequence[Status]) -> Metric:

@@ -13,6 +13,7 @@ from orbweaver.cli import forecast, hostrows, spending
 from orbweaver.cli.forecast import hosts_begun_at
 from orbweaver.cli.rates import History, Rates
 from orbweaver.core.crawl import State
+from orbweaver.core.cut import COUNTER
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.units import units_of
 
@@ -214,6 +215,7 @@ def as_json(view: View) -> dict[str, Any]:
         "outcomes": {str(outcome): view.of(outcome) for outcome in Outcome},
         "reasons": {str(outcome): view.reasons(outcome) for outcome in Outcome},
         "refused": view.reasons("refused"),
+        "incomplete": view.reasons(COUNTER),
         "retries": view.of("retries"),
         "deferrals": view.of("deferrals"),
         "bytes": view.of("bytes"),

@@ -6,7 +6,8 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import itemwords, progress, text
-from orbweaver.cli.words import STOPS, cost, left_out, reasons
+from orbweaver.cli.words import STOPS, cost, counted, left_out, reasons
+from orbweaver.core.cut import COUNTER, PAGES
 from orbweaver.core.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
     found = [ended + fetched, "", *outcomes(view)]
     if len(view.hosts) > 1:
         found += ["", *hosts(view)]
+    if cut := incomplete(view):
+        found += ["", cut]
     if items := itemwords.found(view.total):
         found += ["", f"items  {items}"]
     if spent := cost(view):
@@ -55,6 +58,16 @@ def outcomes(view: View) -> list[str]:
     if refused := view.reasons("refused"):
         rows.append(("(not asked)", f"{sum(refused.values()):,}", f"links: {left_out(view)}"))
     return text.table(rows, right=(1,))
+
+
+def incomplete(view: View) -> str:
+    """Count the pages of which a part is cut or withheld; nothing where all are whole."""
+    parts = view.reasons(COUNTER)
+    pages = parts.pop(PAGES, 0)
+    if not pages:
+        return ""
+    number, which = text.plural(pages, "page"), f"orbweaver report {view.crawl.id}"
+    return f"cut  of {number}: {counted(parts)} (column `cut`; {which})"
 
 
 def hosts(view: View) -> list[str]:

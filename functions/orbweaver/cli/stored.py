@@ -9,6 +9,7 @@ from orbweaver.cli import text
 from orbweaver.cli.crawling import FAILED, OK
 from orbweaver.core import warc
 from orbweaver.core.cell import iso
+from orbweaver.core.cut import parts_of, told, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from orbweaver.cli.session import Surroundings
     from orbweaver.core.record import PageRecord
     from orbweaver.ports import Files
+
+# What of a page's `cut` is said of its text, and of its body.
+OF = {"text": ("body", "unread", "text", "layout", "text_chars"), "body": ("body", "headers")}
 
 
 async def show(
@@ -34,6 +38,9 @@ async def show(
             gone = "was forgotten" if stored else "is past its retention"
             around.note(f"the {what} of {record.crawl}, {iso(record.fetched_at)}, {gone}")
             continue
+        lost = [(name, number) for name, number in parts_of(record.cut) if name in OF[what]]
+        if lost:
+            around.note(f"the {what} is cut: {told(written(tuple(lost)))}")
         if texts:
             around.write(text.clean_lines(json.loads(stored.payload)["markdown"]))
         else:

@@ -9,6 +9,7 @@ from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from orbweaver.core.cut import counters
 from orbweaver.core.journal import DELAY_S_MAX, NOTHING, Again, Journal, Unrecorded
 from orbweaver.core.outcome import Outcome, Refusal
 from orbweaver.core.segment import Kept, Place, located
@@ -55,6 +56,8 @@ class Draft:
         self._end_at_host(record.url, record.outcome)
         if record.bytes:
             self._tally["bytes"] += record.bytes
+        for name in counters(record.cut):
+            self._tally[name] += 1
         if record.items and recorded:
             self._tally["items"] += record.items
             self._tally["items_invalid"] += record.items_invalid or 0

@@ -39,7 +39,8 @@ class Response:
 
     `body` is decoded, and None if it was not read.
     `truncated` says that the body was cut at `body_bytes_max` decoded bytes; `received`, how many
-    bytes of it came over the wire, whether anybody wanted them or not (`adapters/http_wire.py`).
+    bytes of it came over the wire, whether anybody wanted them or not (`adapters/http_wire.py`);
+    `headers_cut`, how many lines of its head are not among the headers.
     `asked` are the headers that it was asked for with, as they may be stored (`core/identity.py`).
     """
 
@@ -54,6 +55,7 @@ class Response:
     # Its lines of Set-Cookie, which may be secrets.
     cookies: tuple[bytes, ...] = field(default=(), repr=False)
     asked: Headers = ()
+    headers_cut: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

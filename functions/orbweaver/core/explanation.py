@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from orbweaver.core.admission import in_scope
 from orbweaver.core.allowance import reasons_of
 from orbweaver.core.crawl import Stop
+from orbweaver.core.cut import told
 from orbweaver.core.fate import Fate, fate_of, refusal_of, robots_of
 from orbweaver.core.host_view import why_blocked
 from orbweaver.core.identity import identity_of
@@ -310,6 +311,8 @@ def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
     if record.error is not None:
         leads = record.outcome is Outcome.REDIRECTED or record.reason is Reason.CANONICAL
         yield ("leads to" if leads else "error"), record.error
+    if record.cut is not None:
+        yield "cut", told(record.cut)
     if record.body_key is not None:
         yield "body", f"{record.body_key}, {record.body_length} bytes from {record.body_offset}"
     elif record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED):

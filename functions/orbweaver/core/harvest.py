@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.charset import UTF_8
 from orbweaver.core.crawl import Bodies
+from orbweaver.core.cut import counted
 from orbweaver.core.maintext import main_text
 from orbweaver.core.record import DESCRIPTION_CHARS_MAX
 from orbweaver.core.redaction import redact, redact_bytes
@@ -27,8 +28,10 @@ from orbweaver.core.sniff import kind_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from orbweaver.core.cut import Cuts
     from orbweaver.core.exchange import Response
     from orbweaver.core.item import Item, Value
+    from orbweaver.core.maintext import MainText
     from orbweaver.core.page import Page
     from orbweaver.core.record import PageRecord
 
@@ -51,12 +54,15 @@ class Harvest:
 
     body: bytes | None = None
     document: Mapping[str, Any] | None = None
+    cut: Cuts = ()
 
 
 def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
     """Take from an answer what is to be kept; `page` is what was read of it, if it is one."""
     if page is None:
-        return Harvest(body=_other_body(keeping, answer))
+        body = _other_body(keeping, answer)
+        wanted = keeping.bodies is Bodies.ALL and answer.body is not None
+        return Harvest(body=body, cut=counted({"withheld": int(wanted and body is None)}))
     html = redact_bytes(page.html, keeping.redacted) if keeping.redacted else page.html
     body = answer.body
     if keeping.bodies is Bodies.OFF or body is None:
@@ -64,8 +70,11 @@ def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
     elif html != page.html:
         own = page.charset == UTF_8 and not body.startswith(codecs.BOM_UTF8)
         body = html if own else codecs.BOM_UTF8 + html
-    document = _document(page, html, keeping.redacted) if keeping.texts else None
-    return Harvest(body=body, document=document)
+    if not keeping.texts:
+        return Harvest(body=body)
+    found = main_text(html, page.base)
+    document = _document(page, found, keeping.redacted)
+    return Harvest(body=body, document=document, cut=found.cut)
 
 
 def redacted(record: PageRecord, kinds: tuple[str, ...]) -> PageRecord:
@@ -113,9 +122,8 @@ def _other_body(keeping: Keeping, answer: Response) -> bytes | None:
     return redact_bytes(answer.body, keeping.redacted)
 
 
-def _document(page: Page, html: bytes, kinds: tuple[str, ...]) -> dict[str, Any]:
+def _document(page: Page, found: MainText, kinds: tuple[str, ...]) -> dict[str, Any]:
     """Make the texts of a page; an address may have been cut in two by tags until now."""
-    found = main_text(html)
     description = (page.description or "")[:DESCRIPTION_CHARS_MAX] or None
     return {
         "title": page.title and redact(page.title, kinds),

@@ -6,11 +6,17 @@ Rules
   that are usual for them (`LEFT_OUT`). Where nothing is left by that, they stay.
 - Both are of the same part. Text: paragraphs with an empty line between them, cells of a row with
   tabs. Markdown: headings, lists, tables, quotes, code in fences, links as they were written.
-- The first `HTML_BYTES_MAX` of that part are read, the first `CHARS_MAX` of what comes out kept.
+- Links and images are absolute where the page's base is known. A fence has the language that `pre`,
+  `code` or the elements around them name (`highlight-python3`, `language-rust`). What a definition
+  list says of a term begins with a colon.
+- The first `HTML_BYTES_MAX` of that part are read, the first `CHARS_MAX` of what comes out kept;
+  what is beyond is counted (`cut`).
 - What html-to-markdown would make a meal of has its text as `markup.text_of` finds it, in linear
-  time and in one line: quotes, lists and tables nested more than 20 deep (their prefixes stand
-  before each line), tables of more than 200,000 places (each becomes one), 60,000 tags, 20,000
-  ampersands and no-break spaces, or a tag of 10,000 attributes. So is what it refuses.
+  time and in one line, which is counted, too: quotes, lists and tables nested more than 20 deep
+  (their prefixes stand before each line), any elements more than 200 deep, tables of more than
+  200,000 places (each becomes one), 60,000 tags, 20,000 ampersands and no-break spaces, or a tag of
+  10,000 attributes. So has what it refuses, and of a page of 1 MiB or 60,000 tags all that stands
+  behind its first half mebibyte.
 - Ampersands that begin nothing are written out before, and doctypes left away: it looks for the end
   of each up to the end of the page. Measured: docs/adr/0012-main-text.md.
 
@@ -20,17 +26,25 @@ The library is imported when it is first needed: it takes 60 ms.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from orbweaver.core.cut import counted
 from orbweaver.core.markup import TAG, attributes_of, text_of
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
 
-HTML_BYTES_MAX = 512 * 1024
-CHARS_MAX = 500_000
+    from orbweaver.core.cut import Cuts
+
+# As much as a body has by default.
+HTML_BYTES_MAX = 5 * 1024 * 1024
+CHARS_MAX = 5_000_000
+# Of what the library is given: 0.3 s of CPU for a manual's page.
+CONVERTED_BYTES_MAX = 1024 * 1024
+# Of a larger page: the rest has its words alone.
+HEAD_BYTES_MAX = 512 * 1024
 TAGS_MAX = 60_000
 REFERENCES_MAX = 20_000
 NESTED_MAX = 20
@@ -88,33 +102,101 @@ _SHAPE = re.compile(
 )
 _COLUMNS = re.compile(rb"colspan[\t\n\f\r ]*+=[\t\n\f\r \"']*+([0-9]{1,9})", re.IGNORECASE)
 _NO_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_SPACES_LAST = re.compile(r"(?<![ \t\xa0])[ \t\xa0]++$", re.MULTILINE)
+_ASCII_CONTROLS = bytes([*range(9), *range(0x0B, 0x20), 0x7F])
+_SPACES = " \t\xa0"
 # What is left of a line that a source begins with spaces; code is indented by more.
 _SPACE_FIRST = re.compile(r"^ (?! )", re.MULTILINE)
 _LINES = re.compile(r"\n{3,}")
+# Elements around a bare `pre`, or around one of these, that name the language of its code.
+_MAY_NAME = re.compile(r"(?:highlight|language|lang|brush)[-:]")
+_CODE = re.compile(
+    r"""(<(?:div|figure)[\t\n\f\r ][^<>]{0,300}?(?<![^"'\t\n\f\r ])
+    (?:highlight-(?:source-|text-)?|language-|lang-|brush:[ ]?)([A-Za-z0-9+\#]{1,30})
+    (?=["'\t\n\f\r ;])[^<>]{0,300}>\s*(?:<div[^<>]{0,300}>\s*)?<pre)>""",
+    re.VERBOSE,
+)
+_NO_LANGUAGES = frozenset({"default", "none", "text", "plain", "plaintext", "notranslate"})
+# A mark that no text has (a noncharacter of Unicode) stands where a definition begins.
+_DEFINED = "\ufdd0"
+_DEFINITION = re.compile(
+    r"<dd(?=[\t\n\f\r />])[^<>]*+>(?!\s*+<(?:/d[dl]|d[dt])[\t\n\f\r >])", re.IGNORECASE
+)
+_NO_PARAGRAPH = re.compile(
+    rf"{_DEFINED}(?=\n\n *(?:```|[-|>#]|[0-9]+\. |{_DEFINED})|\s*\Z)(?:\n\n)?"
+)
+_PARAGRAPH = re.compile(rf"{_DEFINED}\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MainText:
-    """What a page's reader came for; both are empty where there is nothing."""
+    """What a page's reader came for; both are empty where there is nothing. `cut`: what is not."""
 
     text: str
     markdown: str
+    cut: Cuts = ()
 
 
-def main_text(html: bytes) -> MainText:
-    """Find the main text of a page in UTF-8; nothing raises, whatever the bytes."""
-    part = _DOCTYPE.sub(b"", _part(html)[:HTML_BYTES_MAX]).replace(b"\0", b"")
+def main_text(html: bytes, base: str | None = None) -> MainText:
+    """Find the main text of a page in UTF-8, whose references are seen from `base`.
+
+    Nothing raises, whatever the bytes.
+    """
+    whole = _part(html)
+    part, rest = _split(_DOCTYPE.sub(b"", whole[:HTML_BYTES_MAX]).replace(b"\0", b""))
+    unread = max(0, len(whole) - HTML_BYTES_MAX)
     if not _is_meal(part):
         source = _BARE.sub(b"&amp;", part).decode("utf-8", "replace")
+        written = _prepared(source)
         wanted = tuple(word for word in LEFT_OUT if word in part)
         for left_out in (wanted, None):
-            markdown = _converted(source, left_out, plain=False)
+            markdown = _converted(written, left_out, plain=False, base=base)
             text = _converted(source, left_out, plain=True) if markdown else None
             if markdown and text is not None:
-                return MainText(text=_SPACE_FIRST.sub("", text), markdown=markdown)
-    text = _tidy(text_of(part))
-    return MainText(text=text, markdown=text)
+                markdown = _defined(markdown) if _DEFINED in markdown else markdown
+                text = _SPACE_FIRST.sub("", text) if "\n " in text else text.removeprefix(" ")
+                words = _tidy(text_of(rest))
+                text, markdown = (f"{one}\n\n{words}" if words else one for one in (text, markdown))
+                return _bounded(text, markdown, text=unread, layout=len(words))
+    words = _tidy(text_of(part + rest))
+    return _bounded(words, words, text=unread, layout=len(words))
+
+
+def _split(part: bytes) -> tuple[bytes, bytes]:
+    """Part what the library is given from what is too much for it, before a tag."""
+    if len(part) <= CONVERTED_BYTES_MAX and part.count(b"<") <= TAGS_MAX:
+        return part, b""
+    at = part.rfind(b"<", 0, HEAD_BYTES_MAX) if len(part) > HEAD_BYTES_MAX else len(part)
+    return part[:at], part[max(0, at) :]
+
+
+def _bounded(whole: str, markdown: str, **cut: int) -> MainText:
+    """Keep as much of both as may be kept, and count the rest."""
+    most = max(len(whole), len(markdown))
+    return MainText(
+        text=whole[:CHARS_MAX].rstrip("\n "),
+        markdown=markdown[:CHARS_MAX].rstrip("\n "),
+        cut=counted({**cut, "text_chars": most - CHARS_MAX}),
+    )
+
+
+def _prepared(source: str) -> str:
+    """Write out what the library does not know: languages of code, and definitions."""
+    if "<pre>" in source and _MAY_NAME.search(source):
+        source = _CODE.sub(_with_language, source)
+    if _DEFINITION.search(source):
+        source = _DEFINITION.sub(rf"\g<0>{_DEFINED}", source.replace(_DEFINED, ""))
+    return source
+
+
+def _with_language(found: re.Match[str]) -> str:
+    name = found[2].lower()
+    return found[0] if name in _NO_LANGUAGES else f'{found[1]} class="language-{name}">'
+
+
+def _defined(markdown: str) -> str:
+    """Begin definitions by a colon; not where one begins with what is more than a paragraph."""
+    markdown = _NO_PARAGRAPH.sub("", markdown)
+    return _PARAGRAPH.sub(": ", markdown)
 
 
 def _part(html: bytes) -> bytes:
@@ -132,6 +214,8 @@ def _is_meal(html: bytes) -> bool:
         return True
     if len(html) > LONG_TAG_BYTES and _has_long_tag(html):
         return True
+    if _is_simple(html.lower()):
+        return False
     nested = rows = columns = widest = 0
     for found in _SHAPE.finditer(html):
         closes, nests, row, attributes = found.groups()
@@ -149,6 +233,14 @@ def _is_meal(html: bytes) -> bool:
     return max(1, rows) * widest > PLACES_MAX
 
 
+def _is_simple(html: bytes) -> bool:
+    """Whether a page, in lower case, is harmless whatever its tags lie in: most are."""
+    nests = sum(map(html.count, (b"<blockquote", b"<table", b"<ul", b"<ol")))
+    cells = html.count(b"<td") + html.count(b"<th")
+    rows = max(1, html.count(b"<tr"))
+    return nests <= NESTED_MAX and rows * cells <= PLACES_MAX and b"colspan" not in html
+
+
 def _has_long_tag(html: bytes) -> bool:
     """Whether a tag has too many attributes: the library compares each with each."""
     return any(
@@ -157,14 +249,21 @@ def _has_long_tag(html: bytes) -> bool:
     )
 
 
-def _converted(source: str, left_out: tuple[bytes, ...] | None, *, plain: bool) -> str | None:
-    """Convert a page without these parts; of None all stay. Returns None if the library refuses."""
+def _converted(
+    source: str, left_out: tuple[bytes, ...] | None, *, plain: bool, base: str | None = None
+) -> str | None:
+    """Convert a page without these parts; of None all stay.
+
+    Returns None if the library refuses, or leaves out what lies too deep.
+    """
     from html_to_markdown import ConversionError, convert
 
     try:
-        return _tidy(convert(source, _options(left_out, plain=plain)).content or "")
+        options = _options(left_out, plain=plain)
+        result = convert(source, replace(options, base_url=base) if base else options)
     except ConversionError:
         return None
+    return None if result.warnings else _tidy(result.content or "")
 
 
 @lru_cache(maxsize=256)
@@ -189,6 +288,11 @@ def _options(left_out: tuple[bytes, ...] | None, *, plain: bool) -> ConversionOp
 
 
 def _tidy(text: str) -> str:
-    """Do without characters that are none, spaces that nobody sees, and all beyond the bound."""
-    text = _NO_CHARACTER.sub("", text[:CHARS_MAX].replace("\r\n", "\n"))
-    return _LINES.sub("\n\n", _SPACES_LAST.sub("", text)).strip("\n ")
+    """Do without characters that are none, and spaces that nobody sees."""
+    text = text.replace("\r\n", "\n")
+    if text.isascii():  # an eighth of the time
+        text = text.encode().translate(None, _ASCII_CONTROLS).decode()
+    else:
+        text = _NO_CHARACTER.sub("", text)
+    text = "\n".join([line.rstrip(_SPACES) for line in text.split("\n")])
+    return (_LINES.sub("\n\n", text) if "\n\n\n" in text else text).strip("\n ")

@@ -46,6 +46,7 @@ _VALUE = r"""=(?:"[^"]*+" | [\t\n\f\r ]*+
 _NAMES = rf"[\t\n\f\r ]*+[^>=]{{0,{_NAMES_BYTES_MAX}}}+"
 _INSIDE = rf"[^>=]*+(?:{_VALUE} [^>=]*+)*+"
 _ATTRIBUTES = rf"{_INSIDE}>?+"
+_NEXT = r"(?=([\x00-\xff]?+))"
 _COMMENT = r"<!-- (?:-?> | (?:[^-]++ | -(?!-!?>))*+ (?:--!?>)?+)"
 _BOGUS_COMMENT = r"<(?:[!?] | /(?![a-zA-Z])) [^>]*+ >?+"
 
@@ -93,7 +94,7 @@ _OUTLINE = _compiled(
         | {_COMMENT} | {_BOGUS_COMMENT} | (?!<{_one_of(f"title {_KEPT}")}) <(?:<(?=<))*+ )*+"""
     # ... up to what is kept, or the end of the page.
     rf"""(?: ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+
-        | (<{_one_of(_KEPT)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+) {_INSIDE} >
+        | (<{_one_of(_KEPT)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+) {_NEXT} {_INSIDE} >
         | (?:<[\x00-\xff]*+)?+ \Z )"""  # a tag that does not end is none
 )
 _NO_TEXT = _compiled(
@@ -117,17 +118,29 @@ def is_small(html: bytes) -> bool:
 
 def outline(html: bytes) -> bytes:
     """Return the tags of a page that matter, and its titles; each closed by a ">"."""
+    return outline_of(html)[0]
+
+
+def outline_of(html: bytes) -> tuple[bytes, int]:
+    """Return the outline of a page, and of how many tags it has only the first attributes."""
+    cut = 0
     head = _HTML.search(html, 0, HEAD_BYTES)
     # The end of the page matches, too, with neither.
-    kept = b"".join(
-        [
+    pieces: list[bytes] = []
+    for title, tag, more in _OUTLINE.findall(html):
+        if title:
+            pieces.append(title)
+        elif tag:
             # A call for each tag would take a fifth of all this.
-            (title or (tag if len(tag) <= _LONG_TAG_BYTES else _bounded(tag))) + b">"
-            for title, tag in _OUTLINE.findall(html)
-            if title or tag
-        ]
-    )
-    return _bounded(head[0][:-1]) + b">" + kept if head and head[0].endswith(b">") else kept
+            short = tag if len(tag) <= _LONG_TAG_BYTES else _bounded(tag)
+            cut += more != b">" or len(short) < len(tag)
+            pieces.append(short)
+    kept = b">".join([*pieces, b""])
+    if head and head[0].endswith(b">"):
+        tag = head[0][:-1]
+        short = _bounded(tag)
+        return short + b">" + kept, cut + (len(short) < len(tag))
+    return kept, cut
 
 
 def attributes_of(tag: bytes) -> int:

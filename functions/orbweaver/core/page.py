@@ -19,14 +19,17 @@ from typing import TYPE_CHECKING, TypeAlias
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from orbweaver.core import charset as charsets
+from orbweaver.core.cut import beyond, counted
 from orbweaver.core.links import Links
-from orbweaver.core.markup import is_small, outline, text_of
+from orbweaver.core.markup import is_small, outline_of, text_of
 from orbweaver.core.refresh import Refresh, refresh_of
 from orbweaver.core.tame import WildPageError, why_wild
 from orbweaver.core.url import TRACKING_PARAMETERS, canonicalize, is_base
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
+
+    from orbweaver.core.cut import Cuts
 
 LINKS_MAX = 5_000
 TEXT_CHARS_MAX = 500
@@ -65,6 +68,10 @@ class Page:
     links_invalid: int
     # Where the page leads by itself, if that is elsewhere (core/refresh.py).
     refresh: str | None = None
+    # What its references are seen from, if they are of the web.
+    base: str | None = None
+    # What of all this is left out, beside links for a reason of theirs.
+    cut: Cuts = ()
     # The page in UTF-8; gone where it was read elsewhere (core/reading.py).
     html: bytes = field(repr=False, compare=False)
     whole: LexborHTMLParser | None = field(default=None, repr=False, compare=False)
@@ -91,6 +98,8 @@ class Prepared:
     charset: str
     html: bytes
     outline: bytes | None
+    # Tags of which the outline has only the first attributes.
+    tags_cut: int = 0
 
 
 @dataclass(slots=True)
@@ -112,7 +121,10 @@ class _Found:
 def prepare(body: bytes, content_type: str | None) -> Prepared:
     """Decode a page, and make the outline of one that is not to become a tree."""
     charset, html = charsets.decode(body, content_type)
-    return Prepared(charset=charset, html=html, outline=None if is_small(html) else outline(html))
+    if is_small(html):
+        return Prepared(charset=charset, html=html, outline=None)
+    kept, tags_cut = outline_of(html)
+    return Prepared(charset=charset, html=html, outline=kept, tags_cut=tags_cut)
 
 
 def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl wants
@@ -148,11 +160,15 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
     links = Links(base=base, charset=charset, links_max=links_per_page_max, tracking=tracking)
     links.add([] if nofollow else found.references)
     kept = links.kept()
+    title, description = _line(found.title), _line(found.description)
+    language = (found.language or "").strip()
+    canonical = _resolved(found.canonical, base, tracking) if found.canonical else None
+    no_canonical = int(bool(found.canonical) and canonical is None)
     return Page(
-        title=_line(found.title),
-        description=_line(found.description),
-        language=(found.language or "").strip()[:LANGUAGE_CHARS_MAX] or None,
-        canonical=_resolved(found.canonical, base, tracking) if found.canonical else None,
+        title=title[:TEXT_CHARS_MAX].strip() or None,
+        description=description[:TEXT_CHARS_MAX].strip() or None,
+        language=language[:LANGUAGE_CHARS_MAX] or None,
+        canonical=canonical,
         charset=charset,
         nofollow=nofollow,
         noindex=not _NOINDEX.isdisjoint(wishes),
@@ -162,6 +178,9 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
         links_foreign=links.foreign,
         links_invalid=links.invalid,
         refresh=_elsewhere(onward, here, base, tracking) if onward else None,
+        base=base,
+        cut=counted({"links": links.cut, "tags": ready.tags_cut, "canonical": no_canonical})
+        + _beyond(title, description, language),
         html=html,
         whole=whole,
     )
@@ -259,5 +278,15 @@ def _words(text: str | None) -> set[str]:
     return set(text.lower().split()) if text else set()
 
 
-def _line(text: str | None) -> str | None:
-    return " ".join((text or "").split())[:TEXT_CHARS_MAX].strip() or None
+def _beyond(title: str, description: str, language: str) -> Cuts:
+    return counted(
+        {
+            "title": beyond(title, TEXT_CHARS_MAX),
+            "description": beyond(description, TEXT_CHARS_MAX),
+            "language": beyond(language, LANGUAGE_CHARS_MAX),
+        }
+    )
+
+
+def _line(text: str | None) -> str:
+    return " ".join((text or "").split())

@@ -19,6 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 from orbweaver.core.crawl import Bodies
+from orbweaver.core.cut import joined
 from orbweaver.core.harvest import Keeping, harvest, redacted_item
 from orbweaver.core.missing import is_missing
 from orbweaver.core.page import LINKS_MAX, parse, prepare
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from orbweaver.core.crawl import Crawl
+    from orbweaver.core.cut import Cuts
     from orbweaver.core.exchange import Response
     from orbweaver.core.extraction import Extractor
     from orbweaver.core.extraction.rules import ItemRule
@@ -74,13 +76,15 @@ class Job:
 class Reading:
     """What an answer says; `items` and `kept` are redacted.
 
-    `left` is the stage that the work was broken off at, and `why`.
+    `left` is the stage that the work was broken off at, and `why`; `cut` counts what is left out
+    for its size (`core/cut.py`).
     """
 
     page: Page | None = None
     missing: bool = False
     items: tuple[Item, ...] | None = None
     kept: Kept | None = None
+    cut: Cuts = ()
     left: Stage | None = None
     why: str | None = None
 
@@ -150,27 +154,32 @@ def stages(
     job: Job,
     extractors: Mapping[str, Extractor] | None = None,
     prepared: Prepared | None = None,
+    units_max: int | None = None,
 ) -> Iterator[Reading]:
     """Read an answer; what is found so far, before each stage that may be costly, and at the end.
 
     What is thrown away in any case is not worked out: items and text of a page that leads on.
+    Raises HeavyError where items take more than `units_max`.
     """
     if not job.html:
-        yield Reading(kept=_kept(job, None))
+        kept, cut = _kept(job, None)
+        yield Reading(kept=kept, cut=cut)
         return
     page = _parsed(job, prepared)
-    found = Reading(page=page, missing=is_missing(page))
+    found = Reading(page=page, missing=is_missing(page), cut=page.cut)
     if page.refresh is not None or (job.noindex_skipped and page.noindex):
         yield found
         return
     if job.items:
         yield replace(found, left=Stage.ITEMS)
-        found = replace(found, items=_items(job, page, extractors))
+        items, unread = _items(job, page, extractors, units_max)
+        found = replace(found, items=items, cut=joined(found.cut, unread))
     keeping = job.keeping
     if keeping.texts or keeping.redacted:
         yield replace(found, left=Stage.KEEPING)
     if keeping.texts or keeping.bodies is not Bodies.OFF:
-        found = replace(found, kept=_kept(job, page))
+        kept, cut = _kept(job, page)
+        found = replace(found, kept=kept, cut=joined(found.cut, cut))
     yield found
 
 
@@ -196,14 +205,26 @@ def _parsed(job: Job, prepared: Prepared | None) -> Page:
     )
 
 
-def _items(job: Job, page: Page, extractors: Mapping[str, Extractor] | None) -> tuple[Item, ...]:
-    from orbweaver.core.extraction import items_by
+def _items(
+    job: Job, page: Page, extractors: Mapping[str, Extractor] | None, units_max: int | None
+) -> tuple[tuple[Item, ...], Cuts]:
+    from orbweaver.core.extraction import items_and_cuts
+    from orbweaver.core.extraction.work import UNITS_MAX
 
-    items = items_by(job.items, page, job.url, tracking=job.tracking, custom=extractors)
-    kinds = job.keeping.redacted
-    return tuple(redacted_item(item, kinds) for item in items) if kinds else items
+    items, cut = items_and_cuts(
+        job.items,
+        page,
+        job.url,
+        tracking=job.tracking,
+        custom=extractors,
+        units_max=units_max or UNITS_MAX,
+    )
+    if kinds := job.keeping.redacted:
+        items = tuple(redacted_item(item, kinds) for item in items)
+    return items, cut
 
 
-def _kept(job: Job, page: Page | None) -> Kept | None:
-    found = harvest(job.keeping, job.answer, page)
-    return kept_of(job.url, job.at_ms, answer=job.answer, body=found.body, document=found.document)
+def _kept(job: Job, page: Page | None) -> tuple[Kept | None, Cuts]:
+    found, answer = harvest(job.keeping, job.answer, page), job.answer
+    kept = kept_of(job.url, job.at_ms, answer=answer, body=found.body, document=found.document)
+    return kept, found.cut

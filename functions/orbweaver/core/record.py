@@ -15,6 +15,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.core.cut import beyond, counted, joined, written
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.header import one_line
 from orbweaver.core.item import Item, from_row, to_row
@@ -24,6 +25,7 @@ from orbweaver.core.version import check, one_of
 
 if TYPE_CHECKING:
     from orbweaver.core.answer import End
+    from orbweaver.core.cut import Cuts
     from orbweaver.core.message import Prior, Target
     from orbweaver.core.page import Page
 
@@ -33,6 +35,7 @@ DAY_MS = 86_400_000
 ERROR_CHARS_MAX = 300
 HEADER_CHARS_MAX = 200
 DESCRIPTION_CHARS_MAX = 500
+HEADERS_CUT = ("content_type", "etag", "last_modified")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,8 @@ class PageRecord:
     items_invalid: int | None = None
     text_offset: int | None = None
     text_length: int | None = None
+    # What of the page is cut or withheld (core/cut.py).
+    cut: str | None = None
     extracted: tuple[Item, ...] = field(default=(), metadata={"column": False})
 
 
@@ -82,8 +87,12 @@ def page_record(
     *,
     answer: Response | Failure | None = None,
     page: Page | None = None,
+    cut: Cuts = (),
 ) -> PageRecord:
-    """Put together what is known of a URL that has ended; `at_ms` is when it was asked for."""
+    """Put together what is known of a URL that has ended; `at_ms` is when it was asked for.
+
+    `cut` is what was left out when its page was read.
+    """
     response = answer if isinstance(answer, Response) else None
     headers = response.headers if response else {}
     body = response.body if response else None
@@ -110,6 +119,24 @@ def page_record(
         etag=_line(headers.get("etag"), HEADER_CHARS_MAX),
         last_modified=_line(headers.get("last-modified"), HEADER_CHARS_MAX),
         error=_cut(end.error, ERROR_CHARS_MAX),
+        cut=written(joined(cut, _cuts_of(end, response))),
+    )
+
+
+def _cuts_of(end: End, response: Response | None) -> Cuts:
+    """Count what an answer lacks, and what a record has no room for."""
+    error = beyond(end.error, ERROR_CHARS_MAX)
+    if response is None or end.outcome is not Outcome.FETCHED:
+        return counted({"error": error})
+    headers = {name: response.headers.get(name.replace("_", "-")) for name in HEADERS_CUT}
+    return counted(
+        {
+            "body": int(response.truncated or end.reason is Reason.TRUNCATED),
+            "unread": int(end.reason is Reason.COSTLY),
+            **{name: beyond(value, HEADER_CHARS_MAX) for name, value in headers.items()},
+            "error": error,
+            "headers": response.headers_cut,
+        }
     )
 
 

@@ -78,6 +78,7 @@ def still(record: PageRecord, before: PageRecord) -> PageRecord:
         items=before.items,
         items_invalid=before.items_invalid,
         extracted=before.extracted,
+        cut=before.cut,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a crawl left out, and why: links refused, URLs skipped and failed, with examples of each.
+"""What a crawl left out, and why: links refused, URLs skipped and failed, parts of pages cut.
 
 Counts are those of the books. Examples of what was claimed come from page records; those of what
 was refused are what workers kept, spelled so that they may be shown to anybody. What ended because
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from orbweaver.core.cut import COUNTER, PAGES, PARTS, parts_of
 from orbweaver.core.draft import SAMPLES_MAX
 from orbweaver.core.meanings import REASONS, REFUSALS
 from orbweaver.core.outcome import Outcome, Reason, Refusal
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from orbweaver.core.record import PageRecord
 
 REFUSED = "refused"
-KINDS = (REFUSED, str(Outcome.SKIPPED), str(Outcome.FAILED))
+KINDS = (REFUSED, str(Outcome.SKIPPED), str(Outcome.FAILED), COUNTER)
 # Records that are looked at for examples: the rare ones may go without.
 RECORDS_MAX = 20_000
 
@@ -31,9 +32,10 @@ RECORDS_MAX = 20_000
 class Skipped:
     """One reason: how often, what it means, and some URLs that it was the reason for.
 
-    `kind` is `refused` for links that were never claimed, or else an outcome. Of refused links
-    `taken` counts the examples that were asked for all the same, since another page leads to them
-    by a way that fits; they are none of `samples`.
+    `kind` is `refused` for links that were never claimed, `incomplete` for pages of which the
+    part that `reason` names is not whole, or else an outcome. Of refused links `taken` counts the
+    examples that were asked for all the same, since another page leads to them by a way that fits;
+    they are none of `samples`.
     """
 
     kind: str
@@ -86,14 +88,16 @@ class Examples:
     def see(self, record: PageRecord) -> None:
         """Take a record's URL for an example, if one of its kind is wanted."""
         self.looked_at += 1
-        key = (str(record.outcome), str(record.reason))
-        if key in self.wanted:
-            self.found.setdefault(key, []).append(record.url)
-            if record.error:
-                self.causes.setdefault(key, {})[record.error] = None
-            self.wanted[key] -= 1
-            if not self.wanted[key]:
-                del self.wanted[key]
+        keys = [(str(record.outcome), str(record.reason))]
+        keys += [(COUNTER, name) for name, _ in parts_of(record.cut)] if record.cut else []
+        for key in keys:
+            if key in self.wanted:
+                self.found.setdefault(key, []).append(record.url)
+                if record.error:
+                    self.causes.setdefault(key, {})[record.error] = None
+                self.wanted[key] -= 1
+                if not self.wanted[key]:
+                    del self.wanted[key]
 
 
 def report_of(
@@ -131,13 +135,15 @@ def _counts(total: Tally) -> list[tuple[str, str, int]]:
     counts = []
     for key, count in total.items():
         kind, dot, reason = key.partition(".")
-        if dot and count and kind in KINDS:
+        if dot and count and kind in KINDS and key != f"{COUNTER}.{PAGES}":
             counts.append((kind, reason, count))
     return counts
 
 
 def _means(kind: str, reason: str) -> str:
     """Say what a reason means; books may be of another release."""
+    if kind == COUNTER:
+        return PARTS.get(reason, "")
     try:
         return REFUSALS[Refusal(reason)] if kind == REFUSED else REASONS[Reason(reason)]
     except ValueError:

@@ -7,7 +7,10 @@ Rules
   which is linear (`core/markup.py`); a small one becomes a tree, which is quicker there, and as yet
   not slow where lexbor is quadratic.
 - Main text and redaction are ten times as slow: at most `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`.
-- Items are never light: rules may look at each part of a page for each other part of it.
+- Items are light of a page that becomes a tree, as long as they take at most `LIGHT_UNITS` of
+  work: rules may look at each part of a page for each other part of it. What takes more is read
+  anew by that process. Extractors of a user's own are never light.
+- The stages of a page with texts or items are turns by themselves.
 
 Measured: docs/adr/0015-reading-has-a-budget.md.
 """
@@ -15,6 +18,8 @@ Measured: docs/adr/0015-reading-has-a-budget.md.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from orbweaver.core.markup import TREE_BYTES_MAX, TREE_TAGS_MAX
 
 if TYPE_CHECKING:
     from orbweaver.core.reading import Job
@@ -31,8 +36,14 @@ TAG_BYTES_MIN = 3
 TURN_BYTES, KEPT_TAGS = 60_000, 40_000
 SMALL_BYTES_MAX = 64 * 1024
 SMALL_TAGS_MAX = 2_000
+# Of items, in place: some 20 ms, at worst 100.
+LIGHT_UNITS = 500_000
 # A body of which nothing is read but what it is kept by.
 OTHER_BYTES_MAX = 6 * 1024 * 1024
+
+
+class HeavyError(RuntimeError):
+    """Rules take more work than was meant for them here: the page is to be read elsewhere."""
 
 
 def is_light(job: Job) -> bool:
@@ -40,7 +51,7 @@ def is_light(job: Job) -> bool:
     keeping, body = job.keeping, job.body
     if not job.html:
         return len(body) <= (SMALL_BYTES_MAX if keeping.redacted else OTHER_BYTES_MAX)
-    if job.items:
+    if job.items and not _may_have_light_items(job):
         return False
     if keeping.texts or keeping.redacted:
         bytes_max, tags_max = SMALL_BYTES_MAX, SMALL_TAGS_MAX
@@ -49,6 +60,17 @@ def is_light(job: Job) -> bool:
     if len(body) > bytes_max:
         return False
     return len(body) <= tags_max * TAG_BYTES_MIN or body.count(b"<") <= tags_max
+
+
+def _may_have_light_items(job: Job) -> bool:
+    if any(rule.extractor is not None for rule in job.items):
+        return False
+    return len(job.body) <= TREE_BYTES_MAX and job.body.count(b"<") <= TREE_TAGS_MAX
+
+
+def has_stages(job: Job) -> bool:
+    """Whether the stages of reading an answer are turns by themselves."""
+    return job.html and (bool(job.items) or job.keeping.texts)
 
 
 def is_long(job: Job) -> bool:

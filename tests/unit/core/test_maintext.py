@@ -7,7 +7,13 @@ import time
 import pytest
 
 from orbweaver.core import maintext
-from orbweaver.core.maintext import CHARS_MAX, HTML_BYTES_MAX, MainText, main_text
+from orbweaver.core.maintext import (
+    CHARS_MAX,
+    CONVERTED_BYTES_MAX,
+    HTML_BYTES_MAX,
+    MainText,
+    main_text,
+)
 
 NAV = '<ul><li><a href="/">Home AROUND</a></li><li><a href="/shop">Shop AROUND</a></li></ul>'
 INNER = """
@@ -118,17 +124,96 @@ def test_any_script_is_a_text() -> None:
 
 
 def test_long_pages_are_cut() -> None:
-    """What is read of a page is bounded, and what comes of it."""
+    """What is read of a page is bounded, and what comes of it; that is counted."""
     html = b"<p>" + b"word " * (HTML_BYTES_MAX // 2)
     found = main_text(html)
     assert 0 < len(found.text) <= CHARS_MAX
     assert len(found.markdown) <= CHARS_MAX
+    assert dict(found.cut)["text"] == len(html) - HTML_BYTES_MAX
+
+
+def test_a_page_of_a_manual_is_whole() -> None:
+    """A page of 900 KB has its last heading, its last code and its last word."""
+    section = "<h2>Part {}</h2><p>" + "word " * 40 + "</p><pre>code {}</pre>"
+    html = "<main>" + "".join(section.format(n, n) for n in range(3_500)) + "<p>the end</main>"
+    assert 800_000 < len(html) < CONVERTED_BYTES_MAX
+    found = main_text(html.encode())
+    assert found.cut == ()
+    assert found.markdown.count("\n## Part ") == 3_499
+    assert found.markdown.endswith("```\ncode 3499\n```\n\nthe end")
+    assert found.text.endswith("code 3499\n\nthe end")
+
+
+def test_of_larger_pages_all_words_stay() -> None:
+    """What stands behind the first half mebibyte has its words, and says so."""
+    html = b"<h2>First</h2>" + b"<p>some words of it</p>" * 60_000 + b"<h2>Last</h2>"
+    found = main_text(html)
+    assert found.markdown.startswith("## First\n\nsome words of it\n\nsome")
+    assert found.markdown.endswith("of it some words of it Last")
+    assert len(found.text.split()) == 2 + 4 * 60_000
+    ((part, number),) = found.cut
+    assert (part, number) == ("layout", len(found.text) - found.text.rindex("\n") - 1)
+
+
+def test_what_lies_deep_is_not_lost() -> None:
+    """The library leaves out what lies more than 200 elements deep; its words stay."""
+    found = main_text(b"<div>" * 220 + b"deep</div>" + b"</div>" * 219 + b"<p>after")
+    assert (found.text, found.cut) == ("deep after", (("layout", 10),))
+
+
+@pytest.mark.parametrize(
+    ("html", "fence"),
+    [
+        ('<div class="highlight-python3 a"><div class="highlight"><pre>{}</pre>', "python3"),
+        ('<div class="highlight highlight-source-shell"><pre>{}</pre></div>', "shell"),
+        ('<div class="language-c++ highlighter-rouge"><div class="highlight"><pre>{}</pre>', "c++"),
+        ('<pre><code class="language-rust">{}</code></pre>', "rust"),
+        ('<pre class="language-js">{}</pre>', "js"),
+        ('<div class="highlight-default notranslate"><pre>{}</pre></div>', ""),
+        ('<div class="highlight"><pre>{}</pre></div>', ""),
+        ('<div title="language-x y"><p>a</p></div><pre>{}</pre>', ""),
+    ],
+)  # fmt: skip
+def test_fences_name_the_language(html: str, fence: str) -> None:
+    """As `pre`, `code` or an element around them does; of what names none, none."""
+    source = html.format("<span></span><span>a</span>\n  b")
+    found = main_text(source.encode())
+    assert f"```{fence}\na\n  b\n```" in found.markdown
+    assert "a\n  b" in found.text
+
+
+def test_links_are_absolute_where_the_base_is_known() -> None:
+    """Links and images are of use out of their place; what is no path stays."""
+    html = (
+        b'<a href="../b?q#f">b</a> <a href="#g">g</a> <a href="mailto:a@b.cc">m</a>'
+        b" <img src=i.png alt=i>"
+    )
+    said = main_text(html, "https://example.com/x/y/").markdown
+    assert "[b](https://example.com/x/b?q#f)" in said
+    assert "[g](https://example.com/x/y/#g)" in said
+    assert "[m](mailto:a@b.cc)" in said
+    assert "![i](https://example.com/x/y/i.png)" in said
+    assert "[b](../b?q#f)" in main_text(html).markdown
+
+
+def test_definition_lists_say_what_is_defined() -> None:
+    """A definition begins with a colon, unless with more than a paragraph; the text has none."""
+    html = (
+        "<dl><dt><code>a</code></dt><dd><p>one</p><p>two</p></dd><dt>b</dt><dd class=x>plain</dd>"
+        "<dt>c</dt><dd><pre>code</pre></dd><dt>d</dt><dd></dd></dl><p>: after\ufdd0</p>"
+    )
+    found = main_text(html.encode())
+    assert found.markdown == (
+        "`a`\n\n: one\n\ntwo\n\nb\n\n: plain\n\nc\n\n```\ncode\n```\n\nd\n\n: after"
+    )
+    assert found.text.startswith("a\n\none\n\ntwo\n\nb\n\nplain\n\nc\n\ncode\n\nd")
 
 
 def test_what_the_library_refuses_has_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its failure is no failure of the page."""
     monkeypatch.setattr(maintext, "_converted", lambda *_, **__: None)
-    assert main_text(b"<main><p>a</p><p>b</p></main>") == MainText(text="a b", markdown="a b")
+    found = main_text(b"<main><p>a</p><p>b</p></main>")
+    assert found == MainText(text="a b", markdown="a b", cut=(("layout", 3),))
 
 
 MEALS = [

@@ -21,6 +21,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from orbweaver.core.cut import counted
 from orbweaver.core.extraction.document import Document
 from orbweaver.core.extraction.locating import Spot, located, objects_of
 from orbweaver.core.extraction.regex import found_in
@@ -37,7 +38,7 @@ from orbweaver.core.extraction.rules import (
     currency_name,
 )
 from orbweaver.core.extraction.values import Unfit, read
-from orbweaver.core.extraction.work import TooMuchError
+from orbweaver.core.extraction.work import UNITS_MAX, VALUE_UNITS, TooMuchError
 from orbweaver.core.item import Item, to_row
 from orbweaver.core.patterns import places
 from orbweaver.core.tame import WildPageError
@@ -46,6 +47,7 @@ from orbweaver.core.url import TRACKING_PARAMETERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from orbweaver.core.cut import Cuts
     from orbweaver.core.extraction.values import Read
     from orbweaver.core.item import Scalar, Value
     from orbweaver.core.page import Page
@@ -84,22 +86,43 @@ def items_by(
     custom: Mapping[str, Extractor] | None = None,
 ) -> tuple[Item, ...]:
     """Find the items of rules that are about `url`, which answered with a page."""
+    return items_and_cuts(matching, page, url, tracking=tracking, custom=custom)[0]
+
+
+def items_and_cuts(
+    matching: tuple[ItemRule, ...],
+    page: Page,
+    url: str,
+    *,
+    tracking: frozenset[str] = TRACKING_PARAMETERS,
+    custom: Mapping[str, Extractor] | None = None,
+    units_max: int = UNITS_MAX,
+) -> tuple[tuple[Item, ...], Cuts]:
+    """Find the items of rules as `items_by`, and count what is left out for its size.
+
+    Raises HeavyError where that takes more than `units_max`, if those are less than there are.
+    """
     if not matching:
-        return ()
-    custom = _NO_EXTRACTORS if custom is None else custom
-    document = Document(page, url, tracking)
-    items: list[Item] = []
+        return (), ()
+    document = Document(page, url, tracking, units_max)
+    items = tuple(_bounded(document, matching, _NO_EXTRACTORS if custom is None else custom))
+    return items, counted({"items": document.items_cut, "data": document.data_cut})
+
+
+def _bounded(
+    document: Document, matching: tuple[ItemRule, ...], custom: Mapping[str, Extractor]
+) -> Iterator[Item]:
     bytes_left = EXTRACTED_BYTES_MAX
     for rule in matching:
         for place, item in enumerate(_items(document, rule, custom)):
             size = len(json.dumps(to_row(item), ensure_ascii=False).encode("utf-8", "replace"))
             if size > bytes_left:
+                document.items_cut += 1
                 many = f"more than {EXTRACTED_BYTES_MAX:,} bytes of items are on this page"
-                items.append(_invalid(rule, place, f"{many}: the rest is left out"))
-                return tuple(items)
+                yield _invalid(rule, place, f"{many}: the rest is left out")
+                return
             bytes_left -= size
-            items.append(item)
-    return tuple(items)
+            yield item
 
 
 def rules_for(rules: tuple[ItemRule, ...], url: str) -> tuple[ItemRule, ...]:
@@ -125,6 +148,7 @@ def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) 
         spots = _spots(document, rule, custom)
         for spot in spots:
             if place == ITEMS_MAX:
+                document.items_cut += len(spots) - place
                 text = f"more than {ITEMS_MAX:,} items are on this page: the rest is left out"
                 yield _invalid(rule, place, text)
                 return
@@ -135,6 +159,7 @@ def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) 
             text = f"{place} of at least {rule.least} found ({where})"
             yield _invalid(rule, place, text, *_doubts(document, rule))
     except TooMuchError as error:
+        document.items_cut += max(1, len(spots) - place)
         left = f": {len(spots) - place:,} of {len(spots):,} items are left out" if spots else ""
         yield _invalid(rule, place, f"{error}{left}")
     except (WildPageError, Unfit) as error:
@@ -230,6 +255,7 @@ def _values(document: Document, field: Field, spot: Spot) -> Iterator[Read]:
     for raw, currency in located(document, field, spot):
         left = _left(field, raw)
         if left is not None:
+            document.work.spend(VALUE_UNITS, "values")
             number += 1
             if number > LIST_MAX:
                 raise Unfit(f"more than {LIST_MAX} values")

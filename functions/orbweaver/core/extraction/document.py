@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from orbweaver.core.extraction import stated, structured
 from orbweaver.core.extraction.selectors import Extent, found, weight_of
 from orbweaver.core.extraction.values import Base
-from orbweaver.core.extraction.work import WRITTEN_A_UNIT, TooMuchError, Work
+from orbweaver.core.extraction.work import UNITS_MAX, WRITTEN_A_UNIT, TooMuchError, Work
 from orbweaver.core.markup import text_of
 from orbweaver.core.url import canonicalize
 
@@ -30,10 +30,14 @@ _NODES = "to look through, in elements that lie in each other or beside each oth
 class Document:
     """A page, its URL, and what is made of it."""
 
-    def __init__(self, page: Page, url: str, tracking: frozenset[str]) -> None:
+    def __init__(
+        self, page: Page, url: str, tracking: frozenset[str], units_max: int = UNITS_MAX
+    ) -> None:
         self.page = page
         self.url = url
-        self.work = Work()
+        self.work = Work(units_max, tried=units_max < UNITS_MAX)
+        # Items that are left out for their size or number.
+        self.items_cut = 0
         self._tracking = tracking
         self._extent: tuple[int, Extent] | None = None
 
@@ -77,6 +81,12 @@ class Document:
     def microdata(self) -> Objects:
         """Its microdata."""
         return stated.microdata(self.tree, self.text, self.work)
+
+    @property
+    def data_cut(self) -> int:
+        """How many scripts of JSON-LD, or elements of microdata, are not read or not whole."""
+        made = (self.__dict__.get(name) for name in ("json_ld", "microdata"))
+        return sum(objects.cut for objects in made if objects is not None)
 
     @cached_property
     def metas(self) -> dict[str, list[str]]:

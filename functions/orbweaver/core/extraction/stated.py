@@ -63,6 +63,7 @@ def microdata(
     scopes: dict[int, dict[str, Any] | None] = {}
     nodes = tree.css("[itemscope], [itemprop]")
     if len(nodes) > NODES_MAX:
+        found.cut += len(nodes) - NODES_MAX
         found.problems.append(
             f"more than {NODES_MAX:,} elements of microdata: the rest is not read"
         )
@@ -94,6 +95,7 @@ def microdata(
         elif "itemscope" in attributes:
             found.roots.append(value)
     if overnamed:
+        found.cut += overnamed
         many = f"{overnamed:,} properties with more than {NAMES_MAX} names"
         found.problems.append(f"{many}: the rest of them is not read")
     return found

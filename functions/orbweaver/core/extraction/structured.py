@@ -48,10 +48,11 @@ _SPARE_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|,(?=\s*+[\]}])', re
 
 @dataclass(slots=True)
 class Objects:
-    """The objects of a page; `problems` say what could not be read."""
+    """The objects of a page; `problems` say what could not be read, `cut` of how much."""
 
     roots: list[Any] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    cut: int = 0
     work: Work = field(default_factory=Work)
     _by_id: dict[str, Mapping[str, Any]] | None = None
     _by_type: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
@@ -171,12 +172,15 @@ def json_ld(scripts: Iterable[str], work: Work | None = None) -> Objects:
     """Read the JSON-LD scripts of a page; what is found in them is paid for by `work`."""
     found = Objects(work=work or Work())
     nodes = chars = 0
+    scripts = [*scripts]
     for place, text in enumerate(scripts):
         if place >= SCRIPTS_MAX:
+            found.cut += len(scripts) - place
             found.problems.append(f"more than {SCRIPTS_MAX} JSON-LD scripts: the rest is not read")
             break
         chars += len(text)
         if chars > SCRIPTS_CHARS_MAX:
+            found.cut += len(scripts) - place
             many = f"more than {SCRIPTS_CHARS_MAX:,} characters of JSON-LD"
             found.problems.append(f"{many}: script {place + 1} and the rest are not read")
             break
@@ -184,8 +188,10 @@ def json_ld(scripts: Iterable[str], work: Work | None = None) -> Objects:
             root = _decoded(text)
             nodes += _counted(root, NODES_MAX - nodes)
         except RecursionError:
+            found.cut += 1
             found.problems.append(f"JSON-LD script {place + 1} is nested too deeply")
         except ValueError as error:
+            found.cut += 1
             found.problems.append(f"JSON-LD script {place + 1} is malformed: {error}"[:200])
         else:
             found.roots.append(root)

@@ -1,0 +1,92 @@
+"""What is cut or withheld of a page: named parts with counts, in its record and the counters.
+
+A record's column `cut` names each part with its count (`text=30122 links=20`). The counters have,
+for each part, of how many pages it is not whole (`incomplete.text`), and `incomplete.pages` counts
+the pages. The unit of each count is in `PARTS`. All bounds: docs/limits.md.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+# Parts with their counts, as plain values: a reader's child sends them.
+Cuts: TypeAlias = tuple[tuple[str, int], ...]
+
+COUNTER, PAGES = "incomplete", "pages"
+# The unit and meaning of each part's count.
+PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        "body": "the body is not whole: it is longer than body_bytes_max, the connection ended, or"
+        " the server sent a part (1)",
+        "unread": "reading it took more than a page may, and was broken off: error says where (1)",
+        "text": "bytes of the main part that are not in text and Markdown",
+        "layout": "characters of text and Markdown that stand in one line, for the page is too"
+        " large or too deeply nested for more",
+        "text_chars": "characters of the longer of text and Markdown beyond 5,000,000",
+        "links": "links beyond links_per_page_max, or beyond 1,000,000 characters of them all",
+        "tags": "tags of which only the first attributes are read",
+        "items": "items that rules had found, or would have: the last one in invalid_items says"
+        " why (1 where their number is not known)",
+        "data": "scripts of JSON-LD and elements of microdata that are not read, or not whole",
+        "title": "characters of the title beyond 500",
+        "description": "characters of the description beyond 500",
+        "language": "characters of the language beyond 35",
+        "canonical": "canonical URLs that are none, or too long (1)",
+        "content_type": "characters of the header beyond 200",
+        "etag": "characters of the header beyond 200",
+        "last_modified": "characters of the header beyond 200",
+        "error": "characters of the error beyond 300",
+        "headers": "lines of the answer's head that are not kept: further ones of a name, and"
+        " those beyond 65,536 characters",
+        "withheld": "the body is not stored, for what is no text cannot be redacted (1)",
+    }
+)
+
+
+def counted(parts: Mapping[str, int]) -> Cuts:
+    """Keep the parts of which something is cut."""
+    return tuple((name, number) for name, number in parts.items() if number > 0)
+
+
+def joined(*all_cuts: Cuts) -> Cuts:
+    """Add counts up, in the order of `PARTS`."""
+    sums: dict[str, int] = {}
+    for cuts in all_cuts:
+        for name, number in cuts:
+            sums[name] = sums.get(name, 0) + number
+    return tuple((name, sums[name]) for name in PARTS if name in sums)
+
+
+def beyond(text: str | None, chars_max: int) -> int:
+    """Count the characters of a text that a bound cuts off."""
+    return max(0, len(text or "") - chars_max)
+
+
+def written(cuts: Cuts) -> str | None:
+    """Write cuts as a record has them; None for none."""
+    return " ".join(f"{name}={number}" for name, number in cuts) or None
+
+
+def parts_of(column: str | None) -> Iterator[tuple[str, int]]:
+    """Read what a record says; what another version has written otherwise is passed over."""
+    for word in (column or "").split():
+        name, equals, number = word.partition("=")
+        if equals and number.isascii() and number.isdigit():
+            yield name, int(number)
+
+
+def counters(column: str | None) -> Iterable[str]:
+    """Name the counters of a page of which this is cut."""
+    names = [name for name, _ in parts_of(column)]
+    return [f"{COUNTER}.{name}" for name in (*names, PAGES)] if names else []
+
+
+def told(column: str | None) -> str:
+    """Say what is cut of a page, in words."""
+    return "; ".join(
+        f"{name} {number:,}: {PARTS.get(name, '')}" for name, number in parts_of(column)
+    )
