@@ -67,10 +67,13 @@ class Sitemaps:
         self._settings = settings
         self._kept: dict[tuple[str, str], _Kept] = {}
 
-    def name(self, visit: Visit, named: Iterable[str], targets: Iterable[Target]) -> None:
+    def name(
+        self, visit: Visit, named: Iterable[str], targets: Iterable[Target], cut: int = 0
+    ) -> None:
         """Note the sitemaps that a host's robots.txt names, once one of its seeds has ended.
 
-        A seed that only leads elsewhere does not count: its crawl begins there.
+        `cut` is how many more it names than are looked at. A seed that only leads elsewhere does
+        not count: its crawl begins there.
         """
         crawl = visit.crawl
         if not crawl.sitemaps or crawl.continuous:
@@ -96,6 +99,7 @@ class Sitemaps:
                     local=target.local,
                 )
                 _note(visit.draft, url, sitemap)
+            visit.draft.refuse(Refusal.CUT, cut)
             return
 
     async def go_on(self, visit: Visit, target: Target) -> bool:

@@ -163,7 +163,7 @@ class Visitor:
                 self._defer(visit, targets[first + size :], return_at_ms)
                 break
         if robots is not None:
-            self._sitemaps.name(visit, robots.sitemaps, targets)
+            self._sitemaps.name(visit, robots.sitemaps, targets, robots.sitemaps_cut)
 
     async def _judge(
         self, visit: Visit, host: str, targets: Sequence[Target], robots: Robots | None

@@ -191,7 +191,8 @@ def _cursor(data: bytes) -> None:
 
 def _headers(data: bytes) -> None:
     pairs = [(name, value) for name, _, value in (b.partition(b":") for b in data.split(b"\n"))]
-    headers = answered(pairs)
+    headers, cut = answered(pairs)
+    _promise(len(headers) + cut <= len(pairs), "a header is counted twice")
     _promise(all("\n" not in value for value in headers.values()), "a header has two lines")
     kind_of(headers, data[:1_445])
     parse_type(headers.get("content-type", ""))

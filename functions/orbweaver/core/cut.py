@@ -42,6 +42,8 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "error": "characters of the error beyond 300",
         "headers": "lines of the answer's head that are not kept: further ones of a name, and"
         " those beyond 65,536 characters",
+        "redaction": "the rest is not stored, for more addresses and numbers stand before it than"
+        " are redacted (1)",
         "withheld": "the body is not stored, for what is no text cannot be redacted (1)",
     }
 )

@@ -22,7 +22,7 @@ from orbweaver.core.crawl import Bodies
 from orbweaver.core.cut import counted
 from orbweaver.core.maintext import main_text
 from orbweaver.core.record import DESCRIPTION_CHARS_MAX
-from orbweaver.core.redaction import redact, redact_bytes
+from orbweaver.core.redaction import LEFT_OUT, redact, redact_bytes
 from orbweaver.core.sniff import kind_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
     if page is None:
         body = _other_body(keeping, answer)
         wanted = keeping.bodies is Bodies.ALL and answer.body is not None
-        return Harvest(body=body, cut=counted({"withheld": int(wanted and body is None)}))
+        withheld = int(wanted and body is None)
+        given_up = _redaction(body) if keeping.redacted else {}
+        return Harvest(body=body, cut=counted({**given_up, "withheld": withheld}))
     html = redact_bytes(page.html, keeping.redacted) if keeping.redacted else page.html
     body = answer.body
     if keeping.bodies is Bodies.OFF or body is None:
@@ -70,11 +72,17 @@ def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
     elif html != page.html:
         own = page.charset == UTF_8 and not body.startswith(codecs.BOM_UTF8)
         body = html if own else codecs.BOM_UTF8 + html
+    cut = counted(_redaction(html)) if keeping.redacted else ()
     if not keeping.texts:
-        return Harvest(body=body)
+        return Harvest(body=body, cut=cut)
     found = main_text(html, page.base)
     document = _document(page, found, keeping.redacted)
-    return Harvest(body=body, document=document, cut=found.cut)
+    return Harvest(body=body, document=document, cut=found.cut + cut)
+
+
+def _redaction(redacted_body: bytes | None) -> dict[str, int]:
+    """Count whether redaction gave up."""
+    return {"redaction": int(LEFT_OUT in (redacted_body or b""))}
 
 
 def redacted(record: PageRecord, kinds: tuple[str, ...]) -> PageRecord:

@@ -114,6 +114,8 @@ class Robots:
     """A parsed robots.txt; an agent is given as a product token or a whole User-Agent header."""
 
     sitemaps: tuple[str, ...] = ()
+    # How many more it names.
+    sitemaps_cut: int = 0
     _groups: tuple[_Group, ...] = field(default=(), repr=False)
     _named: _Named = field(default_factory=dict, repr=False)
     _indexed: dict[str, ReadRules] = field(
@@ -170,10 +172,12 @@ class Robots:
 def parse(body: bytes) -> Robots:
     """Read a robots.txt, whatever it holds; of a long one the first 500 KiB."""
     lines = list(_lines(_text(body)))
-    sitemaps = (value.decode("utf-8", "replace") for _, kind, value in lines if kind == _SITEMAP)
+    said = (value.decode("utf-8", "replace") for _, kind, value in lines if kind == _SITEMAP)
+    sitemaps = tuple(dict.fromkeys(filter(None, said)))
     groups, named = _grouped(lines)
     return Robots(
-        sitemaps=tuple(dict.fromkeys(filter(None, sitemaps)))[:SITEMAPS_MAX],
+        sitemaps=sitemaps[:SITEMAPS_MAX],
+        sitemaps_cut=max(0, len(sitemaps) - SITEMAPS_MAX),
         _groups=groups,
         _named=named,
     )

@@ -59,6 +59,20 @@ def test_a_main_text_is_written_as_markdown(stage: Stage) -> None:
     assert stage.said == "# läuft \n\nzwei\n"
 
 
+def test_a_main_text_that_is_cut_says_so(stage: Stage) -> None:
+    """Beside it, so that it may be piped; what is cut of something else is not said there."""
+    (place,) = (k for k, record in stage.world.pages.items() if record.body_key)
+    record = stage.world.pages[place]
+    stage.world.pages[place] = replace(record, cut="text=1200 title=3")
+    assert stage.run(f"page {SITE}/ --text") == 0
+    assert stage.said == "# läuft \n\nzwei\n"
+    assert "the text is cut: text 1,200: bytes of the main part" in stage.noted
+    assert "title" not in stage.noted
+    stage.world.pages[place] = replace(record, cut="title=3")
+    assert stage.run(f"page {SITE}/ --text") == 0
+    assert "cut" not in stage.noted
+
+
 def test_what_is_not_there_any_more_is_said(stage: Stage) -> None:
     """Past its retention, forgotten, or never stored: each is told apart."""
     (key,) = (key for key in stage.world.files if key.startswith("bodies/"))

@@ -11,6 +11,7 @@ from orbweaver.core.maintext import (
     CHARS_MAX,
     CONVERTED_BYTES_MAX,
     HTML_BYTES_MAX,
+    WORDS_TAGS_MAX,
     MainText,
     main_text,
 )
@@ -153,6 +154,13 @@ def test_of_larger_pages_all_words_stay() -> None:
     assert len(found.text.split()) == 2 + 4 * 60_000
     ((part, number),) = found.cut
     assert (part, number) == ("layout", len(found.text) - found.text.rindex("\n") - 1)
+
+
+def test_tags_beyond_the_bound_are_counted() -> None:
+    """Of a page of tags as much is read as its words take, and the rest is counted in bytes."""
+    found = main_text(b"<i>x" * (WORDS_TAGS_MAX + 50))
+    assert found.text == "x" * WORDS_TAGS_MAX
+    assert dict(found.cut) == {"text": 50 * 4, "layout": WORDS_TAGS_MAX}
 
 
 def test_what_lies_deep_is_not_lost() -> None:

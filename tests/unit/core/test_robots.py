@@ -352,6 +352,7 @@ def test_sitemaps_are_for_everybody() -> None:
     )
     many = b"".join(b"Sitemap: /%d\n" % number for number in range(SITEMAPS_MAX + 10))
     assert len(parse(many).sitemaps) == SITEMAPS_MAX
+    assert (parse(many).sitemaps_cut, parse(b"Sitemap: /1").sitemaps_cut) == (10, 0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,29 @@
+"""What is said once a crawl has ended."""
+
+from __future__ import annotations
+
+from orbweaver.cli import report
+from orbweaver.cli.progress import as_json
+from orbweaver.core.crawl import State
+from tests.unit.cli.views import view_of
+
+ENDED = {"claimed": 3, "fetched": 3, "fetched.ok": 3}
+CUT = {"incomplete.text": 1, "incomplete.links": 2, "incomplete.pages": 2}
+
+
+def test_pages_that_are_cut_are_summed_up() -> None:
+    """How many, by part, and where to read more; nothing of a crawl whose pages are whole."""
+    view = view_of({**ENDED, **CUT}, state=State.FINISHED)
+    (line,) = (line for line in report.lines(view) if line.startswith("cut"))
+    assert line == (
+        "cut  of 2 pages: links 2 · text 1 (column `cut`; orbweaver report shop-20261121-090000)"
+    )
+    whole = view_of(ENDED, state=State.FINISHED)
+    assert not any(line.startswith("cut") for line in report.lines(whole))
+
+
+def test_machines_are_told_what_is_cut() -> None:
+    """By part, and in all."""
+    view = view_of({**ENDED, **CUT}, state=State.FINISHED)
+    assert as_json(view)["incomplete"] == {"links": 2, "pages": 2, "text": 1}
+    assert report.result(view, None, 0)["incomplete"]["pages"] == 2
