@@ -69,3 +69,29 @@ def test_an_emulator_is_not_asked_though_it_is_typed(
         assert cli.main(["robots", f"{site.url}/x"]) == 0
         assert site.log.paths() == []
     assert "the stack's own" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://127.0.0.1:1/", "connection refused"),  # tcpmux: nothing listens there
+        ("http://no-such-name.invalid/", "the name no-such-name.invalid "),
+        ("http://10.1.2.3/", "10.1.2.3 is private"),
+    ],
+)
+def test_a_start_that_cannot_be_reached_is_said_at_once(
+    url: str,
+    why: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In words, with exit code 1 whatever --fail-above says, and without an emulator."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ThisMachine, "local", lambda _: None)
+    monkeypatch.setattr(ThisMachine, "standing", None)  # which would start one
+    assert cli.main(["crawl", url, "--fail-above", "100%"]) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith(f"{url} cannot be reached: {why}")
+    assert said.err.endswith("nothing was crawled\n")
+    assert list(tmp_path.iterdir()) == []
