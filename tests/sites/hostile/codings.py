@@ -92,7 +92,6 @@ PAGE = b"<!doctype html><title>A coded page</title>"
 # Long and without repeats, so that half of it is much of it.
 LONG = PAGE + link("/spoilt/seen-in-part") + bytes(range(32, 60)) + b"<p>%d" * 3_000
 SPOILT: dict[str, tuple[str, Callable[[], bytes]]] = {
-    "unknown": ("lzma", lambda: PAGE),
     "plain-as-gzip": ("gzip", lambda: PAGE),
     "plain-as-br": ("br", lambda: PAGE),
     "bad-checksum": ("gzip", lambda: gzip.compress(PAGE)[:-8] + bytes(8)),
@@ -137,6 +136,16 @@ ROWS = (
         say=_coded("gzip", lambda: gzip.compress(LONG)[:-40]),
         reason="truncated",
         children=("/spoilt/seen-in-part",),
+    ),
+    *(
+        Row(
+            case=49,
+            path=f"/spoilt/{coding}",
+            serves=f"a page whose coding is none: {coding}",
+            say=_coded(coding, lambda: PAGE),
+            title="A coded page",
+        )
+        for coding in ("none", "utf-8", "lzma")
     ),
     Row(
         case=49,

@@ -24,9 +24,9 @@ FORBIDDEN = {
 }
 HUGE = {
     "70-kb": (head(HTML, "X: " + "v" * 70_000),),
-    "name-9-kb": (head(HTML, "N" * 9_000 + ": v"),),
+    "name-40-kb": (head(HTML, "N" * 40_000 + ": v"),),
     "200-lines": (head(HTML, *["X: v"] * 200),),
-    "reason-20-kb": (head(HTML, status="200 " + "r" * 20_000),),
+    "reason-40-kb": (head(HTML, status="200 " + "r" * 40_000),),
     "endless": (OK + b"X: ", *[b"v" * 60_000] * 100),
 }
 

@@ -63,12 +63,23 @@ def _long_extension(asked: Asked) -> Iterable[Step]:
 LENGTHS = {
     "negative": ("Content-Length: -3",),
     "signed": ("Content-Length: +5",),
-    "list": ("Content-Length: 5, 5",),
+    "list": ("Content-Length: 5, 6",),
     "hexadecimal": ("Content-Length: 0x5",),
     "huge": ("Content-Length: " + "9" * 31,),
     "repeated": ("Content-Length: 5", "Content-Length: 6"),
     "with-chunked": ("Content-Length: 5", "Transfer-Encoding: chunked"),
-    "too-small": ("Content-Length: 3",),
+}
+# Odd lengths that say where the body ends all the same; what is behind it is nothing.
+WHOLE = {
+    "listed-twice": (head(HTML, "Content-Length: 5, 5") + b"hello",),
+    "said-twice": (head(HTML, "Content-Length: 5", "Content-Length: 5") + b"hello",),
+    "beside-chunks": (chunked(b"hello", lines=["Content-Length: 9"]) + b"0\r\n\r\n",),
+    "too-small": (head(HTML, "Content-Length: 5") + b"hello, <a href=/lengths/ghost>",),
+    "too-small-later": (
+        head(HTML, "Content-Length: 5") + b"hello",
+        0.02,
+        b"<a href=/lengths/ghost>",
+    ),
 }
 CHUNKS = {
     "no-number": ("protocol", 1, (b"zz\r\nhello\r\n0\r\n\r\n",)),
@@ -168,6 +179,16 @@ ROWS = (
             reason="protocol",
         )
         for name, lines in LENGTHS.items()
+    ),
+    *(
+        Row(
+            case=36,
+            path=f"/lengths/{name}",
+            serves=f"a body of 5 bytes whose length is odd: {name}",
+            say=(*said, Act.CLOSE),
+            ghosts=("/lengths/ghost",),
+        )
+        for name, said in WHOLE.items()
     ),
     Row(
         case=36,
