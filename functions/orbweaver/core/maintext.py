@@ -123,10 +123,13 @@ _DEFINED = "\ufdd0"
 _DEFINITION = re.compile(
     r"<dd(?=[\t\n\f\r />])[^<>]*+>(?!\s*+<(?:/d[dl]|d[dt])[\t\n\f\r >])", re.IGNORECASE
 )
+# Where one stands alone in its line, within quotes or not: before a paragraph, or something else.
+_ALONE = rf"^([ >]*){_DEFINED}\n[ >]*\n\1"
 _NO_PARAGRAPH = re.compile(
-    rf"{_DEFINED}(?=\n\n *(?:```|[-|>#]|[0-9]+\. |{_DEFINED})|\s*\Z)(?:\n\n)?"
+    rf"{_ALONE}(?=```|[-|>#\s]|[0-9]+\. |{_DEFINED})|{_DEFINED}\s*\Z", re.MULTILINE
 )
-_PARAGRAPH = re.compile(rf"{_DEFINED}\s*")
+_PARAGRAPH = re.compile(_ALONE, re.MULTILINE)
+_MARK = re.compile(rf"{_DEFINED} *")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,8 +209,8 @@ def _with_language(found: re.Match[str]) -> str:
 
 def _defined(markdown: str) -> str:
     """Begin definitions by a colon; not where one begins with what is more than a paragraph."""
-    markdown = _NO_PARAGRAPH.sub("", markdown)
-    return _PARAGRAPH.sub(": ", markdown)
+    markdown = _NO_PARAGRAPH.sub(r"\1", markdown)
+    return _MARK.sub(": ", _PARAGRAPH.sub(r"\1: ", markdown))
 
 
 def _part(html: bytes) -> bytes:

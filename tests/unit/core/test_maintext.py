@@ -214,6 +214,8 @@ def test_definition_lists_say_what_is_defined() -> None:
     assert found.markdown == (
         "`a`\n\n: one\n\ntwo\n\nb\n\n: plain\n\nc\n\n```\ncode\n```\n\nd\n\n: after"
     )
+    quoted = main_text(b"<blockquote><dl><dt>a</dt><dd><p>one</p></dd></dl></blockquote>")
+    assert quoted.markdown == "> a\n>\n> : one"
     assert found.text.startswith("a\n\none\n\ntwo\n\nb\n\nplain\n\nc\n\ncode\n\nd")
 
 
