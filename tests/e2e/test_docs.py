@@ -62,7 +62,8 @@ class Desk:
     def meant(self, text: str) -> str:
         """Replace what stands for something."""
         for name, value in self.names.items():
-            text = re.sub(rf"(?<![\w./$]){name}(?![\w])", lambda _, value=value: value, text)
+            # No value has a backslash, which would mean something here.
+            text = re.sub(rf"(?<![\w./$]){name}(?![\w])", value, text)
         return text
 
     def bash(self, script: str, *, code: tuple[int, ...] = (0,)) -> str:

@@ -38,7 +38,7 @@ class Installed:
 
     def run(self, *words: str | Path, code: int = 0) -> Ran:
         """Run a program of the environment."""
-        program, *rest = map(str, words)
+        program, *rest = (str(word) for word in words)
         done = subprocess.run(
             [str(self.venv / "bin" / program), *rest],
             cwd=self.folder,
@@ -60,7 +60,7 @@ class Installed:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel as a person does."""
     folder = tmp_path_factory.mktemp("wheel")
-    words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, "."]
+    words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), "."]
     subprocess.run(words, cwd=layout.ROOT, check=True)
     (file,) = folder.glob("*.whl")
     return file
