@@ -29,6 +29,7 @@ REASONS = {
     "a package index": 3,  # tests/e2e/test_wheel.py types the same
     "a server of yours": 1,
     "an answer at the terminal": 1,
+    "a rule of yours that names functions": 1,
     "a dead letter": 1,
     "minutes": 2,
 }

@@ -58,6 +58,9 @@ class Retracer:
     async def look_through(self, past: Past, crawl: Crawl, draft: Draft) -> None:
         """Note in a draft what packs of an earlier run left out, and which are next."""
         run = await self._crawls.get(past.run)
+        if run is not None and run.state is not State.FINISHED:
+            self._crawls.forget(past.run)  # it had not ended a moment ago
+            run = await self._crawls.get(past.run)
         if run is None or run.state is not State.FINISHED:
             draft.count("past_lost")
             return

@@ -59,7 +59,10 @@ def test_a_depth_of_one_is_the_page_and_its_links(stand: Stand) -> None:
     assert names(crawled.urls("fetched"), site.url) == ["/", "/one", "/two"]
     assert names(crawled.urls("failed"), site.url) == ["/gone"]
     assert len(crawled.rows) == 4
-    assert crawled.result["refused"] == {"depth": 4, "scope": 1}
+    refused = crawled.result["refused"]
+    # "/behind" twice; the others only where the worker does not know that they are claimed.
+    assert refused["scope"] == 1
+    assert 2 <= refused["depth"] <= 4
     assert "/behind" not in site.log.paths()
 
 

@@ -270,10 +270,10 @@ print(writer.close().sha256)
 @pytest.mark.timeout(300)
 def test_imports(local: Asset) -> None:
     """All of our modules, all libraries and all clients work with only the asset to import from."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    words = [*project["dependencies"]]
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    words = [*groups["runtime"]]
     if local.libraries == "files":
-        words += project["optional-dependencies"]["files"]
+        words += groups["files"]
     names = [word.split(">=")[0].split(";")[0].strip() for word in words]
     modules = [MODULES.get(name, name.replace("-", "_")) for name in names]
     modules.append("selectolax.lexbor")

@@ -38,9 +38,9 @@ def control_of(stage: Stage) -> Control:
     )
 
 
-async def crawl(stage: Stage, **options: Any) -> Crawl:
+async def crawl(stage: Stage, *, after_ms: int = 60_000, **options: Any) -> Crawl:
     """Run a crawl of one name to its end."""
-    stage.clock.at_ms += 60_000
+    stage.clock.at_ms += after_ms
     begun = await control_of(stage).start(replace(PLAN, **options))
     await stage.drain()
     ended = stage.world.crawls[begun.id]
@@ -59,6 +59,15 @@ async def test_a_raised_limit_asks_for_the_difference() -> None:
     third = await crawl(stage, pages_max=1_000)
     assert (third.stop, len(third.resumes)) == (Stop.FINISHED, 2)
     assert len(stage.web.urls) == len(set(stage.web.urls)) == 41
+
+
+async def test_a_container_that_saw_the_earlier_run_live_looks_again() -> None:
+    """Crawls are read once in five seconds, and this run begins a second after that one's end."""
+    stage = Stage()
+    site(stage)
+    await crawl(stage, pages_max=10)
+    second = await crawl(stage, after_ms=1_000, pages_max=25)
+    assert (len(stage.web.urls), second.pages_carried) == (25, 10)
 
 
 async def test_the_same_limit_again_asks_for_nothing() -> None:

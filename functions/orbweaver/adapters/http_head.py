@@ -113,7 +113,8 @@ def _accept(accept: frozenset[str]) -> str:
 def answered(raw: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], int]:
     """Take headers over: one line each, the first of a name, all of a list.
 
-    The number is how many lines are not kept; one that is the same as before is no loss.
+    The number is how many lines are not kept; one that is the same as before is no loss, and
+    neither is a cookie: those that a crawl keeps are taken from `cookies`.
     """
     headers: dict[str, str] = {}
     left, cut = HEADERS_CHARS_MAX, 0
@@ -127,7 +128,7 @@ def answered(raw: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], int]:
         elif name in LISTS:
             headers[name] += f", {value}"
         else:
-            cut += headers[name] != value
+            cut += headers[name] != value and name != "set-cookie"
     return headers, cut
 
 

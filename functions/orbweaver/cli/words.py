@@ -229,7 +229,7 @@ def gone_on(crawl: Crawl) -> str:
     if len(crawl.resumes) > 1:
         runs += f" and {len(crawl.resumes) - 1} before it"
     asked = text.plural(crawl.pages_carried, "URL")
-    room = f"of the limit of {crawl.pages_max:,} {crawl.pages_own:,} are left"
+    room = f"{crawl.pages_own:,} of the limit of {crawl.pages_max:,} are left"
     return f"{runs} with what that left out; {asked} are not asked for again, {room}"
 
 
