@@ -10,7 +10,7 @@ BOOKS  := $(CURDIR)/.local/books
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long check lint format typecheck pytest unit simulate chaos fairness bench fuzz \
-        scale export-scale hostile-site arm64 setup venv up down status wheel lock clean python
+        scale export-scale hostile-site deployed arm64 setup venv up down status wheel lock clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,10 @@ scale: venv ## a thousand workers over a hundred thousand hosts, in virtual time
 
 export-scale: venv ## export a day of a million pages under a limit of 256 MB; ARGS="--rows 20000"
 	@$(PY) -m tests.exports_scale $(ARGS)
+
+deployed: ## unit, property, contract and simulation tests with the Python that the functions run on (3.13)
+	@tools/interpreter.sh 3.13 -q -n 2 --dist worksteal \
+	    -m "not e2e and not long and not emulator and not infra" $(or $(ARGS),tests/unit tests/property tests/contract tests/simulation)
 
 arm64: ## import the functions as deployed (arm64, Python 3.13) under emulation; needs apt and root
 	@tools/arm64.sh
