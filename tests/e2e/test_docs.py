@@ -145,10 +145,13 @@ def crawled(stand: Stand, shop: Child, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture
-def desk(stand: Stand, site: str, crawled: Crawled, tmp_path: Path) -> Desk:
-    """Sit down at the shared stack, with a crawl that has ended and its files."""
+def desk(stand: Stand, site: str, crawled: Crawled, tmp_path: Path) -> Iterator[Desk]:
+    """Sit down at the shared stack, with a crawl that has ended and its files.
+
+    What is left on the queues is crawled before the site is gone: else it is tried for a minute.
+    """
     shutil.copytree(crawled.folder, tmp_path / "work")
-    return Desk(
+    yield Desk(
         folder=tmp_path / "work",
         environment={
             **stand.environment,
@@ -165,6 +168,7 @@ def desk(stand: Stand, site: str, crawled: Crawled, tmp_path: Path) -> Desk:
             r"2026-11-21": datetime.now(tz=UTC).strftime("%Y-%m-%d"),
         },
     )
+    stand.wait_idle()
 
 
 def somebody(site: str) -> dict[str, str]:
