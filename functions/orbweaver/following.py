@@ -38,19 +38,13 @@ async def follow(visit: Visit, target: Target, page: Page, bounds: Bounds) -> No
     ):
         if count:
             draft.refuse(refusal, count)
-    left: list[str] = []
     for url, admitted in followed.items():
         if isinstance(admitted, Refusal):
             draft.refuse(admitted, urls=(url,))
             if admitted in LIFTABLE:
-                left.append(url)
+                draft.leave_out(led(target, url, target.depth + 1))
         else:
             draft.link(admitted)
-    # At the greatest depth most links are those of others, claimed then.
-    claimed = visit.seen(left) if left else ()
-    for url in left:
-        if url not in claimed:
-            draft.leave_out(led(target, url, target.depth + 1))
 
 
 async def _admitted(
