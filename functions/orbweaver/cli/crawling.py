@@ -33,7 +33,7 @@ from orbweaver.ports import PortError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
 
     from orbweaver.cli.display import Display
@@ -207,7 +207,7 @@ async def _begin(session: Session, plan: Plan, around: Surroundings, display: Di
     """Start a crawl, or go on with the run of the same work that was interrupted."""
     standing = await session.control.unfinished(plan)
     if standing is None:
-        return await _started(session, plan, display)
+        return await _started(session, plan, display.say)
     if same_work(standing, checked(plan, around)):
         display.say(f"going on with {standing.id}, which had not finished")
         return await session.control.resume(standing.id)
@@ -221,16 +221,16 @@ async def _begin(session: Session, plan: Plan, around: Surroundings, display: Di
         display.say(
             f"{standing.id}, of the same name, has not finished and goes on beside this one: {how}"
         )
-    return await _started(session, plan, display)
+    return await _started(session, plan, display.say)
 
 
-async def _started(session: Session, plan: Plan, display: Display) -> Crawl:
+async def _started(session: Session, plan: Plan, say: Callable[[str], None]) -> Crawl:
     """Start a crawl, and say which earlier runs it goes on from."""
     begun = await session.control.start(plan)
     if begun.resumes:
-        display.say(f"going on {gone_on(begun)}")
+        say(f"going on {gone_on(begun)}")
     if lacking := await session.control.lacking(begun):
-        display.say(_lacking(lacking))
+        say(_lacking(lacking))
     return begun
 
 
@@ -300,11 +300,7 @@ def start(arguments: argparse.Namespace, around: Surroundings) -> int:
                     around.write(*(run.id for run in runs))
                     around.note(NOTHING_LACKS if not runs else f"asked again: {_urls(runs)}")
                     return OK
-                begun = await session.control.start(plan)
-                if begun.resumes:
-                    around.note(f"going on {gone_on(begun)}")
-                if lacking := await session.control.lacking(begun):
-                    around.note(_lacking(lacking))
+                begun = await _started(session, plan, around.note)
             except (PortError, asyncio.CancelledError):
                 around.note(
                     f"the start of {plan.id} may be incomplete: add --id {plan.id} to repeat it"
