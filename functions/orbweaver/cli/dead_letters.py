@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import letters, text, values
@@ -231,9 +230,7 @@ async def _ids(
 
 
 def _confirmed(count: int, around: Surroundings) -> bool:
-    if not sys.stdin.isatty():
+    if not around.stdin.isatty():
         raise ControlError("orbweaver dlq purge: nobody can be asked here: give --yes")
     around.note("a crawl whose URLs are among them will never be finished")
-    print(f"throw {text.plural(count, 'dead letter')} away? (y/N) ", end="", file=around.err)
-    around.err.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return around.confirmed(f"throw {text.plural(count, 'dead letter')} away?")

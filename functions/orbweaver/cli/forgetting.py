@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
@@ -172,13 +171,11 @@ def _show(done: Forgotten, word: str, arguments: argparse.Namespace, around: Sur
 
 
 def _confirmed(found: Mapping[str, int], around: Surroundings) -> bool:
-    if not sys.stdin.isatty():
+    if not around.stdin.isatty():
         raise ControlError("orbweaver forget: nobody can be asked here: give --yes, or --dry-run")
     rows = [(f"{found[kind]:,}", words) for kind, words in WORDS.items() if found.get(kind)]
     around.note(
         *text.table(rows, right=(0,)),
         "and whatever lies in messages and files; nothing brings it back",
     )
-    print("forget it? (y/N) ", end="", file=around.err)
-    around.err.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return around.confirmed("forget it?")

@@ -79,6 +79,12 @@ class Surroundings:
     stdin: TextIO = field(default_factory=lambda: sys.stdin)
     reach: Reach | None = None
 
+    def confirmed(self, question: str) -> bool:
+        """Ask a person at the terminal; whether the answer is yes."""
+        self.err.write(f"{question} (y/N) ")
+        self.err.flush()
+        return self.stdin.readline().strip().lower() in ("y", "yes")
+
     def display(self, arguments: argparse.Namespace) -> Display:
         """Choose how progress is shown."""
         if arguments.json:

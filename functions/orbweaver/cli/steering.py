@@ -108,9 +108,7 @@ def _whereabouts(environment: Mapping[str, str]) -> str:
 def _confirmed(around: Surroundings) -> bool:
     if not around.stdin.isatty():
         raise UsageError("orbweaver destroy: there is no terminal to ask at: give --yes")
-    around.err.write("its tables and its bucket go with it: remove it? (y/N) ")
-    around.err.flush()
-    return around.stdin.readline().strip().lower() in ("y", "yes")
+    return around.confirmed("its tables and its bucket go with it: remove it?")
 
 
 def _check_name(
