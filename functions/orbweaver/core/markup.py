@@ -20,7 +20,7 @@ from string import ascii_lowercase
 
 TREE_BYTES_MAX = 28_000
 TREE_TAGS_MAX = 1_000
-_TAG_BYTES_MIN = 3
+TAG_BYTES_MIN = 3
 # Where the first `html` is looked for.
 HEAD_BYTES = 65_536
 # The attributes of a tag that `outline` keeps: lexbor compares each with each.
@@ -111,7 +111,7 @@ _LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
 
 def is_small(html: bytes) -> bool:
     """Whether a page may be parsed into a tree, by its size."""
-    if len(html) <= TREE_TAGS_MAX * _TAG_BYTES_MIN:
+    if len(html) <= TREE_TAGS_MAX * TAG_BYTES_MIN:
         return True
     return len(html) <= TREE_BYTES_MAX and html.count(b"<") <= TREE_TAGS_MAX
 

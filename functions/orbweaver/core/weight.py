@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.core.markup import TREE_BYTES_MAX, TREE_TAGS_MAX
+from orbweaver.core.markup import TAG_BYTES_MIN, TREE_BYTES_MAX, TREE_TAGS_MAX
 
 if TYPE_CHECKING:
     from orbweaver.core.reading import Job
@@ -30,7 +30,6 @@ MEMORY_BYTES = 160 * 1024 * 1024
 
 BYTES_MAX = 2_700 * 1024
 TAGS_MAX = 100_000
-TAG_BYTES_MIN = 3
 # A longer page is read in two turns: its outline takes 70 ms at worst, and the rest of it 40 where
 # the outline has no more tags than this.
 TURN_BYTES, KEPT_TAGS = 60_000, 40_000
