@@ -12,13 +12,13 @@ if ((${#missing[@]})); then
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}"
 fi
-if [[ ! -x $place/root/usr/bin/python3.13 ]]; then
-  rm -rf "$place/root" && mkdir -p "$place"
+if [[ ! -x $place/debian/usr/bin/python3.13 ]]; then
+  rm -rf "$place/debian" && mkdir -p "$place"
   mirror=$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)
-  debootstrap --foreign --arch=arm64 --variant=minbase --include=python3 trixie "$place/root" "$mirror" \
+  debootstrap --foreign --arch=arm64 --variant=minbase --include=python3 trixie "$place/debian" "$mirror" \
     >"$place/debootstrap.log"
   # Nothing of it is run but the interpreter, so nothing has to be set up.
-  for package in "$place"/root/var/cache/apt/archives/*.deb; do dpkg-deb -x "$package" "$place/root"; done
+  for package in "$place"/debian/var/cache/apt/archives/*.deb; do dpkg-deb -x "$package" "$place/debian"; done
 fi
 
 make -s setup
@@ -65,6 +65,6 @@ for name, it in functions.items():
     variables = {key: said if isinstance(said, str) else "x" for key, said in it["Environment"]["Variables"].items()}
     variables |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "AWS_REGION": "eu-west-1",
                   "AWS_DEFAULT_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
-    command = ["qemu-aarch64", "-L", place / "root", place / "root/usr/bin/python3.13", "-S", "-c", TRY]
+    command = ["qemu-aarch64", "-L", place / "debian", place / "debian/usr/bin/python3.13", "-S", "-c", TRY]
     subprocess.run([*command, it["Handler"], folder], env={"PATH": "/usr/bin:/bin", **variables}, check=True)
 PY
