@@ -29,6 +29,7 @@ from orbweaver.adapters.memory import (
 from orbweaver.adapters.memory.world import Gate, ShardItem, open_gate
 from orbweaver.adapters.reading import InPlaceReader
 from orbweaver.advance import Advancer, Delivery
+from orbweaver.control import Control
 from orbweaver.core.allowance import COUNTED
 from orbweaver.core.crawl import Crawl, Tally
 from orbweaver.core.exchange import Failure, Request, Response
@@ -321,6 +322,19 @@ class Stage:
         messages = [decode(mail.body) for mail in self.world.sent]
         self.world.sent.clear()
         return [message for message in messages if isinstance(message, Pack | Seeds)]
+
+
+def control_of(stage: Stage) -> Control:
+    """Put a person's commands beside the worker."""
+    return Control(
+        queue=stage.queue,
+        crawls=stage.crawls,
+        packs=stage.packs,
+        pages=stage.pages,
+        hosts=stage.hosts,
+        clock=stage.clock,
+        settings=stage.settings,
+    )
 
 
 def pack_of(*urls: str, crawl: str = CRAWL.id, pack: str = ROOT, failures: int = 0) -> Pack:

@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.memory import MemoryHosts, Moment
-from orbweaver.control import CLOSE_S, Control
+from orbweaver.adapters.memory import Moment
+from orbweaver.control import CLOSE_S
 from orbweaver.core.crawl import State, Stop
 from orbweaver.core.message import Close, Pack, child_id, decode, encode
 from orbweaver.recent import CRAWL_FRESH_MS
 from orbweaver.settle import CLOSE_AGAIN_S, CLOSE_TRIES, claimer_of
-from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, fail_on, html, kill_on, pack_of, survives
+from tests.unit.stage import (
+    CRAWL,
+    NOW_MS,
+    SITE,
+    Stage,
+    control_of,
+    fail_on,
+    html,
+    kill_on,
+    pack_of,
+    survives,
+)
 
 if TYPE_CHECKING:
     from orbweaver.core.standing import Claimer
@@ -22,19 +33,6 @@ A, B, C = (f"{SITE}/{name}" for name in "abc")
 LATER_ID = child_id("later", 0)
 CLOSE = Close(crawl=CRAWL.id, at_ms=NOW_MS)
 STOPPING = replace(CRAWL, state=State.STOPPING, stop=Stop.CANCELLED)
-
-
-def control_of(stage: Stage) -> Control:
-    """Steer what a stage shows."""
-    return Control(
-        queue=stage.queue,
-        crawls=stage.crawls,
-        packs=stage.packs,
-        pages=stage.pages,
-        hosts=MemoryHosts(stage.world),
-        clock=stage.clock,
-        settings=stage.settings,
-    )
 
 
 def stopped(*, after_s: int = CLOSE_S) -> Stage:

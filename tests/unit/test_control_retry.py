@@ -17,26 +17,13 @@ from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.plan import Plan
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, kill_at
 from tests.unit.control_stage import Stage as Desk
-from tests.unit.stage import SITE, Stage, answer, html, outcomes
+from tests.unit.stage import SITE, Stage, answer, control_of, html, outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HOME = f"{SITE}/"
 SMALL = Plan(seeds=(HOME,), id="site-1", name="site", depth_max=2, delay_ms=0, obey_robots=False)
-
-
-def control_of(stage: Stage) -> Control:
-    """Sit down before the world of a worker."""
-    return Control(
-        queue=stage.queue,
-        crawls=stage.crawls,
-        packs=stage.packs,
-        pages=stage.pages,
-        hosts=stage.hosts,
-        clock=stage.clock,
-        settings=stage.settings,
-    )
 
 
 async def crawled(plan: Plan = SMALL) -> tuple[Stage, Control]:

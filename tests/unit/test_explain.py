@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.control import Control, UnknownCrawl
+from orbweaver.control import UnknownCrawl
 from orbweaver.core.crawl import Crawl, Scope, State
 from orbweaver.core.fate import Fate
 from orbweaver.core.message import seeds_of
@@ -16,7 +16,7 @@ from orbweaver.core.politeness import RobotsEntry
 from orbweaver.core.record import DAY_MS
 from orbweaver.core.rules import Rule
 from orbweaver.explain import Explainer
-from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, control_of, html
 
 if TYPE_CHECKING:
     from orbweaver.core.explanation import Explanation
@@ -57,15 +57,7 @@ async def told(
     stage: Stage, reference: str, which: str | None = None, ask: AskRobots | None = None
 ) -> Explanation:
     """Explain a reference."""
-    control = Control(
-        queue=stage.queue,
-        crawls=stage.crawls,
-        packs=stage.packs,
-        pages=stage.pages,
-        hosts=stage.hosts,
-        clock=stage.clock,
-        settings=stage.settings,
-    )
+    control = control_of(stage)
     explainer = Explainer(
         control=control,
         crawls=stage.crawls,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from orbweaver.control import Control
 from orbweaver.core.crawl import Bodies, Crawl, Scope, State, Stop
 from orbweaver.core.message import Past, Seeds, decode, encode, past_of
 from orbweaver.core.plan import Plan
 from orbweaver.sifting import LEFT_MAX
-from tests.unit.stage import SITE, Stage, answer, html
+from tests.unit.stage import SITE, Stage, answer, control_of, html
 
 PLAN = Plan(seeds=(f"{SITE}/0",), name="x", delay_ms=0, obey_robots=False)
 
@@ -23,19 +22,6 @@ def site(stage: Stage, pages: int = 40) -> None:
         stage.web.put(f"{SITE}/{page}", html(*links, "/0", *away))
     stage.web.put(f"{SITE}/private/1", html())
     stage.web.put("https://away.example/0", html())
-
-
-def control_of(stage: Stage) -> Control:
-    """Put a control beside the worker."""
-    return Control(
-        queue=stage.queue,
-        crawls=stage.crawls,
-        packs=stage.packs,
-        pages=stage.pages,
-        hosts=stage.hosts,
-        clock=stage.clock,
-        settings=stage.settings,
-    )
 
 
 async def crawl(stage: Stage, *, after_ms: int = 60_000, **options: Any) -> Crawl:
