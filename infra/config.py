@@ -22,7 +22,7 @@ from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
 from infra.watch_keys import WatchKeys
 from orbweaver.core.export import FORMATS
 from orbweaver.core.export_job import SPANS
-from orbweaver.core.traps import Bounds
+from orbweaver.core.url_limits import Bounds
 from orbweaver.settings import NEWER_WAIT_D, PREFIX, USER_AGENT, Settings, SettingsError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.crawl import Bodies
 from orbweaver.core.exchange import Response
-from orbweaver.core.extraction.rules import Field, ItemRule, Source
+from orbweaver.core.item_rule import Field, ItemRule, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

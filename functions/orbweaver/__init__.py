@@ -28,6 +28,7 @@
     core/links      the links of a page
     sitemaps        sitemaps, found and taken in          core/sitemap     what one lists
     core/sitemap_text  its text, bounded                  core/sitemap_xml  its items in XML
+    core/url_limits  how long URLs may be
     core/traps      URLs without end                      core/suffix      which site a host is of
     core/refresh    pages that lead elsewhere             core/missing     pages that are none
     core/blockpage  pages that keep crawlers out          core/repeats     pages that are others
@@ -39,9 +40,11 @@
     core/journal    what a pack came to, and its outbox   core/journal_codec  as stored
     core/compression  of it
     core/record     a page's record                       core/cut         what of it is cut
-    core/rules      what holds for some URLs
+    core/rules      what holds for some URLs              core/crawl_rules  in a crawl
+    core/recording  put together
+    context         a pack at work
     treasury        what a pack may use of limits         core/allowance  what is used of them
-    purse           reserved ahead                        core/cost        what a crawl costs
+    core/limits     which there are                       core/cost        what a crawl costs
     core/units      what AWS bills, counted               core/prices      and what it asks for that
     core/estimate   what a crawl would use                core/rounds      how often it goes round
     sifting         links that need not be claimed
@@ -56,7 +59,8 @@
     core/redaction  what is taken out of all that
     core/item       what rules find on pages              core/tables      of an export, and columns
     core/extraction  finding it                           core/tame       pages that may be parsed
-    core/extraction/rules  what is to be taken            core/extraction/codec  as stored
+    core/item_rule  what is to be taken
+    core/extraction/rules  whether that fits              core/extraction/codec  as stored
     core/extraction/definition  as a document             core/extraction/document  a page to them
     core/extraction/locating  where values are            core/extraction/values  what they are
     core/extraction/selectors  CSS, in linear time        core/extraction/regex  within a text
@@ -90,6 +94,7 @@
     blotting        out of stored pages and files         formats/blot     and out of their rows
     restating       exports without it, said anew
     control         start and steer crawls                core/plan        what a person asks for
+    core/planning   the crawl that it becomes
     looking         ask about them                        core/amendment   what may change meanwhile
     samples         examples of what is refused           core/skips       what is left out, and why
     retrying        ask again for what failed             core/rerun       which runs that takes
@@ -119,6 +124,8 @@
     patience        asked again after a fault
     ports/queues    what is to be crawled                 ports/outside   files, the web, time
     ports/tables    packs, crawls, claims, hosts, records  ports/allowances  what is used of limits
+    ports/hosts     hosts                                 ports/schedules  what recurs
+    ports/exports   exporters' orders                     ports/readers   what reads answers
     ports/errors    what goes wrong                       ports/couriers   to whom exports go
     settings        limits and names                      core/address     what may be dialled
     core/named      what of it is not public

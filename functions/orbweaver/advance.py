@@ -18,7 +18,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from orbweaver.conclude import Visit
+from orbweaver.context import Visit
 from orbweaver.core.admission import admit_target
 from orbweaver.core.answer import End
 from orbweaver.core.belonging import admit_claimed
@@ -30,7 +30,7 @@ from orbweaver.core.message import Pack, Seeds, child_id
 from orbweaver.core.metric import counted, failures
 from orbweaver.core.named import NO_ORIGINS, origins_of
 from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import page_record
+from orbweaver.core.recording import page_record
 from orbweaver.core.standing import Recalled
 from orbweaver.core.url import redacted
 from orbweaver.ingest import draft_of

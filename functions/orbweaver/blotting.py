@@ -15,32 +15,16 @@ from typing import TYPE_CHECKING
 from orbweaver.core.export import PREFIX, SNAPSHOTS, WORK
 from orbweaver.core.segment import PREFIX as BODIES
 from orbweaver.core.segment import folder_of
-from orbweaver.restating import NOTES, Reader, Restater
+from orbweaver.restating import NOTES, OnlyRead, Reader, Restater
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Sequence
 
     from orbweaver.core.meant import Meant
-    from orbweaver.ports import Clock, Events, Files
+    from orbweaver.ports import Clock, ExportEvents, Files
     from orbweaver.restating import Say
 
 RESULTS = "athena-results/"
-
-
-class OnlyRead:
-    """Files to which nothing happens."""
-
-    def __init__(self, files: Files) -> None:
-        """Take the port."""
-        self.get = files.get
-        self.list = files.list
-
-    async def put(self, _key: str, _body: bytes) -> None:
-        """Leave a file as it is."""
-
-    async def delete(self, _keys: Sequence[str]) -> None:
-        """Leave files where they are."""
 
 
 class Blotter:
@@ -53,7 +37,7 @@ class Blotter:
         clock: Clock,
         meant: Meant,
         say: Say,
-        events: Events | None = None,
+        events: ExportEvents | None = None,
     ) -> None:
         """Take the ports, and what is meant; files that are only read need no bus."""
         self._files = files

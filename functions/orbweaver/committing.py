@@ -22,9 +22,9 @@ from orbweaver.ports import PortError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from orbweaver.core.allowance import Settlement
     from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.core.journal import Ledger
+    from orbweaver.core.limits import Settlement
     from orbweaver.core.standing import CommitResult
     from orbweaver.ports import Packs
 

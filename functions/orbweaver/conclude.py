@@ -6,7 +6,7 @@ Decided in `core/answer.py` (what an answer is), `core/reading.py` (what a page 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core import answer as answers
@@ -15,65 +15,34 @@ from orbweaver.core.crawl import Bodies
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.harvest import redacted
 from orbweaver.core.identity import identity_of
-from orbweaver.core.named import NO_ORIGINS
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.reading import Costly, Crowded, Reading, job_of
-from orbweaver.core.record import page_record, with_items
+from orbweaver.core.record import with_items
+from orbweaver.core.recording import page_record
 from orbweaver.core.recrawl import condition_of, still
 from orbweaver.core.repeats import Repeats
 from orbweaver.core.retry import backoff_s
-from orbweaver.core.rules import said_of_target
 from orbweaver.core.target import Kind, Target, next_attempt
 from orbweaver.core.url import canonicalize, host_of
 from orbweaver.following import follow
 from orbweaver.health import SILENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from collections.abc import Set as AbstractSet
     from random import Random
 
+    from orbweaver.context import Visit
     from orbweaver.core.answer import Retry, Verdict
-    from orbweaver.core.crawl import Crawl
-    from orbweaver.core.draft import Draft
     from orbweaver.core.page import Page
     from orbweaver.core.reading import Read
-    from orbweaver.core.record import PageRecord
     from orbweaver.core.segment import Kept
     from orbweaver.health import Health
     from orbweaver.pace import Turn
     from orbweaver.ports import Clock, Reader
     from orbweaver.settings import Settings
     from orbweaver.sitemaps import Sitemaps
-    from orbweaver.treasury import Purses
 
 # How long a page is left for that could not be read for the crowd.
 CROWDED_S = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
-    """One pack's stay: its crawl, what it has come to, and when asking must be over.
-
-    `before` holds the records of earlier runs, by URL; `seen` says which URLs the crawl is known
-    to have claimed.
-    """
-
-    crawl: Crawl
-    draft: Draft
-    until_ms: int
-    purses: Purses
-    before: Mapping[str, PageRecord] = field(default_factory=dict)
-    seen: Callable[[Iterable[str]], AbstractSet[str]] = frozenset().intersection
-    # The origins that a person named, where a stack dials what is not public.
-    named: frozenset[str] = NO_ORIGINS
-
-    def end(self, target: Target, record: PageRecord, kept: Kept | None = None) -> None:
-        """Note how a target ended; a rule may say that no record of it is kept."""
-        recorded = said_of_target(self.crawl, target).record is not False
-        self.draft.end(record, recorded=recorded)
-        if kept is not None:
-            self.draft.keep(kept)
 
 
 class Concluder:

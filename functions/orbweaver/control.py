@@ -19,15 +19,16 @@ from orbweaver.core.amendment import amended, shared_out
 from orbweaver.core.comparison import before, pages_of
 from orbweaver.core.crawl import State, Stop, moved
 from orbweaver.core.crawl_codec import OF_THE_RUN
-from orbweaver.core.envelope import Waiting
+from orbweaver.core.envelope import Newer, Waiting
 from orbweaver.core.journal import Letter
-from orbweaver.core.message import Close, Newer, Pack, Past, Seeds, decode, past_of, seeds_of
+from orbweaver.core.message import Close, Pack, Past, Seeds, decode, past_of, seeds_of
 from orbweaver.core.named import closed_by
-from orbweaver.core.plan import crawl_of, keyed
+from orbweaver.core.planning import crawl_of, keyed
 from orbweaver.core.resumption import earlier, resumed
 from orbweaver.core.webhook import refusal_of
-from orbweaver.looking import Conflict, ControlError, Lookout, Status, UnknownCrawl
+from orbweaver.looking import Lookout, Status
 from orbweaver.patience import all_of
+from orbweaver.ports.errors import Conflict, ControlError, UnknownCrawl
 from orbweaver.retrying import Retrier
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from orbweaver.core.cookies import Jar
-    from orbweaver.core.identity import Headers
+    from orbweaver.core.exchange import Headers
     from orbweaver.ports import Clock, Hosts
 
 JARS_MAX = 1_000

@@ -27,8 +27,9 @@ from orbweaver.core.dead_letters import (
     read,
     revived,
 )
+from orbweaver.core.envelope import Newer
 from orbweaver.core.journal import Letter
-from orbweaver.core.message import Newer, Pack, Source
+from orbweaver.core.message import Pack, Source
 from orbweaver.ingest import crawl_for
 from orbweaver.ports import PortError, StoredNewer
 

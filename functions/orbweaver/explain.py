@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from orbweaver.control import UnknownCrawl
 from orbweaver.core.explanation import explain
 from orbweaver.core.fate import Facts, Journey, choose
 from orbweaver.core.journal import outbox
-from orbweaver.core.message import Prior
+from orbweaver.core.target import Prior
 from orbweaver.core.url import canonicalize, host_of, redacted
+from orbweaver.ports.errors import UnknownCrawl
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from orbweaver.control import Control
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.explanation import Explanation
     from orbweaver.core.politeness import RobotsEntry
@@ -38,13 +37,23 @@ PACKS_MAX = 100
 NAMES_MAX = 25
 
 
+class Finder(Protocol):
+    """What finds crawls and records by what a person calls them."""
+
+    async def find(self, which: str | None = None) -> Crawl:
+        """Find a crawl by its id or name; raises UnknownCrawl."""
+
+    async def page(self, url: str, crawl: Crawl | None = None) -> tuple[PageRecord, ...]:
+        """Find the records of a URL on the newest day that has any, newest first."""
+
+
 class Explainer:
     """Explains URLs."""
 
     def __init__(
         self,
         *,
-        control: Control,
+        finder: Finder,
         crawls: Crawls,
         frontier: Frontier,
         packs: Packs,
@@ -53,8 +62,8 @@ class Explainer:
         clock: Clock,
         settings: Settings,
     ) -> None:
-        """Take the ports; `control` finds crawls and records."""
-        self._control = control
+        """Take the ports; `finder` finds crawls and records."""
+        self._finder = finder
         self._crawls = crawls
         self._frontier = frontier
         self._packs = packs
@@ -93,7 +102,7 @@ class Explainer:
 
     async def _choose(self, reference: str, which: str | None) -> tuple[Crawl, str]:
         if which is not None:
-            return await self._control.find(which), "as asked for"
+            return await self._finder.find(which), "as asked for"
         crawls = await self._crawls.list()
         if not crawls:
             raise UnknownCrawl("there is no crawl yet")
@@ -139,7 +148,7 @@ class Explainer:
         crawl, claim = facts.crawl, facts.claim
         own = claim is None or claim.crawl in (None, crawl.id)
         if not own:
-            found = await self._control.page(url, crawl)
+            found = await self._finder.page(url, crawl)
             if found:
                 return found[0]
         if claim is not None and claim.crawl is not None:
@@ -148,7 +157,7 @@ class Explainer:
             if record is not None:
                 return record
         # Of a claim that waited for more than a day, or that is gone by now.
-        found = await self._control.page(url, facts.run)
+        found = await self._finder.page(url, facts.run)
         return found[0] if found else None
 
     async def _follow(self, claim: Standing, url: str) -> tuple[Journey, PageRecord | None]:

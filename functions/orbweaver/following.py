@@ -15,10 +15,10 @@ from orbweaver.core.outcome import Refusal
 from orbweaver.core.rules import said_of
 
 if TYPE_CHECKING:
-    from orbweaver.conclude import Visit
+    from orbweaver.context import Visit
     from orbweaver.core.page import Page
     from orbweaver.core.target import Target
-    from orbweaver.core.traps import Bounds
+    from orbweaver.core.url_limits import Bounds
 
 # Links that are admitted before other pages have a turn: 5 ms of them, at most 20.
 LINKS_AT_ONCE = 250

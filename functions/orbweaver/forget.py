@@ -27,13 +27,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from orbweaver.blotting import Blotter, OnlyRead
+from orbweaver.blotting import Blotter
 from orbweaver.control import CLOSE_S, Conflict
 from orbweaver.core.cookies import jar_of
 from orbweaver.core.crawl import State
 from orbweaver.core.forgetting import definition_left, record_left, samples_left
 from orbweaver.core.tables import items_folder
 from orbweaver.ports import Permanent
+from orbweaver.restating import OnlyRead
 from orbweaver.survey import exported, is_claimed, survey
 from orbweaver.sweeping import Sweeper
 
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.meant import Meant
     from orbweaver.ports.traces import ClaimTrace, RecordTrace
-    from orbweaver.survey import Look, Stores
+    from orbweaver.survey import Look
+    from orbweaver.sweeping import Stores
 
     Say = Callable[[str], None]
 

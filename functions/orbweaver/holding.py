@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.core.envelope import Waiting
+from orbweaver.core.message import Source
 from orbweaver.core.metric import Metric
 from orbweaver.core.version import REMEDY
 from orbweaver.ports import PortError, StoredNewer
@@ -74,7 +75,7 @@ class Holder:
 
     async def _bury(self, delivery: Delivery, reason: str) -> bool:
         try:
-            source = self._settings.source_of(delivery.queue)
+            source = Source.of(delivery.queue, self._settings.pack_queues)
             await self._queue.bury(delivery.body, reason, source)
         except PortError as error:
             _log.warning("message.deferred", extra={"id": delivery.id, "error": repr(error)})

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from orbweaver.core.admission import admit_again, admit_seed, admit_sitemap
 from orbweaver.core.belonging import admit_dropped
-from orbweaver.core.crawl import Crawl, default_crawl
+from orbweaver.core.crawl import DEFAULT_CRAWL, Crawl, default_crawl
 from orbweaver.core.draft import Draft
-from orbweaver.core.message import DEFAULT_CRAWL, Loose, Seeds, seeds_of
+from orbweaver.core.message import Loose, Seeds, seeds_of
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.url import canonicalize, redacted
 

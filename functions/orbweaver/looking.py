@@ -17,6 +17,7 @@ from orbweaver.core.skips import Examples, report_of
 from orbweaver.core.url import canonicalize, redacted, url_hash
 from orbweaver.patience import all_of, closing
 from orbweaver.ports import StoredNewer
+from orbweaver.ports.errors import ControlError, UnknownCrawl
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -30,18 +31,6 @@ if TYPE_CHECKING:
     from orbweaver.settings import Settings
 
 LOOKUPS_AT_ONCE = 16
-
-
-class ControlError(Exception):
-    """What was asked cannot be done; the text says why, and what can."""
-
-
-class UnknownCrawl(ControlError):
-    """No crawl has this id or name."""
-
-
-class Conflict(ControlError):
-    """The crawl is not in a state for that, or its id belongs to another crawl."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

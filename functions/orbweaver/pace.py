@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from orbweaver.core.politeness import PROBE_MS, is_doubtful, slack_ms, spacing_ms
 
 if TYPE_CHECKING:
-    from orbweaver.ports import Clock, Hosts
+    from orbweaver.ports import Clock
+    from orbweaver.ports.hosts import SlotStore
 
 # A slot that lapsed while we were busy is replaced this often before the URL is sent round.
 LAPSES_MAX = 5
@@ -37,7 +38,7 @@ class Pacer:
     """Slots of one host for one pack."""
 
     def __init__(
-        self, *, hosts: Hosts, clock: Clock, host: str, delay_ms: int, until_ms: int
+        self, *, hosts: SlotStore, clock: Clock, host: str, delay_ms: int, until_ms: int
     ) -> None:
         """Pace `host` at `delay_ms`, using slots no later than `until_ms`."""
         self._hosts = hosts

@@ -18,10 +18,10 @@ from orbweaver.control import ControlError
 from orbweaver.core import definition
 from orbweaver.core.crawl import run_id
 from orbweaver.core.metric import Metric
-from orbweaver.core.plan import crawl_of
+from orbweaver.core.plan import Overlap
+from orbweaver.core.planning import crawl_of
 from orbweaver.core.schedule import (
     NAME_CHARS_MAX,
-    Overlap,
     Scheduled,
     ScheduleError,
     firing_of,

@@ -43,12 +43,11 @@ from orbweaver.formats.blot import Blotted, blotted, outcomes
 from orbweaver.patience import all_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from orbweaver.blotting import OnlyRead
     from orbweaver.core.export import Place
     from orbweaver.core.meant import Meant
-    from orbweaver.ports import Clock, Events, Files
+    from orbweaver.ports import Clock, ExportEvents, Files
 
     Say = Callable[[str], None]
 
@@ -96,7 +95,9 @@ class Reader:
 class Restater:
     """Goes through exports."""
 
-    def __init__(self, *, reader: Reader, clock: Clock, say: Say, events: Events | None) -> None:
+    def __init__(
+        self, *, reader: Reader, clock: Clock, say: Say, events: ExportEvents | None
+    ) -> None:
         """Take who looks through files, who is told of it, and the bus if any export changes."""
         self._reader = reader
         self._files = reader.files
@@ -270,3 +271,18 @@ def _rows(files: list[File], before: Mapping[str, int]) -> Mapping[str, int]:
     if not counted:
         return before
     return {table: max(formats.values()) for table, formats in sorted(counted.items())}
+
+
+class OnlyRead:
+    """Files to which nothing happens."""
+
+    def __init__(self, files: Files) -> None:
+        """Take the port."""
+        self.get = files.get
+        self.list = files.list
+
+    async def put(self, _key: str, _body: bytes) -> None:
+        """Leave a file as it is."""
+
+    async def delete(self, _keys: Sequence[str]) -> None:
+        """Leave files where they are."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from orbweaver.core.draft import Draft
     from orbweaver.core.journal import Journal, Ledger
     from orbweaver.core.target import Target
-    from orbweaver.core.traps import Bounds
+    from orbweaver.core.url_limits import Bounds
     from orbweaver.ports import Frontier, Packs
     from orbweaver.recent import RecentCrawls
 

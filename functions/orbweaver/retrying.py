@@ -19,8 +19,8 @@ from orbweaver.core.rerun import (
     next_number,
     rerun_of,
 )
-from orbweaver.looking import ControlError
 from orbweaver.patience import closing
+from orbweaver.ports.errors import ControlError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -36,7 +36,8 @@ from orbweaver.pace import Pacer
 
 if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl
-    from orbweaver.ports import Clock, Fetcher, Hosts
+    from orbweaver.ports import Clock, Fetcher
+    from orbweaver.ports.hosts import RobotsStore
     from orbweaver.settings import Settings
 
 FRESH_MS = 24 * 3_600_000
@@ -79,7 +80,9 @@ Ruling: TypeAlias = Robots | Deferred | Unreachable | None
 class RobotsKeeper:
     """Knows the robots.txt of hosts; one request a host at a time in this container."""
 
-    def __init__(self, *, fetcher: Fetcher, hosts: Hosts, clock: Clock, settings: Settings) -> None:
+    def __init__(
+        self, *, fetcher: Fetcher, hosts: RobotsStore, clock: Clock, settings: Settings
+    ) -> None:
         """Start knowing none."""
         self._fetcher = fetcher
         self._hosts = hosts

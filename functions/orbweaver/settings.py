@@ -13,9 +13,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, get_type_hints
 from urllib.parse import urlsplit
 
-from orbweaver.core.message import Source
 from orbweaver.core.retry import BASE_S
-from orbweaver.core.traps import DEFAULT_BOUNDS, Bounds
+from orbweaver.core.url_limits import DEFAULT_BOUNDS, Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -159,13 +158,6 @@ class Settings:
         """Whether a queue of this name is the express lane."""
         return bool(queue) and queue == self.express_queue_url.rpartition("/")[2]
 
-    def source_of(self, queue: str) -> Source:
-        """Say what may come from a queue of this name: from one that is not known, seeds alone.
-
-        Without a name no queue is involved, but a caller that may invoke the worker itself.
-        """
-        return Source.PACKS if not queue or queue in self.pack_queues else Source.SEEDS
-
     @property
     def allowed(self) -> Allowed:
         """What may be dialled besides the public web."""
@@ -204,21 +196,6 @@ class Settings:
             except ValueError as error:
                 message = f"{PREFIX}ALLOW_ADDRESSES or {PREFIX}CLOSED_PORTS: {error}"
                 raise SettingsError(message) from error
-        self._check_exports()
-
-    def _check_exports(self) -> None:
-        # Only exporters are told otherwise, and only they need what says what there is.
-        if (self.export_formats, self.export_span) == (EXPORT_FORMATS, EXPORT_SPAN):
-            return
-        from orbweaver.core.export import formats_in
-        from orbweaver.core.export_job import SPANS
-
-        try:
-            formats_in(self.export_formats)
-        except ValueError as error:
-            raise SettingsError(f"{PREFIX}EXPORT_FORMATS: {error}") from error
-        if self.export_span not in SPANS:
-            raise SettingsError(f"{PREFIX}EXPORT_SPAN must be one of {', '.join(SPANS)}")
 
 
 def in_lambda() -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.committing import Commits
 from orbweaver.core.allowance import settlements
+from orbweaver.core.cost import CLAIM
 from orbweaver.core.crawl import Crawl, State, Tally, finished
 from orbweaver.core.journal import Journal, Ledger, commit_tally, outbox, outbox_past, surplus_of
 from orbweaver.core.message import Pack
@@ -198,7 +199,9 @@ class Settler:
         kept = places
         while True:
             ledger = Ledger(pack=pack_id, children=tuple(kept), surplus=len(kept) < len(places))
-            tally = commit_tally(journal, ledger, len(places), crawl.hosts_counted)
+            tally = commit_tally(
+                journal, ledger, len(places), crawl.hosts_counted, claim_nanodollars=CLAIM
+            )
             settled = settlements(journal.reserved, tally)
             result = await self.commits.commit(crawl, ledger, tally, settled)
             match result:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from orbweaver.core.draft import Draft
     from orbweaver.core.journal import Journal, Ledger
     from orbweaver.core.target import Prior, Target
-    from orbweaver.core.traps import Bounds
+    from orbweaver.core.url_limits import Bounds
     from orbweaver.ports import Clock, Frontier, Packs
     from orbweaver.samples import Samples
     from orbweaver.treasury import Purses

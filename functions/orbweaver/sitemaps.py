@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from orbweaver.core.admission import admit_child, admit_entry, admit_sitemap, vouched
 from orbweaver.core.answer import End
 from orbweaver.core.outcome import Outcome, Reason, Refusal
-from orbweaver.core.record import page_record
+from orbweaver.core.recording import page_record
 from orbweaver.core.sitemap import read
 from orbweaver.core.target import Kind
 from orbweaver.core.url import canonicalize, host_of
@@ -26,7 +26,7 @@ from orbweaver.core.url import canonicalize, host_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from orbweaver.conclude import Visit
+    from orbweaver.context import Visit
     from orbweaver.core.answer import Read
     from orbweaver.core.draft import Draft
     from orbweaver.core.exchange import Failure, Response

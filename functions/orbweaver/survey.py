@@ -15,48 +15,20 @@ from orbweaver.core.export import MANIFESTS, PREFIX, decode_manifest
 from orbweaver.core.forgetting import definition_left, in_journal, message_left, record_left
 from orbweaver.core.message import Malformed, decode
 from orbweaver.ports import StoredNewer
-from orbweaver.sweeping import Sweeper
+from orbweaver.sweeping import Stores, Sweeper
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping
     from typing import TypeAlias
 
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.meant import Meant
     from orbweaver.ports import (
-        Catalogue,
-        Clock,
-        Crawls,
-        DeadLetters,
-        Events,
         Files,
-        Packs,
-        Pages,
-        Queue,
     )
-    from orbweaver.ports.traces import ClaimTrace, Lane, Traces
-    from orbweaver.settle import Settler
+    from orbweaver.ports.traces import ClaimTrace
 
     Holding: TypeAlias = AsyncIterator[tuple[str, set[str]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stores:
-    """All places that something is stored in, and who brings packs to an end."""
-
-    traces: Traces
-    lanes: Sequence[Lane]
-    dead_letters: DeadLetters
-    queue: Queue
-    packs: Packs
-    crawls: Crawls
-    pages: Pages
-    files: Files
-    settler: Settler
-    events: Events
-    clock: Clock
-    # Where tables of items are known; None where there is no catalogue.
-    catalogue: Catalogue | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,37 +19,39 @@ once more. Sent first, then deleted: a crash in between leaves a copy, which com
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.core.crawl import Crawl, State
 from orbweaver.core.dead_letters import UNKNOWN_CRAWL
 from orbweaver.core.draft import Draft
+from orbweaver.core.envelope import Newer
 from orbweaver.core.forgetting import ended, in_journal, message_left
 from orbweaver.core.journal import Letter, outbox
-from orbweaver.core.message import (
-    Close,
-    Loose,
-    Malformed,
-    Newer,
-    Pack,
-    Seeds,
-    Source,
-    decode,
-    encode,
-)
+from orbweaver.core.message import Close, Loose, Malformed, Pack, Seeds, Source, decode, encode
 from orbweaver.core.version import REMEDY
 from orbweaver.ingest import draft_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from orbweaver.core.dead_letters import DeadLetter
     from orbweaver.core.journal import Journal
     from orbweaver.core.meant import Meant
     from orbweaver.core.message import Message
-    from orbweaver.ports import DeadLetters
-    from orbweaver.ports.traces import JournalTrace, Lane
-    from orbweaver.survey import Stores
+    from orbweaver.ports import (
+        Catalogue,
+        Clock,
+        Crawls,
+        DeadLetters,
+        ExportEvents,
+        Files,
+        Packs,
+        Pages,
+        Queue,
+    )
+    from orbweaver.ports.traces import JournalTrace, Lane, Traces
+    from orbweaver.settle import Settler
 
 # Longer than it takes to deal with all that is taken in one go.
 HOLD_S = 900
@@ -274,3 +276,22 @@ class Sweeper:
 
 def _body(message: Message) -> str:
     return UNKNOWN_CRAWL if isinstance(message, Malformed | Newer) else encode(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """All places that something is stored in, and who brings packs to an end."""
+
+    traces: Traces
+    lanes: Sequence[Lane]
+    dead_letters: DeadLetters
+    queue: Queue
+    packs: Packs
+    crawls: Crawls
+    pages: Pages
+    files: Files
+    settler: Settler
+    events: ExportEvents
+    clock: Clock
+    # Where tables of items are known; None where there is no catalogue.
+    catalogue: Catalogue | None = None

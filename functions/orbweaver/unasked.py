@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.core.answer import End
 from orbweaver.core.outcome import ANSWERED, Outcome, Reason
-from orbweaver.core.record import page_record
+from orbweaver.core.recording import page_record
 from orbweaver.core.retry import backoff_s, robots_attempts_max
 from orbweaver.core.robots_rules import UNDECIDED
 from orbweaver.core.target import next_attempt
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-    from orbweaver.conclude import Visit
-    from orbweaver.core.message import Target
+    from orbweaver.context import Visit
     from orbweaver.core.robots import Robots
+    from orbweaver.core.target import Target
     from orbweaver.ports import Clock
     from orbweaver.robots import Unreachable
     from orbweaver.settings import Settings

@@ -16,12 +16,12 @@ from weakref import WeakValueDictionary
 
 from orbweaver.conclude import Concluder
 from orbweaver.core.crawl import Bodies, State
+from orbweaver.core.crawl_rules import by_delay
 from orbweaver.core.exchange import Failure, Request, Response, received_of
 from orbweaver.core.identity import identity_of
 from orbweaver.core.named import named_for
 from orbweaver.core.politeness import delay_of, is_down
 from orbweaver.core.recrawl import condition_of
-from orbweaver.core.rules import by_delay
 from orbweaver.core.sniff import ANY_TYPE, HTML_TYPES
 from orbweaver.core.target import Kind
 from orbweaver.core.url import host_of
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-    from orbweaver.conclude import Visit
+    from orbweaver.context import Visit
     from orbweaver.cookies import Cookies
     from orbweaver.core.identity import Identity
-    from orbweaver.core.message import Target
     from orbweaver.core.robots import Robots
+    from orbweaver.core.target import Target
     from orbweaver.pace import Turn
     from orbweaver.ports import Clock, Fetcher, History, Hosts, Reader
     from orbweaver.recent import RecentCrawls

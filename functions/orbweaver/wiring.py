@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from orbweaver.recent import RecentCrawls
     from orbweaver.recurring import Starter
     from orbweaver.settle import Settler
-    from orbweaver.survey import Stores
+    from orbweaver.sweeping import Stores
     from orbweaver.visit import Visitor
     from orbweaver.wiring_ports import Ports
     from orbweaver.worker import Worker
@@ -138,7 +138,7 @@ def explainer_of(ports: Ports, control: Control) -> Explainer:
     from orbweaver.explain import Explainer
 
     return Explainer(
-        control=control,
+        finder=control,
         crawls=ports.crawls,
         frontier=ports.frontier,
         packs=ports.packs,
@@ -151,7 +151,7 @@ def explainer_of(ports: Ports, control: Control) -> Explainer:
 
 def stores_of(ports: Ports) -> Stores:
     """Put together all places that something is stored in."""
-    from orbweaver.survey import Stores
+    from orbweaver.sweeping import Stores
     from orbweaver.wiring_exporting import catalogue_of
 
     return Stores(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from orbweaver.settings import PREFIX, Settings, SettingsError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 async def exporter_of(ports: Ports) -> Exporter:
     """Put together an exporter that shares its work with others."""
     from orbweaver.adapters.sqs_orders import SqsOrders
-    from orbweaver.core.export import formats_in
     from orbweaver.exporting.assembly import Assembly
 
     settings, clock, random = ports.settings, ports.clock, ports.random
@@ -40,11 +41,28 @@ async def exporter_of(ports: Ports) -> Exporter:
         catalogue=catalogue_of(ports),
         clock=clock,
         random=random,
-        formats=formats_in(settings.export_formats),
+        formats=_formats(settings),
         part_rows_max=settings.part_rows_max,
         part_bytes_max=settings.part_bytes_max,
-        span=settings.export_span,
+        span=_span(settings),
     ).exporter()
+
+
+def _formats(settings: Settings) -> tuple[str, ...]:
+    from orbweaver.core.export import formats_in
+
+    try:
+        return formats_in(settings.export_formats)
+    except ValueError as error:
+        raise SettingsError(f"{PREFIX}EXPORT_FORMATS: {error}") from error
+
+
+def _span(settings: Settings) -> str:
+    from orbweaver.core.export_job import SPANS
+
+    if settings.export_span not in SPANS:
+        raise SettingsError(f"{PREFIX}EXPORT_SPAN must be one of {', '.join(SPANS)}")
+    return settings.export_span
 
 
 def _feed_of(ports: Ports) -> ChangeFeed:

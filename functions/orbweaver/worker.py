@@ -20,17 +20,8 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from orbweaver.advance import Done, Hopeless, PutOff
 from orbweaver.core.comparison import drop_percent
-from orbweaver.core.message import (
-    Close,
-    Loose,
-    Malformed,
-    Message,
-    Newer,
-    Pack,
-    Seeds,
-    Source,
-    decode,
-)
+from orbweaver.core.envelope import Newer
+from orbweaver.core.message import Close, Loose, Malformed, Message, Pack, Seeds, Source, decode
 from orbweaver.core.metric import Metric
 from orbweaver.core.standing import Recalled
 from orbweaver.ending import Ending
@@ -123,7 +114,7 @@ class Worker:
         return tuple(failed)
 
     def _source(self, delivery: Delivery) -> Source:
-        return self._settings.source_of(delivery.queue)
+        return Source.of(delivery.queue, self._settings.pack_queues)
 
     async def _put_off(
         self, deliveries: Sequence[Delivery], results: Sequence[Result]

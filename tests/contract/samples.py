@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.crawl import Crawl
 from orbweaver.core.journal import Journal, Ledger, Letter
-from orbweaver.core.message import Pack, Target, child_id
+from orbweaver.core.message import Pack, child_id
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord
+from orbweaver.core.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.allowance import Allowance, Part, Settlement, Taking
+from orbweaver.core.allowance import Allowance, Taking
+from orbweaver.core.limits import Part, Settlement
 from orbweaver.core.standing import AlreadyCommitted, Committed
 from tests.contract import samples
 

@@ -11,8 +11,8 @@ import pytest
 
 from orbweaver.adapters.memory import MemoryFrontier
 from orbweaver.adapters.memory import World as MemoryState
-from orbweaver.core.message import Prior, Target
 from orbweaver.core.standing import Claimer, Known, Standing
+from orbweaver.core.target import Prior, Target
 from tests.contract import samples
 
 if TYPE_CHECKING:

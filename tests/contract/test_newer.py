@@ -118,8 +118,8 @@ async def test_a_crawl_of_a_newer_version_is_named_and_not_read(world: World) ->
 
 async def test_a_record_of_a_newer_version_is_no_prior(aws_world: AwsWorld) -> None:
     """Its URL is asked for in full, even if the day before has an older record of it."""
-    from orbweaver.core.message import Prior
     from orbweaver.core.record import page_key, to_fields
+    from orbweaver.core.target import Prior
     from tests.contract.worlds import PAGES_SHARDS
 
     pages = aws_world.container().pages

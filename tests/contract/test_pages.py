@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.core.item import Item
-from orbweaver.core.message import Prior
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord, page_key
+from orbweaver.core.target import Prior
 from orbweaver.ports import Permanent
 from tests.contract import samples
 from tests.contract.worlds import LOCAL

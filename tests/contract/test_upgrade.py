@@ -10,7 +10,8 @@ import pytest
 
 from orbweaver.adapters.memory import Mail
 from orbweaver.core.crawl import Crawl, State, Stop
-from orbweaver.core.message import Newer, Pack, decode, encode, seeds_of
+from orbweaver.core.envelope import Newer
+from orbweaver.core.message import Pack, decode, encode, seeds_of
 from orbweaver.core.record import day_of
 from tests.contract.releases import Deployment, predecessor, successor
 from tests.contract.samples import NOW_MS

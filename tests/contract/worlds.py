@@ -28,7 +28,7 @@ from orbweaver.adapters.s3 import BucketFiles
 from orbweaver.adapters.sqs import SqsQueue
 from orbweaver.adapters.sqs_dead_letters import SqsDeadLetters
 from orbweaver.core.message import Source
-from orbweaver.ports import History, Pages
+from orbweaver.ports import Events, ExportEvents, History, Pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         Allowances,
         Crawls,
         DeadLetters,
-        Events,
         Files,
         Frontier,
         Hosts,
@@ -70,6 +69,10 @@ class Records(Pages, History, Protocol):
     """The table of page records, by day and by URL."""
 
 
+class Bus(Events, ExportEvents, Protocol):
+    """The event bus, as workers and exporters need it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
     """The adapters of one container."""
@@ -83,7 +86,7 @@ class Container:
     hosts: Hosts
     pages: Records
     files: Files
-    events: Events
+    events: Bus
     traces: Traces
     # The crawl queue, as somebody looks through it.
     lane: Lane

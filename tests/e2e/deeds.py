@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.adapters.dynamodb import to_item
 from orbweaver.core import crawl_codec, warc
-from orbweaver.core.crawl import Crawl, State
+from orbweaver.core.crawl import DEFAULT_CRAWL, Crawl, State
 from orbweaver.core.extraction import Field, ItemRule, Kind
 from orbweaver.core.item import Item
-from orbweaver.core.message import DEFAULT_CRAWL, Pack, Prior, Seeds, Target, encode
+from orbweaver.core.message import Pack, Seeds, encode
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord, day_of, page_key
 from orbweaver.core.record import to_fields as stored_fields
+from orbweaver.core.target import Prior, Target
 from tests.sites.receiver import receiving
 
 if TYPE_CHECKING:

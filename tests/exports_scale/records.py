@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from orbweaver.core import warc
 from orbweaver.core.crawl import Crawl
-from orbweaver.core.extraction.rules import Field, ItemRule, Kind
 from orbweaver.core.item import Item
+from orbweaver.core.item_rule import Field, ItemRule, Kind
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord
 

@@ -16,7 +16,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.http_head import answered
-from orbweaver.core import charset, cursor, definition, message, redaction, robots, sitemap, warc
+from orbweaver.core import (
+    charset,
+    cursor,
+    definition,
+    envelope,
+    message,
+    redaction,
+    robots,
+    sitemap,
+    warc,
+)
 from orbweaver.core.extraction import extract, selectors, structured
 from orbweaver.core.extraction.definition import items
 from orbweaver.core.maintext import main_text
@@ -177,7 +187,7 @@ def _main_text(data: bytes) -> None:
 
 def _message(data: bytes) -> None:
     decoded = message.decode(_text(data))
-    if not isinstance(decoded, message.Malformed | message.Newer):
+    if not isinstance(decoded, message.Malformed | envelope.Newer):
         _promise(message.decode(message.encode(decoded)) == decoded, "it is read as another one")
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from orbweaver.core.crawl import WEEK_S, Bodies, Scope
 from orbweaver.core.definition import DefinitionError, Problem, document_of, parse
 from orbweaver.core.definition_keys import KEYS, RULE_KEYS, TABLES
-from orbweaver.core.plan import Plan, crawl_of
+from orbweaver.core.plan import Overlap, Plan
+from orbweaver.core.planning import crawl_of
 from orbweaver.core.rules import Rule
-from orbweaver.core.schedule import Overlap
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
 anything = st.recursive(

@@ -20,7 +20,8 @@ from orbweaver.core.extraction.selectors import found, parsed
 from orbweaver.core.extraction.values import Unfit, read
 from orbweaver.core.item import from_row, to_row
 from orbweaver.core.page import parse
-from orbweaver.core.plan import Plan, crawl_of
+from orbweaver.core.plan import Plan
+from orbweaver.core.planning import crawl_of
 from orbweaver.core.tables import Type
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from orbweaver.core.journal import (
     surplus_of,
 )
 from orbweaver.core.journal_codec import VERSION, decode, encode
-from orbweaver.core.message import PACK_TARGETS_MAX, Target
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord
+from orbweaver.core.target import PACK_TARGETS_MAX, Target
 from orbweaver.core.version import NewerVersion
 
 URLS = st.builds("https://h{}.example/{}".format, st.integers(0, 4), st.integers(0, 400))
@@ -184,7 +184,8 @@ def test_a_commit_loses_no_count(both: tuple[Journal, Ledger], beyond: int) -> N
     """The commit adds the journal's counts, each claim with its cost, and what was refused."""
     journal, ledger = both
     children = len(ledger.children)
-    tally = Counter(dict(commit_tally(journal, ledger, children + beyond)))
+    won = children + beyond
+    tally = Counter(dict(commit_tally(journal, ledger, won, claim_nanodollars=CLAIM)))
     tally.subtract(journal.tally)
     cost = CLAIM * children
     expected = {"claimed": children, "refused.budget": beyond, "nanodollars": cost}

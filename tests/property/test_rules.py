@@ -12,18 +12,11 @@ from hypothesis import strategies as st
 from orbweaver.core.admission import admit_link
 from orbweaver.core.crawl import Crawl
 from orbweaver.core.crawl_codec import from_fields, to_fields
-from orbweaver.core.message import Pack, Target, decode, encode
+from orbweaver.core.crawl_rules import by_delay, depth_limits
+from orbweaver.core.message import Pack, decode, encode
 from orbweaver.core.outcome import Refusal
-from orbweaver.core.rules import (
-    THINGS,
-    Rule,
-    by_delay,
-    by_window,
-    deciding,
-    depth_limits,
-    problems_of,
-    said_of,
-)
+from orbweaver.core.rules import THINGS, Rule, by_window, deciding, problems_of, said_of
+from orbweaver.core.target import Target
 
 SITE = "https://example.com"
 # Such as RE2 and Python read alike.

@@ -14,11 +14,12 @@ from hashlib import blake2b
 
 from orbweaver.core.journal import Again, Journal
 from orbweaver.core.journal_codec import encode
-from orbweaver.core.message import Pack, Target
+from orbweaver.core.message import Pack
 from orbweaver.core.message import encode as encode_message
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.prices import NANO, PRICES
 from orbweaver.core.record import PageRecord
+from orbweaver.core.target import Target
 from orbweaver.core.units import Stage, Term, Units, chunks, write_units
 
 TABLES = ("urls", "pages", "hosts", "crawls", "packs")

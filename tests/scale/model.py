@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from orbweaver.core.crawl import Crawl
 from orbweaver.core.journal import Journal, Ledger, outbox
-from orbweaver.core.message import SEEDS_REFERENCES_MAX, Target, child_id
+from orbweaver.core.message import SEEDS_REFERENCES_MAX, child_id
 from orbweaver.core.record import shard_of
+from orbweaver.core.target import Target
 from orbweaver.core.units import Stage, Term, write_units
 from orbweaver.recent import CRAWL_FRESH_MS
 from tests.scale.books import (

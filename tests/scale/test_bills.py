@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from orbweaver.core.crawl import Crawl
-from orbweaver.core.estimate import Assumed, estimate
+from orbweaver.core.estimate import estimate
 from orbweaver.core.prices import dollars
+from orbweaver.core.rounds import Assumed
 from tests.scale.bills import GRID, RUNS, Bill, Run, composed, known, modelled
 from tests.scale.scenario import Web
 

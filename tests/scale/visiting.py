@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 from orbweaver.core import answer as answers
 from orbweaver.core.draft import Draft
 from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.message import Target
 from orbweaver.core.politeness import RobotsEntry, delay_of, is_down
 from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
 from orbweaver.core.seen import Novelty
-from orbweaver.core.target import next_attempt
+from orbweaver.core.target import Target, next_attempt
 from orbweaver.core.url import host_of
 from orbweaver.health import SILENCE, Health
 from orbweaver.pace import Pacer

@@ -13,9 +13,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from orbweaver.core import cost
-from orbweaver.core.allowance import COUNTED, Part, limit_of
-from orbweaver.core.message import PACK_TARGETS_MAX
+from orbweaver.core.allowance import COUNTED, limit_of
+from orbweaver.core.limits import Part
 from orbweaver.core.outcome import Reason, Refusal
+from orbweaver.core.target import PACK_TARGETS_MAX
 from orbweaver.settings import Settings
 from orbweaver.treasury import SCRAP
 from tests.simulation.check_web import ROBOTS, Violation

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from orbweaver.advance import STRIKES_MAX
-from orbweaver.core.crawl import State, Stop
-from orbweaver.core.message import DEFAULT_CRAWL, Loose, Malformed, Pack
+from orbweaver.core.crawl import DEFAULT_CRAWL, State, Stop
+from orbweaver.core.message import Loose, Malformed, Pack
 from orbweaver.core.outcome import Outcome, Reason
 from tests.simulation.budgets import check_budgets, cut
 from tests.simulation.check_bodies import check_bodies

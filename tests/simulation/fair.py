@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.memory import World
 from orbweaver.core.crawl import Crawl, State, run_id
-from orbweaver.core.message import Pack, Seeds, Target, decode, encode, seeds_of
+from orbweaver.core.message import Pack, Seeds, decode, encode, seeds_of
+from orbweaver.core.target import Target
 from orbweaver.settings import Settings
 from tests.fairness.neighbours import Neighbours
 from tests.simulation import loop

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import purse, settle, treasury
+from orbweaver import settle, treasury
 from orbweaver.adapters.memory import allowances, tables
 from orbweaver.core.allowance import Later, Spent, next_step, settlements
 from tests.simulation.mutant import mutants
@@ -110,7 +110,7 @@ MUTANTS = (
         ("settled outside the commit", settle.Settler, "_commit", _settled_before),
         ("what is left given back twice", tables.MemoryPacks, "_settle", _back_twice),
         ("a limit looked up before it is taken from", COUNT, "take", _taken_whatever_the_limit),
-        ("others' reservations taken for spent", purse, "next_step", _never_later),
+        ("others' reservations taken for spent", treasury, "next_step", _never_later),
         where=limiting("bytes_max", "nanodollars_max"),
     )
     + mutants(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import conclude, following, settle, visit
+from orbweaver import context, following, settle, visit
 from orbweaver.core import admission, journal, message, rules, target
 from orbweaver.core import crawl as crawls
 from tests.simulation.meaning import edited
@@ -65,7 +65,7 @@ def _mixed(pack_id: str, crawl: str, came_to: Any, ledger: Any) -> Any:
     """Put URLs of both lanes into one pack, wherever they fit."""
     children = [came_to.candidates[place] for place in ledger.children]
     groups = [(group, 0) for group in journal._by_host(children)]
-    groups += journal._by_due(came_to.again, 1 if came_to.alone else message.PACK_TARGETS_MAX)
+    groups += journal._by_due(came_to.again, 1 if came_to.alone else target.PACK_TARGETS_MAX)
     return tuple(
         journal.Letter(
             pack=message.Pack(
@@ -101,7 +101,7 @@ MUTANTS = (
     *mutants(
         ("a rule's depth ignored", admission, "depth_limit", _depth_of_the_crawl),
         ("links followed against a rule", following, "said_of", _nothing_said),
-        ("recorded against a rule", conclude.Visit, "end", _all_recorded),
+        ("recorded against a rule", context.Visit, "end", _all_recorded),
         ("priority lost on the way", target, "extras_of", _without_lane),
         ("lanes mixed in a pack", settle, "outbox", _mixed),
         ("a rule's delay ignored", visit, "by_delay", _one_delay),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver import advance, ending, settle, worker
 from orbweaver.core import crawl as crawls
+from orbweaver.core import envelope
 from orbweaver.core import journal as journals
 from orbweaver.core import message as messages
 from orbweaver.core.journal import Ledger
@@ -95,7 +96,7 @@ _CHANCE = Random(0)
 
 
 def _any_version(raw: dict[str, Any], source: messages.Source) -> Any:
-    return _WHOLE_DECODE({**raw, "v": messages.VERSION} if "v" in raw else raw, source)
+    return _WHOLE_DECODE({**raw, "v": envelope.VERSION} if "v" in raw else raw, source)
 
 
 _WHOLE_DECODE = messages._decode_object
@@ -103,7 +104,7 @@ _WHOLE_DECODE = messages._decode_object
 
 def _only_this_release(raw: dict[str, Any]) -> Any:
     if "failures" not in raw:
-        raise messages.InvalidError("failures is missing")
+        raise envelope.InvalidError("failures is missing")
     return _WHOLE_PACK(raw)
 
 

@@ -40,7 +40,7 @@ from orbweaver.forget import Forgetter
 from orbweaver.formats import warc as warc_writer
 from orbweaver.formats import writer
 from orbweaver.formats.rows import page_row, text_row
-from orbweaver.survey import Stores
+from orbweaver.sweeping import Stores
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage
 
 if TYPE_CHECKING:

@@ -33,7 +33,8 @@ from orbweaver.control import Control
 from orbweaver.core.allowance import COUNTED
 from orbweaver.core.crawl import Crawl, Tally
 from orbweaver.core.exchange import Failure, Request, Response
-from orbweaver.core.message import Pack, Seeds, Target, child_id, decode, encode
+from orbweaver.core.message import Pack, Seeds, child_id, decode, encode
+from orbweaver.core.target import Target
 from orbweaver.ending import Ending
 from orbweaver.ingest import Ingester
 from orbweaver.ports import Reader, Transient

@@ -9,7 +9,8 @@ import pytest
 from orbweaver.adapters.memory import Moment
 from orbweaver.core.crawl import Crawl, State, Stop
 from orbweaver.core.journal import Journal, Ledger
-from orbweaver.core.message import Pack, Seeds, Target, child_id, encode
+from orbweaver.core.message import Pack, Seeds, child_id, encode
+from orbweaver.core.target import Target
 from orbweaver.recent import CRAWL_FRESH_MS
 from orbweaver.settle import claimer_of
 from tests.unit.stage import (

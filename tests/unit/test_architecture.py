@@ -166,7 +166,7 @@ def test_one_place_wires() -> None:
         ):
             both.add(name.partition("/")[0])
     assert "bootstrap" in both
-    assert both <= {"bootstrap", "wiring_ports", "cli"}
+    assert both <= {"bootstrap", "wiring_exporting", "wiring_ports", "cli"}
 
 
 def test_nothing_of_the_product_needs_the_command_line_or_the_stack() -> None:

@@ -9,9 +9,10 @@ import pytest
 from orbweaver.adapters.memory import Moment
 from orbweaver.core import cost
 from orbweaver.core.admission import admit_child, admit_redirect
-from orbweaver.core.allowance import DEAD_MS, Allowance, Part
+from orbweaver.core.allowance import DEAD_MS, Allowance
 from orbweaver.core.crawl import Crawl, State, Stop
 from orbweaver.core.exchange import Failure
+from orbweaver.core.limits import Part
 from orbweaver.core.message import Seeds
 from orbweaver.core.outcome import Reason
 from orbweaver.core.sitemap import Entry

@@ -12,8 +12,8 @@ import pytest
 from orbweaver import committing
 from orbweaver.adapters.memory import MemoryPacks, Moment, World
 from orbweaver.committing import Commits
-from orbweaver.core.allowance import Part, Settlement
 from orbweaver.core.journal import Ledger
+from orbweaver.core.limits import Part, Settlement
 from orbweaver.core.standing import AlreadyCommitted, Closed, Committed, OverBudget
 from orbweaver.ports import Permanent, Transient
 from tests.unit.stage import CRAWL

@@ -11,7 +11,8 @@ from orbweaver.adapters.memory import Moment
 from orbweaver.adapters.memory.world import open_gate
 from orbweaver.control import Conflict, Control
 from orbweaver.core.crawl import Crawl, State, Stop, default_crawl
-from orbweaver.core.message import Close, Pack, Seeds, Target, decode, encode
+from orbweaver.core.message import Close, Pack, Seeds, decode, encode
+from orbweaver.core.target import Target
 from orbweaver.ports import StoredNewer, Transient
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from orbweaver.core.crawl import Crawl
-from orbweaver.core.estimate import Assumed, estimate
+from orbweaver.core.estimate import estimate
 from orbweaver.core.prices import PRICES, dollars
+from orbweaver.core.rounds import Assumed
 from orbweaver.core.units import Stage, Term
 
 GUIDE = (Path(__file__).parents[2] / "docs/cost.md").read_text()

@@ -21,7 +21,8 @@ from orbweaver.adapters.memory import (
 from orbweaver.adapters.memory.world import Gate, open_gate
 from orbweaver.core.crawl import default_crawl
 from orbweaver.core.dead_letters import EVERYTHING, NEW, NEWER_VERSION, UNKNOWN_CRAWL, Selection
-from orbweaver.core.message import Loose, Pack, Seeds, Source, Target, decode, encode
+from orbweaver.core.message import Loose, Pack, Seeds, Source, decode, encode
+from orbweaver.core.target import Target
 from orbweaver.dead_letters import HOLD_S, Undertaker
 from orbweaver.ports import Transient
 

@@ -59,7 +59,7 @@ async def told(
     """Explain a reference."""
     control = control_of(stage)
     explainer = Explainer(
-        control=control,
+        finder=control,
         crawls=stage.crawls,
         frontier=stage.frontier,
         packs=stage.packs,

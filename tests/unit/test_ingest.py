@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from orbweaver.core.crawl import Crawl, State, default_crawl
-from orbweaver.core.message import SEEDS_REFERENCES_MAX, Loose, Seeds, Target, decode
+from orbweaver.core.message import SEEDS_REFERENCES_MAX, Loose, Seeds, decode
+from orbweaver.core.target import Target
 from orbweaver.ingest import Ingester, draft_of
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage
 

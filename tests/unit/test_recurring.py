@@ -22,8 +22,8 @@ from orbweaver.adapters.memory import (
 from orbweaver.control import Conflict, Control, ControlError
 from orbweaver.core.crawl import Crawl, State
 from orbweaver.core.definition import DefinitionError
-from orbweaver.core.plan import Plan, PlanError
-from orbweaver.core.schedule import DUE, Overlap, ScheduleError
+from orbweaver.core.plan import Overlap, Plan, PlanError
+from orbweaver.core.schedule import DUE, ScheduleError
 from orbweaver.recurring import Starter, Timetable
 from orbweaver.settings import Settings
 

@@ -11,7 +11,8 @@ import pytest
 
 from orbweaver.control import UnknownCrawl
 from orbweaver.core.message import encode, seeds_of
-from orbweaver.core.plan import Plan, PlanError, crawl_of
+from orbweaver.core.plan import Plan, PlanError
+from orbweaver.core.planning import crawl_of
 from tests.unit.control_stage import Stage as ControlStage
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, outcomes, pack_of
 

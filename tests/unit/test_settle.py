@@ -10,9 +10,9 @@ import pytest
 from orbweaver.adapters.memory import Claim, Moment
 from orbweaver.adapters.memory.world import Gate, ShardItem
 from orbweaver.core.journal import Again, Journal, Ledger
-from orbweaver.core.message import Target
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord
+from orbweaver.core.target import Target
 from orbweaver.ports import Transient
 from orbweaver.settle import claimer_of
 from tests.unit.stage import (

@@ -9,10 +9,9 @@ import pytest
 
 from orbweaver.core.admission import admit_entry, vouched
 from orbweaver.core.crawl import Crawl, Scope, default_crawl
-from orbweaver.core.message import Target
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.sitemap import Entry
-from orbweaver.core.target import Kind
+from orbweaver.core.target import Kind, Target
 from tests.unit.mapped import (
     LISTED,
     MAP,

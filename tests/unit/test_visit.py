@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.conclude import Visit
+from orbweaver.context import Visit
 from orbweaver.core.crawl import Crawl, Scope
 from orbweaver.core.draft import Draft
-from orbweaver.core.exchange import Failure, Request, Response
-from orbweaver.core.message import Prior, Target
+from orbweaver.core.exchange import Condition, Failure, Request, Response
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import PageRecord
-from orbweaver.core.recrawl import Condition
 from orbweaver.core.retry import ATTEMPTS_MAX
+from orbweaver.core.target import Prior, Target
 from orbweaver.settings import Settings
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, html
 

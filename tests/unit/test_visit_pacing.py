@@ -13,7 +13,7 @@ import pytest
 
 from orbweaver.adapters.memory import ManualClock, MemoryCrawls, MemoryHosts, MemoryPages, World
 from orbweaver.adapters.reading import InPlaceReader
-from orbweaver.conclude import Visit
+from orbweaver.context import Visit
 from orbweaver.core.draft import Draft
 from orbweaver.core.exchange import Failure
 from orbweaver.core.outcome import Outcome, Reason

@@ -21,7 +21,7 @@ from orbweaver.adapters.dynamodb import (
     to_item,
 )
 from orbweaver.adapters.dynamodb_books import CRAWL_KEPT_S, expires_s
-from orbweaver.core.allowance import Allowance, Part, Settlement, Taking
+from orbweaver.core.allowance import Allowance, Taking
 from orbweaver.core.url import url_hash
 from orbweaver.ports import Transient
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.core.crawl import Crawl
+    from orbweaver.core.limits import Part, Settlement
     from orbweaver.ports import Clock
 
 # How often a host's count may change while somebody counts.

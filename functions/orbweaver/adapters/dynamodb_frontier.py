@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import all_of
 from orbweaver.adapters.dynamodb import ConditionFailed, Dynamo, Item, from_item, to_item
-from orbweaver.core.message import Prior
 from orbweaver.core.standing import Known, Standing
+from orbweaver.core.target import Prior
 from orbweaver.core.url import url_hash
 from orbweaver.ports import NOTHING, Transient
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from orbweaver.core.crawl import Crawl
-    from orbweaver.core.message import Target
     from orbweaver.core.standing import Claimer
+    from orbweaver.core.target import Target
 
 WRITES_AT_ONCE = 32
 

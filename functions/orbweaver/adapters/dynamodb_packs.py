@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from orbweaver.core.allowance import Settlement
     from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.core.journal import Journal, Ledger
+    from orbweaver.core.limits import Settlement
     from orbweaver.core.standing import CommitResult
     from orbweaver.ports import Clock
 

@@ -18,8 +18,8 @@ from orbweaver.ports.errors import readable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from orbweaver.core.message import Prior
     from orbweaver.core.record import PageRecord
+    from orbweaver.core.target import Prior
     from orbweaver.ports import Clock
 
 FIRST = " "  # no sort key starts before it, and none ends behind

@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
     from yarl import URL
 
-    from orbweaver.core.exchange import Request
-    from orbweaver.core.identity import Headers
+    from orbweaver.core.exchange import Condition, Headers, Request
     from orbweaver.core.proxies import Proxy
-    from orbweaver.core.recrawl import Condition
 
 HEADERS_CHARS_MAX = 65_536
 # Lists, of which more than one line means the same as one line with commas (RFC 9110 section 5.3).

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from orbweaver.core.crawl import State
 from orbweaver.core.definition_schema import schema_of_definition
-from orbweaver.core.message import CRAWL_ID_CHARS_MAX, REFERENCE_CHARS_MAX
+from orbweaver.core.envelope import CRAWL_ID_CHARS_MAX
+from orbweaver.core.message import REFERENCE_CHARS_MAX
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.shape import Fits
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.address import PUBLIC_ONLY
-from orbweaver.looking import UnknownCrawl
+from orbweaver.ports.errors import UnknownCrawl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

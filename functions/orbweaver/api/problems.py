@@ -15,8 +15,8 @@ from orbweaver.core.plan import PlanError
 from orbweaver.core.shape import Fits
 from orbweaver.core.shape_reader import ShapeError
 from orbweaver.core.version import REMEDY
-from orbweaver.looking import Conflict, ControlError, UnknownCrawl
 from orbweaver.ports import StoredNewer, Transient
+from orbweaver.ports.errors import Conflict, ControlError, UnknownCrawl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

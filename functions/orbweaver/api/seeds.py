@@ -19,8 +19,8 @@ from orbweaver.core.meanings import never_asked
 from orbweaver.core.message import REFERENCE_CHARS_MAX, seeds_of
 from orbweaver.core.url import canonicalize, host_of, redacted
 from orbweaver.ingest import crawl_for
-from orbweaver.looking import UnknownCrawl
 from orbweaver.ports import TooLarge
+from orbweaver.ports.errors import UnknownCrawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -24,7 +24,8 @@
     exported    tables of exports              duck        asked with DuckDB
     saved       queries that are there already
     exposing    metrics                    gauges      what is shown to Prometheus
-    examining   doctor
+    examining   doctor                      exits       how commands end
+    ruling      robots.txt for one command
 
 Exit codes: 0 done, 1 the crawl fetched nothing or failed above the asked threshold (or there is no
 such record, or its files cannot be written), 2 usage, 3 the stack cannot be reached, 130
@@ -52,6 +53,7 @@ from orbweaver.cli import (
     defining,
     delivering,
     examining,
+    exits,
     explaining,
     exposing,
     extracting,
@@ -63,8 +65,9 @@ from orbweaver.cli import (
     steering,
     switching,
 )
+from orbweaver.cli.exits import UsageError
 from orbweaver.cli.files import Unwritten
-from orbweaver.cli.parser import UsageError, parse
+from orbweaver.cli.parser import parse
 from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stacks import LOCAL_CONTEXT, Unreachable
 from orbweaver.control import ControlError
@@ -120,7 +123,7 @@ def run(words: Sequence[str], around: Surroundings) -> int:
     except (UsageError, ControlError) as error:
         code, said = USAGE, str(error)
     except Unwritten as error:
-        code, said = crawling.FAILED, f"{error}: make room, or give another --out, and repeat it"
+        code, said = exits.FAILED, f"{error}: make room, or give another --out, and repeat it"
     except Unreachable as error:
         code, said = UNREACHABLE, str(error)
     except StoredNewer as error:
@@ -132,7 +135,7 @@ def run(words: Sequence[str], around: Surroundings) -> int:
             f"cannot reach the stack: {error}; is it up? See `orbweaver local status`",
         )
     except KeyboardInterrupt:
-        code, said = crawling.INTERRUPTED, "interrupted"
+        code, said = exits.INTERRUPTED, "interrupted"
     around.note(said)
     if code == UNREACHABLE:
         around.note(*around.machine.lost())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.cli import options, text
 from orbweaver.cli.crawling import Ended, attended, conclude, without_pages
 from orbweaver.cli.defining import document_in
-from orbweaver.cli.parser import UsageError
+from orbweaver.cli.exits import UsageError
 from orbweaver.cli.session import chosen
 from orbweaver.core.amendment import differences
 from orbweaver.core.definition import DefinitionError, Problem, put_into

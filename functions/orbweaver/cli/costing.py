@@ -16,12 +16,12 @@ from orbweaver.cli.session import chosen
 from orbweaver.cli.spending import MILLION, price
 from orbweaver.core.cost import dollars as charged
 from orbweaver.core.crawl import Scope
-from orbweaver.core.estimate import BATCH, MEMORY_MB, WORKERS, Assumed, estimate
+from orbweaver.core.estimate import estimate
 from orbweaver.core.host_view import hosts_of
 from orbweaver.core.outcome import Outcome
-from orbweaver.core.plan import crawl_of
+from orbweaver.core.planning import crawl_of
 from orbweaver.core.prices import AS_OF, NANO, PRICES, dollars
-from orbweaver.core.rounds import CPU_MB
+from orbweaver.core.rounds import BATCH, CPU_MB, MEMORY_MB, WORKERS, Assumed
 from orbweaver.core.units import Term, Units, units_of
 
 if TYPE_CHECKING:

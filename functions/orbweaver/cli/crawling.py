@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from orbweaver.cli import custom, files, progress, report, text
 from orbweaver.cli.defining import plan_of
 from orbweaver.cli.display import Objects
+from orbweaver.cli.exits import FAILED, INTERRUPTED, OK, UsageError
 from orbweaver.cli.options import OPTIONS
-from orbweaver.cli.parser import UsageError
 from orbweaver.cli.progress import nothing_new
 from orbweaver.cli.session import Stalled, chosen, opened
 from orbweaver.cli.stacks import ENDPOINT, port_option, settings_from
@@ -24,7 +24,8 @@ from orbweaver.control import same_work
 from orbweaver.core.crawl import Bodies, State, first_hosts
 from orbweaver.core.meanings import REASONS
 from orbweaver.core.outcome import Outcome
-from orbweaver.core.plan import PlanError, crawl_of, keyed
+from orbweaver.core.plan import PlanError
+from orbweaver.core.planning import crawl_of, keyed
 from orbweaver.core.refetch import MISSING
 from orbweaver.core.schedule import recurrence_in
 from orbweaver.core.url import host_of
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from orbweaver.core.plan import Plan
     from orbweaver.core.record import PageRecord
 
-OK, FAILED, INTERRUPTED = 0, 1, 130
 PAUSE_S = 5.0
 # How many URLs stand for a crawl that fetched nothing.
 EXAMPLES, URL_CHARS_MAX = 3, 200

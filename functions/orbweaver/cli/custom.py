@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.extractors import ExtractorError, of_file
-from orbweaver.cli.parser import UsageError
+from orbweaver.cli.exits import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import MemoryHosts, World
 from orbweaver.cli import text
-from orbweaver.cli.crawling import OK, checked
+from orbweaver.cli.crawling import checked
 from orbweaver.cli.defining import plan_in
-from orbweaver.cli.parser import UsageError
+from orbweaver.cli.exits import OK, UsageError
+from orbweaver.cli.ruling import ruling_of
 from orbweaver.cli.session import environment_in
 from orbweaver.cli.stacks import LOCAL_CONTEXT, settings_of
 from orbweaver.core.address import PUBLIC_ONLY, parse_allowed
@@ -20,15 +20,15 @@ from orbweaver.core.admission import admit_link
 from orbweaver.core.crawl import Crawl, Scope
 from orbweaver.core.identity import identity_of, token_of
 from orbweaver.core.meanings import never_asked, rules_words, scope_rule, trap_rule
-from orbweaver.core.message import Target
 from orbweaver.core.named import origins_of
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.plan import Plan
 from orbweaver.core.robots import Robots
 from orbweaver.core.spelling import changes
 from orbweaver.core.suffix import site_of
+from orbweaver.core.target import Target
 from orbweaver.core.url import canonicalize, host_of, hostname_of, redacted, url_hash
-from orbweaver.robots import RobotsKeeper, Unreachable
+from orbweaver.robots import Unreachable
 from orbweaver.settings import USER_AGENT, Settings
 
 if TYPE_CHECKING:
@@ -114,12 +114,16 @@ async def robots(arguments: argparse.Namespace, around: Surroundings) -> int:
     host = host_of(target)
     agent = arguments.user_agent or Settings().user_agent
     crawl = Crawl(id="robots", name="robots", started_at_ms=0, delay_ms=0, user_agent=agent)
-    hosts = MemoryHosts(World())
     async with around.web() as fetcher:
-        keeper = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=around.clock, settings=Settings())
-        until_ms = around.clock.now_ms() + round(ROBOTS_S_MAX * 1000)
-        ruling = await keeper.of(host, crawl, until_ms, named=frozenset({host}))
-    entry = (await hosts.look(host)).robots
+        ruling, entry = await ruling_of(
+            host,
+            crawl,
+            fetcher=fetcher,
+            clock=around.clock,
+            settings=Settings(),
+            named=frozenset({host}),
+            wait_ms=round(ROBOTS_S_MAX * 1000),
+        )
     body = {
         "url": target,
         "robots": f"{host}/robots.txt",

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import custom, itemwords, text
+from orbweaver.cli.exits import UsageError
 from orbweaver.cli.options import OPTIONS, given
-from orbweaver.cli.parser import UsageError
 from orbweaver.cli.starter import STARTER
 from orbweaver.core import definition
 from orbweaver.core.amount import dollars_text, size_text
@@ -24,9 +24,10 @@ from orbweaver.core.definition_keys import PATHS, SEEDS_FILE
 from orbweaver.core.definition_lines import line_of, lines_of_keys
 from orbweaver.core.identity import OPEN_HEADERS
 from orbweaver.core.meanings import kept_words, rule_words
-from orbweaver.core.plan import Plan, crawl_of, problems_of
+from orbweaver.core.plan import Overlap, Plan
+from orbweaver.core.planning import crawl_of, problems_of
 from orbweaver.core.politeness import spacing_ms
-from orbweaver.core.schedule import Overlap, recurrence_in
+from orbweaver.core.schedule import recurrence_in
 from orbweaver.core.url import canonicalize
 from orbweaver.core.webhook import shown
 

@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import values
-from orbweaver.cli.crawling import OK
-from orbweaver.cli.parser import UsageError
+from orbweaver.cli.exits import OK, UsageError
 from orbweaver.cli.session import chosen
 from orbweaver.core.delivery import Order, spelled
 from orbweaver.core.export import PREFIX, days_between

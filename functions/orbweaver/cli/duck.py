@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from orbweaver.cli import text
+from orbweaver.cli.exits import UsageError
 from orbweaver.cli.exported import Sheet
-from orbweaver.cli.parser import UsageError
 from orbweaver.core.catalogue import DAY
 from orbweaver.core.tables import Type
 

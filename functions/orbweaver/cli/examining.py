@@ -13,9 +13,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli.crawling import FAILED, OK, checked
+from orbweaver.cli.crawling import checked
+from orbweaver.cli.exits import FAILED, OK, UsageError
 from orbweaver.cli.files import Unwritten
-from orbweaver.cli.parser import UsageError
 from orbweaver.cli.session import Stalled, environment_in, opened
 from orbweaver.cli.stacks import ENDPOINT, REGIONS, Unreachable, settings_from
 from orbweaver.cli.steering import context_of

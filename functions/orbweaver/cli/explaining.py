@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import MemoryHosts, World
 from orbweaver.cli import text
-from orbweaver.cli.crawling import OK
+from orbweaver.cli.exits import OK
+from orbweaver.cli.ruling import ruling_of
 from orbweaver.cli.session import chosen
 from orbweaver.core.politeness import RobotsEntry
 from orbweaver.core.record import to_fields
-from orbweaver.robots import RobotsKeeper, Unreachable
+from orbweaver.robots import Unreachable
 from orbweaver.wiring import explainer_of
 
 if TYPE_CHECKING:
@@ -78,14 +78,17 @@ async def _robots(
     host: str, crawl: Crawl, session: Session, around: Surroundings
 ) -> RobotsEntry | None:
     """Fetch a robots.txt as the crawl would, and keep it nowhere."""
-    hosts = MemoryHosts(World())
     async with around.web() as fetcher:
-        keeper = RobotsKeeper(
-            fetcher=fetcher, hosts=hosts, clock=around.clock, settings=session.settings
+        ruling, entry = await ruling_of(
+            host,
+            crawl,
+            fetcher=fetcher,
+            clock=around.clock,
+            settings=session.settings,
+            named=frozenset({host}),
+            wait_ms=ROBOTS_MS_MAX,
         )
-        until_ms = around.clock.now_ms() + ROBOTS_MS_MAX
-        ruling = await keeper.of(host, crawl, until_ms, named=frozenset({host}))
     if isinstance(ruling, Unreachable):
         at_ms = around.clock.now_ms()
         return RobotsEntry(fetched_at_ms=at_ms, verdict="unreachable", detail=ruling.detail)
-    return (await hosts.look(host)).robots
+    return entry

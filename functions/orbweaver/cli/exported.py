@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.files import FolderFiles
 from orbweaver.cli import text
-from orbweaver.cli.parser import UsageError
+from orbweaver.cli.exits import UsageError
 from orbweaver.core.catalogue import FORMAT, TABLES, query_names
 from orbweaver.core.export import MANIFESTS, PREFIX, decode_manifest
 from orbweaver.patience import all_of

@@ -14,7 +14,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from orbweaver.cli.parser import UsageError
+from orbweaver.cli.exits import UsageError
 from orbweaver.cli.session import chosen
 from orbweaver.control import UnknownCrawl
 from orbweaver.core.crawl import State

@@ -14,14 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import MemoryHosts, World
 from orbweaver.cli import text
-from orbweaver.cli.crawling import FAILED, OK, checked
+from orbweaver.cli.crawling import checked
 from orbweaver.cli.custom import functions
 from orbweaver.cli.deciding import ROBOTS_S_MAX, canonical
 from orbweaver.cli.defining import plan_in
+from orbweaver.cli.exits import FAILED, OK, UsageError
 from orbweaver.cli.options import DEFINITION
-from orbweaver.cli.parser import UsageError
+from orbweaver.cli.ruling import ruling_of
 from orbweaver.core.answer import Lead, Read, judge
 from orbweaver.core.exchange import Request, Response
 from orbweaver.core.extraction import extract as extracted
@@ -31,7 +31,7 @@ from orbweaver.core.page import parse
 from orbweaver.core.robots import Robots
 from orbweaver.core.sniff import HTML_TYPES
 from orbweaver.core.url import canonicalize, host_of, redacted
-from orbweaver.robots import RobotsKeeper, Unreachable
+from orbweaver.robots import Unreachable
 from orbweaver.settings import Settings
 
 if TYPE_CHECKING:
@@ -146,10 +146,15 @@ async def _allowed(
     if not crawl.obey_robots:
         return
     settings = Settings()
-    hosts = MemoryHosts(World())
-    keeper = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=around.clock, settings=settings)
-    until_ms = around.clock.now_ms() + round(ROBOTS_S_MAX * 1000)
-    ruling = await keeper.of(host_of(url), crawl, until_ms, named=named)
+    ruling, _ = await ruling_of(
+        host_of(url),
+        crawl,
+        fetcher=fetcher,
+        clock=around.clock,
+        settings=settings,
+        named=named,
+        wait_ms=round(ROBOTS_S_MAX * 1000),
+    )
     token = identity_of(crawl, host_of(url), settings.user_agent).token
     fix = "save the page and give the file, or set politeness.robots on a site of your own"
     if isinstance(ruling, Unreachable):

@@ -15,7 +15,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.files import FolderError
-from orbweaver.cli.parser import UsageError
+from orbweaver.cli.exits import UsageError
 from orbweaver.core.export import MANIFESTS, decode_manifest
 from orbweaver.core.tables import PAGES
 from orbweaver.wiring_exporting import alone_of

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from orbweaver.cli.session import Session, Surroundings
     from orbweaver.core.meant import Meant
     from orbweaver.forget import Forgotten
-    from orbweaver.survey import Look, Stores
+    from orbweaver.survey import Look
+    from orbweaver.sweeping import Stores
 
 OK, NOT_ALL = 0, 1
 HELP = "have a URL, a host or a crawl forgotten: records, bodies, exports, messages"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
-from orbweaver.core.extraction.rules import ItemRule, Kind, Source, columns_of
+from orbweaver.core.item_rule import ItemRule, Kind, Source, columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

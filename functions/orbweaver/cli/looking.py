@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import files, report, stored, text
-from orbweaver.cli.crawling import FAILED, OK, attended
+from orbweaver.cli.crawling import attended
 from orbweaver.cli.deciding import canonical
 from orbweaver.cli.display import Objects
+from orbweaver.cli.exits import FAILED, OK
 from orbweaver.cli.progress import Meter, as_json
 from orbweaver.cli.session import chosen
 from orbweaver.cli.words import heading, rows

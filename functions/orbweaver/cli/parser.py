@@ -17,20 +17,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from orbweaver import __version__
 from orbweaver.cli import dead_letters, options, values
+from orbweaver.cli.exits import UsageError
 from orbweaver.cli.stacks import PORT
 from orbweaver.core.export import FORMATS
 from orbweaver.core.outcome import Outcome
 from orbweaver.core.url import redacted
+from orbweaver.settings import STACK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TARGETS = ("local", "aws")
-STACK = "Orbweaver"
-
-
-class UsageError(Exception):
-    """What was typed does not fit; the text says what would."""
 
 
 class _Parser(argparse.ArgumentParser):

@@ -19,8 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TextIO
 
 from orbweaver.cli import duck, exported, text, values
-from orbweaver.cli.crawling import OK
-from orbweaver.cli.parser import UsageError
+from orbweaver.cli.exits import OK, UsageError
 from orbweaver.cli.saved import saved
 from orbweaver.cli.session import chosen, shown
 

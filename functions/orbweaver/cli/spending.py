@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
 from orbweaver.core import cost
-from orbweaver.core.allowance import COUNTED, Part
+from orbweaver.core.allowance import COUNTED
 from orbweaver.core.crawl import WEEK_S
+from orbweaver.core.limits import Part
 from orbweaver.core.outcome import Outcome
-from orbweaver.core.plan import PAGES_MAX_DEFAULT
+from orbweaver.core.planning import PAGES_MAX_DEFAULT
 from orbweaver.core.prices import NANO
 from orbweaver.core.prices import dollars as priced
 from orbweaver.core.units import Term, units_of

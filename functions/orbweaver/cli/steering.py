@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from orbweaver.cli.crawling import FAILED, OK
-from orbweaver.cli.parser import STACK, UsageError
+from orbweaver.cli.exits import FAILED, OK, UsageError
 from orbweaver.cli.session import chosen, environment_in
 from orbweaver.cli.stacks import ENDPOINT, REGIONS, export_line, port_option
+from orbweaver.settings import STACK
 
 if TYPE_CHECKING:
     import argparse

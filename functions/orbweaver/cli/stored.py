@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
-from orbweaver.cli.crawling import FAILED, OK
+from orbweaver.cli.exits import FAILED, OK
 from orbweaver.core import warc
 from orbweaver.core.cell import iso
 from orbweaver.core.cut import parts_of, told, written

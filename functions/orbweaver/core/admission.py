@@ -17,20 +17,22 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.core.crawl import Crawl, Scope, State, Stop
-from orbweaver.core.message import Target
+from orbweaver.core.crawl_rules import depth_limit, depth_limits
 from orbweaver.core.named import local_of
 from orbweaver.core.outcome import Reason, Refusal
-from orbweaver.core.patterns import admit_pattern
-from orbweaver.core.rules import depth_limit, depth_limits, said_of
+from orbweaver.core.patterns import matches
+from orbweaver.core.rules import said_of
 from orbweaver.core.suffix import same_site
-from orbweaver.core.target import Kind
-from orbweaver.core.traps import DEFAULT_BOUNDS, trap
+from orbweaver.core.target import Kind, Target
+from orbweaver.core.traps import trap
 from orbweaver.core.url import host_of
+from orbweaver.core.url_limits import DEFAULT_BOUNDS
 
 if TYPE_CHECKING:
+    from orbweaver.core.crawl import Crawl
     from orbweaver.core.rules import Rule
     from orbweaver.core.sitemap import Entry
-    from orbweaver.core.traps import Bounds
+    from orbweaver.core.url_limits import Bounds
 
 REDIRECTS_MAX = 10
 # Refusals that a later run may lift, by another limit or scope.
@@ -333,4 +335,13 @@ def admit_target(crawl: Crawl, now_ms: int) -> Reason | None:
         return Reason.DURATION if crawl.stop is Stop.DURATION else Reason.CANCELLED
     if not crawl.continuous and now_ms >= crawl.started_at_ms + crawl.duration_max_s * 1000:
         return Reason.DURATION
+    return None
+
+
+def admit_pattern(crawl: Crawl, url: str, *, seed: bool = False) -> Refusal | None:
+    """Say whether a crawl's patterns leave a URL out; `seed`: it was asked for by name."""
+    if crawl.exclude and matches(crawl.exclude, url):
+        return Refusal.EXCLUDE
+    if crawl.include and not seed and not matches(crawl.include, url):
+        return Refusal.INCLUDE
     return None

@@ -17,10 +17,10 @@ that left no journal stays used: it may have been received.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from orbweaver.core.limits import Part, Settlement
 from orbweaver.core.outcome import Reason
 
 if TYPE_CHECKING:
@@ -32,13 +32,6 @@ if TYPE_CHECKING:
 DEAD_MS = 900_000
 # How long URLs wait at least for others to give back what they did not spend.
 WAIT_S = 5
-
-
-class Part(StrEnum):
-    """What is reserved by the request or the pack; hosts' pages are counted one by one."""
-
-    BYTES = "bytes"
-    NANODOLLARS = "nanodollars"
 
 
 # What a pack has spent of each, in its counts.
@@ -79,15 +72,6 @@ class Taking:
     at_ms: int
     mine: int = 0
     instead: Allowance | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
-    """What the commit of a pack settles: what its journal's delivery had reserved, and spent."""
-
-    part: Part
-    reserved: int
-    spent: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import assert_never
 
-from orbweaver.core.admission import admit_seed, in_scope, of_hosts, prefixes, ruled
+from orbweaver.core.admission import admit_pattern, admit_seed, in_scope, of_hosts, prefixes, ruled
 from orbweaver.core.crawl import Crawl, Scope
+from orbweaver.core.crawl_rules import depth_limits
 from orbweaver.core.outcome import Reason, Refusal
-from orbweaver.core.patterns import admit_pattern
-from orbweaver.core.rules import depth_limits, said_of
+from orbweaver.core.rules import said_of
 from orbweaver.core.suffix import site_of
 from orbweaver.core.target import Kind, Target
 from orbweaver.core.url import host_of, hostname_of, is_canonical

@@ -14,15 +14,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from orbweaver.core.message import DEFAULT_CRAWL
 from orbweaver.core.outcome import Outcome, Refusal
 from orbweaver.core.url import TRACKING_PARAMETERS, host_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from orbweaver.core.extraction.rules import ItemRule
-    from orbweaver.core.identity import Headers, HostHeaders
+    from orbweaver.core.exchange import Headers, HostHeaders
+    from orbweaver.core.item_rule import ItemRule
     from orbweaver.core.rules import Rule
 
 Tally = Mapping[str, int]
@@ -321,3 +320,6 @@ def finished(crawl: Crawl, books: Books, at_ms: int) -> Crawl:
     return replace(
         crawl, state=State.FINISHED, stop=stop_reason(crawl, books), finished_at_ms=at_ms
     )
+
+
+DEFAULT_CRAWL = "default"

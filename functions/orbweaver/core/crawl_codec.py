@@ -18,7 +18,7 @@ from orbweaver.core.version import FIELD, check
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orbweaver.core.extraction.rules import ItemRule
+    from orbweaver.core.item_rule import ItemRule
 
 VERSION = 1
 COLUMNS = tuple(field.name for field in fields(Crawl))

@@ -17,12 +17,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from orbweaver.core.envelope import Newer
 from orbweaver.core.message import (
     Close,
     Loose,
     Malformed,
     Message,
-    Newer,
     Pack,
     Seeds,
     Source,

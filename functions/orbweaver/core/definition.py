@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.definition_keys import BY_PATH, KEYS, PATHS, SEEDS_FILE, TABLES
 from orbweaver.core.definition_values import SHOWN_CHARS_MAX, Unfit, UnfitWithin, plain, shown
-from orbweaver.core.plan import Plan, problems_of
+from orbweaver.core.plan import Plan
+from orbweaver.core.planning import problems_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,9 +28,9 @@ from orbweaver.core.definition_values import (
     shown,
 )
 from orbweaver.core.extraction.definition import ITEM_KEYS, items, items_written
+from orbweaver.core.plan import Overlap
 from orbweaver.core.redaction import KINDS
 from orbweaver.core.rules import RULES_MAX, Rule
-from orbweaver.core.schedule import Overlap
 
 SEEDS_FILE = "seeds_file"
 

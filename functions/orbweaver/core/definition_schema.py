@@ -25,7 +25,7 @@ from orbweaver.core.extraction.definition import FIELD_KEYS, ITEM_KEYS, _fields,
 from orbweaver.core.extraction.rules import FIELD_NAME, FIELDS_MAX
 from orbweaver.core.extraction.rules import RULES_MAX as ITEM_RULES_MAX
 from orbweaver.core.identity import HOSTS_MAX
-from orbweaver.core.plan import BOUNDS
+from orbweaver.core.planning import BOUNDS
 from orbweaver.core.redaction import KINDS
 from orbweaver.core.rules import RULES_MAX
 

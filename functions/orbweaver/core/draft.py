@@ -19,8 +19,9 @@ from orbweaver.core.url import host_of, redacted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from orbweaver.core.message import Past, Prior
+    from orbweaver.core.message import Past
     from orbweaver.core.record import PageRecord
+    from orbweaver.core.target import Prior
 
 
 # Of each reason for which references are refused.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.core.crawl import Bodies
 from orbweaver.core.politeness import spacing_ms
-from orbweaver.core.rounds import OWN_LINKS, rounds_of
+from orbweaver.core.rounds import OWN_LINKS, Assumed, rounds_of
 from orbweaver.core.units import Stage, Term, Units
 
 if TYPE_CHECKING:
@@ -34,15 +34,11 @@ if TYPE_CHECKING:
 
 # Messages of a request of SQS.
 MESSAGES = 10
-# Of a stack whose context does not say otherwise: workers at once, messages of a batch, memory.
-WORKERS, BATCH, MEMORY_MB = 50, 10, 1_024
 # A container's beginning (docs/scale.md), and how long AWS keeps one, about.
 INIT_S, CONTAINER_S = 0.9, 7_200
 # Invocations come in crowds: how many containers there are for each that is busy on average, and
 # beside. Without a delay all come that may: so many at first, and so many more each second.
 CROWD, CROWD_LEAST, FIRST, MORE_A_S = 2.0, 2, 5, 5
-# CPU of a page: whatever it holds, and by the KB, with main texts half as much again.
-PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE = 2.0, 0.1, 0.5
 # Of a page's links: looked up by a container that is alone, and claimed in vain.
 LOOKED_UP, LOST = 0.01, 0.0015
 # Bytes of a journal: of a URL, and beside those. Bytes of a record, a request and its answer's
@@ -51,26 +47,6 @@ URL_BYTES, JOURNAL_BYTES, RECORD_BYTES = 160, 300, 700
 REQUEST_BYTES, ACK_BYTES, ACKED_BYTES, LOG_BYTES = 230, 52, 2_896, 1_100
 # What exporting a record takes of a function with 1,024 MB.
 EXPORT_MB_MS = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumed:
-    """What is taken to be so: of the site, of pages on the wire, and of the stack."""
-
-    pages: int
-    hosts: int = 1
-    links: int = 50
-    body_bytes: int = 30_000
-    answer_s: float = 0.2
-    memory_mb: int = MEMORY_MB
-    # Of the stack: how many workers there may be at once, and how many packs each is given.
-    workers: int = WORKERS
-    batch: int = BATCH
-
-    def cpu_ms(self, *, texts: bool) -> float:
-        """How long a page takes on a whole CPU."""
-        whole = PAGE_CPU_MS + KB_CPU_MS * self.body_bytes / 1000
-        return whole * (1 + TEXT_CPU_SHARE) if texts else whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orbweaver.core.identity import Headers
     from orbweaver.core.outcome import Reason
-    from orbweaver.core.recrawl import Condition
+
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+# By origin, or by host as a definition names it.
+HostHeaders: TypeAlias = tuple[tuple[str, Headers], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """The validators of what we have: `If-None-Match` and `If-Modified-Since`, as they came."""
+
+    etag: str | None
+    last_modified: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

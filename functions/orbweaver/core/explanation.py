@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from orbweaver.core.admission import in_scope
 from orbweaver.core.allowance import reasons_of
 from orbweaver.core.crawl import Stop
+from orbweaver.core.crawl_rules import depth_limit
 from orbweaver.core.cut import told
 from orbweaver.core.fate import Fate, fate_of, refusal_of, robots_of
 from orbweaver.core.host_view import why_blocked
@@ -19,7 +20,7 @@ from orbweaver.core.identity import identity_of
 from orbweaver.core.meanings import REASONS, moment, rules_words, scope_rule, span, trap_rule
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.retry import ATTEMPTS_MAX
-from orbweaver.core.rules import deciding, depth_limit, said_of
+from orbweaver.core.rules import deciding, said_of
 from orbweaver.core.spelling import changes
 from orbweaver.core.target import Kind
 from orbweaver.core.traps import trap

@@ -12,17 +12,19 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from orbweaver.core.address import PUBLIC_ONLY
-from orbweaver.core.admission import in_scope
+from orbweaver.core.admission import admit_pattern, in_scope
 from orbweaver.core.crawl import Scope, State
+from orbweaver.core.crawl_rules import depth_limit
 from orbweaver.core.identity import identity_of
 from orbweaver.core.meanings import REFUSALS, moment, never_asked, scope_rule, trap_rule
 from orbweaver.core.named import origins_of
 from orbweaver.core.outcome import Reason, Refusal
-from orbweaver.core.patterns import admit_pattern, first_match
+from orbweaver.core.patterns import first_match
 from orbweaver.core.robots import parse
-from orbweaver.core.rules import deciding, depth_limit, said_of
-from orbweaver.core.traps import DEFAULT_BOUNDS, trap
+from orbweaver.core.rules import deciding, said_of
+from orbweaver.core.traps import trap
 from orbweaver.core.url import canonicalize, host_of
+from orbweaver.core.url_limits import DEFAULT_BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,11 +32,11 @@ if TYPE_CHECKING:
     from orbweaver.core.address import Allowed
     from orbweaver.core.crawl import Crawl
     from orbweaver.core.journal import Unrecorded
-    from orbweaver.core.message import Target
     from orbweaver.core.politeness import Host, RobotsEntry
     from orbweaver.core.record import PageRecord
     from orbweaver.core.standing import Standing
-    from orbweaver.core.traps import Bounds
+    from orbweaver.core.target import Target
+    from orbweaver.core.url_limits import Bounds
 
 
 class Fate(StrEnum):

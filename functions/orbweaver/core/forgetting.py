@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.draft import Draft
-from orbweaver.core.message import Close, Loose, Malformed, Newer, Pack, Seeds
+from orbweaver.core.envelope import Newer
+from orbweaver.core.message import Close, Loose, Malformed, Pack, Seeds
 from orbweaver.core.outcome import Reason
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from orbweaver.core.url import canonicalize, host_of, hostname_of, redacted
 
@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from orbweaver.core.crawl import Crawl
+    from orbweaver.core.exchange import Headers, HostHeaders
 
-Headers: TypeAlias = tuple[tuple[str, str], ...]
-# By origin, or by host as a definition names it.
-HostHeaders: TypeAlias = tuple[tuple[str, Headers], ...]
 
 AGENTS_MAX = 100
 AGENT_CHARS_MAX = 500

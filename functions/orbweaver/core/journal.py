@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from orbweaver.core.cost import CLAIM
-from orbweaver.core.message import PACK_TARGETS_MAX, Pack, Past, Seeds, child_id, past_of
+from orbweaver.core.message import Pack, Past, Seeds, child_id, past_of
 from orbweaver.core.outcome import Outcome, Refusal
-from orbweaver.core.target import Kind, Target
+from orbweaver.core.target import PACK_TARGETS_MAX, Kind, Target
 from orbweaver.core.url import host_of
 
 if TYPE_CHECKING:
@@ -148,9 +147,17 @@ def surplus_of(journal: Journal, ledger: Ledger) -> tuple[Target, ...]:
     return tuple(target for place, target in enumerate(journal.candidates) if place not in kept)
 
 
-def commit_tally(journal: Journal, ledger: Ledger, won: int, hosts: Sequence[str] = ()) -> Tally:
+def commit_tally(
+    journal: Journal,
+    ledger: Ledger,
+    won: int,
+    hosts: Sequence[str] = (),
+    *,
+    claim_nanodollars: int,
+) -> Tally:
     """Counts that a commit adds: the journal's, the claims kept, and those beyond the budget.
 
+    `claim_nanodollars` is what a claim costs that is kept.
     Of `hosts` claims are counted by themselves, too, under the host's place.
     """
     tally = dict(journal.tally)
@@ -163,7 +170,8 @@ def commit_tally(journal: Journal, ledger: Ledger, won: int, hosts: Sequence[str
                 key = f"host.{place}.claimed"
                 tally[key] = tally.get(key, 0) + 1
     if ledger.children:
-        tally["nanodollars"] = tally.get("nanodollars", 0) + CLAIM * len(ledger.children)
+        paid = claim_nanodollars * len(ledger.children)
+        tally["nanodollars"] = tally.get("nanodollars", 0) + paid
     if won > len(ledger.children):
         key = f"refused.{Refusal.BUDGET}"
         tally[key] = tally.get(key, 0) + won - len(ledger.children)

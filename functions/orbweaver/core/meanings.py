@@ -17,8 +17,8 @@ from orbweaver.core.named import LOOPBACK, NO_ORIGINS, local_of, named_by, port_
 from orbweaver.core.outcome import Reason, Refusal
 from orbweaver.core.rules import THINGS, deciding
 from orbweaver.core.suffix import site_of
-from orbweaver.core.traps import DEFAULT_BOUNDS
 from orbweaver.core.url import host_of, hostname_of
+from orbweaver.core.url_limits import DEFAULT_BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from orbweaver.core.address import Allowed
     from orbweaver.core.rules import Rule
-    from orbweaver.core.traps import Bounds
+    from orbweaver.core.url_limits import Bounds
 
 PUBLIC = "1.1.1.1"  # stands for the addresses that a name may have
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400

@@ -22,25 +22,28 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
-from orbweaver.core.envelope import CRAWL_ID_CHARS_MAX as CRAWL_ID_CHARS_MAX  # noqa: PLC0414
-from orbweaver.core.envelope import VERSION as VERSION  # noqa: PLC0414
-from orbweaver.core.envelope import InvalidError as InvalidError  # noqa: PLC0414
-from orbweaver.core.envelope import Newer as Newer  # noqa: PLC0414
-from orbweaver.core.envelope import identity, integer, newer, refuse
-from orbweaver.core.target import Prior as Prior  # noqa: PLC0414
-from orbweaver.core.target import Target as Target  # noqa: PLC0414
-from orbweaver.core.target import from_rows, to_rows
+from orbweaver.core.crawl import DEFAULT_CRAWL
+from orbweaver.core.envelope import (
+    CRAWL_ID_CHARS_MAX,
+    VERSION,
+    InvalidError,
+    Newer,
+    identity,
+    integer,
+    newer,
+    refuse,
+)
+from orbweaver.core.target import PACK_TARGETS_MAX, Target, from_rows, to_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
-PACK_TARGETS_MAX = 25
 # A claim each, well inside one invocation even on a slow table.
 SEEDS_REFERENCES_MAX = 100
 REFERENCE_CHARS_MAX = 8_192
 # References that become a hundred messages, or so; characters of one message, escaped.
 LOOSE_REFERENCES_MAX, SEEDS_CHARS_MAX = 10_000, 700_000
-DEFAULT_CRAWL = "default"
 # Packs of an earlier run that are looked through at a time: each may have left a thousand URLs out.
 PAST_PACKS_MAX = 5
 PACK_ID_CHARS_MAX = 64
@@ -51,6 +54,14 @@ class Source(StrEnum):
 
     SEEDS = "seeds"
     PACKS = "packs"
+
+    @classmethod
+    def of(cls, queue: str, pack_queues: AbstractSet[str]) -> Source:
+        """Say what may come from a queue of this name: from one that is not known, seeds alone.
+
+        Without a name no queue is involved, but a caller that may invoke the worker itself.
+        """
+        return cls.PACKS if not queue or queue in pack_queues else cls.SEEDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

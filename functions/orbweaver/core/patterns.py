@@ -20,12 +20,9 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.outcome import Refusal
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.core.crawl import Crawl
 
 PATTERNS_MAX = 100
 PATTERN_CHARS_MAX = 1_000
@@ -43,15 +40,6 @@ _ANCHORS = re.compile(r"[\\^$]")
 
 class PatternError(ValueError):
     """A pattern does not fit; the text says which, why, and what would."""
-
-
-def admit_pattern(crawl: Crawl, url: str, *, seed: bool = False) -> Refusal | None:
-    """Say whether a crawl's patterns leave a URL out; `seed`: it was asked for by name."""
-    if crawl.exclude and matches(crawl.exclude, url):
-        return Refusal.EXCLUDE
-    if crawl.include and not seed and not matches(crawl.include, url):
-        return Refusal.INCLUDE
-    return None
 
 
 def matches(patterns: tuple[str, ...], url: str) -> bool:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from orbweaver.core.cut import Cuts
     from orbweaver.core.exchange import Response
     from orbweaver.core.extraction import Extractor
-    from orbweaver.core.extraction.rules import ItemRule
     from orbweaver.core.item import Item
+    from orbweaver.core.item_rule import ItemRule
     from orbweaver.core.page import Page, Prepared
 
 

@@ -12,30 +12,21 @@ import zlib
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.cut import beyond, counted, joined, written
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.header import one_line
 from orbweaver.core.item import Item, from_row, to_row
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.url import url_hash
 from orbweaver.core.version import check, one_of
 
 if TYPE_CHECKING:
-    from orbweaver.core.answer import End
-    from orbweaver.core.cut import Cuts
-    from orbweaver.core.message import Prior, Target
-    from orbweaver.core.page import Page
+    from orbweaver.core.target import Prior
 
 # Not written: there are many, and what has none is of the first version.
 VERSION, WHAT = 1, "a page record"
 DAY_MS = 86_400_000
-ERROR_CHARS_MAX = 300
 HEADER_CHARS_MAX = 200
 DESCRIPTION_CHARS_MAX = 500
-HEADERS_CUT = ("content_type", "etag", "last_modified")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,81 +70,12 @@ class PageRecord:
 COLUMNS = tuple(one.name for one in fields(PageRecord) if one.metadata.get("column", True))
 
 
-def page_record(
-    crawl_id: str,
-    target: Target,
-    end: End,
-    at_ms: int,
-    *,
-    answer: Response | Failure | None = None,
-    page: Page | None = None,
-    cut: Cuts = (),
-) -> PageRecord:
-    """Put together what is known of a URL that has ended; `at_ms` is when it was asked for.
-
-    `cut` is what was left out when its page was read.
-    """
-    response = answer if isinstance(answer, Response) else None
-    headers = response.headers if response else {}
-    body = response.body if response else None
-    return PageRecord(
-        crawl=crawl_id,
-        url=target.url,
-        outcome=end.outcome,
-        reason=end.reason,
-        fetched_at=at_ms,
-        depth=target.depth,
-        referrer=target.referrer,
-        status=response.status if response else None,
-        content_type=_line(headers.get("content-type"), HEADER_CHARS_MAX),
-        charset=page.charset if page else None,
-        bytes=None if body is None else len(body),
-        latency_ms=answer.latency_ms if answer else None,
-        attempt=target.attempt,
-        title=page.title if page else None,
-        description=_cut(page.description, DESCRIPTION_CHARS_MAX) if page else None,
-        language=page.language if page else None,
-        canonical=page.canonical if page else None,
-        links=len(page.links) if page else None,
-        sha256=None if body is None else sha256(body).hexdigest(),
-        etag=_line(headers.get("etag"), HEADER_CHARS_MAX),
-        last_modified=_line(headers.get("last-modified"), HEADER_CHARS_MAX),
-        error=_cut(end.error, ERROR_CHARS_MAX),
-        cut=written(joined(cut, _cuts_of(end, response))),
-    )
-
-
-def _cuts_of(end: End, response: Response | None) -> Cuts:
-    """Count what an answer lacks, and what a record has no room for."""
-    error = beyond(end.error, ERROR_CHARS_MAX)
-    if response is None or end.outcome is not Outcome.FETCHED:
-        return counted({"error": error})
-    headers = {name: response.headers.get(name.replace("_", "-")) for name in HEADERS_CUT}
-    return counted(
-        {
-            "body": int(response.truncated or end.reason is Reason.TRUNCATED),
-            "unread": int(end.reason is Reason.COSTLY),
-            **{name: beyond(value, HEADER_CHARS_MAX) for name, value in headers.items()},
-            "error": error,
-            "headers": response.headers_cut,
-        }
-    )
-
-
 def with_items(record: PageRecord, items: tuple[Item, ...] | None) -> PageRecord:
     """Note what rules found on a page; None where none is about it."""
     if items is None:
         return record
     invalid = sum(not item.valid for item in items)
     return replace(record, items=len(items), items_invalid=invalid, extracted=items)
-
-
-def _line(value: str | None, chars_max: int) -> str | None:
-    return _cut(value and one_line(value), chars_max)
-
-
-def _cut(text: str | None, chars_max: int) -> str | None:
-    return text[:chars_max] if text else None
 
 
 def day_of(at_ms: int) -> str:

@@ -10,24 +10,17 @@ was begun at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from orbweaver.core.exchange import Condition
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import HEADER_CHARS_MAX
 
 if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl
-    from orbweaver.core.message import Target
     from orbweaver.core.record import PageRecord
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
-    """The validators of what we have: `If-None-Match` and `If-Modified-Since`, as they came."""
-
-    etag: str | None
-    last_modified: str | None
+    from orbweaver.core.target import Target
 
 
 def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Condition | None:

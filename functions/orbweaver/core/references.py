@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from orbweaver.core.message import DEFAULT_CRAWL
+from orbweaver.core.crawl import DEFAULT_CRAWL
 from orbweaver.core.spelling import meant_by
 from orbweaver.core.url import TRACKING_PARAMETERS, canonicalize, host_of, redacted
 

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 from orbweaver.core.admission import prefixes, root_of
 from orbweaver.core.crawl import Crawl, Scope, State, first_hosts
 from orbweaver.core.crawl_codec import digest_of
+from orbweaver.core.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.core.identity import OPEN_HEADERS
-from orbweaver.core.message import CRAWL_ID_CHARS_MAX, SEEDS_REFERENCES_MAX
+from orbweaver.core.message import SEEDS_REFERENCES_MAX
 from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import ERROR_CHARS_MAX
+from orbweaver.core.recording import ERROR_CHARS_MAX
 from orbweaver.core.references import SEEDS_BYTES_MAX, SEEDS_MAX
 from orbweaver.core.target import Target
 from orbweaver.core.url import host_of, hostname_of

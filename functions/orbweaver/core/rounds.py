@@ -26,13 +26,16 @@ from math import exp, inf, log
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from orbweaver.core.message import PACK_TARGETS_MAX
 from orbweaver.core.politeness import HORIZON_MS, spacing_ms
+from orbweaver.core.target import PACK_TARGETS_MAX
 
 if TYPE_CHECKING:
     from orbweaver.core.crawl import Crawl
-    from orbweaver.core.estimate import Assumed
 
+# Of a stack whose context does not say otherwise: workers at once, messages of a batch, memory.
+WORKERS, BATCH, MEMORY_MB = 50, 10, 1_024
+# CPU of a page: whatever it holds, and by the KB, with main texts half as much again.
+PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE = 2.0, 0.1, 0.5
 # How long a visit waits for slots (`wait_s_max`), how many requests a function makes at once
 # (`fetch_concurrency`), and how long the event source waits for a batch to fill.
 WAIT_S, REQUESTS_MAX, WINDOW_S = 5.0, 64, 1.0
@@ -60,6 +63,26 @@ SHORT_WAITS = 0.4
 SPREAD, PARTS, PACE = 0.7, 16, 1.5
 # Sizes of packs and batches follow from each other: so often is that gone through.
 ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """What is taken to be so: of the site, of pages on the wire, and of the stack."""
+
+    pages: int
+    hosts: int = 1
+    links: int = 50
+    body_bytes: int = 30_000
+    answer_s: float = 0.2
+    memory_mb: int = MEMORY_MB
+    # Of the stack: how many workers there may be at once, and how many packs each is given.
+    workers: int = WORKERS
+    batch: int = BATCH
+
+    def cpu_ms(self, *, texts: bool) -> float:
+        """How long a page takes on a whole CPU."""
+        whole = PAGE_CPU_MS + KB_CPU_MS * self.body_bytes / 1000
+        return whole * (1 + TEXT_CPU_SHARE) if texts else whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

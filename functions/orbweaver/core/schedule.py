@@ -19,7 +19,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -42,13 +41,6 @@ UNITS = (("day", 24 * 60), ("hour", 60), ("minute", 1))
 EVERY = re.compile(r"([0-9]{1,6}) ?(m|min|minutes?|h|hours?|d|days?)", re.ASCII)
 RATE = re.compile(r"rate\(([0-9]{1,6}) (minute|hour|day)s?\)", re.ASCII)
 ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+){0,2}", re.ASCII)
-
-
-class Overlap(StrEnum):
-    """What a firing does while an earlier run of its crawl has not ended."""
-
-    SKIP = "skip"
-    ALLOW = "allow"
 
 
 class ScheduleError(ValueError):

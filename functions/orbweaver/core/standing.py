@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from orbweaver.core.journal import Journal, Ledger
-    from orbweaver.core.message import Prior
+    from orbweaver.core.target import Prior
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

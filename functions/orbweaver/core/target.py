@@ -180,3 +180,6 @@ def _number(extras: dict[str, Any], name: str) -> int | None:
         case int(number) if number >= 0:
             return number
     raise ValueError(f"{name} is a number from 0")
+
+
+PACK_TARGETS_MAX = 25

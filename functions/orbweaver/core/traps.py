@@ -24,13 +24,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.url import host_of, hostname_of
+from orbweaver.core.url_limits import DEFAULT_BOUNDS, Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,21 +39,6 @@ PATTERNS_MAX = 20_000
 # A UUID, a long run of letters and digits, or a number; escapes are bytes of words.
 _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _VARYING = re.compile(rf"{_UUID}|[0-9A-Za-z]{{16,}}|(?<!%)(?<!%[0-9A-Fa-f])[0-9]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """How far URLs may go; the settings of the same names."""
-
-    path_segments_max: int = 20
-    repeats_max: int = 2
-    query_parameters_max: int = 20
-    query_chars_max: int = 1_000
-    folder_urls_max: int = 100_000
-    query_urls_max: int = 10_000
-
-
-DEFAULT_BOUNDS = Bounds()
 
 
 def trap(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:

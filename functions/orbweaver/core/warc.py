@@ -33,7 +33,7 @@ from isal import isal_zlib
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from orbweaver.core.identity import Headers
+    from orbweaver.core.exchange import Headers
 
 Kind = Literal["warcinfo", "request", "response", "conversion", "metadata"]
 VERSION = "WARC/1.1"

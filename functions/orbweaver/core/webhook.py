@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from orbweaver.core.address import Allowed
     from orbweaver.core.crawl import Crawl, Tally
-    from orbweaver.core.identity import Headers
+    from orbweaver.core.exchange import Headers
     from orbweaver.core.plan import Plan
 
 EVENT = "CrawlCompleted"

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from orbweaver.core.export_work import Progress
     from orbweaver.exporting.desk import Desk
     from orbweaver.exporting.feed import Feed
-    from orbweaver.exporting.sealing import Announcer
-    from orbweaver.ports import Catalogue, Clock, Crawls, Files, Orders, Pages
+    from orbweaver.ports import Catalogue, Clock, Crawls, ExportEvents, Files, Orders, Pages
 
 # A unit of a crawl that is cut has about so many chunks.
 UNIT_PARTS = 5
@@ -49,7 +48,7 @@ class Assembly:
     part_bytes_max: int
     # Where bodies and texts of pages are, if it is not where the export goes.
     bodies: Files | None = None
-    events: Announcer | None = None
+    events: ExportEvents | None = None
     feed: Feed | None = None
     catalogue: Catalogue | None = None
     desk: Desk = field(default_factory=FolderDesk)

@@ -21,7 +21,7 @@ Order of effects
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from orbweaver.core.export import encode_manifest, place_of
 from orbweaver.core.export_work import manifest_of
@@ -37,14 +37,7 @@ if TYPE_CHECKING:
     from orbweaver.exporting.mending import Mender
     from orbweaver.exporting.runs import Runs
     from orbweaver.exporting.store import Store
-    from orbweaver.ports import Catalogue
-
-
-class Announcer(Protocol):
-    """Whoever is told that an export stands."""
-
-    async def exported(self, manifest: Manifest, key: str) -> None:
-        """Announce it."""
+    from orbweaver.ports import Catalogue, ExportEvents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +47,7 @@ class Sealer:
     store: Store
     runs: Runs
     mender: Mender
-    events: Announcer | None
+    events: ExportEvents | None
     catalogue: Catalogue | None
 
     async def seal(self, order: Order) -> Manifest | None:

@@ -8,26 +8,21 @@ that raises may or may not have taken effect: every effect is idempotent.
     queues    what is to be crawled         tables   packs, crawls, claims, hosts, records
     outside   files, events, the web, time  errors   what goes wrong
     allowances  what crawls may use up      couriers  where exports are brought to
+    hosts     their slots and robots.txt    schedules  what recurs
+    exports   what exporters need           readers  what reads answers
 """
 
 from orbweaver.core.exchange import Failure, Request, Response
 from orbweaver.ports.allowances import Allowances
 from orbweaver.ports.couriers import Courier, Deliveries
 from orbweaver.ports.errors import NOTHING, Permanent, PortError, StoredNewer, TooLarge, Transient
-from orbweaver.ports.outside import (
-    Catalogue,
-    Clock,
-    Events,
-    Fetcher,
-    Files,
-    Metrics,
-    Print,
-    Reader,
-    Schedules,
-    Secrets,
-)
-from orbweaver.ports.queues import DeadLetters, Orders, Queue
-from orbweaver.ports.tables import Crawls, Frontier, History, Hosts, Packs, Pages
+from orbweaver.ports.exports import Catalogue, ExportEvents, Orders
+from orbweaver.ports.hosts import Hosts
+from orbweaver.ports.outside import Clock, Events, Fetcher, Files, Metrics, Print, Secrets
+from orbweaver.ports.queues import DeadLetters, Queue
+from orbweaver.ports.readers import Reader
+from orbweaver.ports.schedules import Schedules
+from orbweaver.ports.tables import Crawls, Frontier, History, Packs, Pages
 
 __all__ = [
     "NOTHING",
@@ -39,6 +34,7 @@ __all__ = [
     "DeadLetters",
     "Deliveries",
     "Events",
+    "ExportEvents",
     "Failure",
     "Fetcher",
     "Files",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orbweaver.core.allowance import Allowance, Part, Taking
+    from orbweaver.core.allowance import Allowance, Taking
     from orbweaver.core.crawl import Crawl
+    from orbweaver.core.limits import Part
 
 
 class Allowances(Protocol):

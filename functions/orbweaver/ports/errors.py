@@ -54,3 +54,15 @@ def check_cut(what: str, part: bytes, length: int) -> bytes:
     if len(part) != length:
         raise Permanent(f"{what} has no such {length:,} bytes, but {len(part):,} of them")
     return part
+
+
+class ControlError(Exception):
+    """What was asked cannot be done; the text says why, and what can."""
+
+
+class UnknownCrawl(ControlError):
+    """No crawl has this id or name."""
+
+
+class Conflict(ControlError):
+    """The crawl is not in a state for that, or its id belongs to another crawl."""

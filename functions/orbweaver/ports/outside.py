@@ -11,12 +11,8 @@ if TYPE_CHECKING:
 
     from orbweaver.core.crawl import Crawl, Tally
     from orbweaver.core.exchange import Failure, Request, Response
-    from orbweaver.core.export import Manifest
     from orbweaver.core.metric import Metric
     from orbweaver.core.outcome import Reason
-    from orbweaver.core.reading import Job, Read
-    from orbweaver.core.schedule import Scheduled
-    from orbweaver.core.tables import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,42 +58,10 @@ class Files(Protocol):
 
 
 class Events(Protocol):
-    """The event bus."""
+    """The event bus, as workers need it."""
 
     async def completed(self, crawl: Crawl, total: Tally) -> None:
         """Announce that a crawl is finished; the event's id is the crawl's."""
-
-    async def exported(self, manifest: Manifest, key: str) -> None:
-        """Announce that an export stands under the key of its manifest.
-
-        The event's id follows from what the manifest says: a repeat has the same.
-        """
-
-
-class Catalogue(Protocol):
-    """Which tables can be queried."""
-
-    async def register(self, table: Table) -> None:
-        """Make a table of exports known, or bring it up to date.
-
-        Columns that it had before stay; a name that is another one's is left to that one.
-        """
-
-    async def remove(self, folder: str) -> int:
-        """Remove the tables of exports that lie in a folder; how many there were."""
-
-
-class Schedules(Protocol):
-    """Schedules by name: what recurs, and what each firing is told."""
-
-    async def put(self, scheduled: Scheduled) -> None:
-        """Make a schedule, or make it anew."""
-
-    async def list(self) -> tuple[Scheduled, ...]:
-        """Read all schedules, by name."""
-
-    async def remove(self, name: str) -> bool:
-        """Remove a schedule; False if there is none."""
 
 
 class Secrets(Protocol):
@@ -112,16 +76,6 @@ class Fetcher(Protocol):
 
     async def fetch(self, request: Request) -> Response | Failure:
         """Ask once; redirects are not followed."""
-
-
-class Reader(Protocol):
-    """What makes readings of answers, within what a page may cost."""
-
-    async def read(self, job: Job, host: str, until_ms: int) -> Read:
-        """Read an answer of a host, begun by then; never raises for what is in it.
-
-        Raises Transient where it cannot be read for reasons of ours.
-        """
 
 
 class Clock(Protocol):

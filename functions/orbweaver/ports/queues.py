@@ -44,13 +44,6 @@ class Queue(Protocol):
         """
 
 
-class Orders(Protocol):
-    """The queue of what exporters are to do."""
-
-    async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
-        """Send messages, each with whose work it is; returns once all of them are accepted."""
-
-
 class DeadLetters(Protocol):
     """The dead-letter queue, for whoever looks after it."""
 

@@ -9,10 +9,9 @@ from orbweaver.ports.errors import NOTHING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
-    from orbweaver.core.allowance import Settlement
     from orbweaver.core.crawl import Books, Crawl, State, Tally
     from orbweaver.core.journal import Journal, Ledger
-    from orbweaver.core.politeness import Host, RobotsEntry, Slots
+    from orbweaver.core.limits import Settlement
     from orbweaver.core.record import PageRecord
     from orbweaver.core.standing import (
         Claimer,
@@ -144,42 +143,6 @@ class Frontier(Protocol):
 
         One that has expired is read as long as nothing has deleted it.
         """
-
-
-class Hosts(Protocol):
-    """Politeness units: slots, blocks, robots."""
-
-    async def look(self, host: str) -> Host:
-        """Read a host, possibly a few seconds stale."""
-
-    async def reserve(
-        self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
-    ) -> Slots:
-        """Reserve up to `wanted` slots that start by `until_ms`, atomically over all workers.
-
-        A blocked host gives none. `return_at_ms` says when those without a slot may come back.
-        """
-
-    async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
-        """Leave a host alone, for all crawls; never shortens a block."""
-
-    async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
-        """Count a request without an answer, atomically (`after_failure`); the host after it."""
-
-    async def recover(self, host: str) -> None:
-        """Forget the failures of a host that answered; a block stands."""
-
-    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
-        """Take the one turn to try a host that is in doubt; nobody else gets it before `until`."""
-
-    async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
-        """Keep what was fetched as a host's robots.txt."""
-
-    async def cookies(self, crawl_id: str, site: str) -> str | None:
-        """Read the cookies of a site in a crawl, as they were written last; None without any."""
-
-    async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
-        """Write the cookies of a site in a crawl; the last writer's stay."""
 
 
 class Pages(Protocol):

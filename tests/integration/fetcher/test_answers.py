@@ -12,9 +12,8 @@ import pytest
 from orbweaver.adapters.http import Limits
 from orbweaver.adapters.http_body import DRAIN_BYTES_MAX
 from orbweaver.adapters.http_head import HEADERS_CHARS_MAX
-from orbweaver.core.exchange import Failure, Response
+from orbweaver.core.exchange import Condition, Failure, Response
 from orbweaver.core.header import location_of
-from orbweaver.core.recrawl import Condition
 from orbweaver.core.sniff import HEAD_BYTES
 from orbweaver.core.url import canonicalize
 from tests.integration.fetcher.origin import HTML, answer, chunked, fetching, request, serving

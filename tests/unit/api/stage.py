@@ -80,7 +80,7 @@ class Stage:
             settings=settings,
         )
         explainer = Explainer(
-            control=control,
+            finder=control,
             crawls=crawls,
             frontier=MemoryFrontier(world, gate),
             packs=packs,

@@ -10,7 +10,8 @@ import pytest
 
 from orbweaver.adapters.memory import Mail
 from orbweaver.core.crawl import default_crawl
-from orbweaver.core.message import Pack, Seeds, Target, encode
+from orbweaver.core.message import Pack, Seeds, encode
+from orbweaver.core.target import Target
 from tests.unit.cli.fakes import NOW_MS, Machine, Stage, Terminal
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 from aiohttp import ClientConnectionError
 
 from orbweaver.adapters.memory.world import ShardItem
+from orbweaver.cli.exits import UsageError
 from orbweaver.cli.exposing import LIST_MS, READ_MS, SHOWN_MS, address
 from orbweaver.cli.gauges import CRAWLS_MAX
-from orbweaver.cli.parser import UsageError
 from orbweaver.cli.stacks import Depths
 from orbweaver.core.crawl import Crawl, State, Stop
 from orbweaver.ports import Transient

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from orbweaver.cli import options
-from orbweaver.cli.parser import UsageError, parse
+from orbweaver.cli.exits import UsageError
+from orbweaver.cli.parser import parse
 
 URL = "http://example.com/"
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.core.crawl import Crawl, State, Stop
 from orbweaver.core.explanation import explain
 from orbweaver.core.fate import Facts, Journey
-from orbweaver.core.message import Target
 from orbweaver.core.politeness import Host, RobotsEntry
 from orbweaver.core.record import PageRecord
 from orbweaver.core.rules import Rule
 from orbweaver.core.standing import Standing
+from orbweaver.core.target import Target
 
 if TYPE_CHECKING:
     from orbweaver.core.outcome import Outcome, Reason

@@ -8,10 +8,10 @@ from typing import Any
 from orbweaver.core.crawl import Scope, State
 from orbweaver.core.fate import Fate, Journey
 from orbweaver.core.journal import Unrecorded
-from orbweaver.core.message import Target
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.politeness import Host, RobotsEntry
 from orbweaver.core.rules import Rule
+from orbweaver.core.target import Target
 from tests.unit.core.facts import (
     BLOCKED,
     CANCELLED,

@@ -16,8 +16,8 @@ from orbweaver.core.admission import (
     widens,
 )
 from orbweaver.core.crawl import Crawl, Scope, State, Stop
-from orbweaver.core.message import Target
 from orbweaver.core.outcome import Reason, Refusal
+from orbweaver.core.target import Target
 from orbweaver.core.url import canonicalize, host_of
 
 NOW_MS = 1_795_251_600_000

@@ -9,8 +9,6 @@ from orbweaver.core.allowance import (
     WAIT_S,
     Allowance,
     Later,
-    Part,
-    Settlement,
     Spent,
     Step,
     Take,
@@ -20,6 +18,7 @@ from orbweaver.core.allowance import (
     settlements,
 )
 from orbweaver.core.crawl import Crawl
+from orbweaver.core.limits import Part, Settlement
 
 NOW_MS = 10 * DEAD_MS
 WANTED = Wanted(plenty=30, whole=10, least=3)

@@ -11,7 +11,8 @@ from orbweaver.core.amendment import EDITABLE, amended, differences, shared_out
 from orbweaver.core.crawl import Books, Crawl, Shard, default_crawl
 from orbweaver.core.definition import DefinitionError, document_of
 from orbweaver.core.definition_keys import BY_PATH
-from orbweaver.core.plan import Plan, crawl_of
+from orbweaver.core.plan import Plan
+from orbweaver.core.planning import crawl_of
 
 NOW_MS = 1_795_251_600_000
 PLAN = Plan(

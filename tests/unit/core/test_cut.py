@@ -14,12 +14,13 @@ from orbweaver.core.crawl import Bodies
 from orbweaver.core.draft import Draft
 from orbweaver.core.exchange import Response
 from orbweaver.core.explanation import explain
-from orbweaver.core.extraction.rules import Field, ItemRule, Source
 from orbweaver.core.harvest import Keeping
+from orbweaver.core.item_rule import Field, ItemRule, Source
 from orbweaver.core.markup import outline_of
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.reading import Job, read
-from orbweaver.core.record import PageRecord, page_record
+from orbweaver.core.record import PageRecord
+from orbweaver.core.recording import page_record
 from orbweaver.core.recrawl import still
 from orbweaver.core.skips import Examples, report_of
 from orbweaver.core.target import Target

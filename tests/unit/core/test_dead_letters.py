@@ -17,7 +17,8 @@ from orbweaver.core.dead_letters import (
     read,
     revived,
 )
-from orbweaver.core.message import Loose, Pack, Seeds, Target, encode
+from orbweaver.core.message import Loose, Pack, Seeds, encode
+from orbweaver.core.target import Target
 
 NOW_MS = 1_795_251_600_000
 

@@ -21,9 +21,9 @@ from orbweaver.core.definition import (
 )
 from orbweaver.core.definition_keys import KEYS
 from orbweaver.core.extraction import Field, ItemRule
-from orbweaver.core.plan import Plan, crawl_of
+from orbweaver.core.plan import Overlap, Plan
+from orbweaver.core.planning import crawl_of
 from orbweaver.core.rules import Rule
-from orbweaver.core.schedule import Overlap
 from tests.unit.core.defining import DOCUMENT, SEED, problems
 
 GUIDE = (Path(__file__).parents[3] / "docs/definition.md").read_text()

@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orbweaver.core.crawl import Bodies, Crawl
-from orbweaver.core.estimate import (
-    CONTAINER_S,
-    INIT_S,
-    WORKERS,
-    Assumed,
-    Estimate,
-    _at_once,
-    _containers,
-    estimate,
-)
+from orbweaver.core.estimate import CONTAINER_S, INIT_S, Estimate, _at_once, _containers, estimate
 from orbweaver.core.prices import dollars
-from orbweaver.core.rounds import rounds_of
+from orbweaver.core.rounds import WORKERS, Assumed, rounds_of
 from orbweaver.core.units import Stage, Term
 
 if TYPE_CHECKING:

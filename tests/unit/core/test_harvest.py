@@ -15,7 +15,8 @@ from orbweaver.core.harvest import Keeping, harvest, redacted
 from orbweaver.core.item import Item
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.page import parse
-from orbweaver.core.record import PageRecord, page_record
+from orbweaver.core.record import PageRecord
+from orbweaver.core.recording import page_record
 from orbweaver.core.target import Target
 
 if TYPE_CHECKING:

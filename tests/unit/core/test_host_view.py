@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from orbweaver.core.host_view import HostView, host_view, named
-from orbweaver.core.plan import Plan, crawl_of
+from orbweaver.core.plan import Plan
+from orbweaver.core.planning import crawl_of
 from orbweaver.core.politeness import DOWN_S, FAILURES_MAX, ROUNDS_MAX, Host, RobotsEntry
 
 NOW_MS = 1_795_251_600_000

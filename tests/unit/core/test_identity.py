@@ -24,11 +24,12 @@ from orbweaver.core.identity import (
     stored_headers,
     token_of,
 )
-from orbweaver.core.plan import Plan, PlanError, crawl_of
+from orbweaver.core.plan import Plan, PlanError
+from orbweaver.core.planning import crawl_of
 from orbweaver.core.url import host_of, hostname_of
 
 if TYPE_CHECKING:
-    from orbweaver.core.identity import Headers, HostHeaders
+    from orbweaver.core.exchange import Headers, HostHeaders
 
 SITE = "https://example.com"
 DEFAULT = "orbweaver/1 (+https://example.org/bot)"

@@ -21,9 +21,10 @@ from orbweaver.core.journal import (
     surplus_of,
 )
 from orbweaver.core.journal_codec import decode, encode
-from orbweaver.core.message import Pack, Prior, Target, child_id
+from orbweaver.core.message import Pack, child_id
 from orbweaver.core.outcome import Outcome, Reason, Refusal
 from orbweaver.core.record import PageRecord, to_fields
+from orbweaver.core.target import Prior, Target
 
 NOW_MS = 1_795_251_600_000
 SITE = "https://example.com"
@@ -246,7 +247,8 @@ def test_a_commit_counts_claims_and_what_the_budget_refused(
 ) -> None:
     """What was won and not kept is refused by the budget."""
     journal = Journal(at_ms=NOW_MS, tally=before)
-    assert commit_tally(journal, Ledger(pack="p", children=children), wins) == tally
+    ledger = Ledger(pack="p", children=children)
+    assert commit_tally(journal, ledger, wins, claim_nanodollars=CLAIM) == tally
 
 
 def test_a_journal_is_stored_and_read_back() -> None:

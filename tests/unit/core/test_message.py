@@ -8,23 +8,20 @@ from dataclasses import replace
 import pytest
 
 from orbweaver.core.message import (
-    PACK_TARGETS_MAX,
     REFERENCE_CHARS_MAX,
     SEEDS_REFERENCES_MAX,
     Close,
     Loose,
     Malformed,
     Pack,
-    Prior,
     Seeds,
     Source,
-    Target,
     child_id,
     decode,
     encode,
     seeds_of,
 )
-from orbweaver.core.target import Kind
+from orbweaver.core.target import PACK_TARGETS_MAX, Kind, Prior, Target
 from tests.corpora import corpus
 
 URL = "https://example.com/"

@@ -7,16 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.core.admission import admit_entry, admit_link, admit_redirect, admit_seed
+from orbweaver.core.admission import (
+    admit_entry,
+    admit_link,
+    admit_pattern,
+    admit_redirect,
+    admit_seed,
+)
 from orbweaver.core.crawl import Crawl, Scope
 from orbweaver.core.crawl_codec import from_fields, to_fields
-from orbweaver.core.message import Target
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.patterns import (
     PATTERN_CHARS_MAX,
     PATTERNS_CHARS_MAX,
     PATTERNS_MAX,
-    admit_pattern,
     first_match,
     matches,
     places,
@@ -24,9 +28,9 @@ from orbweaver.core.patterns import (
     problems_of,
 )
 from orbweaver.core.plan import Plan
-from orbweaver.core.plan import problems_of as plan_problems
+from orbweaver.core.planning import problems_of as plan_problems
 from orbweaver.core.sitemap import Entry
-from orbweaver.core.target import Kind
+from orbweaver.core.target import Kind, Target
 
 SITE = "https://example.com"
 CRAWL = Crawl(

@@ -9,7 +9,8 @@ import pytest
 
 from orbweaver.core import crawl_codec
 from orbweaver.core.crawl import DAY_S, WEEK_S, Scope
-from orbweaver.core.plan import Plan, PlanError, crawl_of
+from orbweaver.core.plan import Plan, PlanError
+from orbweaver.core.planning import crawl_of
 from orbweaver.core.references import SEEDS_MAX, name_of
 from orbweaver.core.url import canonicalize
 

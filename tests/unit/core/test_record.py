@@ -10,7 +10,6 @@ import pytest
 
 from orbweaver.core.answer import End
 from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.message import Target
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.page import parse
 from orbweaver.core.record import (
@@ -19,10 +18,11 @@ from orbweaver.core.record import (
     day_of,
     from_fields,
     page_key,
-    page_record,
     shard_of,
     to_fields,
 )
+from orbweaver.core.recording import page_record
+from orbweaver.core.target import Target
 from orbweaver.core.url import url_hash
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from orbweaver.core.crawl import Crawl
+from orbweaver.core.exchange import Condition
 from orbweaver.core.extraction import Field, ItemRule
 from orbweaver.core.item import Item
-from orbweaver.core.message import Target
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.record import HEADER_CHARS_MAX, PageRecord
-from orbweaver.core.recrawl import Condition, condition_of, still
+from orbweaver.core.recrawl import condition_of, still
+from orbweaver.core.target import Target
 
 URL = "https://example.com/a"
 DATE = "Thu, 15 Jan 2026 12:00:00 GMT"

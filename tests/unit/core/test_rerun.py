@@ -12,7 +12,8 @@ from orbweaver.core.admission import admit_again, in_scope, vouched
 from orbweaver.core.crawl import Crawl, Scope, State, Stop
 from orbweaver.core.identity import identity_of
 from orbweaver.core.outcome import Outcome, Reason, Refusal
-from orbweaver.core.plan import Plan, crawl_of
+from orbweaver.core.plan import Plan
+from orbweaver.core.planning import crawl_of
 from orbweaver.core.record import PageRecord
 from orbweaver.core.references import SEEDS_BYTES_MAX
 from orbweaver.core.rerun import (

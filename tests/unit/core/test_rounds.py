@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from orbweaver.core.crawl import Crawl
-from orbweaver.core.estimate import Assumed
-from orbweaver.core.message import PACK_TARGETS_MAX
-from orbweaver.core.rounds import Rounds, pack_urls, rounds_of
+from orbweaver.core.rounds import Assumed, Rounds, pack_urls, rounds_of
+from orbweaver.core.target import PACK_TARGETS_MAX
 
 CRAWL = Crawl(id="a", name="a", started_at_ms=0, delay_ms=1_000)
 PAGES = 60_000

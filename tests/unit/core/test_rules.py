@@ -16,23 +16,21 @@ from orbweaver.core.admission import (
 )
 from orbweaver.core.crawl import DAY_S, WEEK_S, Crawl
 from orbweaver.core.crawl_codec import changes, from_fields, to_fields
-from orbweaver.core.message import Pack, Prior, decode, encode
+from orbweaver.core.crawl_rules import by_delay, depth_limits, said_of_target
+from orbweaver.core.message import Pack, decode, encode
 from orbweaver.core.outcome import Refusal
 from orbweaver.core.rules import (
     NOTHING,
     RULES_MAX,
     THINGS,
     Rule,
-    by_delay,
     by_window,
     deciding,
-    depth_limits,
     problems_of,
     said_of,
-    said_of_target,
 )
 from orbweaver.core.sitemap import Entry
-from orbweaver.core.target import Kind, Target, extras_of, with_extras
+from orbweaver.core.target import Kind, Prior, Target, extras_of, with_extras
 
 SITE = "https://example.com"
 NOW_MS = 1_795_251_600_000

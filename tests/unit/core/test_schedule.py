@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from orbweaver.core import schedule
-from orbweaver.core.plan import Plan, problems_of
+from orbweaver.core.plan import Plan
+from orbweaver.core.planning import problems_of
 from orbweaver.core.schedule import (
     DUE,
     INPUT_BYTES_MAX,

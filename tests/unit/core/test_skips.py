@@ -9,7 +9,8 @@ from orbweaver.core import skips
 from orbweaver.core.draft import SAMPLES_MAX, Draft
 from orbweaver.core.meanings import REASONS, REFUSALS
 from orbweaver.core.outcome import Outcome, Reason, Refusal
-from orbweaver.core.plan import Plan, crawl_of
+from orbweaver.core.plan import Plan
+from orbweaver.core.planning import crawl_of
 from orbweaver.core.record import PageRecord
 from orbweaver.core.skips import Examples, report_of
 

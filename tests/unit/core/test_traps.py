@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from orbweaver.core.outcome import Refusal
-from orbweaver.core.traps import PATTERNS_MAX, Bounds, Shares, patterns, trap
+from orbweaver.core.traps import PATTERNS_MAX, Shares, patterns, trap
 from orbweaver.core.url import canonicalize
+from orbweaver.core.url_limits import Bounds
 from tests.sites import bookshop
 
 SITE = "https://example.com"

@@ -10,8 +10,9 @@ import pytest
 
 from orbweaver.core import crawl_codec, envelope, journal_codec, record
 from orbweaver.core.crawl import Bodies, Crawl, Scope, State, Stop
+from orbweaver.core.envelope import Newer
 from orbweaver.core.journal import Journal
-from orbweaver.core.message import Malformed, Newer, decode
+from orbweaver.core.message import Malformed, decode
 from orbweaver.core.outcome import Outcome, Reason
 from orbweaver.core.version import NewerVersion, check, one_of
 

@@ -14,7 +14,7 @@ import pytest
 from orbweaver.core.definition import parse
 from orbweaver.core.extraction import extract
 from orbweaver.core.page import parse as parse_page
-from orbweaver.core.plan import crawl_of
+from orbweaver.core.planning import crawl_of
 from tests.sites.bookshop.model import Page
 from tests.sites.bookshop.shop import Bookshop, resources
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.memory.world import Gated
-from orbweaver.core.allowance import Allowance, Part, Taking
+from orbweaver.core.allowance import Allowance, Taking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.core.crawl import Crawl
+    from orbweaver.core.limits import Part
 
 
 class MemoryAllowances(Gated):

@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.memory.world import Claim, Gated
-from orbweaver.core.message import Prior
 from orbweaver.core.standing import Claimer, Known, Standing
+from orbweaver.core.target import Prior
 from orbweaver.ports import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from orbweaver.core.crawl import Crawl
-    from orbweaver.core.message import Target
+    from orbweaver.core.target import Target
 
 
 class MemoryFrontier(Gated):

@@ -10,7 +10,7 @@ from orbweaver.core.record import PageRecord, page_key, prior_keys
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from orbweaver.core.message import Prior
+    from orbweaver.core.target import Prior
 
 
 class MemoryPages(Gated):

@@ -24,8 +24,8 @@ from orbweaver.ports import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from orbweaver.core.allowance import Settlement
     from orbweaver.core.journal import Journal, Ledger
+    from orbweaver.core.limits import Settlement
 
 
 class MemoryPacks(Gated):

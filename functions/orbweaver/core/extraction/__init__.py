@@ -25,7 +25,10 @@ from orbweaver.core.cut import counted
 from orbweaver.core.extraction.document import Document
 from orbweaver.core.extraction.locating import Spot, located, objects_of
 from orbweaver.core.extraction.regex import found_in
-from orbweaver.core.extraction.rules import (
+from orbweaver.core.extraction.values import Unfit, read
+from orbweaver.core.extraction.work import UNITS_MAX, VALUE_UNITS, TooMuchError
+from orbweaver.core.item import Item, to_row
+from orbweaver.core.item_rule import (
     ITEMS_MAX,
     LIST_MAX,
     OBJECTS,
@@ -37,9 +40,6 @@ from orbweaver.core.extraction.rules import (
     columns_of,
     currency_name,
 )
-from orbweaver.core.extraction.values import Unfit, read
-from orbweaver.core.extraction.work import UNITS_MAX, VALUE_UNITS, TooMuchError
-from orbweaver.core.item import Item, to_row
 from orbweaver.core.patterns import places
 from orbweaver.core.tame import WildPageError
 from orbweaver.core.url import TRACKING_PARAMETERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from orbweaver.core.extraction.rules import Field, ItemRule, Kind, Source, Take
+from orbweaver.core.item_rule import Field, ItemRule, Kind, Source, Take
 
 _RULE = frozenset(field.name for field in fields(ItemRule))
 _FIELD = frozenset(field.name for field in fields(Field))

@@ -24,7 +24,8 @@ from orbweaver.core.definition_values import (
     plain,
     shown,
 )
-from orbweaver.core.extraction.rules import RULES_MAX, Field, ItemRule, Kind, Source, Take
+from orbweaver.core.extraction.rules import RULES_MAX
+from orbweaver.core.item_rule import Field, ItemRule, Kind, Source, Take
 
 PATH = "path"
 _PLACES = (Source.CSS, Source.JSONLD, Source.MICRODATA, Source.OPENGRAPH, Source.META)

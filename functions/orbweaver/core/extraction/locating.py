@@ -8,9 +8,9 @@ from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.extraction.rules import Kind, Source, Take
 from orbweaver.core.extraction.stated import property_of
 from orbweaver.core.extraction.values import Unfit, shown
+from orbweaver.core.item_rule import Kind, Source, Take
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
     from orbweaver.core.extraction.document import Document
-    from orbweaver.core.extraction.rules import Field
     from orbweaver.core.extraction.structured import Objects
     from orbweaver.core.item import Scalar
+    from orbweaver.core.item_rule import Field
 
 CURRENCY_KEY = "priceCurrency"
 

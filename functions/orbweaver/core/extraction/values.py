@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, assert_never
 from orbweaver.core.extraction import currencies, numbers
 from orbweaver.core.extraction.dates import NotDateError, moment_in, moment_ms
 from orbweaver.core.extraction.numbers import NotNumberError
-from orbweaver.core.extraction.rules import VALUE_CHARS_MAX, Kind
+from orbweaver.core.item_rule import VALUE_CHARS_MAX, Kind
 from orbweaver.core.url import TRACKING_PARAMETERS, canonicalize
 
 if TYPE_CHECKING:
-    from orbweaver.core.extraction.rules import Field
     from orbweaver.core.item import Scalar
+    from orbweaver.core.item_rule import Field
 
 SHOWN_CHARS_MAX = 80
 INTEGER_MAX = 2**63

@@ -1,0 +1,66 @@
+"""What a robots.txt allows, fetched for one command as a crawl would, and kept nowhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.core.politeness import Host, Slots, grant
+from orbweaver.robots import RobotsKeeper
+
+if TYPE_CHECKING:
+    from orbweaver.core.crawl import Crawl
+    from orbweaver.core.politeness import RobotsEntry
+    from orbweaver.ports import Clock, Fetcher
+    from orbweaver.robots import Ruling
+    from orbweaver.settings import Settings
+
+
+class HostsOfOneCommand:
+    """Hosts that nothing is known of but what this command has asked them for."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._hosts: dict[str, Host] = {}
+
+    async def look(self, host: str) -> Host:
+        """See the port."""
+        return self._hosts.get(host) or Host(name=host)
+
+    async def reserve(
+        self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
+    ) -> Slots:
+        """See the port."""
+        if not spacing_ms:
+            return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
+        state = await self.look(host)
+        first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
+        next_ms = first_ms + count * spacing_ms
+        self._hosts[host] = replace(state, tat_ms=next_ms)
+        at_ms = tuple(first_ms + place * spacing_ms for place in range(count))
+        return Slots(at_ms=at_ms, return_at_ms=next_ms)
+
+    async def probe(self, _host: str, _until_ms: int, _now_ms: int) -> bool:
+        """See the port."""
+        return True
+
+    async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
+        """See the port."""
+        self._hosts[host] = replace(await self.look(host), robots=entry)
+
+
+async def ruling_of(
+    host: str,
+    crawl: Crawl,
+    *,
+    fetcher: Fetcher,
+    clock: Clock,
+    settings: Settings,
+    named: frozenset[str],
+    wait_ms: int,
+) -> tuple[Ruling, RobotsEntry | None]:
+    """Say what a host's robots.txt allows, and what was fetched; `wait_ms` bounds a redirect."""
+    hosts = HostsOfOneCommand()
+    keeper = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
+    ruling = await keeper.of(host, crawl, clock.now_ms() + wait_ms, named=named)
+    return ruling, (await hosts.look(host)).robots

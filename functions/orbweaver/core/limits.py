@@ -1,0 +1,22 @@
+"""What a crawl may use up beside pages, and what the commit of a pack settles of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Part(StrEnum):
+    """What is reserved by the request or the pack; hosts' pages are counted one by one."""
+
+    BYTES = "bytes"
+    NANODOLLARS = "nanodollars"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What the commit of a pack settles: what its journal's delivery had reserved, and spent."""
+
+    part: Part
+    reserved: int
+    spent: int
