@@ -12,6 +12,7 @@ from orbweaver.control import CLOSE_S
 from orbweaver.core.crawl import State, Stop
 from orbweaver.core.message import Close, Pack, child_id, decode, encode
 from orbweaver.recent import CRAWL_FRESH_MS
+from orbweaver.settings import Settings
 from orbweaver.settle import CLOSE_AGAIN_S, CLOSE_TRIES, claimer_of
 from tests.unit.stage import (
     CRAWL,
@@ -24,6 +25,7 @@ from tests.unit.stage import (
     kill_on,
     pack_of,
     survives,
+    urls_of,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 A, B, C = (f"{SITE}/{name}" for name in "abc")
 LATER_ID = child_id("later", 0)
 CLOSE = Close(crawl=CRAWL.id, at_ms=NOW_MS)
+# Visits wait for slots for longer than a crawl is taken for what it was.
+LONG_WAIT = Settings(wait_s_max=20.0)
 STOPPING = replace(CRAWL, state=State.STOPPING, stop=Stop.CANCELLED)
 
 
@@ -177,7 +181,7 @@ async def test_what_a_stopped_crawl_leaves_others_may_ask_for() -> None:
 @pytest.mark.parametrize("state", [State.PAUSED, State.STOPPING])
 async def test_nothing_is_asked_a_few_seconds_after(state: State) -> None:
     """Also of a pack that waits for its slots: what is left of it comes back at once."""
-    stage = Stage()
+    stage = Stage(settings=LONG_WAIT)
     crawl = replace(CRAWL, delay_ms=2_000)
     urls = [f"{SITE}/{number}" for number in range(9)]
     pack = stage.begin(crawl, *urls)
@@ -195,10 +199,11 @@ async def test_nothing_is_asked_a_few_seconds_after(state: State) -> None:
 
 
 async def test_a_new_delay_holds_within_seconds() -> None:
-    """A pack that waits for slots at the old delay gives them up."""
-    stage = Stage()
+    """A pack that waits for slots at the old delay gives them up, and none of its URLs is lost."""
+    stage = Stage(settings=LONG_WAIT)
     crawl = replace(CRAWL, delay_ms=1_000)
-    pack = stage.begin(crawl, *(f"{SITE}/{number}" for number in range(20)))
+    urls = [f"{SITE}/{number}" for number in range(20)]
+    pack = stage.begin(crawl, *urls)
 
     def slow(_request: object) -> None:
         stage.world.crawls[CRAWL.id] = replace(crawl, delay_ms=30_000)
@@ -206,6 +211,7 @@ async def test_a_new_delay_holds_within_seconds() -> None:
     stage.web.before = slow
     assert await stage.deliver(pack) == []
     assert len(stage.web.asked) <= CRAWL_FRESH_MS // 1_000 + 1
+    assert urls_of(stage.sent()) == set(urls) - set(stage.web.urls)
 
 
 def _claimer(crawl: str) -> Claimer:
