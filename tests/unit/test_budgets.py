@@ -9,7 +9,7 @@ import pytest
 from orbweaver.adapters.memory import Moment
 from orbweaver.core import cost
 from orbweaver.core.admission import admit_child, admit_redirect
-from orbweaver.core.allowance import DEAD_MS, Allowance
+from orbweaver.core.allowance import DEAD_MS, Allowance, Later
 from orbweaver.core.crawl import Crawl, State, Stop
 from orbweaver.core.exchange import Failure
 from orbweaver.core.limits import Part
@@ -17,6 +17,7 @@ from orbweaver.core.message import Seeds
 from orbweaver.core.outcome import Reason
 from orbweaver.core.sitemap import Entry
 from orbweaver.core.target import Kind, Target
+from orbweaver.purse import REACH_TRIES, REACH_WAIT_S, TAKE_TRIES
 from orbweaver.settings import Settings
 from tests.unit.stage import (
     CRAWL,
@@ -184,6 +185,37 @@ async def test_a_limit_that_is_raised_holds_at_once() -> None:
     assert stage.web.urls == [*PAGES[:2], *PAGES[3:]]
 
 
+async def test_a_request_waits_for_what_others_of_its_delivery_may_bring_back() -> None:
+    """While one is out with all that is left, the next one waits, and then gets the rest."""
+    crawl = replace(CRAWL, bytes_max=100)
+    purse = stage_of(crawl).treasury.open(crawl, ROOT).bytes
+    assert purse is not None
+    assert await purse.take(100, 10) == 100
+    assert await purse.take(100, 10) == Later()
+    purse.put_back(80)
+    assert await purse.take(100, 10) == 80
+
+
+async def test_a_limit_that_others_take_from_all_the_time_is_tried_again_later() -> None:
+    """What changes between being read and being taken from is not used up."""
+    crawl = replace(CRAWL, bytes_max=100)
+    stage = stage_of(crawl)
+
+    async def others(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("allowances.take", Moment.BEFORE):
+            used = allowance(stage, Part.BYTES).used
+            stage.world.allowances[crawl.id, Part.BYTES] = Allowance(used=used + 1)
+
+    stage.restart(others)
+    stage.world.allowances[crawl.id, Part.BYTES] = Allowance()
+    purse = stage.treasury.open(crawl, ROOT).bytes
+    assert purse is not None
+    assert await purse.take(100, 1) == Later()
+    assert allowance(stage, Part.BYTES).used == TAKE_TRIES
+    stage.world.allowances[crawl.id, Part.BYTES] = Allowance()
+    assert await purse.take(50, 1) == 50
+
+
 async def test_crawls_without_limits_pay_nothing_for_them() -> None:
     """No allowance is read or written; what was received and spent is counted all the same."""
     effects: list[str] = []
@@ -306,6 +338,47 @@ async def test_a_pack_that_was_paid_for_is_not_put_off_unopened() -> None:
     await stage.deliver(pack_of(PAGES[0]))
     assert allowance(stage, Part.NANODOLLARS).reserved == 0
     assert 0 < allowance(stage, Part.NANODOLLARS).used < 50_000
+
+
+@pytest.mark.parametrize(
+    ("standing", "got", "waits"),
+    [
+        (Allowance(), 100, 0),
+        (Allowance(used=60), 40, 0),
+        (Allowance(used=100), 0, 0),
+        (Allowance(used=100, reserved=100, taken_at_ms=NOW_MS), 0, REACH_TRIES - 1),
+    ],
+    ids=["all of it", "a part", "nothing", "others have it"],
+)
+async def test_links_wait_for_nothing_but_what_others_may_give_back(
+    standing: Allowance, got: int, waits: int
+) -> None:
+    """What is there is reserved at once, what is spent is missing at once; the rest has a while."""
+    crawl = replace(CRAWL, nanodollars_max=100)
+    stage = stage_of(crawl)
+    stage.world.allowances[crawl.id, Part.NANODOLLARS] = standing
+    purse = stage.treasury.open(crawl, ROOT).dollars
+    assert purse is not None
+    assert await purse.reach(100, 10) == got
+    assert stage.clock.at_ms - NOW_MS == waits * REACH_WAIT_S * 1_000
+
+
+async def test_links_get_what_others_give_back_meanwhile() -> None:
+    """It is asked for again after each wait."""
+    crawl = replace(CRAWL, nanodollars_max=100)
+    stage = stage_of(crawl)
+    key = (crawl.id, Part.NANODOLLARS)
+    stage.world.allowances[key] = Allowance(used=100, reserved=100, taken_at_ms=NOW_MS)
+
+    async def given_back(_effect: str, moment: Moment) -> None:
+        if moment is Moment.BEFORE and stage.clock.at_ms > NOW_MS:
+            stage.world.allowances[key] = Allowance(used=30)
+
+    stage.restart(given_back)
+    purse = stage.treasury.open(crawl, ROOT).dollars
+    assert purse is not None
+    assert await purse.reach(70, 10) == 70
+    assert stage.clock.at_ms - NOW_MS == REACH_WAIT_S * 1_000
 
 
 async def test_packs_share_the_time_of_their_function() -> None:
