@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from orbweaver.adapters.memory import ManualClock, MemoryHosts, Moment, World
 from orbweaver.adapters.memory.world import Gate, open_gate
-from orbweaver.core.politeness import Host, slack_ms, spacing_ms
+from orbweaver.core.politeness import FAILURES_MAX, PROBE_MS, Host, slack_ms, spacing_ms
 from orbweaver.pace import LAPSES_MAX, LEAD_MS, LOOK_MS, Pacer
 from tests.unit.stage import NOW_MS, SITE
 
@@ -134,6 +135,23 @@ async def test_a_block_while_waiting_is_seen(delay_ms: int) -> None:
 
     pace = pacer(world, clock, gate=gate, delay_ms=delay_ms)
     assert await pace.take(1) == NOW_MS + 99_000
+
+
+async def test_a_host_that_another_worker_tries_first_is_left_to_it() -> None:
+    """Of two that see a silent host rested, one asks; the other returns when that is known."""
+    world, clock = World(), ManualClock(NOW_MS)
+    rested = Host(name=SITE, failures=FAILURES_MAX, blocked_until_ms=NOW_MS)
+    world.hosts[SITE] = rested
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("hosts.probe", Moment.BEFORE):
+            world.hosts[SITE] = replace(rested, blocked_until_ms=NOW_MS + PROBE_MS)
+
+    assert await pacer(world, clock, gate=gate, delay_ms=0).take(1) == NOW_MS + PROBE_MS
+    world.hosts[SITE] = rested
+    first = pacer(world, clock, delay_ms=0)
+    assert await first.take(1) is None
+    assert first.turn.probe
 
 
 async def test_without_a_delay_nothing_is_waited_for() -> None:

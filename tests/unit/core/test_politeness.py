@@ -197,6 +197,12 @@ def test_failures_on_their_way_when_a_block_began_say_nothing_new() -> None:
     assert after_failure(longer, NOW_MS, 0.0, probe=True).blocked_until_ms == NOW_MS + 9_000_000
 
 
+def test_a_silent_host_is_in_doubt_from_the_end_of_its_rest() -> None:
+    """Not a millisecond before: until then it is blocked, and nobody may try it."""
+    host = Host(name=HOST, failures=FAILURES_MAX, blocked_until_ms=NOW_MS)
+    assert [is_doubtful(host, NOW_MS + after_ms) for after_ms in (-1, 0, 1)] == [False, True, True]
+
+
 def test_old_failures_are_forgiven() -> None:
     """Half an hour after the last failure and block a host begins anew, unasked or not."""
     host = Host(name=HOST, failures=8, failed_at_ms=NOW_MS, blocked_until_ms=NOW_MS + 1_000)
