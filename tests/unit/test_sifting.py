@@ -10,6 +10,7 @@ from orbweaver import sifting
 from orbweaver.adapters.memory import MemoryFrontier, Moment
 from orbweaver.adapters.memory.world import Claim
 from orbweaver.core.message import child_id
+from orbweaver.core.record import shard_of
 from orbweaver.core.seen import ASKED_MIN
 from orbweaver.ports import NOTHING, Transient
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, noting, pack_of, urls_of
@@ -122,3 +123,24 @@ async def test_what_was_given_back_is_not_remembered() -> None:
     stage.clock.at_ms += 10_000
     await stage.deliver(pack_of(f"{SITE}/page1", pack=child_id("two", 0)))
     assert len(urls_of(stage.sent())) == 1
+
+
+async def test_a_shard_without_room_says_nothing_of_the_others() -> None:
+    """After a budget was edited one shard may have much room: its links are claimed."""
+    stage = Stage()
+    crawl = replace(CRAWL, shards=2, quotas=(0, 9))
+    full, open_ = (
+        next(
+            pack
+            for pack in (child_id("pack", place) for place in range(99))
+            if shard_of(pack, 2) == at
+        )
+        for at in range(2)
+    )
+    stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
+    for name, link in (("page0", "/a"), ("page1", "/b")):
+        stage.web.put(f"{SITE}/{name}", html(link))
+    await stage.deliver(pack_of(f"{SITE}/page0", pack=full))
+    assert not stage.world.sent
+    await stage.deliver(pack_of(f"{SITE}/page1", pack=open_))
+    assert urls_of(stage.sent()) == {f"{SITE}/b"}
