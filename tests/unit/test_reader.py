@@ -129,6 +129,17 @@ async def test_items_of_small_pages_are_found_in_place(
     assert reader.apart == apart
 
 
+@pytest.mark.parametrize("texts", [False, True], ids=["at once", "in turns"])
+async def test_a_page_is_read_in_the_charset_of_its_header(*, texts: bool) -> None:
+    """Where the page itself does not name one."""
+    body, kind = "<title>Книга".encode("windows-1251"), "text/html; charset=windows-1251"
+    reader = Counting(clock=ManualClock(NOW_MS))
+    found = await reader.read(job(body, kind, keeping=Keeping(texts=texts)), HOST, LATER_MS)
+    assert isinstance(found, Reading)
+    assert found.page is not None
+    assert (found.page.title, reader.apart) == ("Книга", 0)
+
+
 async def test_items_that_are_much_work_hold_no_loop_for_long() -> None:
     """They are given up in place after as much work as is light."""
     body = b"<div>" * 230 + b"<p>x" * 300

@@ -40,13 +40,21 @@ async def visit(
     crawl: Crawl = CRAWL,
     ahead_ms: int = 60_000,
     named: frozenset[str] = frozenset(),
+    seen: frozenset[str] = frozenset(),
 ) -> Journal:
     """Visit targets, and say what that came to."""
     stage.world.crawls[crawl.id] = crawl
     draft = Draft(crawl.id)
     until_ms = stage.clock.at_ms + ahead_ms
     purses = stage.treasury.open(crawl, ROOT)
-    visit = Visit(crawl=crawl, draft=draft, until_ms=until_ms, purses=purses, named=named)
+    visit = Visit(
+        crawl=crawl,
+        draft=draft,
+        until_ms=until_ms,
+        purses=purses,
+        named=named,
+        seen=seen.intersection,
+    )
     await stage.visitor.visit(visit, asked)
     return draft.journal(asked, stage.clock.at_ms)
 
@@ -163,6 +171,18 @@ async def test_links_are_admitted_or_counted() -> None:
     deep = await visit(stage, [replace(A, depth=CRAWL.depth_max)])
     assert deep.candidates == ()
     assert deep.tally["refused.depth"] == 2
+
+
+async def test_links_that_are_claimed_are_passed_over_where_they_belong() -> None:
+    """However deep they lie; one that does not belong from here is refused, and counted."""
+    stage = Stage()
+    stage.web.put(A.url, html("/b", f"{OTHER}/x"))
+    claimed = frozenset({f"{SITE}/b", f"{OTHER}/x"})
+    for depth, refused in ((1, "refused.scope"), (CRAWL.depth_max, "refused.depth")):
+        journal = await visit(stage, [replace(A, depth=depth)], seen=claimed)
+        assert journal.candidates == ()
+        found = {key: count for key, count in journal.tally.items() if key.startswith("refused")}
+        assert found == {refused: 1}
 
 
 async def test_a_leaf_that_did_not_change_keeps_its_record() -> None:
