@@ -24,6 +24,9 @@ PIECED = st.lists(st.sampled_from(WORDS), max_size=12).map("".join)
 TEXTS = st.text() | PIECED | st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 RUNS = st.text("0123456789 +-./()", max_size=40)
 ADDRESS = re.compile(r"[a-z0-9._+-]+@[a-z0-9.-]*[a-z0-9-]\.[a-z]{2,}", re.IGNORECASE)
+# Bytes that begin or go on without the others of their letter, and a few that are text.
+PARTS = [b"\xff", b"\xc3", b"\xa9", b"\xed\xa0\x80", b"\xc0\x80", b"\xf5\x80", b"a", b" ", b"<p>"]
+ODD = st.lists(st.sampled_from(PARTS), max_size=12).map(b"".join)
 
 # What no address ends with.
 IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".svg", ".bmp", ".ico")
@@ -38,8 +41,16 @@ def test_twice_is_once(text: str) -> None:
 
 @given(st.binary())
 def test_any_bytes_can_be_redacted(raw: bytes) -> None:
-    """Nothing raises, and what is no UTF-8 stays."""
-    redact_bytes(raw, KINDS)
+    """Nothing raises, and what was redacted stays as it is."""
+    once = redact_bytes(raw, KINDS)
+    assert redact_bytes(once, KINDS) == once
+
+
+@given(ODD, ODD)
+def test_what_is_no_utf_8_stays(before: bytes, after: bytes) -> None:
+    """Byte for byte, around what is taken out."""
+    given = before + b" jo@example.com +49 30 1234567 " + after
+    assert redact_bytes(given, KINDS) == before + b" [email] [phone] " + after
 
 
 @given(TEXTS)

@@ -81,7 +81,7 @@ async def test_tunnel(tmp_path: Path, dialled: list[tuple[str, int]]) -> None:
 
 @pytest.mark.parametrize("secure", [False, True])
 async def test_proxy_that_is_spoken_to_over_tls(tmp_path: Path, secure: bool) -> None:
-    """An https proxy is verified like any server, and takes plain requests and tunnels alike."""
+    """An https proxy takes plain requests and tunnels alike; its certificate names its address."""
     folders = [tmp_path / "proxy", tmp_path / "origin"]
     for folder in folders:
         folder.mkdir()
@@ -93,9 +93,14 @@ async def test_proxy_that_is_spoken_to_over_tls(tmp_path: Path, secure: bool) ->
         proxying(proxy, tls=theirs),
         fetching(proxy.url(CREDENTIALS)) as fetcher,
     ):
-        result = await fetcher.fetch(request(origin.url("/", "good.test")))
+        result = await fetcher.fetch(request(url := origin.url("/", "good.test")))
     assert isinstance(result, Response), result
-    assert len(proxy.heads) == 1
+    assert (result.status, result.body) == (200, b"<p>hi")
+    (head,) = proxy.heads
+    asked = f"CONNECT good.test:{origin.port} " if secure else f"GET {url} "
+    assert head.startswith(asked)
+    assert f"Proxy-Authorization: {BASIC}\r\n" in head
+    assert [inside.target for inside in origin.asked] == ["/"]
 
 
 async def test_direct_request_passes_proxies_by() -> None:

@@ -140,12 +140,22 @@ async def test_bad_certificate_behind_a_tunnel(leaf: Leaf, tmp_path: Path) -> No
     assert origin.asked == []
 
 
-async def test_certificate_of_a_proxy_is_verified(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        Leaf(issuer="unknown", addresses=("127.0.0.1",)),
+        Leaf(days=(-20, -10), addresses=("127.0.0.1",)),
+        Leaf(addresses=("127.0.0.2",)),
+    ],
+    ids=["unknown issuer", "expired", "of another address"],
+)
+async def test_certificate_of_a_proxy_is_verified(scheme: str, leaf: Leaf, tmp_path: Path) -> None:
     """A proxy that is not who it says it is gets no credentials, and is left alone."""
-    theirs = server_context(Leaf(issuer="unknown", addresses=("127.0.0.1",)), tmp_path)
+    theirs = server_context(leaf, tmp_path)
     proxy = ForwardProxy()
     async with proxying(proxy, tls=theirs), fetching(proxy.url(CREDENTIALS)) as fetcher:
-        failure = failed(await fetcher.fetch(request("http://site.test:8080/")))
+        failure = failed(await fetcher.fetch(request(f"{scheme}://site.test:8080/")))
     assert (failure.reason, proxy.heads) == (Reason.PROXY, [])
     assert failure.later_s is not None
 

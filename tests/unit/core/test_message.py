@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,6 +25,9 @@ from orbweaver.core.message import (
 )
 from orbweaver.core.target import PACK_TARGETS_MAX, Kind, Prior, Target
 from tests.corpora import corpus
+
+if TYPE_CHECKING:
+    from orbweaver.core.message import Message
 
 URL = "https://example.com/"
 ROW = [URL, 0, 1, 0, -1]
@@ -44,6 +49,8 @@ PACK = Pack(
     ),
     failures=2,
 )
+# Python reads them; no field takes such a number.
+TAKEN_AS_NUMBERS = {f"n_number_{name}.json" for name in ("NaN", "infinity", "minus_infinity")}
 SEEDS = Seeds(id="s", crawl="c", at_ms=5, references=(URL, " x"), planned=True)
 
 
@@ -183,6 +190,13 @@ def test_a_reference_that_is_far_too_long_ends_here(length: int, shape: str) -> 
     assert isinstance(decode(shape.format("x" * length)), Malformed)
 
 
+@pytest.mark.parametrize("shape", ["{}", '"{}"', '{{"url":"{}"}}', '{{"urls":["{}"]}}'])
+def test_a_reference_may_be_as_long_as_is_said(shape: str) -> None:
+    """The longest one is taken, however it is dropped."""
+    reference = "x" * REFERENCE_CHARS_MAX
+    assert decode(shape.format(reference)) == Loose(crawl="default", references=(reference,))
+
+
 def test_a_referrer_is_written_once() -> None:
     """Links of one page share its URL in the body."""
     assert encode(PACK).count(f'"{URL}d"') == 1
@@ -211,10 +225,24 @@ def test_ids_of_children_follow_from_parent_and_place() -> None:
 def test_no_body_of_the_corpus_raises() -> None:
     """Valid, invalid and doubtful JSON of another project is told apart quietly (case 8)."""
     bodies = sorted(corpus("json").glob("*.json"))
-    assert {path.name[:2] for path in bodies} >= {"i_", "n_", "y_"}
+    kinds = Counter(path.name[:2] for path in bodies)
+    assert kinds["y_"] >= 95
+    assert kinds["n_"] >= 188
     for path in bodies:
         for encoding in ("utf-8", "utf-16", "latin-1"):
             decode(path.read_bytes().decode(encoding, "replace"))
+        body = path.read_text(errors="replace").strip()
+        message = decode(body)
+        if path.name.startswith("y_"):
+            assert not is_no_json(message), path.name
+        elif path.name.startswith("n_") and body.startswith(("{", "[", '"')):
+            assert is_no_json(message) is (path.name not in TAKEN_AS_NUMBERS), path.name
+            assert isinstance(message, Malformed), path.name
+
+
+def is_no_json(message: Message) -> bool:
+    """Whether a message was refused for its syntax."""
+    return isinstance(message, Malformed) and "nor valid JSON" in message.reason
 
 
 @pytest.mark.parametrize(
