@@ -271,6 +271,7 @@ def test_groups_are_merged(agent: str, refused: list[str], delay_s: float | None
         "User-agent: *\ndesallow: /x",
         "User-agent: *\n<br>\nDisallow: /x\x00/y",
         "User-agent: *\nDisallow: /x#y",
+        b"User-agent: caf\xe9\nUser-agent: *\nDisallow: /x",
         "\ufeffUser-agent: *\nDisallow: /x",
         b"\xefUser-agent: *\nDisallow: /x",
         b"\xef\xbbUser-agent: *\nDisallow: /x",

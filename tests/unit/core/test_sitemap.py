@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from orbweaver.core.outcome import Refusal
-from orbweaver.core.sitemap import ENTRIES_MAX, Entry, Format, moment_ms, read
+from orbweaver.core.sitemap import ENTRIES_MAX, LISTED_MAX, Entry, Format, moment_ms, read
 from orbweaver.core.sitemap_text import Ampersands
 from tests.corpora import corpus
 
@@ -87,8 +87,8 @@ def test_an_index_lists_sitemaps() -> None:
         (
             (
                 "<feed xmlns='http://www.w3.org/2005/Atom'><link href='/'/><entry>"
-                "<link rel='self' href='/self'/><link href='a'/><link href='/c'/>"
-                "<source><link href='/d'/></source></entry></feed>"
+                "<source><link href='/d'/></source><link rel='self' href='/self'/>"
+                "<link href='a'/><link href='/c'/></entry></feed>"
             ),
             ["/a"],
         ),
@@ -305,11 +305,11 @@ def test_a_text_is_read_in_parts() -> None:
 
 
 def test_surplus_is_cut() -> None:
-    """A file has 50,000 URLs; one more is counted, and none of it is kept (case 65)."""
-    lines = "".join(f"https://example.com/{place}\n" for place in range(ENTRIES_MAX + 1))
+    """A file has 50,000 URLs; up to 9,999 more are counted, and none of them is kept (case 65)."""
+    lines = "".join(f"https://example.com/{place}\n" for place in range(LISTED_MAX - 1))
     sitemap = read(lines.encode(), URL)
     assert len(sitemap.entries) == ENTRIES_MAX
-    assert (sitemap.dropped, sitemap.more) == ({Refusal.CUT: 1}, False)
+    assert (sitemap.dropped, sitemap.more, sitemap.problem) == ({Refusal.CUT: 9_999}, False, None)
 
 
 def test_tracking_is_taken_out_as_the_crawl_has_it() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import tracemalloc
-from itertools import chain
 
 import pytest
 
@@ -15,7 +14,7 @@ from orbweaver.core.sitemap_xml import ELEMENTS_MAX
 
 URL = "https://example.com/sitemap.xml"
 MIB = 1024 * 1024
-MEMORY_BYTES_MAX = 4 * MIB
+MEMORY_BYTES_MAX = MIB  # measured: 430 KiB at most
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
 
 
@@ -96,8 +95,7 @@ def test_long_texts_of_an_item_are_cut() -> None:
 
 def test_a_bomb_is_good_for_what_came_before() -> None:
     """A list that goes on for too long has its first URLs all the same."""
-    lines = chain([b"https://example.com/a\n"], [b"\n" * MIB] * 60)
-    sitemap = read(gzip.compress(b"".join(lines), mtime=0), URL)
+    sitemap = read(gzip.compress(b"https://example.com/a\n" + b"\n" * 16 * MIB, mtime=0), URL)
     assert [entry.url for entry in sitemap.entries] == ["https://example.com/a"]
     assert sitemap.usable
-    assert sitemap.problem is not None
+    assert sitemap.problem == "grows by more than 200 times when it is gunzipped"
