@@ -103,6 +103,14 @@ def test_both_have_the_same_versions() -> None:
     assert {line for line in small if "==" in line or "--hash" in line} <= set(large)
 
 
+def test_sizes_are_told_in_megabytes() -> None:
+    """What an asset weighs stands beside what Lambda takes."""
+    nowhere = Path()
+    asset = Asset(libraries="files", folder=nowhere, archive=nowhere, hash="",
+                  unpacked_bytes=3 * 2**19, zipped_bytes=2**19)  # fmt: skip
+    assert str(asset) == "code asset for files: 1.5 MB, zipped 0.5 MB (of 250 MB at most)"
+
+
 @pytest.fixture(scope="module", params=get_args(Libraries))
 def arm64(request: pytest.FixtureRequest) -> Asset:
     """Return the assets that a deployment to AWS takes by default."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.config import LIMITS, Config, describe
-from infra.keys import ConfigError
+from infra.keys import ConfigError, convert
 from infra.runtime import host_runtime
 from orbweaver.settings import Settings
 
@@ -108,6 +108,19 @@ def test_numbers_come_as_text_or_numbers(key: str, value: int) -> None:
     made = [Config.from_context({key: given}) for given in (value, str(value))]
     assert made[0] == made[1]
     assert getattr(made[0], key) == value
+
+
+@pytest.mark.parametrize("item", [item for item in fields(Config) if "low" in item.metadata])
+def test_bounds_of_a_number_are_among_what_it_takes(item: Field[Any]) -> None:
+    """The lowest and the highest number that an error names can be given."""
+    bounds = [item.metadata["low"], item.metadata["high"]]
+    assert [convert(item, str(bound), local=False) for bound in bounds] == bounds
+
+
+def test_large_batches_need_a_second() -> None:
+    """A window of one second is enough for any number of messages."""
+    config = Config.from_context({"batch_size": "25", "batch_window_s": "1"})
+    assert (config.batch_size, config.batch_window_s) == (25, 1)
 
 
 def test_local_defaults() -> None:

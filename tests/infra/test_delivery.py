@@ -119,6 +119,9 @@ def test_the_function_is_told_where_to(synthesize: Callable[..., Synthesized]) -
     assert {key: getattr(settings, key) for key in SFTP} == SFTP
     assert settings.sftp_port == 22
     assert settings.delivery_queue_url == "<DeliveryQueue>"
+    copying = environment(synthesize(**COPY))
+    assert copying["ORBWEAVER_COPY_BUCKET"] == COPY["copy_bucket"]
+    assert not [key for key in copying if "SFTP" in key]  # its port has a default
     others = stack.properties("AWS::Lambda::Function")
     for name, function in others.items():
         if name != FUNCTION:

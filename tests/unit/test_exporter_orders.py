@@ -248,12 +248,14 @@ async def test_by_the_hour_a_day_waits_for_a_run_that_is_going_on() -> None:
     clock.at_ms += HOUR_MS
     assert await exporter.begin(event(13), "two") == ()
     assert await exporter.begin(event(12), "three") == (DAY,)  # the same once more
-    clock.at_ms += RUN_MS_MAX
-    assert await exporter.begin(event(16), "four") == (DAY,)
+    clock.at_ms = NOON_MS + RUN_MS_MAX - 1
+    assert await exporter.begin(event(15), "four") == ()
+    clock.at_ms += 1
+    assert await exporter.begin(event(16), "five") == (DAY,)
     # The last word on a day does not wait.
     clock.at_ms = DAY_MS + 24 * HOUR_MS
     night = {"detail-type": "Scheduled Event", "time": "2026-11-22T00:05:00Z"}
-    assert await exporter.begin(night, "five") == (DAY, "2026-11-22")
+    assert await exporter.begin(night, "six") == (DAY, "2026-11-22")
 
 
 @pytest.mark.parametrize("event", [{"day": "2026-02-30"}, {"dya": DAY}, {"day": DAY, "x": 1}])

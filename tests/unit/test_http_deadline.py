@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import aiohttp
 import pytest
+from aiohttp.base_protocol import BaseProtocol
 
 from orbweaver.adapters import http_deadline
+from orbweaver.adapters.http_connection import Attempt
 from orbweaver.adapters.http_deadline import Deadlines
+from orbweaver.adapters.http_guard import Permit
 
 LONG_S, IDLE_S, SHORT_S = 60.0, 0.3, 0.02
 
@@ -26,6 +30,33 @@ async def test_the_total_time_ends() -> None:
     task = asyncio.current_task()
     assert task is not None
     assert not task.cancelling()
+
+
+async def test_it_is_ended_once() -> None:
+    """A clean-up that outlasts ticks of the timer comes to its end, and it is a TimeoutError."""
+    cleaned = False
+
+    async def work() -> None:
+        nonlocal cleaned
+        try:
+            await asyncio.sleep(LONG_S)
+        finally:
+            await asyncio.sleep(10 * http_deadline.TICK_S)
+            cleaned = True
+
+    with pytest.raises(TimeoutError), Deadlines(LONG_S).within(SHORT_S):
+        await work()
+    assert cleaned
+
+
+async def test_the_head_of_an_answer_is_heard() -> None:
+    """The limit of silence begins anew with the body."""
+    loop = asyncio.get_running_loop()
+    with Deadlines(IDLE_S).within(LONG_S) as deadline:
+        assert not deadline.is_over(loop.time() + IDLE_S, IDLE_S)  # nothing is sent yet
+        body = aiohttp.StreamReader(BaseProtocol(loop), 1, loop=loop)
+        Attempt(deadline, Permit()).watch(body)
+        assert deadline.is_over(loop.time() + IDLE_S, IDLE_S)
 
 
 async def test_silence_ends_it_too() -> None:

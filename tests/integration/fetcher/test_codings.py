@@ -214,6 +214,14 @@ def test_bombs_of_nothing_are_refused(coding: str, packed: bytes) -> None:
         all(decoding.feed(chunk) for chunk in chunks)
 
 
+def test_what_goes_into_a_coding_and_what_comes_out_have_limits_of_their_own() -> None:
+    """A body of the greatest size may have been made longer by its coding, and is whole."""
+    body = PAGE[:100_000]
+    decoding = Decoding(["deflate"], len(body))
+    assert decoding.feed(b"\0\0\0\xff\xff" * 30_000 + zlib.compress(body, 0, wbits=-15))
+    assert decoding.body == body
+
+
 def test_junk_behind_the_end_is_passed_over() -> None:
     """Bytes behind a coded stream are not the body's, members and frames are."""
     for coding in ("gzip", "deflate", "zstd"):

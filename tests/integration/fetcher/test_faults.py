@@ -7,10 +7,12 @@ import socket
 import time
 import tracemalloc
 
+import aiohttp
 import pytest
 
 from orbweaver.adapters.http import HttpFetcher, Limits
 from orbweaver.adapters.http_body import Rate
+from orbweaver.adapters.http_failure import detail_of
 from orbweaver.core.address import parse_allowed
 from orbweaver.core.exchange import Failure, Response
 from orbweaver.core.outcome import Reason
@@ -31,6 +33,12 @@ async def failed(*steps: Step, limits: Limits | None = None, total_s: float = 5.
     assert result.detail.isprintable()
     assert 0 < len(result.detail) <= 200
     return result
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), aiohttp.ClientPayloadError()])
+def test_an_error_without_words_is_told_by_its_name(error: Exception) -> None:
+    """A person is told something of every failure."""
+    assert detail_of(error) == type(error).__name__
 
 
 @pytest.mark.parametrize(

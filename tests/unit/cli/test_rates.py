@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.cli.rates import BARS_MAX, History, Rates
+from orbweaver.cli.rates import BARS_MAX, GAP_MS, History, Rates
 from orbweaver.cli.sparkline import sparkline
 
 START_MS = 1_795_251_600_000
@@ -45,6 +45,13 @@ def test_bars_are_of_the_clock_and_leave_gaps() -> None:
     assert rates.bars[0] == pytest.approx(2)
     assert rates.bars[1:-1] == (None,) * 11
     assert rates.bars[-1] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(("gap_ms", "bars"), [(GAP_MS, (2, 2, 2)), (GAP_MS + 1, (2, None, None))])
+def test_only_a_gap_has_no_bars(gap_ms: int, bars: tuple[float | None, ...]) -> None:
+    """Between readings that are no further apart than a gap, bars are known."""
+    rates = seen((0, 0), (5, 10), (10, 20), (10 + gap_ms / 1000, 20 + 2 * gap_ms // 1000))
+    assert rates.bars == pytest.approx(bars)
 
 
 def test_bars_are_bounded() -> None:

@@ -11,6 +11,16 @@ ENDED = {"claimed": 3, "fetched": 3, "fetched.ok": 3}
 CUT = {"incomplete.text": 1, "incomplete.links": 2, "incomplete.pages": 2}
 
 
+def test_numbers_of_pages_stand_below_one_another() -> None:
+    """Outcomes are a table with the numbers on the right of their column."""
+    tally = {"fetched": 1_233, "fetched.ok": 1_233, "failed": 1, "failed.timeout": 1}
+    assert report.outcomes(view_of(tally, state=State.FINISHED)) == [
+        "outcome  pages  reasons",
+        "fetched  1,233  ok 1,233",
+        "failed       1  timeout 1",
+    ]
+
+
 def test_pages_that_are_cut_are_summed_up() -> None:
     """How many, by part, and where to read more; nothing of a crawl whose pages are whole."""
     view = view_of({**ENDED, **CUT}, state=State.FINISHED)
