@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from orbweaver.adapters.dynamodb import Item
     from orbweaver.adapters.meter_dynamodb import Used
 
+# Dynalite is one, too: it needs Node, which what starts nothing does without.
+pytestmark = pytest.mark.emulator
+
 DYNALITE = layout.ROOT / "node_modules" / "dynalite" / "cli.js"
 TABLE = "consumed"
 Around: TypeAlias = "tuple[AioSession, pytest.MonkeyPatch]"
@@ -255,7 +258,6 @@ async def test_by_size_as_dynalite_says(
     assert ours == told
 
 
-@pytest.mark.emulator
 @pytest.mark.parametrize(("operation", "parameters"), [*WRITES, *TRANSACTIONS])
 async def test_by_size_as_the_emulator_says(
     operation: str,
@@ -269,7 +271,6 @@ async def test_by_size_as_the_emulator_says(
     assert ours == told
 
 
-@pytest.mark.emulator
 @pytest.mark.parametrize(
     ("operation", "parameters"),
     [
@@ -291,7 +292,6 @@ async def test_by_size_as_dynamodb_local_says(
     assert ours == told
 
 
-@pytest.mark.emulator
 async def test_where_dynamodb_local_differs(aws_tables: str, around: Around) -> None:
     """Its transactions cost twice what AWS bills, and a batch's deletion of nothing two units."""
     ((operation, parameters),) = (case.values for case in TRANSACTIONS)
