@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 T = TypeVar("T")
+# What reading a file raises that is not what its name says.
+UNREADABLE = (WarcError, ValueError, OSError)
 # Files in memory at a time.
 AT_ONCE = 4
 NOTES = f"{PREFIX}{WORK}forget/"
@@ -76,8 +78,9 @@ class Reader:
             return Blotted(gone={})
         try:
             return await asyncio.to_thread(blotted, key, body, self.meant)
-        except (WarcError, ValueError, OSError) as error:
-            self.left.append(f"{key} cannot be read ({error}): look at it, or remove it")
+        except UNREADABLE as error:
+            said = f"{key} cannot be read ({error}): look at it, or remove it"
+            self.left += [] if said in self.left else [said]
             return Blotted(gone={})
 
     async def remove(self, keys: Iterable[str], what: str) -> None:
@@ -239,7 +242,10 @@ class Restater:
         digest = hashlib.sha256(body).hexdigest()
         if digest == file.sha256:
             return file
-        found = await asyncio.to_thread(blotted, file.path, body, self._meant)
+        try:
+            found = await asyncio.to_thread(blotted, file.path, body, self._meant)
+        except UNREADABLE:
+            return file  # left as it is, which was said
         return replace(file, rows=found.rows, bytes=len(body), sha256=digest)
 
     async def _outcomes(self, files: list[File]) -> dict[str, int] | None:
@@ -250,7 +256,10 @@ class Restater:
         for file in pages:
             if file.format == pages[0].format:
                 body = await self._files.get(f"{PREFIX}{file.path}")
-                total.update(outcomes(file.path, body or b"") or {})
+                try:
+                    total.update(outcomes(file.path, body or b"") or {})
+                except UNREADABLE:
+                    return None
         return dict(sorted(total.items()))
 
     async def _manifest(self, key: str) -> Manifest | None:

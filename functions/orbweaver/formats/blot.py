@@ -52,7 +52,10 @@ class _Number(str):
 
 
 def blotted(path: str, body: bytes, meant: Meant) -> Blotted:
-    """Look through a file of an export or a segment, by what its name ends in."""
+    """Look through a file of an export or a segment, by what its name ends in.
+
+    Raises WarcError, ValueError or OSError for one that cannot be read.
+    """
     for suffix, look in _READERS.items():
         if path.endswith(suffix):
             return look(body, meant)
@@ -60,7 +63,10 @@ def blotted(path: str, body: bytes, meant: Meant) -> Blotted:
 
 
 def outcomes(path: str, body: bytes) -> Counter[str] | None:
-    """Count the outcomes in a file of the pages table; None if it does not say."""
+    """Count the outcomes in a file of the pages table; None if it does not say.
+
+    Raises ValueError or OSError for one that cannot be read.
+    """
     if path.endswith(jsonl.SUFFIX):
         return Counter(str(json.loads(line)["outcome"]) for line in _lines(body))
     if path.endswith(".csv"):
@@ -79,7 +85,11 @@ def outcomes(path: str, body: bytes) -> Counter[str] | None:
 
 
 def _lines(body: bytes) -> list[bytes]:
-    return zlib.decompress(body, jsonl.GZIP_WBITS).splitlines(keepends=True)
+    try:
+        text = zlib.decompress(body, jsonl.GZIP_WBITS)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    return text.splitlines(keepends=True)
 
 
 def _packed(lines: list[bytes]) -> bytes:
