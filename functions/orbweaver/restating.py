@@ -108,6 +108,8 @@ class Restater:
         self._clock = clock
         self._say = say
         self._events = events
+        # Rows that are gone and rows that were changed, by format: each format has the same ones.
+        self._counted: dict[str, Counter[str]] = {"rows": Counter(), "cells": Counter()}
 
     async def under_way(self) -> bool:
         """Wait until no export that may have read what is gone is at work; whether one was."""
@@ -203,8 +205,9 @@ class Restater:
             await self._files.put(f"{PREFIX}{path}", found.body)
         else:
             await self._files.delete([f"{PREFIX}{path}"])
-        if path.endswith(".jsonl.gz") or not self._reader.done["rows"]:
-            self._reader.done["rows"] += found.gone.get("rows", 0)
+        for kind, counted in self._counted.items():
+            counted["" if place is None else place.format] += found.gone.get(kind, 0)
+            self._reader.done[kind] = max(counted.values())
 
     async def _return(self, path: str, manifest: Manifest) -> None:
         """Put a manifest back, with what stands now, and announce it."""

@@ -240,7 +240,21 @@ async def test_a_file_without_rows_goes(stage: Stage, tmp_path: Path) -> None:
     assert stage.meaning().files == (kept,)
     assert stage.meaning().crawls[ENDED.id].rows == {"pages": 1}
     assert stage.meaning().crawls[ENDED.id].outcomes == {"fetched": 1}
-    assert dict(reader.done) == {"export_files": 1, "rows": 1}
+    assert dict(reader.done) == {"export_files": 1, "rows": 1, "cells": 0}
+
+
+@pytest.mark.parametrize("names", [("jsonl",), ("csv",), ("parquet",), ("csv", "jsonl", "parquet")])
+async def test_rows_are_counted_once(stage: Stage, tmp_path: Path, names: tuple[str, ...]) -> None:
+    """What went and what was changed is counted over all files, whatever the formats."""
+    files = [
+        stage.put(part(name, chunk=chunk), [URL, OTHER], tmp_path)
+        for name in names
+        for chunk in range(3)
+    ]
+    referred = Meant(urls=frozenset({OTHER}))  # the referrer of the other row
+    stage.mean(*files)
+    reader = await stage.restate(referred)
+    assert dict(reader.done) == {"export_files": 3 * len(names), "rows": 3, "cells": 3}
 
 
 # --- manifests -----------------------------------------------------------------------------------
