@@ -138,8 +138,10 @@ class Forgetter:
         self._say("looking through queues and journals")
         paused = any(crawl.live for crawl in look.crawls)
         until_ms = self._clock.now_ms() + HIDDEN_WAIT_S * 1000
-        for _ in range(SWEEPS_MAX):
+        found = 0
+        while found < SWEEPS_MAX:
             if await sweeper.sweep():
+                found += 1
                 continue
             # Of a crawl that has ended, they come to nothing by themselves.
             if not paused or not await sweeper.hidden():
@@ -148,7 +150,9 @@ class Forgetter:
                 break
             self._say("waiting for messages that the queue holds back, up to a quarter of an hour")
             await self._clock.sleep(HIDDEN_LOOK_S)
-        sweeper.left.add("messages kept coming: run this again when the queues are empty")
+        sweeper.left.add(
+            "messages kept coming, or are held back: run this again when the queues are empty"
+        )
 
     async def _claims(self, meant: Meant) -> Counter[str]:
         self._say("removing claims")
