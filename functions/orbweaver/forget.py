@@ -96,7 +96,7 @@ class Forgetter:
         done, left = Counter(sweeper.done), sorted(sweeper.left)
         done.update(await self._claims(meant))
         if not meant.runs:
-            done.update(await self._definitions(meant))
+            left += await self._definitions(meant, done)
         done.update(await self._records(meant))
         blotter = Blotter(
             files=self._stores.files,
@@ -172,8 +172,9 @@ class Forgetter:
         await self._traces.strip_claims(stripped)
         return done
 
-    async def _definitions(self, meant: Meant) -> Counter[str]:
-        done: Counter[str] = Counter()
+    async def _definitions(self, meant: Meant, done: Counter[str]) -> list[str]:
+        """Take it out of definitions and examples; name what was edited again and again."""
+        edited = []
         for listed in await self._crawls.list():
             crawl: Crawl | None = listed
             for _ in range(EDIT_TRIES):
@@ -183,12 +184,14 @@ class Forgetter:
                     done["definitions"] += 1
                     break
                 crawl = await self._crawls.get(listed.id)
+            else:
+                edited.append(f"the definition of {listed.id} was edited meanwhile: run this again")
             samples = await self._crawls.samples(listed.id)
             kept = samples_left(samples, meant)
             if kept != dict(samples):
                 await self._traces.put_samples(listed.id, kept)
                 done["samples"] += 1
-        return done
+        return edited
 
     async def _records(self, meant: Meant) -> Counter[str]:
         self._say("removing page records")
