@@ -108,7 +108,7 @@ async def _parked(stores: Stores, meant: Meant) -> Holding:
 
 async def _dead_letters(stores: Stores, meant: Meant) -> Holding:
     for letter in await Sweeper(stores, meant).dead_letters():
-        message = decode(letter.body)
+        message = decode(letter.body, letter.source)
         crawl = None if isinstance(message, Malformed) else message.crawl
         yield "", set() if crawl is None else {crawl}
 

@@ -293,6 +293,17 @@ async def test_only_what_is_meant_is_buried(stage: Stage) -> None:
     assert stage.world.forgotten == {ENDED.id}
 
 
+async def test_a_forged_letter_names_no_crawl(stage: Stage) -> None:
+    """A pack from the seed queue is nobody's: a crawl at work that it names holds nothing up."""
+    stage.world.crawls[CRAWL.id] = CRAWL
+    letter = Mail(body=encode(pack_of(URL)), reason="seeds only", source=Source.SEEDS)
+    stage.world.buried.append(letter)
+    look = await survey(stores_of(stage), WHOLE)
+    assert (dict(look.found), look.crawls) == ({"dead_letters": 1}, ())
+    await forgetter_of(stage).forget(WHOLE)
+    assert stage.world.buried == []
+
+
 async def test_files_below_other_prefixes_stay(stage: Stage) -> None:
     """Only what may hold it is removed: not what stands beside the results of queries."""
     stage.world.files |= {"athena-results/1.csv": b"x", "athena/1.csv": b"y", f"{PREFIX}x": b"z"}
