@@ -246,7 +246,7 @@ class Sweeper:
         known = (await self._packs.recall([trace.pack]))[trace.pack]
         if known.ledger is not None:
             letters = outbox(trace.pack, crawl.id, journal, known.ledger)
-            more = letters or journal.unasked or journal.past
+            more = letters or journal.unasked or journal.past or known.ledger.surplus
             if known.ledger.sent or not more:
                 return True
         self._stays(crawl)
