@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from orbweaver.core.crawl import Crawl
 
+# Another path may begin with one that is meant; a full stop or a question mark may end a sentence.
+END = r"(?![\w/~%=&-]|[.?]+[\w/~%=&-])"
 # A method below is called as they are.
 Raw: TypeAlias = bytes
 BytesPattern: TypeAlias = "re.Pattern[bytes]"
@@ -101,7 +103,7 @@ class Meant:
     def _pattern(self, *, paths: bool) -> str:
         if self.host is not None:
             name = re.escape(self.host.partition("://")[2] or self.host)
-            return rf"//(?:[^/\s\"'<>@]*@)?{name}(?![\w.-])"
+            return rf"//(?:[^/\s\"'<>@]*@)?{name}(?![\w-]|\.[\w-])"
         spelled: set[str] = set()
         for url in self.urls:
             path = url[len(host_of(url)) :]
@@ -111,7 +113,7 @@ class Meant:
         # Another one may begin or end with it.
         longest_first = sorted(spelled, key=lambda text: (-len(text), text))
         any_of = "|".join(map(re.escape, longest_first))
-        return rf"(?<![\w/.~%-])(?:{any_of})(?![\w/.~%?=&-])" if any_of else ""
+        return rf"(?<![\w/.~%-])(?:{any_of}){END}" if any_of else ""
 
 
 def meant_url(reference: str, crawls: Iterable[Crawl], *, mentions: bool = False) -> Meant:
