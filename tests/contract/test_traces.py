@@ -194,6 +194,20 @@ async def test_hosts(world: World) -> None:
     assert await listed(container.traces.hosts()) == ["https://other.example"]
 
 
+@pytest.mark.parametrize("quiet_ms", [1_800_000, 1_799_999])
+async def test_a_host_that_was_struck_stays(world: World, quiet_ms: int) -> None:
+    """What protects a host stays until half an hour has passed in quiet, to the millisecond."""
+    container = world.container()
+    await container.hosts.block(HOST, samples.NOW_MS + 1, 1, samples.NOW_MS)
+    gone = await container.traces.remove_host(HOST, samples.NOW_MS + quiet_ms)
+    assert gone is (quiet_ms == 1_800_000)
+    assert (await world.container().hosts.look(HOST)).strikes == (0 if gone else 1)
+    await container.hosts.reserve(HOST, 1, 60_000, samples.NOW_MS + 2, samples.NOW_MS + 600_000)
+    past_ms = samples.NOW_MS + 2 + 60_000
+    assert not await container.traces.remove_host(HOST, past_ms - 1)
+    assert await container.traces.remove_host(HOST, past_ms) is gone
+
+
 async def test_cookies(world: World) -> None:
     """The jars of crawls are named apart from hosts, and removed one by one."""
     container = world.container()

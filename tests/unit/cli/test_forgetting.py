@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.cli import forgetting
+from orbweaver.core import warc
 from orbweaver.core.crawl import State
-from tests.unit.cli.fakes import Stage, Terminal
-from tests.unit.forgetting import ENDED, PATH, URL, everything, fill, traces_of
+from orbweaver.core.schedule import Scheduled
+from orbweaver.core.segment import Kept, Segment
+from tests.unit.cli.fakes import NOW_MS, Stage, Terminal
+from tests.unit.forgetting import ELSEWHERE, ENDED, OTHER, PATH, URL, everything, fill, traces_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +36,8 @@ def test_it_says_what_is_gone(stage: Stage) -> None:
     assert lines[0] == "gone:"
     assert [line.split("  ", 1)[0].strip() for line in lines[1:]]
     assert any("page records" in line for line in lines)
-    for word in ("backups", "logs", "copies", "exclude"):
+    assert sum("exported files, changed or removed" in line for line in lines) == 1
+    for word in ("what is not in reach", "backups", "logs", "copies", "exclude"):
         assert word in stage.noted
     assert stage.run(f"forget --url {URL} --yes") == 0
     assert stage.said.startswith("nothing gone")
@@ -80,6 +84,7 @@ def test_somebody_has_to_say_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr("sys.stdin", Terminal(answer))
         assert stage.run(f"forget --url {URL}") == 1
         assert "nothing was forgotten" in stage.noted
+        assert "2  records of other pages, changed" in stage.noted
     stage.world.looks.clear()
     assert everything(stage.world) == before
     monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
@@ -112,8 +117,42 @@ def test_mistakes(stage: Stage, line: str, said: str) -> None:
 
 def test_mentions_are_counted(stage: Stage) -> None:
     """That other pages' bodies mention it is said, with the option that takes them too."""
-    assert stage.run("forget --host other.example --yes") == 0
+    segment = Segment(ENDED.id, NOW_MS, Random(5))
+    body = f'<a href="{PATH}">Jane</a>'.encode()
+    response = warc.response(OTHER, NOW_MS, status=200, headers={}, body=body, truncated=False)
+    segment.add(Kept(url=OTHER, response=response))
+    stage.world.files[segment.key] = segment.whole()
+    assert stage.run(f"forget --url {URL} --yes") == 0
+    assert "mention it (1 record) and stay" in stage.noted
+    assert "--mentions" in stage.noted
+    assert traces_of(stage.world, PATH) == [f"file {segment.key}"]
+    assert stage.run(f"forget --url {URL} --yes --mentions") == 0
+    assert "--mentions" not in stage.noted
+    assert traces_of(stage.world, PATH) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "named"),
+    [(f"--url {URL}", ["first"]), ("--host example.com", ["first"]), (f"--crawl {ENDED.id}", [])],
+)
+def test_schedules_that_begin_with_it_are_named(stage: Stage, what: str, named: list[str]) -> None:
+    """A schedule that would ask for it again is named; a run is not begun by one."""
+    for name, told in (("first", URL), ("second", ELSEWHERE)):
+        stage.world.schedules[name] = Scheduled(
+            name=name,
+            expression="rate(1 day)",
+            timezone=None,
+            first_ms=None,
+            told=f'{{"seeds": ["{told}"]}}',
+        )
+    assert stage.run(f"forget {what} --yes") == 0
+    said = [line for line in stage.noted.splitlines() if "starts it again" in line]
+    assert [line.split()[2] for line in said] == named
+    assert ("exclude" in stage.noted) is (what.split(maxsplit=1)[0] != "--crawl")
+
+
+def test_what_is_left_is_said(stage: Stage) -> None:
+    """A file that cannot be read is named, and the command says by its end that not all is gone."""
     stage.world.files["bodies/x/dt=2026-11-21/bad.warc.gz"] = b"no archive"
     assert stage.run("forget --host other.example --yes") == 1
-    assert "bad.warc.gz cannot be read" in stage.noted
-    assert json.dumps(stage.noted)
+    assert "left: bodies/x/dt=2026-11-21/bad.warc.gz cannot be read" in stage.noted
