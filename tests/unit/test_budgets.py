@@ -17,8 +17,8 @@ from orbweaver.core.message import Seeds
 from orbweaver.core.outcome import Reason
 from orbweaver.core.sitemap import Entry
 from orbweaver.core.target import Kind, Target
-from orbweaver.purse import REACH_TRIES, REACH_WAIT_S, TAKE_TRIES
 from orbweaver.settings import Settings
+from orbweaver.treasury import REACH_TRIES, REACH_WAIT_S, TAKE_TRIES
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
