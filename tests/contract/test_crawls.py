@@ -174,6 +174,21 @@ async def test_a_sealed_crawl_is_finished(world: World) -> None:
     assert not await world.container().crawls.seal(crawl, books, done)
 
 
+async def test_last_counts_are_sealed_with_the_books(world: World) -> None:
+    """What never came to an end is counted once, by whoever seals, and beside what is there."""
+    container, crawl = world.container(), samples.crawl(shards=3)
+    await container.crawls.create(crawl)
+    for pack in samples.pack_ids(4):
+        await container.packs.commit(crawl, samples.ledger(pack), {"claimed": 2, "skipped": 1})
+    books = await container.crawls.books(crawl)
+    done = replace(crawl, state=State.FINISHED)
+    rest = {"skipped": 4, "skipped.cancelled": 4}
+    assert await container.crawls.seal(crawl, books, done, rest)
+    assert not await container.crawls.seal(crawl, books, done, rest)
+    total = (await container.crawls.books(crawl)).total
+    assert samples.counts(total) == {"claimed": 8, "skipped": 8, "skipped.cancelled": 4}
+
+
 @pytest.mark.parametrize("shards", [1, 3])
 async def test_books_that_changed_are_not_sealed(world: World, shards: int) -> None:
     """A commit between reading and sealing keeps the crawl open, on whichever shard it counts."""

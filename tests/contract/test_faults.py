@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+from base64 import b64encode
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from orbweaver.adapters.dynamodb_scan import SEGMENTS, scan
 from orbweaver.core.crawl import State, Stop, default_crawl
 from orbweaver.core.message import Pack, decode
 from orbweaver.core.standing import AlreadyCommitted, Committed, OverBudget, Recalled
-from orbweaver.ports import Permanent, Transient
+from orbweaver.ports import Permanent, Print, Transient
 from tests.contract import faults, samples
 from tests.contract.faults import faulty
 from tests.contract.test_frontier import claimer
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from orbweaver.adapters.dynamodb import Dynamo
     from tests.contract.faults import Answer, Call
     from tests.contract.worlds import AwsWorld
 
@@ -259,11 +266,66 @@ async def test_long_answers_are_read_to_the_end(moto_world: AwsWorld) -> None:
     keys = [key async for key, _ in container.pages.read_shard("2026-01-15", 0)]
     assert len(keys) > 3
     assert keys == sorted(set(keys))
+    pages = container.pages
+    counts = [await pages.count("2026-01-15", n, "shop-1", 100) for n in range(pages.shards)]
+    assert sum(counts) == 40
     container, client = faulty(moto_world, "s3", list_objects_v2=faults.with_parameters(MaxKeys=2))
     for number in range(5):
         await container.files.put(f"part-{number}", b"")
     assert await container.files.list("part") == tuple(f"part-{number}" for number in range(5))
     assert client.calls["list_objects_v2"] == 3
+    for number in range(5):
+        await container.files.put(f"folder-{number}/x", b"")
+    assert await container.files.folders("") == tuple(f"folder-{number}/" for number in range(5))
+
+
+async def test_a_scan_that_is_left_leaves_no_read_behind() -> None:
+    """Reads of its other segments have ended once it is closed."""
+
+    class Slow:
+        """A table whose first segment alone answers."""
+
+        async def pages(self, _operation: str, **asked: Any) -> AsyncIterator[list[Answer]]:
+            if asked["Segment"]:
+                await asyncio.Event().wait()
+            yield [{"k": {"S": "a"}}]
+            await asyncio.Event().wait()
+
+    before = asyncio.all_tasks()
+    items = scan(cast("Dynamo", Slow()), "urls")
+    assert await anext(items) == {"k": {"S": "a"}}
+    assert len(asyncio.all_tasks() - before) == SEGMENTS
+    await items.aclose()
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_file_that_is_deleted_while_it_is_looked_at_is_none(moto_world: AwsWorld) -> None:
+    """Whether by the first look or the second; what may not be read is no file that is absent."""
+    await moto_world.container().files.put("file", b"123")
+    for method in ("head_object", "get_object"):
+        for code, status in (("404", 404), ("NoSuchKey", 404)):
+            script = faults.always(faults.refused(code, status))
+            container, _ = faulty(moto_world, "s3", **{method: script})
+            assert await container.files.print_of("file") is None
+        script = faults.always(faults.refused("AccessDenied", 403))
+        container, _ = faulty(moto_world, "s3", **{method: script})
+        with pytest.raises(Permanent, match="AccessDenied"):
+            await container.files.print_of("file")
+
+
+async def test_a_file_is_read_unless_its_bucket_knows_the_sum_of_all_of_it(
+    moto_world: AwsWorld,
+) -> None:
+    """The checksum of its parts' checksums says nothing of what is in it."""
+    await moto_world.container().files.put("file", b"123")
+    other = sha256(b"456")
+    known = {"ContentLength": 3, "ChecksumSHA256": b64encode(other.digest()).decode()}
+    for kind, found, reads in (("FULL_OBJECT", other, 0), ("COMPOSITE", sha256(b"123"), 1)):
+        script = faults.answering({**known, "ChecksumType": kind})
+        container, client = faulty(moto_world, "s3", head_object=script)
+        printed = await container.files.print_of("file")
+        assert printed == Print(bytes=3, sha256=found.hexdigest())
+        assert client.calls["get_object"] == reads
 
 
 async def test_files_that_cannot_be_deleted_are_told(moto_world: AwsWorld) -> None:

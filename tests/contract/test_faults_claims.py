@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.adapters.dynamodb_frontier import TAKE_OVER_TRIES
 from orbweaver.ports import Permanent, Transient
 from tests.contract import faults, samples
 from tests.contract.faults import THROTTLED, faulty
@@ -40,6 +42,44 @@ async def test_a_stale_read_wins_no_claim(moto_world: AwsWorld) -> None:
     assert await container.frontier.claim(claimer("a", now_ms), [first]) == {first.url}
     later = claimer("c", now_ms + 86_400_000)
     assert await container.frontier.claim(later, [first]) == {first.url}
+
+
+async def test_a_claim_that_changes_hands_meanwhile_is_left_alone(moto_world: AwsWorld) -> None:
+    """Of what a pack has lost nothing is taken that somebody else has taken over since."""
+    now_ms = moto_world.clock.now_ms()
+    url = samples.target(1).url
+    early = claimer("a", now_ms)
+    second, third = (
+        replace(claimer(pack, now_ms + after_ms), stale_before_ms=now_ms + after_ms)
+        for pack, after_ms in (("b", 1_000), ("c", 2_000))
+    )
+    others = moto_world.container().frontier
+    await others.claim(early, [samples.target(1)])
+    await others.claim(second, [samples.target(1)])
+
+    async def taken_over(call: Call, parameters: Answer) -> Answer:
+        assert await others.claim(third, [samples.target(1)]) == {url}
+        return await call(**parameters)
+
+    container, client = faulty(moto_world, "dynamodb", update_item=taken_over)
+    await container.frontier.release(early, [url])
+    assert client.calls["update_item"] == 1
+    for pack in ("c", "b"):
+        standing = await others.standing("shop", url)
+        assert standing is not None
+        assert standing.pack == pack
+        await others.release(third, [url])
+
+
+async def test_a_claim_that_changes_hands_all_the_time_fails_for_now(moto_world: AwsWorld) -> None:
+    """It is tried a bounded number of times, and neither won nor lost."""
+    now_ms = moto_world.clock.now_ms()
+    await moto_world.container().frontier.claim(claimer("old", 0), [samples.target(1)])
+    script = faults.always(faults.refused("ConditionalCheckFailedException"))
+    container, client = faulty(moto_world, "dynamodb", put_item=script)
+    with pytest.raises(Transient, match="again and again"):
+        await container.frontier.claim(claimer("a", now_ms), [samples.target(1)])
+    assert client.calls["put_item"] == TAKE_OVER_TRIES
 
 
 @pytest.mark.parametrize("method", ["batch_execute_statement", "put_item"])

@@ -52,6 +52,15 @@ async def test_an_idle_host_starts_from_now(world: World) -> None:
     assert slots.at_ms == (later_ms, later_ms + SPACING_MS)
 
 
+async def test_a_slot_may_begin_as_the_last_one_ends(world: World) -> None:
+    """Neither a moment of waiting nor a reservation is lost where that is exactly now."""
+    now_ms = world.clock.now_ms()
+    await world.container().hosts.reserve(HOST, 2, SPACING_MS, now_ms, now_ms + 60_000)
+    next_ms = now_ms + 2 * SPACING_MS
+    slots = await world.container().hosts.reserve(HOST, 2, SPACING_MS, next_ms, next_ms + 60_000)
+    assert slots.at_ms == (next_ms, next_ms + SPACING_MS)
+
+
 async def test_no_slot_lies_beyond_the_horizon(world: World) -> None:
     """Slots start by `until`; the rest is told to come back when its turn is due."""
     hosts, now_ms = world.container().hosts, world.clock.now_ms()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -13,12 +13,16 @@ from orbweaver.adapters.schedules import GroupSchedules, Target
 from orbweaver.core.schedule import Scheduled
 from orbweaver.ports import Permanent
 from tests.contract import samples
+from tests.contract.faults import Faulty, always
+from tests.contract.faults import refused as refusal
 from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from orbweaver.adapters.aws import Aws
     from orbweaver.ports import Schedules
+    from tests.contract.faults import Answer, Call, Fault
     from tests.contract.worlds import Opener
 
 ACCOUNT = "123456789012"
@@ -92,6 +96,83 @@ async def test_what_is_removed_is_gone(schedules: Schedules) -> None:
     assert await schedules.remove(RATE.name)
     assert await schedules.list() == (CRON,)
     assert not await schedules.remove(RATE.name)
+
+
+class Clients:
+    """The clients of a container, the scheduler with faults."""
+
+    def __init__(self, clients: Aws, **script: Fault) -> None:
+        self._clients = clients
+        self._script = script
+
+    async def client(self, service: str) -> Faulty:
+        return Faulty(await self._clients.client(service), **self._script)
+
+
+@asynccontextmanager
+async def meanwhile(opener: Opener, **script: Fault) -> AsyncIterator[tuple[Schedules, Schedules]]:
+    """Open a group's schedules twice, once where calls go wrong."""
+    async with opener("moto") as world, grouped(world) as schedules:
+        assert isinstance(world, AwsWorld)
+        clients = cast("Aws", Clients(world.aws, **script))
+        yield schedules, GroupSchedules(clients, target=target(world.name))
+
+
+async def test_of_two_who_put_a_schedule_at_once_one_stands(opener: Opener) -> None:
+    """Whoever comes second finds it created, and replaces it."""
+
+    async def second(call: Call, parameters: Answer) -> Answer:
+        await call(**{**parameters, "ScheduleExpression": "rate(1 day)"})
+        raise refusal("ConflictException", 409)
+
+    async with meanwhile(opener, create_schedule=second) as (schedules, contended):
+        await contended.put(RATE)
+        assert await schedules.list() == (RATE,)
+
+
+async def test_a_schedule_that_is_removed_meanwhile_is_not_listed(opener: Opener) -> None:
+    """Its name was listed; by the time that it is read it is gone."""
+    there: list[Schedules] = []
+
+    async def removed(call: Call, parameters: Answer) -> Answer:
+        answer = await call(**parameters)
+        assert await there[0].remove(RATE.name)
+        return answer
+
+    async with meanwhile(opener, list_schedules=removed) as (schedules, contended):
+        there.append(schedules)
+        await schedules.put(RATE)
+        await schedules.put(CRON)
+        assert await contended.list() == (CRON,)
+
+
+async def test_lists_of_schedules_are_read_to_the_end(opener: Opener) -> None:
+    """A list goes on where an answer ends."""
+
+    async def cut(call: Call, parameters: Answer) -> Answer:
+        begin = int(parameters.pop("NextToken", "0"))
+        answer = await call(**parameters)
+        entries = answer["Schedules"]
+        more = {"NextToken": str(begin + 1)} if begin + 1 < len(entries) else {}
+        return {"Schedules": entries[begin : begin + 1], **more}
+
+    async with meanwhile(opener, list_schedules=cut) as (schedules, contended):
+        for number in range(3):
+            await schedules.put(replace(RATE, name=f"site-{number}"))
+        assert [one.name for one in await contended.list()] == ["site-0", "site-1", "site-2"]
+
+
+async def test_what_is_refused_is_told(opener: Opener) -> None:
+    """It is neither a schedule that is not there, nor one that is."""
+    refused = always(refusal("AccessDeniedException", 403))
+    async with meanwhile(opener, get_schedule=refused, update_schedule=refused) as opened:
+        schedules, contended = opened
+        with pytest.raises(Permanent, match="update_schedule: AccessDenied"):
+            await contended.put(RATE)
+        assert await schedules.list() == ()
+        await schedules.put(RATE)
+        with pytest.raises(Permanent, match="get_schedule: AccessDenied"):
+            await contended.list()
 
 
 async def test_a_stack_sees_its_own_schedules(aws_world: AwsWorld) -> None:
