@@ -28,7 +28,7 @@ from constructs import Construct
 
 from infra.findings import accept
 from infra.program import allow
-from infra.storage import ATHENA_RESULTS, EXPORTS
+from infra.retention import ATHENA_RESULTS, EXPORTS
 from orbweaver.cli.saved import saved
 from orbweaver.core.catalogue import ITEMS, TABLES, database_name, glue_table
 

@@ -29,7 +29,7 @@ from constructs import Construct
 from infra.failures import Keeping, failures_queue, work_queue
 from infra.findings import accept, accept_files
 from infra.program import Batches, Code, Needs, Program, allow, feed, secret_arn
-from infra.storage import EXPORTS
+from infra.retention import EXPORTS
 from orbweaver.core.delivery import TRIES_MAX
 
 if TYPE_CHECKING:

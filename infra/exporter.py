@@ -29,7 +29,7 @@ from infra.catalogue import accept_registering, registering
 from infra.failures import EVENT_S_MAX, RETRIES, Keeping, failures_queue, retry, work_queue
 from infra.findings import accept, accept_files
 from infra.program import Batches, Code, Needs, Program, allow, event_bus_arn, feed, sending
-from infra.storage import BODIES, EXPORTS
+from infra.retention import BODIES, EXPORTS
 from orbweaver.core.catalogue import database_name
 
 if TYPE_CHECKING:

@@ -24,19 +24,13 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.findings import accept
+from infra.retention import UPLOAD_D, kept_d
 
 if TYPE_CHECKING:
     from infra.config import Config
 
 TTL = "expires_at"
-BODIES = "bodies/"
-EXPORTS = "exports/"
-WORK = f"{EXPORTS}_work/"  # where running exports stand
-SNAPSHOTS = f"{EXPORTS}_snapshots/"  # what change feeds compare with
-ATHENA_RESULTS = "athena-results/"
-FOREVER = "forever"
 TLS_MIN = 1.2
-UPLOAD_D = 1  # an upload in parts that is not done after a day is left over from a crash
 
 
 class Storage(Construct):
@@ -98,14 +92,6 @@ class Storage(Construct):
 
 def lifecycle(config: Config) -> list[s3.LifecycleRule]:
     """Return the rules by which the bucket forgets."""
-    kept_d = {
-        BODIES: config.body_retention_d,
-        WORK: config.work_retention_d,
-        SNAPSHOTS: config.snapshot_retention_d,
-        ATHENA_RESULTS: config.athena_retention_d,
-    }
-    if config.export_retention_d != FOREVER:
-        kept_d[EXPORTS] = int(config.export_retention_d)
     return [
         s3.LifecycleRule(
             id="unfinished-uploads",
@@ -117,6 +103,6 @@ def lifecycle(config: Config) -> list[s3.LifecycleRule]:
                 prefix=prefix,
                 expiration=Duration.days(days),
             )
-            for prefix, days in kept_d.items()
+            for prefix, days in kept_d(config).items()
         ),
     ]

@@ -31,7 +31,7 @@ from infra.program import (
     secret_arn,
     sending,
 )
-from infra.storage import BODIES
+from infra.retention import BODIES
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam

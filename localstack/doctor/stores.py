@@ -85,8 +85,7 @@ def access(ground: Ground) -> Finding:
 
 def lifecycle(ground: Ground) -> Finding:
     """The bucket forgets, unfinished uploads after a day."""
-    from infra.storage import UPLOAD_D
-    from infra.storage import lifecycle as configured
+    from infra.retention import UPLOAD_D, kept_d
 
     rules = ground.client("s3").get_bucket_lifecycle_configuration(Bucket=ground.outputs["Bucket"])[
         "Rules"
@@ -96,7 +95,7 @@ def lifecycle(ground: Ground) -> Finding:
         for rule in rules
         if UPLOAD_RULES in rule
     ]
-    wanted = len(configured(ground.config))
+    wanted = 1 + len(kept_d(ground.config))  # and the rule of unfinished uploads
     problems = [] if uploads == [UPLOAD_D] else ["unfinished uploads are kept"]
     problems += [] if len(rules) == wanted else ["it has other rules"]
     on = sum(rule.get("Status") == "Enabled" for rule in rules)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra import findings
 from infra.config import Config
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def test_everything_accepted_is_found(
         def of(construct: IConstruct) -> Noted:
             return Noted(construct.node.path, notes)
 
-    monkeypatch.setattr(findings, "Validations", Notes)
+    monkeypatch.setattr("infra.findings.Validations", Notes)
     (tmp_path / "empty.py").touch()
     flags = json.loads((Path(__file__).resolve().parents[2] / "cdk.json").read_text())["context"]
     stack = OrbweaverStack(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infra.dashboard import METRICS_FREE_MAX
 from orbweaver.cli.parser import parse
 from orbweaver.core.metric import DIMENSIONS, FAILURES, NAMESPACE, SERVICE, STACK, field_of
 from tests.infra.template import denies_plain_http, text
@@ -214,6 +213,8 @@ PANELS = [
 
 def test_dashboard(aws: Synthesized) -> None:
     """All that a crawl is run by is on one page, with the alarms, and free of charge."""
+    from infra.dashboard import METRICS_FREE_MAX
+
     body = dashboard(aws)
     assert [widget["properties"]["title"] for widget in body if widget["type"] != "text"] == [
         "Alarms",

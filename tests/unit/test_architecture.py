@@ -198,6 +198,34 @@ def test_nothing_is_done_at_import() -> None:
                 assert isinstance(node.value, ast.Constant), f"{name}:{node.lineno}"
 
 
+def at_once(path: Path) -> set[str]:
+    """Name what a module imports when it is imported itself, not later."""
+    found = set()
+    for node in tree(path).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def test_tests_are_collected_without_node() -> None:
+    """CDK starts Node when it is imported: only a test that needs it does so, when it runs."""
+    bridges = {"aws_cdk", "cdk_nag", "constructs"}
+    files = (ROOT / "infra").glob("*.py")
+    starting = bridges | {f"infra.{path.stem}" for path in files if bridges & at_once(path)}
+    assert "infra.stack" in starting
+    needing = [
+        path
+        for path in (ROOT / "tests").rglob("*.py")
+        if re.search(
+            r"^(from|import) (infra|aws_cdk|cdk_nag|constructs)\b", path.read_text(), re.MULTILINE
+        )
+    ]
+    assert len(needing) > 10
+    assert [path.name for path in needing if at_once(path) & starting] == []
+
+
 # --- the map ----------------------------------------------------------------------------------
 
 
