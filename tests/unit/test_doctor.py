@@ -39,10 +39,16 @@ WANTED = examine.Wanted(environment=ENVIRONMENT, region_from="--region", stack="
 
 
 def client(service: str) -> Any:
-    """Make a client that has credentials of no account."""
-    return boto3.client(
+    """Make a client that has credentials of no account, and does not wait for messages."""
+    made = boto3.client(
         service, region_name=REGION, aws_access_key_id="a", aws_secret_access_key="b"
     )
+    made.meta.events.register("provide-client-params.sqs.ReceiveMessage", _at_once)
+    return made
+
+
+def _at_once(params: dict[str, Any], **_: object) -> dict[str, Any]:
+    return {**params, "WaitTimeSeconds": 0}
 
 
 def ground(**outputs: str) -> Ground:

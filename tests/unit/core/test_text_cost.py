@@ -45,7 +45,7 @@ def test_text_of_a_page_is_linear(words: bytes) -> None:
     def made(size: int) -> Callable[[], str]:
         return lambda: text_of(words * (size // len(words)))
 
-    assert slope(made, [1_000_000, 2_000_000], turns=2) < LINEAR
+    assert slope(made, [500_000, 1_000_000], turns=2) < LINEAR
     assert within(1.5, made(5_000_000))
 
 
