@@ -58,7 +58,7 @@ async def test_other_messages_come_back_as_they_were(
     """Each is sent once, on its crawl's lane, with nothing of it changed."""
     if known:
         stage.world.crawls[CRAWL.id] = replace(CRAWL, express=express)
-    messages = [
+    messages: list[Pack | Seeds | Close | Loose] = [
         replace(pack_of(OTHER), failures=2, put_offs=3),
         Seeds(id="5eed", crawl=CRAWL.id, at_ms=1, references=(OTHER,), planned=True),
         Close(crawl=CRAWL.id, at_ms=5),

@@ -203,9 +203,7 @@ def test_an_archive_keeps_its_places(*, mentions: bool) -> None:
         warc.conversion(url, 1, {"title": None, "text": text, "markdown": text}, stored=True)
         for url, text in ((URL, "x"), (OTHER, URL))
     ]
-    body = b"".join(
-        part if isinstance(part, bytes) else b"".join(part) for part in (*records, *texts)
-    )
+    body = b"".join((*records, *texts))
     meant = replace(MEANT["url"], mentions=mentions)
     found = blotted("part.warc.gz", body, meant)
     assert found.body is not None
