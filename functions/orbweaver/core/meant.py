@@ -118,10 +118,10 @@ class Meant:
 
 def meant_url(reference: str, crawls: Iterable[Crawl], *, mentions: bool = False) -> Meant:
     """Mean a URL, as all these crawls spell it; raises ValueError for what is none."""
-    urls = {canonicalize(reference), canonicalize(reference, tracking=frozenset())}
-    for crawl in crawls:
+    urls = {canonicalize(reference)}
+    for tracking in (frozenset[str](), *(crawl.stripped for crawl in crawls)):
         try:
-            urls.add(canonicalize(reference, tracking=crawl.stripped))
+            urls.add(canonicalize(reference, tracking=tracking))
         except ValueError:  # too long with all its parameters
             continue
     return Meant(urls=frozenset(urls), mentions=mentions)

@@ -132,11 +132,13 @@ def test_a_url_that_is_too_long_for_some_crawls() -> None:
     kept = replace(CRAWL, tracking=())
     tracking = tuple(f"utm_{place}" for place in range(400))
     assert len(long) > URL_CHARS_MAX
+    assert meant_url(long, []).urls == {URL}
     with pytest.raises(ValueError, match="longer"):
-        meant_url(long, [])
+        meant_url(f"{URL}?a={'x' * URL_CHARS_MAX}", [])
     long = f"{URL}?utm_source={'x' * (URL_CHARS_MAX - len(URL) - 12)}"
     assert len(long) == URL_CHARS_MAX
     assert meant_url(long, [kept, replace(CRAWL, tracking=tracking)]).urls == {URL, long}
+    assert meant_url(f"{long}x", [kept, CRAWL]).urls == {URL}
 
 
 @pytest.mark.parametrize(
