@@ -9,8 +9,8 @@ BOOKS  := $(CURDIR)/.local/books
 
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check lint format typecheck pytest unit simulate chaos fairness bench fuzz \
-        scale export-scale hostile-site deployed arm64 setup venv up down status wheel lock clean python
+.PHONY: help demo test test-long check lint format typecheck pytest unit simulate mutants chaos fairness bench \
+        fuzz scale export-scale hostile-site deployed arm64 setup venv up down status wheel lock clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ hostile-site: venv ## serve the hostile site, and print what must become of each
 
 simulate: venv ## many seeds of the simulation; SEEDS=20000, ARGS=--mutants
 	@$(PY) -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+
+mutants: setup ## random changes of the product, each against its tests; ARGS="--count 50 --seed 7"
+	@$(PY) -m tests.mutants $(ARGS)
 
 chaos: setup ## a deployed stack under faults, kills and copies; SEED=7, ARGS="--pages 3000 --json"
 	@$(PY) -m tests.chaos $(if $(SEED),--seed $(SEED)) $(ARGS)

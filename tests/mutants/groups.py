@@ -1,0 +1,118 @@
+"""Groups of modules, and a draw of mutants from them: no other place knows where modules lie."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING
+
+from tests.mutants.operators import Mutation, compiles, mutations
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+_CORE, _ADAPTERS = "functions/orbweaver/core/", "functions/orbweaver/adapters/"
+_ROOT = "functions/orbweaver/"
+# A module belongs to the first group that has a pattern for it; `*` matches slashes, too.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "parsing": (
+        *(f"{_CORE}{name}*.py" for name in ("sitemap", "robots", "page", "links", "url", "mime")),
+        *(f"{_CORE}{name}*.py" for name in ("charset", "markup", "maintext", "refresh", "sniff")),
+    ),
+    "extraction": (f"{_CORE}extraction/*.py",),
+    "politeness": (
+        *(f"{_CORE}{name}.py" for name in ("politeness", "retry", "answer", "proxies", "cookies")),
+        *(f"{_ROOT}{name}.py" for name in ("pace", "health", "patience", "robots", "cookies")),
+    ),
+    "actors": (
+        *(f"{_ROOT}{name}.py" for name in ("worker", "advance", "visit", "conclude", "settle")),
+        *(f"{_ROOT}{name}.py" for name in ("sifting", "ingest", "following", "committing")),
+        *(f"{_ROOT}{name}.py" for name in ("ending", "holding", "sitemaps", "treasury", "purse")),
+    ),
+    "protocol": tuple(
+        f"{_CORE}{name}*.py"
+        for name in ("message", "envelope", "journal", "allowance", "admission", "target", "crawl")
+    ),
+    "tables": (f"{_ADAPTERS}dynamodb*.py",),
+    "web": (f"{_ADAPTERS}http*.py",),
+    "exporting": ("functions/orbweaver/exporting/*.py", "functions/orbweaver/formats/*.py"),
+    "cli": ("functions/orbweaver/cli/*.py",),
+    "infra": ("infra/*.py",),
+    "rest": ("functions/*.py",),
+}
+# What only tests use is tested by the contract suites, which hold it to be as the real thing is.
+LEFT_OUT = (f"{_ADAPTERS}memory/*.py",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One change of one module."""
+
+    id: str
+    path: str
+    mutation: Mutation
+
+
+def group_of(path: str) -> str | None:
+    """Name the group of a module, by its path in the tree."""
+    if any(fnmatch(path, pattern) for pattern in LEFT_OUT):
+        return None
+    found = (name for name, globs in GROUPS.items() if any(fnmatch(path, one) for one in globs))
+    return next(found, None)
+
+
+def modules(root: Path) -> dict[str, dict[str, str]]:
+    """Read the modules of each group: paths in the tree, and their text."""
+    found: dict[str, dict[str, str]] = {name: {} for name in GROUPS}
+    for path in sorted(root.glob("[fi]*/**/*.py")):
+        name = path.relative_to(root).as_posix()
+        if group := group_of(name):
+            found[group][name] = path.read_text()
+    return found
+
+
+def shares(lines: dict[str, int], count: int) -> dict[str, int]:
+    """Divide a count by the lines of groups; the largest remainders get what is left over."""
+    whole = sum(lines.values())
+    exact = {name: count * number / whole for name, number in lines.items()}
+    given = {name: int(share) for name, share in exact.items()}
+    behind = sorted(exact, key=lambda name: given[name] - exact[name])
+    for name in behind[: count - sum(given.values())]:
+        given[name] += 1
+    return given
+
+
+def draw(
+    read: dict[str, dict[str, str]], *, count: int, seed: int, only: Collection[str] = ()
+) -> list[Mutant]:
+    """Draw mutants by lines of group, then by kind, then by place; `only` are patterns of paths."""
+    wanted = {
+        group: {
+            path: text
+            for path, text in texts.items()
+            if not only or any(fnmatch(path, one) for one in only)
+        }
+        for group, texts in read.items()
+    }
+    lines = {group: sum(text.count("\n") for text in wanted[group].values()) for group in wanted}
+    if not any(lines.values()):
+        raise SystemExit("no module is asked for: see --groups and --only")
+    drawn: list[Mutant] = []
+    for group, share in shares(lines, count).items():
+        chance = random.Random(f"{seed} {group}")
+        places: dict[str, list[tuple[str, Mutation]]] = {}
+        for path, text in wanted[group].items():
+            for one in mutations(text):
+                places.setdefault(one.kind, []).append((path, one))
+        left = share
+        while left and places:
+            kind = chance.choice(sorted(places))
+            path, one = places[kind].pop(chance.randrange(len(places[kind])))
+            if not places[kind]:
+                del places[kind]
+            if compiles(one.applied(wanted[group][path])):
+                drawn.append(Mutant(id=f"{group}-{share - left + 1:02}", path=path, mutation=one))
+                left -= 1
+    return drawn
