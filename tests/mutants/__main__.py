@@ -7,6 +7,7 @@ import json
 import queue
 import shlex
 import shutil
+import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -37,6 +38,8 @@ def main() -> int:
     parser.add_argument("--lanes", type=int, default=2, help="how many are tried at once")
     parser.add_argument("--prefix", default="nice", help="a command that runs each test command")
     asked = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     read = modules(ROOT)
     if unknown := set(asked.groups.split(",")) - set(read):
         parser.error(f"no group {', '.join(sorted(unknown))}: there are {', '.join(read)}")

@@ -29,7 +29,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "actors": (
         *(f"{_ROOT}{name}.py" for name in ("worker", "advance", "visit", "conclude", "settle")),
         *(f"{_ROOT}{name}.py" for name in ("sifting", "ingest", "following", "committing")),
-        *(f"{_ROOT}{name}.py" for name in ("ending", "holding", "sitemaps", "treasury", "purse")),
+        *(f"{_ROOT}{name}.py" for name in ("ending", "holding", "sitemaps", "treasury")),
     ),
     "protocol": tuple(
         f"{_CORE}{name}*.py"
