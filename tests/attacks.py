@@ -127,6 +127,9 @@ ATTACKS = (
            crawl={"items": (NESTED,)}),
     Attack(name="items-many", body=lambda: b"<div><div>x</div></div>" * 30_000,
            crawl={"items": (NESTED,)}),
+    Attack(name="items-orderly", body=lambda: b"<p>" + numbered("<i a={}>", 10)
+           + b"<div title=" + b"x" * 40_000 + b">x</div>" + b"<div>x</div>" * 950 + b"</i>" * 10,
+           crawl={"items": (NESTED,)}),
     Attack(name="texts-large", body=lambda: repeated(b"<p>hello <b>you</b> "), crawl=_TEXTS),
     Attack(name="texts-table", body=_table, crawl=_TEXTS),
     Attack(name="texts-lists", body=lambda: repeated(b"<ul><li>x", 60_000), crawl=_TEXTS),

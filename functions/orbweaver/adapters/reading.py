@@ -34,6 +34,7 @@ from orbweaver.core.weight import (
     LIGHT_UNITS,
     MEMORY_BYTES,
     HeavyError,
+    has_light_tree,
     has_stages,
     is_done_in_place,
     is_light,
@@ -174,8 +175,8 @@ async def _in_turns(job: Job) -> Reading | None:
     prepared: Prepared | None = None
     if job.html:
         prepared = prepared_of(job)
-        if job.items and prepared.outline is not None:
-            return None  # its tree is made anew
+        if job.items and not has_light_tree(prepared):
+            return None
     if is_long(job):
         await asyncio.sleep(0)
         if prepared is not None and not is_done_in_place(prepared.outline):

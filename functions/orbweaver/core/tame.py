@@ -5,8 +5,11 @@ of formatting elements that are left open (`core/markup.py` has the numbers). Mo
 harmless, so they are not refused by size: one walk over their tags keeps the stack of open elements
 about as the HTML Standard's tree construction does, and counts what the tree would come to.
 
+Most pages end what they begin, where they should. That is told first, in a twentieth of the time;
+what is not told by it is walked over.
+
 Measured on a busy core: a walk takes 10 us a tag; the worst page found that passes takes lexbor
-0.6 s and 170 MB.
+0.6 s and 170 MB. The worst orderly page of 64 KB and 2,000 tags takes it 10 ms.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from orbweaver.core.markup import (
     _ATTRIBUTES,
     _BOGUS_COMMENT,
     _COMMENT,
+    _RAW,
     _RAW_ELEMENT,
+    TAG,
     attributes_of,
 )
 
@@ -37,6 +42,9 @@ COPIES_MAX = 150_000
 # Open elements looked at, for ends that may be theirs.
 STEPS_MAX = 2_000_000
 _LONG_TAG_BYTES = 512
+# Of an orderly page: how deep, how many copies of formatting elements its tree may hold a tag, and
+# how many attributes a tag has.
+ORDERLY_DEPTH_MAX, ORDERLY_COPIES_MAX, ORDERLY_ATTRIBUTES_MAX = 64, 5, 256
 
 
 class WildPageError(ValueError):
@@ -68,6 +76,21 @@ _BREAKOUT = _names(
     " listing menu meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var"
 )
 _SELF_CLOSING = b"/>"
+# What an orderly page is made of: elements that stay where they are written.
+_LONE = _names("area base br col embed hr img input link meta param source track wbr")
+_ORDINARY = _names(
+    "a abbr acronym address article aside audio b bdi bdo big blockquote body button caption cite"
+    " code colgroup data dd del details dfn div dl dt em fieldset figcaption figure font footer"
+    " form h1 h2 h3 h4 h5 h6 head header hgroup html i ins kbd label legend li main mark meter nav"
+    " noscript ol output p picture pre progress q s samp search section small span strike strong"
+    " sub summary sup table tbody td tfoot th thead time title tr tt u ul var video"
+)
+# Those that may be left open.
+_LOOSE = _names("p li dd dt body")
+_RAW_NAMES = _names(_RAW)
+# Drawings: nothing else stands within one, and a tag that ends itself is written plainly.
+_DRAWN = _names("svg g path circle ellipse line polygon polyline rect use defs")
+_ENDS_ITSELF = re.compile(rb"""(?:[\t\n\f\r ]+[a-zA-Z:-]+="[^"]*+")*+[\t\n\f\r ]*/>""")
 
 _RAW_TAG = rf"(?P<raw>{_RAW_ELEMENT})"
 _TAG = rf"<(?P<end>/?)(?P<name>[a-zA-Z][^\t\n\f\r />]*)(?P<rest>{_ATTRIBUTES})"
@@ -85,7 +108,64 @@ def why_wild(html: bytes) -> str | None:
         return f"the page has more than {BYTES_MAX:,} bytes"
     if html.count(b"<") > TAGS_MAX * 3:
         return f"the page has more than {TAGS_MAX:,} tags"
-    return _Walk().over(html)
+    return None if is_orderly(html) else _Walk().over(html)
+
+
+def is_orderly(html: bytes) -> bool:  # noqa: C901, PLR0911, PLR0912 - calls would double its time
+    """Whether a page ends what it begins, so that its tree is made in linear time; in doubt not.
+
+    A page that is orderly is not wild.
+    """
+    tags = html.count(b"<")
+    if tags > TAGS_MAX:
+        return False
+    copies_max = min(COPIES_MAX, ORDERLY_COPIES_MAX * tags)
+    outer: list[bytes] = []
+    formatting = copies = merged = drawn = 0
+    for raw, end, name, rest in _compiled(_HTML).findall(html):
+        if name in _DRAWN:
+            if end:
+                if not drawn or outer.pop() != name:
+                    return False
+                drawn -= 1
+            elif not drawn and name != b"svg":
+                return False
+            elif _ENDS_ITSELF.fullmatch(rest) is None:
+                outer.append(name)
+                drawn += 1
+        elif drawn and (name or raw):
+            return False
+        elif name in _ORDINARY:
+            if end:
+                while outer and outer[-1] != name and outer[-1] in _LOOSE:
+                    outer.pop()
+                if not outer or outer.pop() != name:
+                    return False
+                formatting -= name in _FORMATTING
+                continue
+            if name in _LOOSE and outer and outer[-1] == name:
+                outer.pop()
+            outer.append(name)
+            formatting += name in _FORMATTING
+            merged += name in _MERGED
+        elif name and not (name in _RAW_NAMES if end else name in _LONE):
+            return False
+        copies += formatting
+        tag = _tag_of(raw) if raw else rest
+        if len(outer) > ORDERLY_DEPTH_MAX or _attributes_of(tag) > ORDERLY_ATTRIBUTES_MAX:
+            return False
+    return copies <= copies_max and merged <= len(_MERGED)
+
+
+def _tag_of(raw: bytes) -> bytes:
+    """Return the tag that an element without markup begins with."""
+    tag = TAG.match(raw)
+    return raw if tag is None else tag[0]
+
+
+def _attributes_of(tag: bytes) -> int:
+    """Count the attributes of a tag; a short one has few."""
+    return attributes_of(tag) if len(tag) > _LONG_TAG_BYTES else 0
 
 
 @cache
@@ -115,6 +195,8 @@ class _Walk:
             at = max(tag.end(), at + 1)
             name = tag["name"]
             if name is None:
+                if tag.lastgroup == "raw":
+                    self._compare(_tag_of(tag[0]))
                 continue
             tags += 1
             name = name.lower()
@@ -154,11 +236,12 @@ class _Walk:
     def _weigh(self, name: bytes, rest: bytes) -> None:
         # Every tag may have what formats it opened anew.
         self._copies += self._formatting
-        if len(rest) > _LONG_TAG_BYTES:
-            number = attributes_of(rest)
-            self._compared += number * number
+        self._compare(rest)
         if rest and name in _MERGED:
             self._merged += attributes_of(rest)
+
+    def _compare(self, tag: bytes) -> None:
+        self._compared += _attributes_of(tag) ** 2
 
     def _begin(self, name: bytes, rest: bytes) -> None:
         if self._is_foreign():

@@ -7,9 +7,10 @@ Rules
   which is linear (`core/markup.py`); a small one becomes a tree, which is quicker there, and as yet
   not slow where lexbor is quadratic.
 - Main text and redaction are ten times as slow: at most `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`.
-- Items are light of a page that becomes a tree, as long as they take at most `LIGHT_UNITS` of
-  work: rules may look at each part of a page for each other part of it. What takes more is read
-  anew by that process. Extractors of a user's own are never light.
+- Items need a tree. They are light of a page that becomes one for its links, and of an orderly one
+  (`core/tame.py`) of at most `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`; as long as they take at most
+  `LIGHT_UNITS` of work: rules may look at each part of a page for each other part of it. What takes
+  more is read anew by that process. Extractors of a user's own are never light.
 - The stages of a page with texts or items are turns by themselves.
 
 Measured: docs/adr/0015-reading-has-a-budget.md.
@@ -19,9 +20,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.core.markup import TAG_BYTES_MIN, TREE_BYTES_MAX, TREE_TAGS_MAX
+from orbweaver.core.markup import TAG_BYTES_MIN
+from orbweaver.core.tame import is_orderly
 
 if TYPE_CHECKING:
+    from orbweaver.core.page import Prepared
     from orbweaver.core.reading import Job
 
 # What reading a page may use, in a process of its own that has some 40 MB before it begins.
@@ -50,9 +53,9 @@ def is_light(job: Job) -> bool:
     keeping, body = job.keeping, job.body
     if not job.html:
         return len(body) <= (SMALL_BYTES_MAX if keeping.redacted else OTHER_BYTES_MAX)
-    if job.items and not _may_have_light_items(job):
+    if any(rule.extractor is not None for rule in job.items):
         return False
-    if keeping.texts or keeping.redacted:
+    if job.items or keeping.texts or keeping.redacted:
         bytes_max, tags_max = SMALL_BYTES_MAX, SMALL_TAGS_MAX
     else:
         bytes_max, tags_max = BYTES_MAX, TAGS_MAX
@@ -61,10 +64,12 @@ def is_light(job: Job) -> bool:
     return len(body) <= tags_max * TAG_BYTES_MIN or body.count(b"<") <= tags_max
 
 
-def _may_have_light_items(job: Job) -> bool:
-    if any(rule.extractor is not None for rule in job.items):
-        return False
-    return len(job.body) <= TREE_BYTES_MAX and job.body.count(b"<") <= TREE_TAGS_MAX
+def has_light_tree(prepared: Prepared) -> bool:
+    """Whether the tree of a page that `is_light`, which its items need, is made in little time."""
+    if prepared.outline is None:
+        return True
+    html = prepared.html
+    return len(html) <= SMALL_BYTES_MAX and html.count(b"<") <= SMALL_TAGS_MAX and is_orderly(html)
 
 
 def has_stages(job: Job) -> bool:
