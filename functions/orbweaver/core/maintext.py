@@ -3,7 +3,7 @@ r"""The main text of a page: what its reader came for, as plain text and as Mark
 Rules
 - Where a page has one `main`, that is looked at; else all of it. Left out of that is what is there
   on every page: navigation, asides, footers, forms, banners, by their elements, roles and the names
-  that are usual for them (`LEFT_OUT`). Where nothing is left by that, they stay.
+  that are usual for them (`_selectors`). Where nothing is left by that, they stay.
 - Both are of the same part. Text: paragraphs with an empty line between them, cells of a row with
   tabs. Markdown: headings, lists, tables, quotes, code in fences, links as they were written.
 - Links and images are absolute where the page's base is known. A fence has the language that `pre`,
@@ -28,6 +28,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from html import unescape
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
 from orbweaver.core.cut import counted
@@ -57,41 +59,51 @@ DEPTH_MAX = 200
 # A table is as wide as its cells say, and browsers stop there.
 COLUMNS_MAX = 1_000
 
-# What is left out of a page, by a word that the page then has: few have many of them, and each
-# costs the library a look at every element.
-LEFT_OUT = {
-    b"<nav": ("nav",),
-    b"<aside": ("aside",),
-    b"<footer": ("footer",),
-    b"<dialog": ("dialog",),
-    b"<template": ("template",),
-    b"aria-hidden": ("[aria-hidden=true]",),
+# What is left out of a page: by what is written in it; by what a value of an attribute is; by what
+# one begins with. Each costs the library a look at every element, so only those are asked for that
+# a page may have.
+_BY_TEXT = {
+    b"<nav": "nav",
+    b"<aside": "aside",
+    b"<footer": "footer",
+    b"<dialog": "dialog",
+    b"<template": "template",
+    b"aria-hidden": "[aria-hidden=true]",
+}
+_BY_VALUE = {
     b"navigation": ("[role=navigation]", "#navigation", ".navigation"),
-    b"search": ("[role=search]", ".search-form"),
+    b"search": ("[role=search]",),
     b"banner": ("[role=banner]",),
     b"contentinfo": ("[role=contentinfo]",),
     b"complementary": ("[role=complementary]",),
-    b"header": ("#header", ".site-header", ".headerlink"),
-    b"masthead": ("#masthead", ".masthead"),
-    b"skip-link": (".skip-link",),
-    b"nav": ("#nav", ".nav", "#navbar", ".navbar", ".navheader", ".navfooter"),
-    b"menu": ("#menu", ".menu"),
-    b"breadcrumb": ("[class^=breadcrumb]",),
-    b"sidebar": ("#sidebar", ".sidebar", "[class^=sidebar-]", ".sphinxsidebar"),
-    b"widget": (".widget-area",),
-    b"toc": (".toc",),
-    b"footer": ("#footer", ".footer", ".site-footer", ".page-footer", "[class^=footer-]"),
-    b"cookie": ("[id^=cookie]", "[class^=cookie]"),
-    b"consent": ("[id^=consent]", "[class^=consent]"),
-    b"newsletter": ("[class^=newsletter]",),
-    b"subscribe": ("[class^=subscribe]",),
-    b"ad": (".ad", ".ads", "[class^=ad-]", "[class^=advert]"),
-    b"shar": (".share", "[class^=share-]", "[class^=sharing]"),
-    b"social": ("[class^=social]",),
-    b"related": (".related", "[class^=related-]"),
-    b"recommend": ("[class^=recommend]",),
-    b"anchor-link": (".anchor-link",),
+    b"header": ("#header",),
+    **{
+        name.encode(): (f"#{name}", f".{name}")
+        for name in ("masthead", "nav", "navbar", "menu", "sidebar", "footer")
+    },
+    **{
+        name.encode(): (f".{name}",)
+        for name in (
+            *("search-form", "site-header", "headerlink", "skip-link", "navheader", "navfooter"),
+            *("sphinxsidebar", "widget-area", "toc", "site-footer", "page-footer"),
+            *("ad", "ads", "share", "related", "anchor-link"),
+        )
+    },
 }
+_BY_BEGINNING = {
+    **{
+        begins.encode(): (f"[class^={begins}]",)
+        for begins in (
+            *("breadcrumb", "sidebar-", "footer-", "newsletter", "subscribe", "ad-", "advert"),
+            *("share-", "sharing", "social", "related-", "recommend"),
+        )
+    },
+    **{
+        begins.encode(): (f"[id^={begins}]", f"[class^={begins}]")
+        for begins in ("cookie", "consent")
+    },
+}
+_BEGINNINGS = tuple(_BY_BEGINNING)
 
 _NBSP = "\u00a0".encode()
 _END = rb"(?=[\t\n\f\r />])"
@@ -103,6 +115,13 @@ _SHAPE = re.compile(
     rb"<(/?)(?:(blockquote|table|[uo]l)|(tr)|t[dh])" + _END + rb"([^<>]*+)", re.IGNORECASE
 )
 _COLUMNS = re.compile(rb"colspan[\t\n\f\r ]*+=[\t\n\f\r \"']*+([0-9]{1,9})", re.IGNORECASE)
+# What may be the value of `id`, `class` or `role`, whatever tag or text it stands in.
+_VALUE = re.compile(
+    rb"""=(?<=[dDsSeE\t\n\f\r ]=)(?=[\t\n\f\r ]*+("[^"]*+"|'[^']*+'|[^\t\n\f\r >]{0,100}+))"""
+)
+_PLAIN_VALUE = bytes.maketrans(
+    ascii_uppercase.encode() + b"\"'/", ascii_lowercase.encode() + b"   "
+)
 _NO_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _ASCII_CONTROLS = bytes([*range(9), *range(0x0B, 0x20), 0x7F])
 _SPACES = " \t\xa0"
@@ -153,8 +172,7 @@ def main_text(html: bytes, base: str | None = None) -> MainText:
     if not _is_meal(part):
         source = _BARE.sub(b"&amp;", part).decode("utf-8", "replace")
         written = _prepared(source)
-        wanted = tuple(word for word in LEFT_OUT if word in part)
-        for left_out in (wanted, None):
+        for left_out in (_selectors(part), None):
             markdown = _converted(written, left_out, plain=False, base=base)
             text = _converted(source, left_out, plain=True) if markdown else None
             if markdown and text is not None:
@@ -247,14 +265,29 @@ def _is_meal(html: bytes) -> bool:
 
 def _has_long_tag(html: bytes) -> bool:
     """Whether a tag has too many attributes: the library compares each with each."""
-    return any(
-        tag.end() - tag.start() > LONG_TAG_BYTES and attributes_of(tag[0]) > ATTRIBUTES_MAX
-        for tag in TAG.finditer(html)
-    )
+    long_tags = [tag for tag in TAG.findall(html) if len(tag) > LONG_TAG_BYTES]
+    return any(attributes_of(tag) > ATTRIBUTES_MAX for tag in long_tags)
+
+
+def _selectors(html: bytes) -> tuple[str, ...]:
+    """Choose what is to be left out of a page by what it may have of it."""
+    said = b" ".join(set(_VALUE.findall(html))).translate(_PLAIN_VALUE)
+    if b"&" in said:
+        said += b" " + unescape(said.decode("utf-8", "replace")).lower().encode()
+    values = set(said.split())
+    beginnings = [value for value in values if value.startswith(_BEGINNINGS)]
+    chosen = [one for text, one in _BY_TEXT.items() if text in html]
+    for value in sorted(values & _BY_VALUE.keys()):
+        chosen += _BY_VALUE[value]
+    if beginnings:
+        for begins, selectors in _BY_BEGINNING.items():
+            if any(value.startswith(begins) for value in beginnings):
+                chosen += selectors
+    return tuple(chosen)
 
 
 def _converted(
-    source: str, left_out: tuple[bytes, ...] | None, *, plain: bool, base: str | None = None
+    source: str, left_out: tuple[str, ...] | None, *, plain: bool, base: str | None = None
 ) -> str | None:
     """Convert a page without these parts; of None all stay.
 
@@ -271,15 +304,15 @@ def _converted(
 
 
 @lru_cache(maxsize=256)
-def _options(left_out: tuple[bytes, ...] | None, *, plain: bool) -> ConversionOptions:
-    from html_to_markdown import ConversionOptions, PreprocessingOptions
+def _options(left_out: tuple[str, ...] | None, *, plain: bool) -> ConversionOptions:
+    import html_to_markdown as library
 
-    return ConversionOptions(
-        output_format="plain" if plain else "markdown",
-        exclude_selectors=[one for word in left_out or () for one in LEFT_OUT[word]],
-        preprocessing=PreprocessingOptions(
+    return library.ConversionOptions(
+        output_format=library.OutputFormat.PLAIN if plain else library.OutputFormat.MARKDOWN,
+        exclude_selectors=list(left_out or ()),
+        preprocessing=library.PreprocessingOptions(
             enabled=left_out is not None,
-            preset="aggressive",
+            preset=library.PreprocessingPreset.AGGRESSIVE,
             remove_navigation=True,
             remove_forms=True,
         ),
@@ -288,6 +321,18 @@ def _options(left_out: tuple[bytes, ...] | None, *, plain: bool) -> ConversionOp
         compact_tables=True,
         bullets="-",
         max_depth=DEPTH_MAX,
+        # Its defaults: what is given by name is looked up anew for each page, which takes long.
+        heading_style=library.HeadingStyle.ATX,
+        list_indent_type=library.ListIndentType.SPACES,
+        highlight_style=library.HighlightStyle.DOUBLE_EQUAL,
+        whitespace_mode=library.WhitespaceMode.NORMALIZED,
+        newline_style=library.NewlineStyle.SPACES,
+        code_block_style=library.CodeBlockStyle.BACKTICKS,
+        inline_data_media=library.InlineDataMedia.KEEP,
+        hidden_content=library.HiddenContent.DROP,
+        url_escape_style=library.UrlEscapeStyle.ANGLE,
+        link_style=library.LinkStyle.INLINE,
+        tier_strategy=library.TierStrategy.AUTO,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 
 import pytest
 
@@ -263,3 +264,47 @@ def test_time_is_bounded(piece: bytes) -> None:
     start = time.process_time()
     main_text(html)
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        "class=ad",
+        "class='x ad'",
+        'CLASS = "x\ty\nad"',
+        'id="navbar"',
+        "id='cookie-notice'",
+        'class="related-links x"',
+        "role=search",
+        'role="&#98;anner"',
+        'title="a = b" class="share"',
+    ],
+)
+def test_what_is_around_a_text_is_told_however_it_is_written(attribute: str) -> None:
+    """The value of an attribute may stand in quotes of either kind, in none, or as references."""
+    around = f"<div {attribute}>AROUND</div>"
+    page = f'<body><p title="x = \'y">a = "b {around}<p>The text.</p>{around}'.encode()
+    assert main_text(page) == MainText(text='a = "b\n\nThe text.', markdown='a = "b\n\nThe text.')
+
+
+def test_the_library_is_not_asked_for_what_a_page_has_not() -> None:
+    """Each of these selectors would have it look at every element."""
+    page = b'<head><p class="shared" id=rad>A banner to search.<p class="x navheader">nav, header'
+    assert maintext._selectors(page) == (".navheader",)
+
+
+def test_choices_are_given_as_the_library_has_them() -> None:
+    """It would try seven spellings of each name, for each page."""
+    options = maintext._options((), plain=False)
+    given = {
+        field.name for field in fields(options) if isinstance(getattr(options, field.name), str)
+    }
+    assert given == {
+        "bullets",
+        "strong_em_symbol",
+        "code_language",
+        "sub_symbol",
+        "sup_symbol",
+        "encoding",
+    }
+    assert not isinstance(options.preprocessing.preset, str)

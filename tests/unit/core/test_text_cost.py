@@ -25,6 +25,7 @@ TEXTS = {
     "paragraphs": b"<p>x" * 59_000,
     "links": b"<a href=x>" * 50_000,
     "table": b"<table>" + b"<tr><td rowspan=60000>x" * 19_000,
+    "values": b"<p " + b"".join(b"e=%x" % n for n in range(70_000)) + b">x",
     "names": b"<p class='nav menu ad social related toc sidebar cookie'>x" * 7_000,
 }
 
