@@ -223,7 +223,7 @@ class Child:
                 await loop.sock_sendall(self._socket, LENGTH.pack(len(part)))
                 await loop.sock_sendall(self._socket, part)
             while not isinstance(said := await self._heard(loop), End):
-                self.reading = said
+                self.reading = replace(said, page=said.page or self.reading.page)
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
         return said

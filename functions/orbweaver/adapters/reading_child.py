@@ -85,8 +85,9 @@ def _serve(channel: socket.socket, extractor: str) -> None:
 def _read(channel: socket.socket, job: Job, extractors: Mapping[str, Extractor] | None) -> End:
     try:
         with _budget():
-            for reading in stages(job, extractors):
-                _send(channel, bare(reading))
+            for number, reading in enumerate(stages(job, extractors)):
+                # What the first one says of the page, no other says anew.
+                _send(channel, replace(reading, page=None) if number else bare(reading))
     except Spent:
         _unbound()  # it may have come while that was being done
         return End(why=f"more than {SOFT_S:g} s of CPU")
