@@ -307,4 +307,5 @@ def test_choices_are_given_as_the_library_has_them() -> None:
         "sup_symbol",
         "encoding",
     }
+    assert options.preprocessing is not None
     assert not isinstance(options.preprocessing.preset, str)
