@@ -147,9 +147,13 @@ async def test_a_page_is_read_in_the_charset_of_its_header(*, texts: bool) -> No
     assert (found.page.title, reader.apart) == ("Книга", 0)
 
 
-async def test_items_that_are_much_work_hold_no_loop_for_long() -> None:
+@pytest.mark.parametrize(
+    "body",
+    [b"<div>" * 230 + b"<p>x" * 300, b"<div>x</div>" * 950],
+    ids=["one in the other", "many small ones"],
+)
+async def test_items_that_are_much_work_hold_no_loop_for_long(body: bytes) -> None:
     """They are given up in place after as much work as is light."""
-    body = b"<div>" * 230 + b"<p>x" * 300
     asked = job(body, items=BY_NAME["items-nested"].crawl["items"])
     with pytest.raises(HeavyError):
         list(stages(asked, units_max=LIGHT_UNITS))

@@ -116,6 +116,7 @@ class Document:
 
     def select(self, selector: str, within: LexborNode, *, itself: bool) -> list[LexborNode]:
         """Find the nodes that a selector means within a node; `itself`: this one, too."""
+        self.work.call()
         self.work.spend(weight_of(selector, self._extent_of(within)), _NODES)
         return found(selector, within, itself=itself, spend=self._spend_on_nodes)
 

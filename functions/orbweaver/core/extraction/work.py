@@ -18,6 +18,9 @@ UNITS_MAX = 15_000_000
 FOUND_UNITS, OBJECT_UNITS = 5, 20
 # For each value that is read as its field's type: 2 to 20 us.
 VALUE_UNITS = 100
+# For each call of lexbor, whatever it looks at; counted only where there is more of the budget
+# elsewhere: a page has at most a thousand items, but those take too long for where others wait.
+CALL_UNITS = 100
 # Bytes of attributes that a selector passes, steps beside or upwards, bytes of HTML written.
 BYTES_A_UNIT, STEPS_A_UNIT, WRITTEN_A_UNIT = 64, 32, 6
 
@@ -33,6 +36,11 @@ class Work:
         self.left = units_max
         # Whether there is more of it elsewhere.
         self._tried = tried
+
+    def call(self) -> None:
+        """Note that lexbor is called; raises HeavyError where there could be more of that."""
+        if self._tried:
+            self.spend(CALL_UNITS, "calls")
 
     def spend(self, units: int, what: str) -> None:
         """Spend units on a kind of thing; raises TooMuchError when there are none left.
