@@ -23,13 +23,13 @@ from orbweaver.adapters.turns import Turns
 from orbweaver.core.crawl import Bodies, Crawl
 from orbweaver.core.exchange import Response
 from orbweaver.core.extraction import Field, ItemRule, Source
+from orbweaver.core.extraction.work import HeavyError
 from orbweaver.core.harvest import Keeping
 from orbweaver.core.reading import Crowded, Job, Reading, Stage, job_of, prepared_of, read, stages
 from orbweaver.core.weight import (
     BYTES_MAX,
     LIGHT_UNITS,
     TAGS_MAX,
-    HeavyError,
     has_light_tree,
     is_done_in_place,
     is_light,

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.reading_wire import LENGTH, PIECE_BYTES, SAID_BYTES_MAX, End, heard, packed
 from orbweaver.adapters.turns import Turns
+from orbweaver.core.extraction.work import HeavyError
 from orbweaver.core.reading import Costly, Crowded, Reading, Stage, prepared_of, read, stages
 from orbweaver.core.weight import (
     CPU_S,
     LIGHT_UNITS,
     MEMORY_BYTES,
-    HeavyError,
     has_light_tree,
     has_stages,
     is_done_in_place,

@@ -44,10 +44,6 @@ LIGHT_UNITS = 500_000
 OTHER_BYTES_MAX = 6 * 1024 * 1024
 
 
-class HeavyError(RuntimeError):
-    """Rules take more work than was meant for them here: the page is to be read elsewhere."""
-
-
 def is_light(job: Job) -> bool:
     """Whether an answer takes at most 100 ms to be read."""
     keeping, body = job.keeping, job.body

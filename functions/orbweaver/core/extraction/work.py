@@ -10,8 +10,6 @@ that it finds; 32 of its steps from sibling to sibling or from child to parent.
 
 from __future__ import annotations
 
-from orbweaver.core.weight import HeavyError
-
 # At most 0.6 s; ordinary pages spend a hundredth of it.
 UNITS_MAX = 15_000_000
 # For each node found, and each object, list or value of JSON-LD and microdata looked at.
@@ -23,6 +21,10 @@ VALUE_UNITS = 100
 CALL_UNITS = 100
 # Bytes of attributes that a selector passes, steps beside or upwards, bytes of HTML written.
 BYTES_A_UNIT, STEPS_A_UNIT, WRITTEN_A_UNIT = 64, 32, 6
+
+
+class HeavyError(RuntimeError):
+    """Rules take more work than was meant for them here: the page is to be read elsewhere."""
 
 
 class TooMuchError(ValueError):
