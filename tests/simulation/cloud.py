@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from orbweaver.advance import Delivery
 from orbweaver.core.message import Loose, Pack, Seeds, encode
-from orbweaver.settings import Settings
 from tests.simulation.exporting import ExportFunction
 from tests.simulation.process import WorkerProcess
 from tests.simulation.sqs import Message, Sqs, decoded
@@ -62,7 +61,7 @@ class Cloud:
         # What escaped from a worker: nothing may (case 9).
         self.raised: list[str] = []
         # How long a worker waits for slots.
-        self.wait_s_max = Settings().wait_s_max
+        self.wait_s_max = scenario.wait_s_max
         # Who is told to end; chance of its own, so that all else of a seed is as it was.
         self._tellings = Random(f"{self.seed}/told")
         self._concurrency = self.random.randint(1, 4)

@@ -18,7 +18,7 @@ from tests.simulation.run import play
 from tests.simulation.scenario import scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tests.simulation.mutant import Mutant
     from tests.simulation.scenario import Scenario
@@ -48,6 +48,13 @@ def notes() -> Mapping[str, int]:
 def note(caught: Mapping[str, int]) -> None:
     """Write down where each break was caught."""
     NOTES.write_text(json.dumps(dict(sorted(caught.items())), indent=2) + "\n")
+
+
+def noted_seeds(mutants: Iterable[Mutant]) -> set[int]:
+    """Tell which seeds showed these breaks last time."""
+    places = notes()
+    noted = ((mutant, places[mutant.name]) for mutant in mutants if mutant.name in places)
+    return {next(itertools.islice(_plans(mutant), place - 1, None)).seed for mutant, place in noted}
 
 
 def hunt(mutant: Mutant, hint: int | None = None) -> Catch | None:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation.scenario import PATIENT_S
 from tests.simulation.sqs import decoded
 
 if TYPE_CHECKING:
@@ -30,11 +31,9 @@ def forced_in_bounds(plan: Scenario) -> bool:
     return forced.window_s == 0 and forced is not last and forced.name == last.name
 
 
-def steered(plan: Scenario) -> bool:
-    """Take those with a crawl that is paused or cancelled while clocks and processes go on."""
-    still = plan.faults.frozen or plan.faults.jumps
-    actions = {action for crawl in plan.crawls for _, action in crawl.actions}
-    return not still and bool(actions & {"pause", "cancel"})
+def patient(plan: Scenario) -> bool:
+    """Take those with a crawl that is paused while visits last for long."""
+    return plan.wait_s_max == PATIENT_S
 
 
 def cancelled(plan: Scenario) -> bool:

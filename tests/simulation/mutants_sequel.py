@@ -53,22 +53,7 @@ def _nothing_more(_pack: str, _crawl: str, _journal: Journal) -> tuple[()]:
     return ()
 
 
-async def _held_as_ever(self: Any, past: Any, crawl: Any, draft: Any) -> None:
-    """Leave the claims of what was in work to a run that is over."""
-    frontier, self._frontier = self._frontier, _Deaf()
-    try:
-        await _WHOLE_LOOK(self, past, crawl, draft)
-    finally:
-        self._frontier = frontier
-
-
-class _Deaf:
-    async def abandon(self, *_: Any) -> None:
-        """Do nothing."""
-
-
 RETRACER = retracing.Retracer
-_WHOLE_LOOK = RETRACER.__dict__["look_through"]
 MUTANTS = mutants(
     ("a sequel finds no links beyond the limit", retracing, "_left_out", _left_alone),
     ("a sequel finds no links left out", retracing, "_left_out", _surplus_alone),
@@ -81,6 +66,5 @@ MUTANTS = mutants(
         _missing_at_first,
     ),
     ("a sequel sends for no more", settle, "outbox_past", _nothing_more),
-    ("a sequel finds what was in work claimed", RETRACER, "look_through", _held_as_ever),
     where=_gone_on,
 )

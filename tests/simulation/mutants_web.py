@@ -7,7 +7,7 @@ from typing import Any
 
 from orbweaver import pace, robots, visit
 from orbweaver.adapters.memory import hosts
-from tests.simulation.mutant import mutants, steered
+from tests.simulation.mutant import mutants, patient
 
 
 async def _free_slots(_self: Any, _wanted: int) -> None:
@@ -57,5 +57,5 @@ MUTANTS = mutants(
     ("blocks forgotten", hosts.MemoryHosts, "block", _block_ignored),
     ("robots.txt never refreshed", robots, "_fresh", _always_fresh),
 ) + mutants(
-    ("asked on after a pause", visit.Visitor, "_goes_on", _whatever_happened), where=steered
+    ("asked on after a pause", visit.Visitor, "_goes_on", _whatever_happened), where=patient
 )

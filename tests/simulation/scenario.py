@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.core.crawl import WEEK_S
+from orbweaver.settings import Settings
 from tests.simulation.budgets import limited
 from tests.simulation.cloud import MIDNIGHT_MS
 from tests.simulation.exports import day_asked
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 UNBOUNDED = 100_000
 HOUR_S = 3_600.0
 DAY_S = 24 * HOUR_S
+PATIENT_S = 20.0
 # One of a release that is not here yet among them (case 7) (case 8) (case 26).
 NEWER = '{"v":2,"pack":"p","crawl":"c","at":1,"urls":[["http://h0.test/",0,1,0,-1]]}'
 MALFORMED = ("not a url", '{"urls": 3}', "[" * 1_000, NEWER)
@@ -99,6 +101,8 @@ class Scenario:
     ttl_lag_s: float = 0.0
     # How far the start is from the next midnight UTC.
     before_midnight_s: float = 6 * HOUR_S
+    # How long a worker waits for slots.
+    wait_s_max: float = Settings().wait_s_max
 
 
 def scenario(seed: int) -> Scenario:
@@ -115,11 +119,12 @@ def scenario(seed: int) -> Scenario:
     crawls = ruled(seed, limited(seed, retried(seed, renewed(seed, crawls))))
     crawls = with_sequels(seed, crawls)
     before_midnight_s = random.choice((5, 60, 6 * HOUR_S, 12 * HOUR_S))
+    faults = told(seed, _faults(random))
     return Scenario(
         seed=seed,
         sites=sites,
         crawls=tuple(crawls),
-        faults=told(seed, _faults(random)),
+        faults=faults,
         faults_until_s=random.choice((60, 1_200, 2 * HOUR_S, 6 * HOUR_S)),
         exporter=varied(seed, _exporter(random, before_midnight_s), before_midnight_s),
         loose=() if endless else _loose(random, sites),
@@ -127,7 +132,19 @@ def scenario(seed: int) -> Scenario:
         poison=poison,
         ttl_lag_s=random.choice((0, HOUR_S, 72 * HOUR_S, 72 * HOUR_S)),
         before_midnight_s=before_midnight_s,
+        wait_s_max=_wait_s_max(crawls, faults),
     )
+
+
+def _wait_s_max(crawls: list[CrawlPlan], faults: Faults) -> float:
+    """Have visits last for longer than a crawl is taken for what it was, where that shows.
+
+    That is where one is paused, and not where costs are reckoned with a visit as it is.
+    """
+    paused = any(action == "pause" for crawl in crawls for _, action in crawl.actions)
+    shown = paused and not (faults.frozen or faults.jumps)
+    reckoned = any(crawl.limits for crawl in crawls)
+    return PATIENT_S if shown and not reckoned else Settings().wait_s_max
 
 
 def _loose(random: Random, sites: list[Site]) -> tuple[tuple[float, str], ...]:

@@ -10,6 +10,8 @@ from collections import Counter
 
 import pytest
 
+from tests.simulation.hunt import noted_seeds
+from tests.simulation.mutants import MUTANTS
 from tests.simulation.run import simulate
 
 pytestmark = pytest.mark.simulation
@@ -46,6 +48,11 @@ def _run(seeds: list[int]) -> None:
 def test_fixed_seeds(first: int) -> None:
     """The invariants hold for seeds that are the same in every run."""
     _run(list(range(first, first + STEP)))
+
+
+def test_noted_seeds() -> None:
+    """The invariants hold where they showed a break, also beyond the fixed seeds."""
+    _run(sorted(seed for seed in noted_seeds(MUTANTS) if seed >= FIXED))
 
 
 def test_fresh_seeds(capsys: pytest.CaptureFixture[str]) -> None:
