@@ -14,6 +14,7 @@ Source: docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html (250 MB 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -96,7 +97,6 @@ def build(
         pruning.prune(folder)
         wheels.finish(folder, compiler)
 
-    installed = _obtain(store / f"libraries-{libraries_key}", make_libraries)
     packages = sorted({Path(name).parts[0] for name in own})
 
     def make(folder: Path) -> None:
@@ -107,14 +107,29 @@ def build(
         for package in packages:
             wheels.finish(folder / package, compiler)
 
-    folder = _obtain(store / key, make)
-    base = _archived(installed, installed.with_suffix(".zip"))
-    archive = _archived(folder, folder.with_suffix(".zip"), packages, base)
-    for used in (archive, base):
-        os.utime(used)  # used last, dropped last
-    asset = _weighed(libraries, folder, archive, key)
-    _drop_oldest(store)
+    with _alone(store):
+        installed = _obtain(store / f"libraries-{libraries_key}", make_libraries)
+        folder = _obtain(store / key, make)
+        base = _archived(installed, installed.with_suffix(".zip"))
+        archive = _archived(folder, folder.with_suffix(".zip"), packages, base)
+        for used in (archive, base):
+            os.utime(used)  # used last, dropped last
+        asset = _weighed(libraries, folder, archive, key)
+        _drop_oldest(store)
     return asset
+
+
+@contextlib.contextmanager
+def _alone(store: Path) -> Iterator[None]:
+    """Let one builder work in a store at a time: another one would do the same beside it."""
+    store.mkdir(parents=True, exist_ok=True)
+    place = os.open(store, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks: both do it
+            fcntl.flock(place, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(place)  # and so unlocks it
 
 
 def _weighed(libraries: Libraries, folder: Path, archive: Path, key: str) -> Asset:
@@ -147,7 +162,6 @@ def own_files(functions: Path, libraries: Libraries = "runtime") -> Iterator[Pat
 def _obtain(kept: Path, make: Callable[[Path], None]) -> Path:
     """Return a kept folder, or have it filled and then appear at once."""
     if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=kept.parent) as draft:
             folder = Path(draft) / "asset"
             folder.mkdir()

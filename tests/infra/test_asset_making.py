@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from threading import Event, Thread
 from typing import TYPE_CHECKING, get_args
 
 import pytest
@@ -53,6 +54,27 @@ def test_same_inputs_same_asset(tmp_path: Path, no_libraries: list[Path]) -> Non
         for folder in (first.folder, elsewhere.folder)
     ]
     assert made[0] == made[1]
+
+
+def test_who_builds_at_the_same_time_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two builders of the same asset one installs, and the other takes what it has made."""
+    project, store = small_project(tmp_path), tmp_path / "store"
+    installed: list[Path] = []
+    both = Event()
+    second = Thread(target=lambda: build(LOCAL, root=project, store=store))
+
+    def install(_runtime: object, _pins: object, folder: Path) -> None:
+        installed.append(folder)
+        if len(installed) == 1:
+            second.start()
+            both.wait(0.5)  # all the time that the other one would need to begin as well
+        else:
+            both.set()
+
+    monkeypatch.setattr(wheels, "install", install)
+    build(LOCAL, root=project, store=store)
+    second.join()
+    assert len(installed) == 1
 
 
 def test_a_change_of_code_keeps_the_libraries(tmp_path: Path, no_libraries: list[Path]) -> None:

@@ -200,7 +200,7 @@ def test_nothing_is_done_at_import() -> None:
 
 def at_once(path: Path) -> set[str]:
     """Name what a module imports when it is imported itself, not later."""
-    found = set()
+    found: set[str] = set()
     for node in tree(path).body:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
