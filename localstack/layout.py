@@ -91,6 +91,7 @@ def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
         **environment,
         "PATH": os.pathsep.join(path),
         node.VARIABLE: str(folder / "node"),
+        **node.UNWARNED,
         "CDK_HOME": str(LOCAL / "cdk"),
         "CDK_DISABLE_VERSION_CHECK": "1",
         "CDK_DISABLE_CLI_TELEMETRY": "1",

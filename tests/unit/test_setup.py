@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra import node
+from localstack import layout
+from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -90,6 +92,23 @@ def test_the_machines_node(
         assert node.npm(folder) == [str(folder / "npm")]
     monkeypatch.setattr(node, "of_wheel", lambda: tmp_path)
     assert node.folder() == tmp_path
+
+
+@pytest.mark.parametrize("found", ["v18.0.0", "v20.0.0"])
+def test_a_failed_synthesis_says_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str
+) -> None:
+    """Not that the support of a Node that will do has ended; which one runs is said to jsii."""
+    folder = tmp_path / "bin"
+    machine(folder, monkeypatch, f"echo {found}", "node", "npm")
+    monkeypatch.setattr(node, "of_wheel", lambda: None)
+    if found == "v18.0.0":
+        with pytest.raises(LocalStackError, match="CDK needs Node 20 or newer, with npm"):
+            layout.tool_environment({})
+        return
+    environment = layout.tool_environment({})
+    assert environment["JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION"] == "20"
+    assert environment["JSII_NODE"] == str(folder / "node")
 
 
 def test_npm_of_a_wheel(tmp_path: Path) -> None:
