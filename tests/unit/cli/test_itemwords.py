@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from orbweaver.cli import itemwords
-from orbweaver.core.extraction.rules import Field, ItemRule, Kind, Source
+from orbweaver.core.item_rule import Field, ItemRule, Kind, Source
 from tests.unit.cli.views import CRAWL
 
 RULE = ItemRule(
