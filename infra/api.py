@@ -1,7 +1,7 @@
 """The HTTP API: requests signed by IAM, one function behind all of its routes.
 
 Rules
-- The routes are the operations that the function knows (`orbweaver.api.operations`), and no others:
+- The routes are the operations that the function knows (`orbweaver.api.routes`), and no others:
   a path that is not there is refused by the gateway.
 - The gateway checks who asks (SigV4), how often, that a needed parameter is there and that a body
   is a JSON object; what they mean is the function's to decide, which says what does not fit. An
@@ -23,17 +23,17 @@ from constructs import Construct
 from infra import gateway
 from infra.findings import NOT_TRACED, accept
 from infra.program import Code, Needs, Program, allow, sending
-from orbweaver.api.asked import SEEDS_FOLDER
-from orbweaver.api.operations import OPERATIONS
-from orbweaver.core.export import PREFIX as EXPORTS
-from orbweaver.core.segment import PREFIX as BODIES
-from orbweaver.core.shape import required
+from orbweaver.api.requests import SEEDS_FOLDER
+from orbweaver.api.routes import OPERATIONS
+from orbweaver.control.json_schema import required
+from orbweaver.exporting.manifest import PREFIX as EXPORTS
+from orbweaver.frontier.body_file import PREFIX as BODIES
 
 if TYPE_CHECKING:
     from infra.config import Config
     from infra.frontier import Frontier
     from infra.storage import Storage
-    from orbweaver.api.operations import Operation
+    from orbweaver.api.routes import Operation
 
 HANDLER = "api"
 READ = (SEEDS_FOLDER, BODIES, EXPORTS)

@@ -47,9 +47,9 @@ UNPACKED_BYTES_MAX = 250 * 1024 * 1024
 Libraries = Literal["runtime", "files"]
 # Modules of ours that import what only `files` has.
 FILES_ONLY = (
-    "orbweaver/adapters/sftp.py",
-    "orbweaver/adapters/sftp_connection.py",
-    "orbweaver/formats/parquet.py",
+    "orbweaver/adapters/local/sftp.py",
+    "orbweaver/adapters/local/sftp_connection.py",
+    "orbweaver/exporting/formats/parquet.py",
 )
 
 

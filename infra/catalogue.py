@@ -1,8 +1,8 @@
 """What makes exports a database: tables in Glue, a workgroup of Athena, and queries to begin with.
 
 Rules
-- Tables, columns and types are those of orbweaver.core.tables; those of items are only known once a
-  crawl has found some, and the exporter registers them (`items_…`).
+- Tables, columns and types are those of orbweaver.model.columns; those of items are only known
+  once a crawl has found some, and the exporter registers them (`items_…`).
 - Days are projected: nothing has to be registered, or crawled for, before a day can be asked for.
 - No query reads more than `athena_bytes_max`: Athena cancels it, and bills what it read until then
   ($5 a TB). Settings of whoever asks do not count in the workgroup.
@@ -29,8 +29,8 @@ from constructs import Construct
 from infra.findings import accept
 from infra.program import allow
 from infra.retention import ATHENA_RESULTS, EXPORTS
-from orbweaver.cli.saved import saved
-from orbweaver.core.catalogue import ITEMS, TABLES, database_name, glue_table
+from orbweaver.cli.query.saved import saved
+from orbweaver.exporting.glue_schema import ITEMS, TABLES, database_name, glue_table
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam

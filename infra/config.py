@@ -5,7 +5,7 @@ Rules
 - A key that is not known, or a value that does not fit, is an error that names the key, the value
   and what to do. Nothing is guessed and nothing is clipped. Keys that CDK itself puts into the
   context carry a colon, an at sign or a slash, or stand in `CDK_KEYS`.
-- A limit of the functions (`LIMITS`) is given under its name in `orbweaver.settings`, which
+- A limit of the functions (`LIMITS`) is given under its name in `orbweaver.model.settings`, which
   also checks it; the defaults of limits live there and nowhere else.
 - What only a stack on an emulator may do (`allow_addresses`: crawl private networks) is refused
   for AWS, where it would open the account's inside to whoever may drop a URL on the queue.
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from infra.keys import choice, convert, number, secret, text, unfit, unknown
 from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
 from infra.watch_keys import WatchKeys
-from orbweaver.core.export import FORMATS
-from orbweaver.core.export_job import SPANS
-from orbweaver.core.url_limits import Bounds
-from orbweaver.settings import NEWER_WAIT_D, PREFIX, USER_AGENT, Settings, SettingsError
+from orbweaver.exporting.manifest import FORMATS
+from orbweaver.exporting.requests import SPANS
+from orbweaver.model.settings import NEWER_WAIT_D, PREFIX, USER_AGENT, Settings, SettingsError
+from orbweaver.model.url_limits import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -284,7 +284,7 @@ def describe() -> str:
             rows.append(f"| `{item.name}` | {default}{other} | {item.metadata['meaning']} |")
     for name in LIMITS:
         default = getattr(Settings(), name)
-        rows.append(f"| `{name}` | `{default}` | see `orbweaver.settings` |")
+        rows.append(f"| `{name}` | `{default}` | see `orbweaver.model.settings` |")
     return "\n".join(rows)
 
 

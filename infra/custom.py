@@ -14,7 +14,7 @@ from infra.wheels import AssetError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The package that it is where it is deployed (orbweaver/adapters/extractors.py).
+# The package that it is where it is deployed (orbweaver/adapters/local/custom_extractors.py).
 MODULE = "orbweaver_extractor"
 
 

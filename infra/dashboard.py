@@ -5,7 +5,7 @@ Rules
   sites take it, what goes wrong inside, what does it cost.
 - Three dashboards of 50 metrics each are free of charge, and so is this one.
 - Why URLs fail is read from the log, where it costs nothing until somebody looks
-  (orbweaver/core/metric.py); a look costs $0.005 a GB of log.
+  (orbweaver/model/metrics.py); a look costs $0.005 a GB of log.
 
 Source: aws.amazon.com/cloudwatch/pricing.
 """
@@ -26,8 +26,8 @@ from infra.watch import (
     ours,
     visible,
 )
-from orbweaver.core.metric import FAILURES, Metric, Service, field_of
-from orbweaver.core.outcome import Outcome
+from orbweaver.model.metrics import FAILURES, Metric, Service, field_of
+from orbweaver.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -30,7 +30,7 @@ from infra.failures import Keeping, failures_queue, work_queue
 from infra.findings import accept, accept_files
 from infra.program import Batches, Code, Needs, Program, allow, feed, secret_arn
 from infra.retention import EXPORTS
-from orbweaver.core.delivery import TRIES_MAX
+from orbweaver.delivery.plan import TRIES_MAX
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from infra.keys import number, secret, text, unfit
-from orbweaver.core.delivery import formats_of
-from orbweaver.core.hostkey import HostKeyError, host_keys_of
+from orbweaver.delivery.known_hosts import HostKeyError, host_keys_of
+from orbweaver.delivery.plan import formats_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

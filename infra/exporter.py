@@ -30,7 +30,7 @@ from infra.failures import EVENT_S_MAX, RETRIES, Keeping, failures_queue, retry,
 from infra.findings import accept, accept_files
 from infra.program import Batches, Code, Needs, Program, allow, event_bus_arn, feed, sending
 from infra.retention import BODIES, EXPORTS
-from orbweaver.core.catalogue import database_name
+from orbweaver.exporting.glue_schema import database_name
 
 if TYPE_CHECKING:
     from infra.config import Config

@@ -23,7 +23,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from infra.config import DAY_S
-from orbweaver.core.metric import NAMESPACE, SERVICE, STACK, Metric, Service
+from orbweaver.model.metrics import NAMESPACE, SERVICE, STACK, Metric, Service
 
 if TYPE_CHECKING:
     from aws_cdk import aws_lambda as lambda_

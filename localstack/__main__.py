@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from orbweaver.cli import main
+from orbweaver.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main(["local", *sys.argv[1:]]))

@@ -25,7 +25,7 @@ LEFT_OUT = ("Parameters", "Rules")
 
 def write(folder: Path) -> None:
     """Write the templates of all contexts into a folder."""
-    from orbweaver.cli.stacks import LOCAL_CONTEXT
+    from orbweaver.cli.stack import LOCAL_CONTEXT
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, context in prebuilt.contexts({**CONTEXT, **LOCAL_CONTEXT}).items():

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.crawl import Bodies
-from orbweaver.core.exchange import Response
-from orbweaver.core.item_rule import Field, ItemRule, Source
+from orbweaver.model.crawl import Bodies
+from orbweaver.model.http_exchange import Response
+from orbweaver.model.item_rules import Field, ItemRule, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

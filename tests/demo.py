@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 from localstack import cdk, layout, stack
 from localstack.errors import LocalStackError
-from orbweaver import cli
+from orbweaver.cli import main as cli
 from orbweaver.cli import text
-from orbweaver.cli.machine import ThisMachine, connect
-from orbweaver.cli.stacks import LOCAL_CONTEXT, settings_from
-from orbweaver.control import Control
-from orbweaver.core.export import PREFIX, days_between, decode_manifest, manifest_path
-from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.cli.local_machine import ThisMachine, connect
+from orbweaver.cli.stack import LOCAL_CONTEXT, settings_from
+from orbweaver.control.crawl_control import Control
+from orbweaver.exporting.manifest import PREFIX, days_between, decode_manifest, manifest_path
+from orbweaver.model.outcome import Outcome, Reason
 from tests.sites import child
 from tests.sites.bookshop import BOOKS, Expected
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from localstack.stack import Stack
-    from orbweaver.control import Status
-    from orbweaver.core.export import Manifest
+    from orbweaver.control.crawl_control import Status
+    from orbweaver.exporting.manifest import Manifest
 
 FOLDER = layout.LOCAL / "demo"
 NAME = "demo"

@@ -6,7 +6,7 @@ Nothing that is imported is garbage; to look for some all the same took a fifth 
 
 import gc
 
-from orbweaver.adapters import tls
+from orbweaver.adapters.web import tls
 
 gc.disable()  # until `prepare`
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orbweaver.bootstrap import container, prepare
+from orbweaver.app.container import container, prepare
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:

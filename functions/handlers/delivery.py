@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from orbweaver.bootstrap import container, prepare
-from orbweaver.delivery import Taken
+from orbweaver.app.container import container, prepare
+from orbweaver.delivery.deliverer import Taken
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from orbweaver.advance import Delivery, since_of
-from orbweaver.bootstrap import container, prepare
+from orbweaver.app.container import container, prepare
+from orbweaver.worker.pack import Delivery, since_of
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from localstack.doctor.ground import Finding, Ground, expect, judged, probe, refused, word
 from localstack.doctor.probe_tables import TABLE, insertion, key, put
-from orbweaver.adapters.meter_dynamodb import used
+from orbweaver.adapters.aws.usage_dynamodb import used
 
 KEYS_MAX, WRITES_MAX = 100, 25
 PAGE_BYTES = 1_048_576

@@ -16,10 +16,10 @@ import sys
 import time
 from dataclasses import replace
 
-from orbweaver.adapters.clock import SystemClock
-from orbweaver.adapters.reading import BudgetReader
-from orbweaver.core.crawl import Crawl
-from orbweaver.core.reading import Job, job_of, read
+from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.adapters.local.reader import BudgetReader
+from orbweaver.model.crawl import Crawl
+from orbweaver.worker.page_reading import Job, job_of, read
 from tests.attacks import ATTACKS, BY_NAME
 
 URL = "https://attack.example/a/b"

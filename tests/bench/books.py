@@ -1,15 +1,16 @@
 """What a crawl used of AWS, from its own books.
 
-`nanodollars` is the books' estimate. What a meter has counted (core/units.py) is added up by term;
-of a whole stack, that is the object `units` of what `orbweaver crawl --json` says at its end.
+`nanodollars` is the books' estimate. What a meter has counted (budget/billing_units.py) is added
+up by term; of a whole stack, that is the object `units` of what `orbweaver crawl --json` says at
+its end.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core import units
-from orbweaver.core.prices import nanodollars
+from orbweaver.budget import billing_units
+from orbweaver.budget.prices import nanodollars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,6 @@ NANO = 1_000_000_000
 
 def units_of(tally: Mapping[str, int]) -> dict[str, Any]:
     """Take what was spent and used out of a crawl's counters: as counted, if that was."""
-    terms = units.units_of(tally).by_term
+    terms = billing_units.units_of(tally).by_term
     spent = round(nanodollars(terms)) if terms else tally.get("nanodollars")
     return {"nanodollars": spent, "units": {str(term): number for term, number in terms.items()}}

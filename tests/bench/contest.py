@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from localstack import layout, stack
-from orbweaver.cli.stacks import LOCAL_CONTEXT
+from orbweaver.cli.stack import LOCAL_CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -23,14 +23,14 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters import memory
-from orbweaver.advance import Delivery
-from orbweaver.bootstrap import keep_made
-from orbweaver.core.crawl import Bodies
-from orbweaver.core.message import Pack, encode
-from orbweaver.core.plan import Plan
-from orbweaver.core.target import Target
-from orbweaver.wiring import control_of, worker_of
+from orbweaver.app.container import keep_made
+from orbweaver.app.wiring import control_of, worker_of
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.frontier.messages import Pack, encode
+from orbweaver.model.crawl import Bodies
+from orbweaver.model.target import Target
+from orbweaver.worker.pack import Delivery
+from tests import memory
 from tests.bench.clients.worker import INVOCATION_MS, ports_over
 from tests.bench.generated import path_of
 from tests.bench.session import serving

@@ -3,9 +3,9 @@
     python -m tests.bench.units [--pages 10000] [--packs 10] [--containers 1] [--bodies html|off]
 
 The real worker, fetcher and adapters, over the emulator's tables and queues; what they use is
-counted at the clients, by AWS's rules (adapters/meter.py). Messages are handed over as Lambda does
-it, ten at a time, one batch after the other; several containers, each of which knows only what it
-has seen itself, take turns. The site is closed: pages of 30 KB with 50 links each.
+counted at the clients, by AWS's rules (adapters/aws/usage_meter.py). Messages are handed over as
+Lambda does it, ten at a time, one batch after the other; several containers, each of which knows
+only what it has seen itself, take turns. The site is closed: pages of 30 KB with 50 links each.
 
 Lambda is priced by the CPU that was measured, as if it had all of one CPU (1,769 MB) for that time
 and never waited: waiting is a matter of hosts and delays, not of pages. It is the time of this
@@ -27,18 +27,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from localstack import emulator, layout
-from orbweaver import committing, pace, sifting
-from orbweaver.adapters.aws import Aws
-from orbweaver.adapters.meter import MeteredStream
-from orbweaver.advance import Delivery
-from orbweaver.bootstrap import connect
-from orbweaver.core.crawl import Bodies
-from orbweaver.core.plan import Plan
-from orbweaver.core.prices import PRICES, nanodollars
-from orbweaver.core.units import Term, Units
-from orbweaver.settings import Settings
-from orbweaver.wiring import control_of, worker_of
-from orbweaver.wiring_ports import meter_of
+from orbweaver.adapters.aws.clients import Aws
+from orbweaver.adapters.aws.usage_meter import MeteredStream
+from orbweaver.app.aws_ports import meter_of
+from orbweaver.app.container import connect
+from orbweaver.app.wiring import control_of, worker_of
+from orbweaver.budget.billing_units import Term, Units
+from orbweaver.budget.prices import PRICES, nanodollars
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.model.crawl import Bodies
+from orbweaver.model.settings import Settings
+from orbweaver.politeness import pacer
+from orbweaver.worker import group_commit, link_dedup
+from orbweaver.worker.pack import Delivery
 from tests.bench.session import serving
 from tests.bench.sites import SITES, Place
 from tests.contract.worlds import KEYS
@@ -46,8 +47,8 @@ from tests.contract.worlds import KEYS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from orbweaver.adapters.meter import Meter
-    from orbweaver.worker import Worker
+    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.worker.batch import Worker
 
 CPU_MB = 1_769
 INVOCATION_MS = 60_000
@@ -224,8 +225,8 @@ def main(words: Sequence[str] | None = None) -> int:
     place = Place(site=SITES["generated-30"], tls=False)
     # A machine that is busy with something else is not to have packs give up waiting for others,
     # nor pages sent round again that come for their turn too late.
-    sifting.TURN_WAIT_S = committing.WAIT_S = INVOCATION_MS / 1000
-    pace.LOOK_MS = INVOCATION_MS
+    link_dedup.TURN_WAIT_S = group_commit.WAIT_S = INVOCATION_MS / 1000
+    pacer.LOOK_MS = INVOCATION_MS
     running = emulator.start(port=0, keep=False)
     try:
         os.environ.update(layout.client_environment(running.endpoint_url))

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from localstack import layout as places
 from localstack import stack
-from orbweaver.cli.stacks import LOCAL_CONTEXT
-from orbweaver.core import units
+from orbweaver.budget import billing_units
+from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.chaos import gaps, lethal, processes, proxy, rig, site
 from tests.chaos.evidence import Ended, Evidence, Expected, Planted, Storm, Wanted
 from tests.chaos.faults import Plan
@@ -284,7 +284,11 @@ class _Run:
             tally=books.tally,
             announced=tuple(
                 # What it cost is among its counts as well, and is in no count of what happened.
-                {key: count for key, count in counts.items() if not key.startswith(units.PREFIX)}
+                {
+                    key: count
+                    for key, count in counts.items()
+                    if not key.startswith(billing_units.PREFIX)
+                }
                 for event in events
                 if event["id"] == crawl and isinstance(counts := event["counts"], dict)
             ),

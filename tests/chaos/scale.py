@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from orbweaver.settings import PREFIX
+from orbweaver.model.settings import PREFIX
 from tests.chaos.faults import Fault, Rates
 
 

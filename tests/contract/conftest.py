@@ -16,12 +16,12 @@ from aiobotocore.session import AioSession
 from werkzeug.serving import make_server
 
 from localstack import emulator, layout
-from orbweaver.adapters.aws import Aws
-from orbweaver.adapters.memory import ManualClock
+from orbweaver.adapters.aws.clients import Aws
 from tests.contract import dynamodb_local
 from tests.contract.inserts import WithInserts, WithItems
 from tests.contract.samples import NOW_MS
 from tests.contract.worlds import AWS_WORLDS, LOCAL, AwsWorld, MemoryWorld, World
+from tests.memory import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

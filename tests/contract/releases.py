@@ -17,33 +17,35 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver import worker as workers
-from orbweaver.adapters import dynamodb_journal, dynamodb_ledger
-from orbweaver.adapters.dynamodb import from_item
-from orbweaver.adapters.memory import MemoryEvents, MemoryMetrics, MemoryQueue, outside
-from orbweaver.adapters.memory import World as MemoryState
-from orbweaver.adapters.reading import InPlaceReader
-from orbweaver.advance import Advancer, Delivery
-from orbweaver.core import crawl_codec, journal_codec, message
-from orbweaver.core.compression import decompress
-from orbweaver.core.journal import Journal, Ledger
-from orbweaver.ingest import Ingester
-from orbweaver.ports import Transient
-from orbweaver.recent import RecentCrawls
-from orbweaver.segments import Segments
-from orbweaver.settings import Settings
-from orbweaver.settle import Settler
-from orbweaver.treasury import Treasury
-from orbweaver.visit import Visitor
-from orbweaver.worker import Worker
+from orbweaver.adapters.dynamodb import journal as dynamodb_journal
+from orbweaver.adapters.dynamodb import ledger as dynamodb_ledger
+from orbweaver.adapters.dynamodb.table import from_item
+from orbweaver.adapters.local.reader import InPlaceReader
+from orbweaver.budget.reservation import Treasury
+from orbweaver.frontier import journal_codec, messages
+from orbweaver.frontier.journal import Journal, Ledger
+from orbweaver.model import crawl_codec
+from orbweaver.model.compression import decompress
+from orbweaver.model.errors import Transient
+from orbweaver.model.settings import Settings
+from orbweaver.worker import batch as workers
+from orbweaver.worker.apply_journal import Settler
+from orbweaver.worker.batch import Worker
+from orbweaver.worker.body_writer import Segments
+from orbweaver.worker.crawl_cache import RecentCrawls
+from orbweaver.worker.fetch_pack import Visitor
+from orbweaver.worker.pack import Advancer, Delivery
+from orbweaver.worker.seeding import Ingester
+from tests.memory import MemoryEvents, MemoryMetrics, MemoryQueue, outside
+from tests.memory import World as MemoryState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from orbweaver.adapters.dynamodb import Dynamo, Item
-    from orbweaver.adapters.memory import ManualClock
-    from orbweaver.core.message import Message, Source
+    from orbweaver.adapters.dynamodb.table import Dynamo, Item
+    from orbweaver.frontier.messages import Message, Source
     from tests.contract.worlds import AwsWorld, Container
+    from tests.memory import ManualClock
     from tests.unit.stage import SmallWeb
 
 MAGIC = b"\x04\x22\x4d\x18"
@@ -178,17 +180,17 @@ def _ledger_fields(ledger: Ledger) -> dict[str, Any]:
 
 def _encode(sent: Any) -> str:
     """Write today's body into an envelope of the next version, in other words."""
-    if isinstance(sent, message.Loose):
-        return message.encode(sent)
-    envelope = json.loads(message.encode(sent))
+    if isinstance(sent, messages.Loose):
+        return messages.encode(sent)
+    envelope = json.loads(messages.encode(sent))
     crawl = envelope.get("crawl", envelope.get("close"))
     return json.dumps({"v": 2, "crawl": crawl, "at": envelope["at"], "said": envelope}, indent=1)
 
 
 def _decode(body: str, source: Source) -> Message:
     if body.startswith("{") and (raw := json.loads(body)).get("v") == 2:
-        return message.decode(json.dumps(raw["said"]), source)
-    return message.decode(body, source)
+        return messages.decode(json.dumps(raw["said"]), source)
+    return messages.decode(body, source)
 
 
 @contextmanager

@@ -5,17 +5,17 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.crawl import Crawl
-from orbweaver.core.journal import Journal, Ledger, Letter
-from orbweaver.core.message import Pack, child_id
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import PageRecord
-from orbweaver.core.target import Target
+from orbweaver.frontier.journal import Journal, Ledger, Letter
+from orbweaver.frontier.messages import Pack, child_id
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orbweaver.core.crawl import Tally
+    from orbweaver.model.crawl import Tally
 
 NOW_MS = 1_768_478_400_000
 """2026-01-15T12:00:00Z: the middle of a day, so that no test straddles two."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.allowance import Allowance, Taking
-from orbweaver.core.limits import Part, Settlement
-from orbweaver.core.standing import AlreadyCommitted, Committed
+from orbweaver.budget.budget_rules import Allowance, Taking
+from orbweaver.frontier.claims import AlreadyCommitted, Committed
+from orbweaver.model.limits import Part, Settlement
 from tests.contract import samples
 
 if TYPE_CHECKING:
-    from orbweaver.core.crawl import Crawl
-    from orbweaver.ports import Allowances
+    from orbweaver.budget.ports import Allowances
+    from orbweaver.model.crawl import Crawl
     from tests.contract.worlds import World
 
 ONE, TWO, THREE = samples.pack_ids(3)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.dynamodb import Dynamo
-from orbweaver.adapters.dynamodb_packs import DynamoPacks
-from orbweaver.adapters.meter import Meter
-from orbweaver.core.standing import AlreadyCommitted, Committed
-from orbweaver.core.units import Stage, Term, item_bytes, units_of
+from orbweaver.adapters.aws.usage_meter import Meter
+from orbweaver.adapters.dynamodb.packs import DynamoPacks
+from orbweaver.adapters.dynamodb.table import Dynamo
+from orbweaver.budget.billing_units import Stage, Term, item_bytes, units_of
+from orbweaver.frontier.claims import AlreadyCommitted, Committed
 from tests.contract import samples
 from tests.contract.worlds import LEDGER_RETENTION_S
 

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from orbweaver.adapters.glue import GlueCatalogue
-from orbweaver.adapters.memory import ManualClock, MemoryCatalogue
-from orbweaver.core.catalogue import OWNER, glue_columns, second_name
-from orbweaver.core.tables import PAGES, Column, Type, item_table
-from orbweaver.patience import Patience
-from orbweaver.ports import Permanent
+from orbweaver.adapters.aws.glue import GlueCatalogue
+from orbweaver.exporting.glue_schema import OWNER, glue_columns, second_name
+from orbweaver.frontier.retrying import Patience
+from orbweaver.model.columns import PAGES, Column, Type, item_table
+from orbweaver.model.errors import Permanent
 from tests.contract.faults import refused
 from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
+from tests.memory import ManualClock, MemoryCatalogue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from orbweaver.adapters.aws import Aws
-    from orbweaver.ports import Catalogue
+    from orbweaver.adapters.aws.clients import Aws
+    from orbweaver.exporting.ports import Catalogue
     from tests.contract.worlds import Opener
 
 ROOT = "s3://bucket/exports/"

@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import pytest
 
 from localstack import layout
-from orbweaver.adapters.aws import Aws
-from orbweaver.adapters.meter import ASKED, Meter
-from orbweaver.adapters.meter_dynamodb import used
+from orbweaver.adapters.aws.clients import Aws
+from orbweaver.adapters.aws.usage_dynamodb import used
+from orbweaver.adapters.aws.usage_meter import ASKED, Meter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from aiobotocore.session import AioSession
 
-    from orbweaver.adapters.dynamodb import Item
-    from orbweaver.adapters.meter_dynamodb import Used
+    from orbweaver.adapters.aws.usage_dynamodb import Used
+    from orbweaver.adapters.dynamodb.table import Item
 
 # Dynalite is one, too: it needs Node, which what starts nothing does without.
 pytestmark = pytest.mark.emulator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters import dynamodb_hosts
-from orbweaver.core.politeness import RobotsEntry
+from orbweaver.adapters.dynamodb import hosts as dynamodb_hosts
+from orbweaver.politeness.host_schedule import RobotsEntry
 from tests.contract import samples
 from tests.contract.faults import Faulty
 from tests.contract.test_frontier import claimer

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.memory import MemoryCourier
-from orbweaver.adapters.s3_courier import BucketCourier
-from orbweaver.core.delivery import Remains
-from orbweaver.core.export import PREFIX
-from orbweaver.ports import Permanent, TooLarge, Transient
+from orbweaver.adapters.aws.s3_copy import BucketCourier
+from orbweaver.delivery.plan import Remains
+from orbweaver.exporting.manifest import PREFIX
+from orbweaver.model.errors import Permanent, TooLarge, Transient
 from tests.contract.samples import NOW_MS
 from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
+from tests.memory import MemoryCourier
 from tests.unit.delivering import exported
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from orbweaver.core.export import File
-    from orbweaver.ports import Courier
+    from orbweaver.delivery.ports import Courier
+    from orbweaver.exporting.manifest import File
     from tests.contract.worlds import Opener, World
 
 LATER_MS = NOW_MS + 60_000

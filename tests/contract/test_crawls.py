@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.crawl import Scope, Shard, State, Stop, default_crawl, moved
-from orbweaver.core.rules import Rule
-from orbweaver.core.standing import Closed, Committed
+from orbweaver.frontier.claims import Closed, Committed
+from orbweaver.model.crawl import Scope, Shard, State, Stop, default_crawl, moved
+from orbweaver.model.url_rules import Rule
 from tests.contract import samples
 
 if TYPE_CHECKING:

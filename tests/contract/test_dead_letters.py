@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.core.message import Source
-from orbweaver.ports import Transient
+from orbweaver.frontier.messages import Source
+from orbweaver.model.errors import Transient
 from tests.contract.faults import Faulty
 
 if TYPE_CHECKING:
-    from orbweaver.core.dead_letters import DeadLetter
-    from orbweaver.ports import DeadLetters
+    from orbweaver.frontier.dead_letters import DeadLetter
+    from orbweaver.frontier.queues import DeadLetters
     from tests.contract.faults import Answer, Call
     from tests.contract.worlds import AwsWorld, World
 

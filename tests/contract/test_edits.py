@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.core.crawl import State, Stop
-from orbweaver.core.standing import Committed, OverBudget
+from orbweaver.frontier.claims import Committed, OverBudget
+from orbweaver.model.crawl import State, Stop
 from tests.contract import samples
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.core.crawl import State, Stop
-from orbweaver.core.export import PREFIX, File, Manifest, Sums, encode_manifest
+from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest
+from orbweaver.model.crawl import State, Stop
 from tests.contract import samples
 from tests.contract.worlds import AwsWorld
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from orbweaver.adapters.dynamodb_scan import SEGMENTS, scan
-from orbweaver.core.crawl import State, Stop, default_crawl
-from orbweaver.core.message import Pack, decode
-from orbweaver.core.standing import AlreadyCommitted, Committed, OverBudget, Recalled
-from orbweaver.ports import Permanent, Print, Transient
+from orbweaver.adapters.dynamodb.scan import SEGMENTS, scan
+from orbweaver.frontier.claims import AlreadyCommitted, Committed, OverBudget, Recalled
+from orbweaver.frontier.messages import Pack, decode
+from orbweaver.model.crawl import State, Stop, default_crawl
+from orbweaver.model.errors import Permanent, Transient
+from orbweaver.model.ports import Print
 from tests.contract import faults, samples
 from tests.contract.faults import faulty
 from tests.contract.test_frontier import claimer
@@ -22,7 +23,7 @@ from tests.contract.test_frontier import claimer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from orbweaver.adapters.dynamodb import Dynamo
+    from orbweaver.adapters.dynamodb.table import Dynamo
     from tests.contract.faults import Answer, Call
     from tests.contract.worlds import AwsWorld
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.dynamodb_frontier import TAKE_OVER_TRIES
-from orbweaver.ports import Permanent, Transient
+from orbweaver.adapters.dynamodb.claims import TAKE_OVER_TRIES
+from orbweaver.model.errors import Permanent, Transient
 from tests.contract import faults, samples
 from tests.contract.faults import THROTTLED, faulty
 from tests.contract.test_frontier import claimer

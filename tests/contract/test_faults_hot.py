@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.core.crawl import State
-from orbweaver.core.standing import Committed
-from orbweaver.core.url import url_hash
-from orbweaver.ports import Transient
+from orbweaver.frontier.claims import Committed
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import Transient
+from orbweaver.model.url import url_hash
 from tests.contract import faults, samples
 from tests.contract.faults import faulty
 from tests.contract.hot import Hot

@@ -10,15 +10,16 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from orbweaver.adapters.files import FolderFiles
-from orbweaver.ports import Permanent, Print, TooLarge
+from orbweaver.adapters.local.folder import FolderFiles
+from orbweaver.model.errors import Permanent, TooLarge
+from orbweaver.model.ports import Print
 from tests.contract.worlds import AWS_WORLDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from orbweaver.ports import Files
+    from orbweaver.model.ports import Files
     from tests.contract.worlds import Opener
 
 NAMES = (

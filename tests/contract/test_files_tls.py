@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localstack import layout
-from orbweaver.adapters.aws import Aws
-from orbweaver.adapters.s3 import BucketFiles
-from orbweaver.ports import Print
+from orbweaver.adapters.aws.clients import Aws
+from orbweaver.adapters.aws.s3 import BucketFiles
+from orbweaver.model.ports import Print
 from tests.contract.tls_front import Front, fronted
 
 if TYPE_CHECKING:

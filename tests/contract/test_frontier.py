@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.memory import MemoryFrontier
-from orbweaver.adapters.memory import World as MemoryState
-from orbweaver.core.standing import Claimer, Known, Standing
-from orbweaver.core.target import Prior, Target
+from orbweaver.frontier.claims import Claimer, Known, Standing
+from orbweaver.model.target import Prior, Target
 from tests.contract import samples
+from tests.memory import MemoryFrontier
+from tests.memory import World as MemoryState
 
 if TYPE_CHECKING:
     from tests.contract.worlds import World

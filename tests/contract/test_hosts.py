@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.memory import MemoryHosts
-from orbweaver.adapters.memory import World as MemoryState
-from orbweaver.core.politeness import FAILURES_MAX, HORIZON_MS, Host, RobotsEntry
+from orbweaver.politeness.host_schedule import FAILURES_MAX, HORIZON_MS, Host, RobotsEntry
+from tests.memory import MemoryHosts
+from tests.memory import World as MemoryState
 
 if TYPE_CHECKING:
     from tests.contract.worlds import World

@@ -6,12 +6,12 @@ import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.clock import SystemClock
-from orbweaver.adapters.memory import MemoryMetrics
-from orbweaver.adapters.metrics import EmfMetrics, TimedFetcher, unit_of
-from orbweaver.core.exchange import Failure, Request, Response
-from orbweaver.core.metric import VALUES_MAX, Metric, Service
-from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.adapters.aws.emf import EmfMetrics, TimedFetcher, unit_of
+from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.model.http_exchange import Failure, Request, Response
+from orbweaver.model.metrics import VALUES_MAX, Metric, Service
+from orbweaver.model.outcome import Outcome, Reason
+from tests.memory import MemoryMetrics
 
 if TYPE_CHECKING:
     import pytest

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.adapters import sqs
-from orbweaver.adapters.dynamodb import to_item
-from orbweaver.core.envelope import Waiting
-from orbweaver.core.standing import Recalled, Unreadable
-from orbweaver.ports import StoredNewer
+from orbweaver.adapters.aws import sqs
+from orbweaver.adapters.dynamodb.table import to_item
+from orbweaver.frontier.claims import Recalled, Unreadable
+from orbweaver.frontier.envelope import Waiting
+from orbweaver.model.errors import StoredNewer
 from tests.contract import samples
 from tests.contract.worlds import AwsWorld, MemoryWorld
 
@@ -118,8 +118,8 @@ async def test_a_crawl_of_a_newer_version_is_named_and_not_read(world: World) ->
 
 async def test_a_record_of_a_newer_version_is_no_prior(aws_world: AwsWorld) -> None:
     """Its URL is asked for in full, even if the day before has an older record of it."""
-    from orbweaver.core.record import page_key, to_fields
-    from orbweaver.core.target import Prior
+    from orbweaver.model.page_record import page_key, to_fields
+    from orbweaver.model.target import Prior
     from tests.contract.worlds import PAGES_SHARDS
 
     pages = aws_world.container().pages

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.adapters.sqs_orders import SqsOrders
-from orbweaver.ports import Transient
+from orbweaver.adapters.aws.sqs_orders import SqsOrders
+from orbweaver.model.errors import Transient
 
 if TYPE_CHECKING:
     from tests.contract.worlds import AwsWorld

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.memory import MemoryPacks
-from orbweaver.adapters.memory import World as MemoryState
-from orbweaver.core.crawl import State
-from orbweaver.core.journal import Journal, Ledger
-from orbweaver.core.journal_codec import encode
-from orbweaver.core.record import shard_of
-from orbweaver.core.standing import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
+from orbweaver.frontier.claims import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
+from orbweaver.frontier.journal import Journal, Ledger
+from orbweaver.frontier.journal_codec import encode
+from orbweaver.model.crawl import State
+from orbweaver.model.page_record import shard_of
 from tests.contract import samples
+from tests.memory import MemoryPacks
+from tests.memory import World as MemoryState
 
 if TYPE_CHECKING:
-    from orbweaver.core.crawl import Crawl
+    from orbweaver.model.crawl import Crawl
     from tests.contract.worlds import World
 
 ONE, TWO, THREE = samples.pack_ids(3)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.item import Item
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import PageRecord, page_key
-from orbweaver.core.target import Prior
-from orbweaver.ports import Permanent
+from orbweaver.model.errors import Permanent
+from orbweaver.model.item import Item
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord, page_key
+from orbweaver.model.target import Prior
 from tests.contract import samples
 from tests.contract.worlds import LOCAL
 
 if TYPE_CHECKING:
-    from orbweaver.ports import Pages
+    from orbweaver.frontier.ports import Pages
     from tests.contract.worlds import World
 
 DAY = "2026-01-15"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.crawl import State
+from orbweaver.model.crawl import State
 from tests.contract import samples
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.journal import Letter
-from orbweaver.core.message import Malformed, Pack, Seeds, decode
-from orbweaver.core.target import Target
+from orbweaver.frontier.journal import Letter
+from orbweaver.frontier.messages import Malformed, Pack, Seeds, decode
+from orbweaver.model.target import Target
 from tests.contract import samples
 from tests.contract.worlds import AwsWorld
 

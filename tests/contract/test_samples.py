@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from orbweaver.core.crawl import default_crawl
-from orbweaver.core.outcome import Refusal
+from orbweaver.model.crawl import default_crawl
+from orbweaver.model.outcome import Refusal
 from tests.contract import samples
 
 if TYPE_CHECKING:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from orbweaver.adapters.memory import MemorySchedules
-from orbweaver.adapters.schedules import GroupSchedules, Target
-from orbweaver.core.schedule import Scheduled
-from orbweaver.ports import Permanent
+from orbweaver.adapters.aws.scheduler import GroupSchedules, Target
+from orbweaver.control.schedule import Scheduled
+from orbweaver.model.errors import Permanent
 from tests.contract import samples
 from tests.contract.faults import Faulty, always
 from tests.contract.faults import refused as refusal
 from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
+from tests.memory import MemorySchedules
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from orbweaver.adapters.aws import Aws
-    from orbweaver.ports import Schedules
+    from orbweaver.adapters.aws.clients import Aws
+    from orbweaver.control.ports import Schedules
     from tests.contract.faults import Answer, Call, Fault
     from tests.contract.worlds import Opener
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from orbweaver.adapters.http_proxy import Proxies, Trouble
-from orbweaver.adapters.memory import MemorySecrets
-from orbweaver.adapters.secrets import ManagedSecrets
-from orbweaver.core.proxies import Proxy, Wait
-from orbweaver.ports import Permanent
+from orbweaver.adapters.aws.secrets import ManagedSecrets
+from orbweaver.adapters.web.proxy_client import Proxies, Trouble
+from orbweaver.fetching.proxy_pool import Proxy, Wait
+from orbweaver.model.errors import Permanent
 from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
+from tests.memory import MemorySecrets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from orbweaver.adapters.memory import ManualClock
-    from orbweaver.ports import Secrets
+    from orbweaver.model.ports import Secrets
     from tests.contract.worlds import Opener
+    from tests.memory import ManualClock
 
 TEXT = json.dumps(["http://me:wörd@p.test:3128"])
 

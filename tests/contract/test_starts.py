@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.control import Control
-from orbweaver.core.crawl import State
-from orbweaver.core.message import Seeds, decode
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.plan import Plan
-from orbweaver.core.record import PageRecord
-from orbweaver.settings import Settings
+from orbweaver.control.crawl_control import Control
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.frontier.messages import Seeds, decode
+from orbweaver.model.crawl import State
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.settings import Settings
 from tests.contract import samples
 
 if TYPE_CHECKING:

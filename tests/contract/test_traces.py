@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.core.crawl import State
-from orbweaver.core.journal import Ledger
-from orbweaver.core.message import Seeds, encode
-from orbweaver.core.politeness import RobotsEntry
-from orbweaver.core.standing import Claimer
+from orbweaver.frontier.claims import Claimer
+from orbweaver.frontier.journal import Ledger
+from orbweaver.frontier.messages import Seeds, encode
+from orbweaver.model.crawl import State
+from orbweaver.politeness.host_schedule import RobotsEntry
 from tests.contract import samples
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from orbweaver.adapters.memory import ManualClock
-    from orbweaver.core.dead_letters import DeadLetter
+    from orbweaver.frontier.dead_letters import DeadLetter
     from tests.contract.worlds import AwsWorld, World
+    from tests.memory import ManualClock
 
 HOST = "https://example.com"
 CRAWL = samples.crawl()

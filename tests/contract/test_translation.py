@@ -12,11 +12,11 @@ from botocore.parsers import ResponseParserError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.adapters import aws
-from orbweaver.adapters.dynamodb import from_item, marshal, to_item, unmarshal
-from orbweaver.core import crawl_codec
-from orbweaver.core.crawl import State
-from orbweaver.ports import Permanent, PortError, Transient
+from orbweaver.adapters.aws import clients
+from orbweaver.adapters.dynamodb.table import from_item, marshal, to_item, unmarshal
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import Permanent, PortError, Transient
 from tests.contract import samples
 from tests.contract.faults import refused
 
@@ -62,14 +62,14 @@ ENDPOINT = "https://aws.example"
 )
 def test_every_error_is_transient_or_permanent(error: Exception, kind: type[PortError]) -> None:
     """What may work later is told from what will not, by code, status and type."""
-    with pytest.raises(kind, match="an_operation"), aws.translated("an_operation"):
+    with pytest.raises(kind, match="an_operation"), clients.translated("an_operation"):
         raise error
 
 
 @pytest.mark.parametrize("error", [ValueError("ours"), KeyError("ours"), asyncio.CancelledError()])
 def test_errors_of_our_own_are_not_translated(error: BaseException) -> None:
     """A mistake in this code is not taken for a bad day of AWS."""
-    with pytest.raises(type(error)), aws.translated("an_operation"):
+    with pytest.raises(type(error)), clients.translated("an_operation"):
         raise error
 
 
@@ -85,9 +85,9 @@ async def test_all_are_awaited_before_one_fails() -> None:
         return number
 
     with pytest.raises(Transient, match="1"):
-        await aws.all_of((step(number) for number in range(6)), 2)
+        await clients.all_of((step(number) for number in range(6)), 2)
     assert done == [0, 2, 4, 5]
-    assert await aws.all_of((step(number) for number in (0, 2)), 5) == [0, 2]
+    assert await clients.all_of((step(number) for number in (0, 2)), 5) == [0, 2]
 
 
 async def test_no_more_run_at_once_than_allowed() -> None:
@@ -102,14 +102,14 @@ async def test_no_more_run_at_once_than_allowed() -> None:
         running -= 1
 
     steps: list[Awaitable[None]] = [step() for _ in range(20)]
-    await aws.all_of(steps, 3)
+    await clients.all_of(steps, 3)
     assert peak == 3
 
 
 async def test_a_container_has_one_client_a_service(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients are made once, and closed together."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    async with aws.Aws() as opened:
+    async with clients.Aws() as opened:
         assert await opened.client("sqs") is await opened.client("sqs")
         assert await opened.client("sqs") is not await opened.client("events")
 

@@ -11,14 +11,15 @@ from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from orbweaver import committing, sifting, wiring
-from orbweaver.adapters.meter import Meter
-from orbweaver.adapters.reading import InPlaceReader
-from orbweaver.core.crawl import State
-from orbweaver.core.exchange import Response
-from orbweaver.core.plan import Plan
-from orbweaver.core.units import Term
-from orbweaver.settings import Settings
+from orbweaver.adapters.aws.usage_meter import Meter
+from orbweaver.adapters.local.reader import InPlaceReader
+from orbweaver.app import wiring
+from orbweaver.budget.billing_units import Term
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.model.crawl import State
+from orbweaver.model.http_exchange import Response
+from orbweaver.model.settings import Settings
+from orbweaver.worker import group_commit, link_dedup
 from tests.bench import generated
 from tests.bench.units import Line
 from tests.contract.worlds import KEYS
@@ -26,7 +27,7 @@ from tests.contract.worlds import KEYS
 if TYPE_CHECKING:
     import pytest
 
-    from orbweaver.core.exchange import Request
+    from orbweaver.model.http_exchange import Request
     from tests.contract.worlds import AwsWorld
 
 PAGES = 300
@@ -82,8 +83,8 @@ async def test_units_of_a_page_stay_within_bounds(
     web = Web()
     monkeypatch.setattr(wiring, "fetcher_of", lambda _ports: web)
     # However busy this machine is, packs wait for each other.
-    monkeypatch.setattr(sifting, "TURN_WAIT_S", 60.0)
-    monkeypatch.setattr(committing, "WAIT_S", 60.0)
+    monkeypatch.setattr(link_dedup, "TURN_WAIT_S", 60.0)
+    monkeypatch.setattr(group_commit, "WAIT_S", 60.0)
     meter = Meter(tables={moto_world.table(name): name for name in KEYS})
     ports = ports_of(moto_world, meter)
     plan = Plan(seeds=(SITE,), delay_ms=0, concurrency=16)

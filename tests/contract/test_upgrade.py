@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.memory import Mail
-from orbweaver.core.crawl import Crawl, State, Stop
-from orbweaver.core.envelope import Newer
-from orbweaver.core.message import Pack, decode, encode, seeds_of
-from orbweaver.core.record import day_of
+from orbweaver.frontier.envelope import Newer
+from orbweaver.frontier.messages import Pack, decode, encode, seeds_of
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.page_record import day_of
 from tests.contract.releases import Deployment, predecessor, successor
 from tests.contract.samples import NOW_MS
 from tests.contract.worlds import PAGES_SHARDS
+from tests.memory import Mail
 from tests.unit.stage import SITE, SmallWeb, html
 
 if TYPE_CHECKING:
-    from orbweaver.core.record import PageRecord
-    from orbweaver.ports import Pages
+    from orbweaver.frontier.ports import Pages
+    from orbweaver.model.page_record import PageRecord
     from tests.contract.worlds import AwsWorld
 
 PAGES = 80

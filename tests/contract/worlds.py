@@ -14,39 +14,36 @@ from uuid import uuid4
 
 import pytest
 
-from orbweaver.adapters import memory
-from orbweaver.adapters.dynamodb import Dynamo
-from orbweaver.adapters.dynamodb_allowances import DynamoAllowances
-from orbweaver.adapters.dynamodb_crawls import DynamoCrawls
-from orbweaver.adapters.dynamodb_frontier import DynamoFrontier
-from orbweaver.adapters.dynamodb_hosts import DynamoHosts
-from orbweaver.adapters.dynamodb_packs import DynamoPacks
-from orbweaver.adapters.dynamodb_pages import DynamoPages
-from orbweaver.adapters.dynamodb_traces import DynamoTraces, Tables
-from orbweaver.adapters.events import BusEvents
-from orbweaver.adapters.s3 import BucketFiles
-from orbweaver.adapters.sqs import SqsQueue
-from orbweaver.adapters.sqs_dead_letters import SqsDeadLetters
-from orbweaver.core.message import Source
-from orbweaver.ports import Events, ExportEvents, History, Pages
+from orbweaver.adapters.aws.event_bus import BusEvents
+from orbweaver.adapters.aws.s3 import BucketFiles
+from orbweaver.adapters.aws.sqs import SqsQueue
+from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
+from orbweaver.adapters.dynamodb.budgets import DynamoAllowances
+from orbweaver.adapters.dynamodb.claims import DynamoFrontier
+from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
+from orbweaver.adapters.dynamodb.erasure import DynamoTraces, Tables
+from orbweaver.adapters.dynamodb.hosts import DynamoHosts
+from orbweaver.adapters.dynamodb.packs import DynamoPacks
+from orbweaver.adapters.dynamodb.pages import DynamoPages
+from orbweaver.adapters.dynamodb.table import Dynamo
+from orbweaver.exporting.ports import ExportEvents
+from orbweaver.frontier.messages import Source
+from orbweaver.frontier.ports import History, Pages
+from orbweaver.model.ports import Events
+from tests import memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
-    from orbweaver.adapters.aws import Aws
-    from orbweaver.adapters.memory import ManualClock
-    from orbweaver.ports import (
-        Allowances,
-        Crawls,
-        DeadLetters,
-        Files,
-        Frontier,
-        Hosts,
-        Packs,
-        Queue,
-    )
-    from orbweaver.ports.traces import Lane, Traces
+    from orbweaver.adapters.aws.clients import Aws
+    from orbweaver.budget.ports import Allowances
+    from orbweaver.erasure.ports import Lane, Traces
+    from orbweaver.frontier.ports import Crawls, Frontier, Packs
+    from orbweaver.frontier.queues import DeadLetters, Queue
+    from orbweaver.model.ports import Files
+    from orbweaver.politeness.ports import Hosts
+    from tests.memory import ManualClock
 
 PAGE_RETENTION_S = 30 * 86_400
 LEDGER_RETENTION_S = 19 * 86_400

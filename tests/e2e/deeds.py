@@ -17,16 +17,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from orbweaver.adapters.dynamodb import to_item
-from orbweaver.core import crawl_codec, warc
-from orbweaver.core.crawl import DEFAULT_CRAWL, Crawl, State
-from orbweaver.core.extraction import Field, ItemRule, Kind
-from orbweaver.core.item import Item
-from orbweaver.core.message import Pack, Seeds, encode
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import PageRecord, day_of, page_key
-from orbweaver.core.record import to_fields as stored_fields
-from orbweaver.core.target import Prior, Target
+from orbweaver.adapters.dynamodb.table import to_item
+from orbweaver.extraction.extract import Field, ItemRule, Kind
+from orbweaver.frontier import warc
+from orbweaver.frontier.messages import Pack, Seeds, encode
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, State
+from orbweaver.model.item import Item
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord, day_of, page_key
+from orbweaver.model.page_record import to_fields as stored_fields
+from orbweaver.model.target import Prior, Target
 from tests.sites.receiver import receiving
 
 if TYPE_CHECKING:

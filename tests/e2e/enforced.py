@@ -1,7 +1,7 @@
 """A stack whose functions run under their roles: deployed as a person does it, then guarded.
 
-What the functions need is written down at their clients' edge (orbweaver.adapters.recorder). When
-the stack goes, it is compared with what the roles grant, and kept for the comparison over all
+What the functions need is written down at their clients' edge (orbweaver.adapters.aws.recorder).
+When the stack goes, it is compared with what the roles grant, and kept for the comparison over all
 stacks (tests/iam/__main__.py) in the folder that `ORBWEAVER_BOOKS` names.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from localstack import stack
-from orbweaver.cli.stacks import LOCAL_CONTEXT
+from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.grants import Roles
 from tests.e2e.stand import Stand, until
 from tests.iam import book

@@ -15,22 +15,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import bootstrap
-from orbweaver.adapters.clock import SystemClock
+from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.app import container
 from orbweaver.cli import session
-from orbweaver.cli.machine import ThisMachine
-from orbweaver.cli.stacks import settings_from
+from orbweaver.cli.local_machine import ThisMachine
+from orbweaver.cli.stack import settings_from
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     import pytest
 
-    from orbweaver.control import Control
-    from orbweaver.core.crawl import Crawl
-    from orbweaver.core.plan import Plan
-    from orbweaver.settings import Settings
-    from orbweaver.wiring_ports import Ports
+    from orbweaver.app.aws_ports import Ports
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.control.crawl_spec import Plan
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.settings import Settings
     from tests.e2e.stand import Stand
 
 POLL_S = 0.05
@@ -134,7 +134,7 @@ async def at_work(
 async def _session(settings: Settings, clock: SystemClock) -> AsyncIterator[session.Session]:
     @asynccontextmanager
     async def connect(settings: Settings, _: Mapping[str, str]) -> AsyncIterator[Ports]:
-        async with bootstrap.connect(settings) as ports:
+        async with container.connect(settings) as ports:
             ports.clock = clock
             yield ports
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from localstack import amend, cdk, emulator, layout
 from localstack.stack import CONTEXT, Stack
-from orbweaver.cli.stacks import LOCAL_CONTEXT
+from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.stand import Stand
 
 if TYPE_CHECKING:

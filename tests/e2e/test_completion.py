@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.crawl import Scope, Stop
-from orbweaver.core.plan import Plan
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.model.crawl import Scope, Stop
 from tests.e2e.announcements import listening
 from tests.e2e.people import at_work, until
 from tests.e2e.shapes import CRAWLS, Shape, Steering, Walked, scripts, shapes, walk
@@ -25,7 +25,7 @@ from tests.sites import graph
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orbweaver.core.crawl import Crawl
+    from orbweaver.model.crawl import Crawl
     from tests.e2e.people import Heard, Office
     from tests.e2e.shapes import Place
     from tests.e2e.stand import Stand

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import asyncssh
 import pytest
 
-from orbweaver.adapters.aws import Aws
-from orbweaver.adapters.events import BusEvents
-from orbweaver.core.export import PREFIX, decode_manifest, manifest_path
+from orbweaver.adapters.aws.clients import Aws
+from orbweaver.adapters.aws.event_bus import BusEvents
+from orbweaver.exporting.manifest import PREFIX, decode_manifest, manifest_path
 from tests.e2e import enforced
 from tests.e2e.stand import until
 from tests.sites import graph, sshd
@@ -24,7 +24,7 @@ from tests.unit.delivering import exported, lies
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.core.export import Manifest
+    from orbweaver.exporting.manifest import Manifest
     from tests.e2e.stand import Stand
     from tests.sites.sshd import Sshd
 

@@ -15,10 +15,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from localstack import cdk
-from orbweaver.adapters.dynamodb import to_item
-from orbweaver.core import crawl_codec
-from orbweaver.core.crawl import default_crawl
-from orbweaver.core.message import child_id
+from orbweaver.adapters.dynamodb.table import to_item
+from orbweaver.frontier.messages import child_id
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import default_crawl
 from tests.e2e import strict
 from tests.e2e.grants import Roles
 from tests.e2e.stand import until

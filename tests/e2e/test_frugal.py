@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localstack import stack
-from orbweaver.cli.stacks import LOCAL_CONTEXT
+from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.stand import Stand
 from tests.sites import graph
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.api.reading import BODY_BYTES_MAX
+from orbweaver.api.decoding import BODY_BYTES_MAX
 from orbweaver.api.seeds import URLS_MAX
 from tests.e2e.caller import JSON, Caller, undisturbed
 from tests.e2e.stand import names, until

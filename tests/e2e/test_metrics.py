@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.metric import Metric
+from orbweaver.model.metrics import Metric
 from tests.e2e.stand import OUTCOMES, PROGRAM, until
 from tests.integration.prometheus import NEEDED, prometheus
 from tests.sites import graph

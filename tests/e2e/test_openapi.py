@@ -26,12 +26,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from orbweaver.adapters.dynamodb import to_item
-from orbweaver.api.asked import CRAWL_EXAMPLE
+from orbweaver.adapters.dynamodb.table import to_item
 from orbweaver.api.openapi import document
-from orbweaver.api.operations import OPERATIONS
-from orbweaver.core import crawl_codec
-from orbweaver.core.crawl import Crawl
+from orbweaver.api.requests import CRAWL_EXAMPLE
+from orbweaver.api.routes import OPERATIONS
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import Crawl
 from tests.e2e.caller import Caller, undisturbed
 
 if TYPE_CHECKING:

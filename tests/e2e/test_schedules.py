@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.core.schedule import DUE
+from orbweaver.control.schedule import DUE
 from tests.e2e.stand import until
 from tests.sites import graph
 

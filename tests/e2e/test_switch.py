@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from localstack import deployed, stack
-from orbweaver.cli.stacks import LOCAL_CONTEXT
+from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.stand import Stand, until
 from tests.sites import graph
 

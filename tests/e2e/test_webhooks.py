@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.core.webhook import signature_of
+from orbweaver.control.webhook import signature_of
 from tests.e2e.stand import until
 from tests.sites import graph
 from tests.sites.receiver import receiving

@@ -48,16 +48,16 @@ async def export(
     folder: Path, bodies: Path, formats: tuple[str, ...], part_rows_max: int
 ) -> Measured:
     """Export the day from the table that the environment names into a folder."""
-    from orbweaver.adapters.aws import Aws
-    from orbweaver.adapters.clock import SystemClock
-    from orbweaver.adapters.dynamodb import Dynamo
-    from orbweaver.adapters.dynamodb_pages import DynamoPages
-    from orbweaver.adapters.files import FolderFiles
-    from orbweaver.adapters.memory import MemoryCrawls, World
-    from orbweaver.exporting.alone import Alone, Waiting
+    from orbweaver.adapters.aws.clients import Aws
+    from orbweaver.adapters.dynamodb.pages import DynamoPages
+    from orbweaver.adapters.dynamodb.table import Dynamo
+    from orbweaver.adapters.local.clock import SystemClock
+    from orbweaver.adapters.local.folder import FolderFiles
     from orbweaver.exporting.assembly import Assembly
-    from orbweaver.exporting.desk import FolderDesk
+    from orbweaver.exporting.local_exporter import Alone, Waiting
+    from orbweaver.exporting.workspace import FolderDesk
     from tests.exports_scale.records import CRAWL, DAY, SHARDS, crawl
+    from tests.memory import MemoryCrawls, World
 
     clock, random, waiting = SystemClock(), Random(1), Waiting()
     aws = Aws()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from orbweaver.core import warc
-from orbweaver.core.crawl import Crawl
-from orbweaver.core.item import Item
-from orbweaver.core.item_rule import Field, ItemRule, Kind
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import PageRecord
+from orbweaver.frontier import warc
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.item import Item
+from orbweaver.model.item_rules import Field, ItemRule, Kind
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

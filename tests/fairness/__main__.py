@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 
 from localstack import layout, stack
 from localstack.errors import LocalStackError
-from orbweaver.cli.stacks import LOCAL_CONTEXT
-from orbweaver.core.message import Pack, encode
-from orbweaver.core.target import Target
+from orbweaver.cli.stack import LOCAL_CONTEXT
+from orbweaver.frontier.messages import Pack, encode
+from orbweaver.model.target import Target
 from tests.e2e.stand import Stand, until
 from tests.sites import graph
 

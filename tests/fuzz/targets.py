@@ -15,27 +15,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.http_head import answered
-from orbweaver.core import (
-    charset,
-    cursor,
-    definition,
-    envelope,
-    message,
-    redaction,
-    robots,
-    sitemap,
-    warc,
-)
-from orbweaver.core.extraction import extract, selectors, structured
-from orbweaver.core.extraction.definition import items
-from orbweaver.core.maintext import main_text
-from orbweaver.core.mime import parse as parse_type
-from orbweaver.core.page import parse as parse_page
-from orbweaver.core.refresh import refresh_of
-from orbweaver.core.sniff import kind_of
-from orbweaver.core.tame import WildPageError
-from orbweaver.core.url import canonicalize
+from orbweaver.adapters.web.headers import answered
+from orbweaver.control import cursor, definition
+from orbweaver.control.definition_items import items
+from orbweaver.extraction import css, json_ld
+from orbweaver.extraction.extract import extract
+from orbweaver.frontier import envelope, messages, warc
+from orbweaver.model.url import canonicalize
+from orbweaver.parsing import charset, pii_redaction, sitemap
+from orbweaver.parsing.main_text import main_text
+from orbweaver.parsing.media_type import parse as parse_type
+from orbweaver.parsing.page import parse as parse_page
+from orbweaver.parsing.parse_guard import WildPageError
+from orbweaver.parsing.refresh import refresh_of
+from orbweaver.parsing.sniffing import kind_of
+from orbweaver.politeness import robots_txt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,7 +116,7 @@ def _charset(data: bytes) -> None:
 
 def _robots(data: bytes) -> None:
     path, body = _parted(data)
-    rules = robots.parse(body)
+    rules = robots_txt.parse(body)
     verdict = rules.decide("orbweaver", f"https://example.com/{path[:2_000]}")
     _promise(verdict.decided or not verdict.allowed, "what is not decided is allowed")
     delay_s = rules.crawl_delay("orbweaver")
@@ -135,7 +129,7 @@ def _sitemap(data: bytes) -> None:
 
 
 def _json_ld(data: bytes) -> None:
-    objects = structured.json_ld([_text(data)])
+    objects = json_ld.json_ld([_text(data)])
     for one in objects.of("Product")[:100]:
         objects.values("offers.price", one)
         objects.values("image", one, url=True)
@@ -143,10 +137,10 @@ def _json_ld(data: bytes) -> None:
 
 def _selector(data: bytes) -> None:
     selector, html = _parted(data)
-    if selectors.problem_of(selector) is None:
+    if css.problem_of(selector) is None:
         root = parse_page(html, URL, None).tree.root
         if root is not None:
-            selectors.found(selector, root)
+            css.found(selector, root)
 
 
 ITEM_RULES = items(
@@ -186,9 +180,9 @@ def _main_text(data: bytes) -> None:
 
 
 def _message(data: bytes) -> None:
-    decoded = message.decode(_text(data))
-    if not isinstance(decoded, message.Malformed | envelope.Newer):
-        _promise(message.decode(message.encode(decoded)) == decoded, "it is read as another one")
+    decoded = messages.decode(_text(data))
+    if not isinstance(decoded, messages.Malformed | envelope.Newer):
+        _promise(messages.decode(messages.encode(decoded)) == decoded, "it is read as another one")
 
 
 def _cursor(data: bytes) -> None:
@@ -230,8 +224,8 @@ def _warc_written(data: bytes) -> None:
 
 
 def _redaction(data: bytes) -> None:
-    redaction.redact_bytes(data, redaction.KINDS)
-    text = redaction.redact(_text(data), redaction.KINDS)
+    pii_redaction.redact_bytes(data, pii_redaction.KINDS)
+    text = pii_redaction.redact(_text(data), pii_redaction.KINDS)
     _promise(len(text) <= 2 * len(data) + 100, "it grows")
 
 

@@ -16,9 +16,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orbweaver.core.extraction import extract
-from orbweaver.core.maintext import main_text
-from orbweaver.core.page import parse
+from orbweaver.extraction.extract import extract
+from orbweaver.parsing.main_text import main_text
+from orbweaver.parsing.page import parse
 from tests.fuzz.targets import ITEM_RULES, TARGETS, URL
 
 if TYPE_CHECKING:

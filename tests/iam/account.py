@@ -1,8 +1,8 @@
 """An account in this process: moto holds the data, and each function runs here under its role.
 
 The handlers are the deployed ones, with the adapters and clients of the product. In front of every
-request stands `Guard`, which knows what IAM asks for it (orbweaver.adapters.permissions) and what
-the function's role grants: what is not granted is answered as AWS answers it.
+request stands `Guard`, which knows what IAM asks for it (orbweaver.adapters.aws.permissions) and
+what the function's role grants: what is not granted is answered as AWS answers it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from localstack import layout
-from orbweaver.adapters import permissions
-from orbweaver.adapters.aws import Aws
-from orbweaver.bootstrap import Container
-from orbweaver.wiring_ports import Ports
+from orbweaver.adapters.aws import permissions
+from orbweaver.adapters.aws.clients import Aws
+from orbweaver.app.aws_ports import Ports
+from orbweaver.app.container import Container
 from tests.contract.inserts import WithInserts
 from tests.contract.worlds import KEYS
 from tests.e2e.deeds import Answer, Bench

@@ -46,7 +46,7 @@ def covers(grant: str, use: str) -> bool:
 
 
 def read_uses(file: Path, word: Callable[[str], str]) -> frozenset[str]:
-    """Read what `orbweaver.adapters.recorder` wrote; `word` says what a resource is called."""
+    """Read what `orbweaver.adapters.aws.recorder` wrote; `word` says what a resource is called."""
     if not file.exists():
         return frozenset()
     uses = map(json.loads, file.read_text().splitlines())

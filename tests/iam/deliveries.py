@@ -6,14 +6,14 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.core.export import PREFIX
+from orbweaver.exporting.manifest import PREFIX
 from tests.iam.account import THEIRS
 from tests.unit.delivering import exported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from orbweaver.core.export import Manifest
+    from orbweaver.exporting.manifest import Manifest
     from tests.e2e.deeds import Act, Answer
     from tests.iam.account import Here
 

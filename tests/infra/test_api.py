@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.api.operations import OPERATIONS
 from orbweaver.api.problems import GATEWAY, Problem
-from orbweaver.core.shape_reader import read
+from orbweaver.api.routes import OPERATIONS
+from orbweaver.control.json_reader import read
 from tests.infra.template import text
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from infra.asset import FILES_ONLY, UNPACKED_BYTES_MAX, Asset, Libraries, build,
 from infra.config import Config
 from infra.pruning import SERVICES, is_needed, without_words
 from infra.wheels import MTIME_S
-from orbweaver.core.tables import TEXTS
-from orbweaver.formats import NAMES
-from tests.unit.formats.reading import written
+from orbweaver.exporting.formats.registry import NAMES
+from orbweaver.model.columns import TEXTS
+from tests.unit.exporting.reading import written
 
 if TYPE_CHECKING:
     from infra.runtime import Runtime

@@ -14,7 +14,7 @@ from infra.asset import Libraries, build
 from infra.config import Config
 from infra.custom import MODULE, source_of
 from infra.wheels import AssetError
-from orbweaver.adapters import extractors
+from orbweaver.adapters.local import custom_extractors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,7 +146,7 @@ def test_a_module_of_the_users_own_goes_along(tmp_path: Path, no_libraries: list
     (project / "own.py").write_text("def other(page, url): ...\n")
     assert build(LOCAL, root=project, store=store, extractor=own).hash != made.hash
     assert source_of("", project) is None
-    assert MODULE == extractors.MODULE
+    assert MODULE == custom_extractors.MODULE
 
 
 @pytest.mark.parametrize(

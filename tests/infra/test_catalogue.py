@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.cli.saved import saved
-from orbweaver.core.catalogue import TABLES, glue_columns
+from orbweaver.cli.query.saved import saved
+from orbweaver.exporting.glue_schema import TABLES, glue_columns
 from tests.infra.template import text
 
 if TYPE_CHECKING:

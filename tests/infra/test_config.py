@@ -13,7 +13,7 @@ import pytest
 from infra.config import LIMITS, Config, describe
 from infra.keys import ConfigError, convert
 from infra.runtime import host_runtime
-from orbweaver.settings import Settings
+from orbweaver.model.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = [item.name for item in fields(Config) if item.metadata]

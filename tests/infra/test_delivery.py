@@ -9,8 +9,8 @@ import pytest
 from infra.config import Config
 from infra.delivery_keys import DeliveryKeys
 from infra.keys import ConfigError
-from orbweaver.core.delivery import TRIES_MAX, retry_s
-from orbweaver.settings import Settings
+from orbweaver.delivery.plan import TRIES_MAX, retry_s
+from orbweaver.model.settings import Settings
 from tests.infra.roles import COPYING, DELIVERING, HERE
 from tests.infra.template import listed, text
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.runtime import host_runtime
-from orbweaver.settings import PREFIX, Settings
+from orbweaver.model.settings import PREFIX, Settings
 from tests.infra.roles import (
     ALLOWED,
     API,

@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 from localstack import adoption, assembly, cdk, emulator, layout, processes, removal
 from localstack.errors import LocalStackError
 from localstack.removal import Resource
-from orbweaver.cli import main
+from orbweaver.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,7 @@ import pytest
 
 from localstack import cdk, emulator, layout, lost, processes
 from localstack.errors import LocalStackError
-from orbweaver.cli import main
+from orbweaver.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.cli.exposing import READ_MS
+from orbweaver.cli.commands.metrics import READ_MS
 from tests.e2e.stand import until
 from tests.integration.prometheus import NEEDED, prometheus
 from tests.unit.cli.scraping import serving

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from orbweaver import wiring
-from orbweaver.adapters import memory
-from orbweaver.adapters.http import HttpFetcher, Limits
-from orbweaver.adapters.memory import ManualClock
-from orbweaver.adapters.reading import InPlaceReader
-from orbweaver.advance import Delivery
-from orbweaver.control import ControlError
-from orbweaver.core.crawl import Bodies, Scope
-from orbweaver.core.message import Loose, encode
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.plan import Plan
-from orbweaver.settings import Settings
-from orbweaver.wiring import control_of, worker_of
-from orbweaver.wiring_ports import meter_of
+from orbweaver.adapters.local.reader import InPlaceReader
+from orbweaver.adapters.web.client import HttpFetcher, Limits
+from orbweaver.app import wiring
+from orbweaver.app.aws_ports import meter_of
+from orbweaver.app.wiring import control_of, worker_of
+from orbweaver.control.crawl_control import ControlError
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.frontier.messages import Loose, encode
+from orbweaver.model.crawl import Bodies, Scope
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.settings import Settings
+from orbweaver.worker.pack import Delivery
+from tests import memory
 from tests.integration.fetcher.origin import Names
+from tests.memory import ManualClock
 from tests.sites import ways
 from tests.sites.ways import NOWHERE, WAYS
 
 if TYPE_CHECKING:
-    from orbweaver.core.record import PageRecord
-    from orbweaver.wiring_ports import Ports
+    from orbweaver.app.aws_ports import Ports
+    from orbweaver.model.page_record import PageRecord
 
 LOCAL = "127.0.0.0/8,::1/128"
 EVERYTHING = "127.0.0.0/8:1-65535,[::1]:1-65535,0.0.0.0:1-65535,[::]:1-65535"

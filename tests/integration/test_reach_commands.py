@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver import cli
-from orbweaver.cli.machine import ThisMachine
+from orbweaver.cli import main
+from orbweaver.cli.local_machine import ThisMachine
 from tests.sites import graph
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_robots_reaches_what_was_typed_alone(capsys: pytest.CaptureFixture[str])
     """A robots.txt that leads to another port is not followed there."""
     with graph.serve_in_background({}) as canary, graph.serve_in_background({}) as site:
         site.scripts["/robots.txt"] = graph.redirect(f"{canary.url}/robots.txt")
-        assert cli.main(["robots", f"{site.url}/x"]) == 0
+        assert main.main(["robots", f"{site.url}/x"]) == 0
         assert site.log.paths() == ["/robots.txt"]
         assert canary.log.paths() == []
     assert "no seed names 127.0.0.1:" in capsys.readouterr().out
@@ -52,8 +52,8 @@ def test_extract_reaches_what_was_typed_alone(
         definition.write_text(DEFINITION.format(url=canary.url, robots=robots))
         site.scripts["/away"] = graph.redirect(f"{canary.url}/away")
         config = ["--config", str(definition)]
-        assert cli.main(["extract", f"{site.url}/fine", *config]) == 0
-        assert cli.main(["extract", f"{site.url}/away", *config]) == 2
+        assert main.main(["extract", f"{site.url}/fine", *config]) == 0
+        assert main.main(["extract", f"{site.url}/away", *config]) == 2
         assert "/away" in site.log.paths()
         assert canary.log.paths() == []
     assert "no seed names 127.0.0.1:" in capsys.readouterr().err
@@ -66,7 +66,7 @@ def test_an_emulator_is_not_asked_though_it_is_typed(
     with graph.serve_in_background({}) as site:
         port = int(site.url.rpartition(":")[2])
         monkeypatch.setattr(ThisMachine, "ports", lambda _: frozenset({port}))
-        assert cli.main(["robots", f"{site.url}/x"]) == 0
+        assert main.main(["robots", f"{site.url}/x"]) == 0
         assert site.log.paths() == []
     assert "the stack's own" in capsys.readouterr().out
 
@@ -90,7 +90,7 @@ def test_a_start_that_cannot_be_reached_is_said_at_once(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ThisMachine, "local", lambda _: None)
     monkeypatch.setattr(ThisMachine, "standing", None)  # which would start one
-    assert cli.main(["crawl", url, "--fail-above", "100%"]) == 1
+    assert main.main(["crawl", url, "--fail-above", "100%"]) == 1
     said = capsys.readouterr()
     assert said.err.startswith(f"{url} cannot be reached: {why}")
     assert said.err.endswith("nothing was crawled\n")

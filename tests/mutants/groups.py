@@ -13,37 +13,21 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-_CORE, _ADAPTERS = "functions/orbweaver/core/", "functions/orbweaver/adapters/"
-_ROOT = "functions/orbweaver/"
+_ROOMS = "functions/orbweaver/"
 # A module belongs to the first group that has a pattern for it; `*` matches slashes, too.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "parsing": (
-        *(f"{_CORE}{name}*.py" for name in ("sitemap", "robots", "page", "links", "url", "mime")),
-        *(f"{_CORE}{name}*.py" for name in ("charset", "markup", "maintext", "refresh", "sniff")),
-    ),
-    "extraction": (f"{_CORE}extraction/*.py",),
-    "politeness": (
-        *(f"{_CORE}{name}.py" for name in ("politeness", "retry", "answer", "proxies", "cookies")),
-        *(f"{_ROOT}{name}.py" for name in ("pace", "health", "patience", "robots", "cookies")),
-    ),
-    "actors": (
-        *(f"{_ROOT}{name}.py" for name in ("worker", "advance", "visit", "conclude", "settle")),
-        *(f"{_ROOT}{name}.py" for name in ("sifting", "ingest", "following", "committing")),
-        *(f"{_ROOT}{name}.py" for name in ("ending", "holding", "sitemaps", "treasury")),
-    ),
-    "protocol": tuple(
-        f"{_CORE}{name}*.py"
-        for name in ("message", "envelope", "journal", "allowance", "admission", "target", "crawl")
-    ),
-    "tables": (f"{_ADAPTERS}dynamodb*.py",),
-    "web": (f"{_ADAPTERS}http*.py",),
-    "exporting": ("functions/orbweaver/exporting/*.py", "functions/orbweaver/formats/*.py"),
-    "cli": ("functions/orbweaver/cli/*.py",),
+    "parsing": (f"{_ROOMS}parsing/*.py",),
+    "extraction": (f"{_ROOMS}extraction/*.py",),
+    "politeness": (f"{_ROOMS}politeness/*.py", f"{_ROOMS}fetching/*.py"),
+    "actors": (f"{_ROOMS}worker/*.py", f"{_ROOMS}budget/reservation.py"),
+    "protocol": (f"{_ROOMS}frontier/*.py", f"{_ROOMS}model/*.py", f"{_ROOMS}budget/*.py"),
+    "tables": (f"{_ROOMS}adapters/dynamodb/*.py",),
+    "web": (f"{_ROOMS}adapters/web/*.py",),
+    "exporting": (f"{_ROOMS}exporting/*.py",),
+    "cli": (f"{_ROOMS}cli/*.py",),
     "infra": ("infra/*.py",),
     "rest": ("functions/*.py",),
 }
-# What only tests use is tested by the contract suites, which hold it to be as the real thing is.
-LEFT_OUT = (f"{_ADAPTERS}memory/*.py",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +41,6 @@ class Mutant:
 
 def group_of(path: str) -> str | None:
     """Name the group of a module, by its path in the tree."""
-    if any(fnmatch(path, pattern) for pattern in LEFT_OUT):
-        return None
     found = (name for name, globs in GROUPS.items() if any(fnmatch(path, one) for one in globs))
     return next(found, None)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orbweaver.core.crawl import Crawl, Stop
-from orbweaver.ports import Transient
+from orbweaver.model.crawl import Crawl, Stop
+from orbweaver.model.errors import Transient
 from tests.unit.changing import (
     BROKEN,
     GONE,
@@ -30,8 +30,8 @@ from tests.unit.changing import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orbweaver.adapters.memory import Moment
-    from orbweaver.core.record import PageRecord
+    from orbweaver.model.page_record import PageRecord
+    from tests.memory import Moment
 
 PAGES = tuple("abcdefgh")
 KINDS = {

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.core.crawl import WEEK_S, Bodies, Scope
-from orbweaver.core.definition import DefinitionError, Problem, document_of, parse
-from orbweaver.core.definition_keys import KEYS, RULE_KEYS, TABLES
-from orbweaver.core.plan import Overlap, Plan
-from orbweaver.core.planning import crawl_of
-from orbweaver.core.rules import Rule
+from orbweaver.control.crawl_spec import Overlap, Plan
+from orbweaver.control.definition import DefinitionError, Problem, document_of, parse
+from orbweaver.control.definition_keys import KEYS, RULE_KEYS, TABLES
+from orbweaver.control.spec_checks import crawl_of
+from orbweaver.model.crawl import WEEK_S, Bodies, Scope
+from orbweaver.model.url_rules import Rule
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
 anything = st.recursive(

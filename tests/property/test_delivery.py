@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from orbweaver.core.delivery import LEDGERS
-from orbweaver.core.export import PREFIX, decode_manifest, manifest_path
+from orbweaver.delivery.plan import LEDGERS
+from orbweaver.exporting.manifest import PREFIX, decode_manifest, manifest_path
 from tests.unit.delivering import DAY, Stage, exported, order, taken
 
 if TYPE_CHECKING:
-    from orbweaver.adapters.memory import Moment
+    from tests.memory import Moment
 
 FOREVER_MS = 10**15
 KILLS_MAX = 60

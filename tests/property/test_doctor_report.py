@@ -19,7 +19,7 @@ from localstack import cdk
 from localstack.doctor import examine
 from localstack.doctor.functions import KIND
 from localstack.removal import BUCKET, TABLE
-from orbweaver.cli.stacks import NAMES
+from orbweaver.cli.stack import NAMES
 
 OUTPUTS = (
     *NAMES,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orbweaver.core.export import (
+from orbweaver.exporting.manifest import (
     ExportEventError,
     File,
     Manifest,
@@ -22,14 +22,14 @@ from orbweaver.core.export import (
     page_as_json,
     place_of,
 )
-from orbweaver.core.export_order import Kind, Order, decode_order, encode_order
-from orbweaver.core.export_work import Progress, Scope, Unit, decode_progress, encode_progress
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import COLUMNS, PageRecord
-from orbweaver.core.tables import Column, Type
-from orbweaver.ports import Transient
+from orbweaver.exporting.orders import Kind, Order, decode_order, encode_order
+from orbweaver.exporting.run_state import Progress, Scope, Unit, decode_progress, encode_progress
+from orbweaver.model.columns import Column, Type
+from orbweaver.model.errors import Transient
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import COLUMNS, PageRecord
 from tests.simulation.tables import SimDesk
-from tests.unit.exporting import (
+from tests.unit.export_stage import (
     DAY,
     NOON_MS,
     drained,
@@ -42,8 +42,8 @@ from tests.unit.exporting import (
 )
 
 if TYPE_CHECKING:
-    from orbweaver.adapters.memory import Moment, World
-    from orbweaver.adapters.memory.world import Gate
+    from tests.memory import Moment, World
+    from tests.memory.world import Gate
 
 SEEDS = st.integers(0, 2**32)
 TEXT = st.none() | st.text(st.characters(exclude_categories=[]))

@@ -11,21 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from orbweaver.core.crawl_codec import from_fields, to_fields
-from orbweaver.core.extraction import Field, ItemRule, Kind, Source, Take, columns_of, extract
-from orbweaver.core.extraction.definition import items as read_items
-from orbweaver.core.extraction.definition import items_written
-from orbweaver.core.extraction.rules import problems_of
-from orbweaver.core.extraction.selectors import found, parsed
-from orbweaver.core.extraction.values import Unfit, read
-from orbweaver.core.item import from_row, to_row
-from orbweaver.core.page import parse
-from orbweaver.core.plan import Plan
-from orbweaver.core.planning import crawl_of
-from orbweaver.core.tables import Type
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.definition_items import items as read_items
+from orbweaver.control.definition_items import items_written
+from orbweaver.control.spec_checks import crawl_of
+from orbweaver.extraction.convert import Unfit, read
+from orbweaver.extraction.css import found, parsed
+from orbweaver.extraction.extract import Field, ItemRule, Kind, Source, Take, columns_of, extract
+from orbweaver.extraction.rules import problems_of
+from orbweaver.model.columns import Type
+from orbweaver.model.crawl_codec import from_fields, to_fields
+from orbweaver.model.item import from_row, to_row
+from orbweaver.parsing.page import parse
 
 if TYPE_CHECKING:
-    from orbweaver.core.tables import Column
+    from orbweaver.model.columns import Column
 
 URL = "https://shop.example/books/1/"
 SELECTORS = ["h1", "p.price", "ul > li", "a, b", "div p", "script", "title", "*", "a + b", "b ~ a"]

@@ -11,12 +11,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orbweaver import formats
-from orbweaver.core.cell import MOMENT_MAX, MOMENT_MIN
-from orbweaver.core.item import Item
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import PageRecord
-from orbweaver.core.tables import (
+from orbweaver.exporting.cells import MOMENT_MAX, MOMENT_MIN
+from orbweaver.exporting.formats import registry
+from orbweaver.exporting.formats.rows import invalid_rows, item_rows, page_row, text_row
+from orbweaver.model.columns import (
     INVALID_ITEMS,
     ORIGIN,
     PAGES,
@@ -26,8 +24,10 @@ from orbweaver.core.tables import (
     Type,
     item_table,
 )
-from orbweaver.formats.rows import invalid_rows, item_rows, page_row, text_row
-from tests.unit.formats.reading import for_csv, lines_of, read_back, values, written
+from orbweaver.model.item import Item
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from tests.unit.exporting.reading import for_csv, lines_of, read_back, values, written
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=40)
 # What has hurt readers before, at the place where it hurts: the beginning.
@@ -179,7 +179,7 @@ def test_invalid_items_and_texts_read_back(
 
 
 @unhurried
-@given(st.lists(RECORDS, max_size=5), st.sampled_from(formats.NAMES))
+@given(st.lists(RECORDS, max_size=5), st.sampled_from(registry.NAMES))
 def test_same_rows_same_bytes(records: list[PageRecord], name: str) -> None:
     """A file says nothing of when, where or how often it was written."""
     rows = [page_row(record) for record in records]

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.core.compression import compress
-from orbweaver.core.cost import CLAIM
-from orbweaver.core.draft import Draft
-from orbweaver.core.journal import (
+from orbweaver.budget.crawl_cost import CLAIM
+from orbweaver.frontier.journal import (
     DELAY_S_MAX,
     TOGETHER_S,
     Again,
@@ -24,11 +22,13 @@ from orbweaver.core.journal import (
     outbox,
     surplus_of,
 )
-from orbweaver.core.journal_codec import VERSION, decode, encode
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import PageRecord
-from orbweaver.core.target import PACK_TARGETS_MAX, Target
-from orbweaver.core.version import NewerVersion
+from orbweaver.frontier.journal_codec import VERSION, decode, encode
+from orbweaver.frontier.pack_result import Draft
+from orbweaver.model.compression import compress
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import PACK_TARGETS_MAX, Target
+from orbweaver.model.version import NewerVersion
 
 URLS = st.builds("https://h{}.example/{}".format, st.integers(0, 4), st.integers(0, 400))
 TARGETS = st.builds(

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.core.maintext import CHARS_MAX, main_text
+from orbweaver.parsing.main_text import CHARS_MAX, main_text
 
 PIECES = r"""
 <p> </p> <div> </div> <main> </main> <nav> </nav> <h1> </h1> <ul> <li> </ul> <ol> <table> <tr> <td>

@@ -9,9 +9,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.core.envelope import CRAWL_ID_CHARS_MAX, Newer
-from orbweaver.core.message import Loose, Malformed, Pack, Seeds, Source, decode, encode, seeds_of
-from orbweaver.core.target import PACK_TARGETS_MAX, Kind, Target
+from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX, Newer
+from orbweaver.frontier.messages import (
+    Loose,
+    Malformed,
+    Pack,
+    Seeds,
+    Source,
+    decode,
+    encode,
+    seeds_of,
+)
+from orbweaver.model.target import PACK_TARGETS_MAX, Kind, Target
 
 # Half surrogate pairs are text in Python, and in JSON.
 ANY_TEXT = st.text(st.characters(codec=None), max_size=40)

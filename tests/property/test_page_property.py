@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from orbweaver.core.markup import outline, text_of
-from orbweaver.core.page import parse
-from orbweaver.core.url import canonicalize
+from orbweaver.model.url import canonicalize
+from orbweaver.parsing.html_scan import outline, text_of
+from orbweaver.parsing.page import parse
 
 # Pieces of markup, whole and broken.
 PIECES = r"""

@@ -8,8 +8,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.core.answer import retry_after_s
-from orbweaver.core.politeness import (
+from orbweaver.fetching.response_verdict import retry_after_s
+from orbweaver.model.backoff import BASE_S, CAP_S, backoff_s
+from orbweaver.politeness.host_schedule import (
     BLOCK_JITTER,
     BLOCK_S_MAX,
     DOWN_S,
@@ -27,7 +28,6 @@ from orbweaver.core.politeness import (
     spacing_ms,
     turn,
 )
-from orbweaver.core.retry import BASE_S, CAP_S, backoff_s
 
 NOW_MS = 1_795_251_600_000
 DELAYS = st.integers(1, 60_000)

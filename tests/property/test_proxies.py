@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.core.proxies import (
+from orbweaver.fetching.proxy_pool import (
     QUARANTINE_MAX_MS,
     Pool,
     PoolError,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from orbweaver.core.redaction import KINDS, redact, redact_bytes
+from orbweaver.parsing.pii_redaction import KINDS, redact, redact_bytes
 
 PIECES = r"""
 jo@example.com jo.b+c@a-b.co.uk mailto:jo@example.org jo&#64;example.com jo%40example.com @ . a b.c

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.core.robots import parse
+from orbweaver.politeness.robots_txt import parse
 
 AGENT = "orbweaver/1.0"
 KEYS = "User-agent user-agent useragent Disallow disallow Allow Crawl-delay Sitemap X http"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.core import robots_rules
-from orbweaver.core.robots_readings import ReadRules
-from orbweaver.core.robots_rules import UNDECIDED, AgentRules
+from orbweaver.politeness import robots_rules
+from orbweaver.politeness.robots_escapes import ReadRules
+from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from orbweaver.core.robots_rules import Line
+    from orbweaver.politeness.robots_rules import Line
 
 
 class Reference(NamedTuple):

@@ -9,14 +9,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.core.admission import admit_link
-from orbweaver.core.crawl import Crawl
-from orbweaver.core.crawl_codec import from_fields, to_fields
-from orbweaver.core.crawl_rules import by_delay, depth_limits
-from orbweaver.core.message import Pack, decode, encode
-from orbweaver.core.outcome import Refusal
-from orbweaver.core.rules import THINGS, Rule, by_window, deciding, problems_of, said_of
-from orbweaver.core.target import Target
+from orbweaver.frontier.admission import admit_link
+from orbweaver.frontier.messages import Pack, decode, encode
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_codec import from_fields, to_fields
+from orbweaver.model.crawl_rules import by_delay, depth_limits
+from orbweaver.model.outcome import Refusal
+from orbweaver.model.target import Target
+from orbweaver.model.url_rules import THINGS, Rule, by_window, deciding, problems_of, said_of
 
 SITE = "https://example.com"
 # Such as RE2 and Python read alike.

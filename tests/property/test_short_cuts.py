@@ -7,10 +7,10 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from orbweaver.core import charset, missing, sniff
-from orbweaver.core.admission import in_scope
-from orbweaver.core.crawl import Crawl, Scope
-from orbweaver.core.url import host_of
+from orbweaver.frontier.admission import in_scope
+from orbweaver.model.crawl import Crawl, Scope
+from orbweaver.model.url import host_of
+from orbweaver.parsing import charset, sniffing, soft_404
 
 # Pieces of a page's beginning, whole and broken.
 PIECES = (
@@ -48,10 +48,10 @@ def test_a_known_start_says_what_the_whole_says(head: bytes) -> None:
     assert charset.prescan(head) == (charset.WINDOWS_1252 if walked == "x-user-defined" else walked)
 
 
-@given(st.from_regex(missing._TITLE))
+@given(st.from_regex(soft_404._TITLE))
 def test_every_title_that_says_so_has_a_hint(title: str) -> None:
     """Looking for hints first passes no title over, in whatever case it is."""
-    assert missing._says_so(title)
+    assert soft_404._says_so(title)
 
 
 @given(st.binary())
@@ -59,7 +59,7 @@ def test_every_title_that_says_so_has_a_hint(title: str) -> None:
 def test_bytes_that_no_text_has_are_found(body: bytes) -> None:
     """They are those of the standard: "binary data bytes" (section 3)."""
     strange = re.search(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]", body) is not None
-    assert bool(body.translate(None, sniff._OF_TEXT)) is strange
+    assert bool(body.translate(None, sniffing._OF_TEXT)) is strange
 
 
 @given(URLS, URLS)

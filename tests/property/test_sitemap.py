@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.core.sitemap import moment_ms, read
-from orbweaver.core.url import canonicalize
+from orbweaver.model.url import canonicalize
+from orbweaver.parsing.sitemap import moment_ms, read
 
 URL = "https://example.com/sitemap.xml"
 PATHS = st.lists(

@@ -8,7 +8,7 @@ from ada_url import URL
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from orbweaver.core.url import URL_CHARS_MAX, canonicalize, host_of, hostname_of
+from orbweaver.model.url import URL_CHARS_MAX, canonicalize, host_of, hostname_of
 
 # Pieces that URLs are made of, so that one in two is nearly a URL; and any text at all.
 WORDS = r"""

@@ -8,7 +8,7 @@ import hmac
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from orbweaver.core.webhook import WebhookError, signature_of, webhook_of
+from orbweaver.control.webhook import WebhookError, signature_of, webhook_of
 
 keys = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=16, max_size=80)
 times = st.integers(0, 2**40)

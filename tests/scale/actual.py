@@ -11,12 +11,12 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, cast
 
-from orbweaver.adapters.memory import World
-from orbweaver.advance import Delivery
-from orbweaver.core.exchange import Failure, Request, Response
-from orbweaver.core.journal import Letter
-from orbweaver.core.message import Pack, decode, encode
-from orbweaver.core.url import host_of
+from orbweaver.frontier.journal import Letter
+from orbweaver.frontier.messages import Pack, decode, encode
+from orbweaver.model.http_exchange import Failure, Request, Response
+from orbweaver.model.url import host_of
+from orbweaver.worker.pack import Delivery
+from tests.memory import World
 from tests.scale.hosts import Table, View
 from tests.scale.model import CRAWL, Model
 from tests.simulation import loop, process

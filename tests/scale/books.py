@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 
-from orbweaver.core.journal import Again, Journal
-from orbweaver.core.journal_codec import encode
-from orbweaver.core.message import Pack
-from orbweaver.core.message import encode as encode_message
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.prices import NANO, PRICES
-from orbweaver.core.record import PageRecord
-from orbweaver.core.target import Target
-from orbweaver.core.units import Stage, Term, Units, chunks, write_units
+from orbweaver.budget.billing_units import Stage, Term, Units, chunks, write_units
+from orbweaver.budget.prices import NANO, PRICES
+from orbweaver.frontier.journal import Again, Journal
+from orbweaver.frontier.journal_codec import encode
+from orbweaver.frontier.messages import Pack
+from orbweaver.frontier.messages import encode as encode_message
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Target
 
 TABLES = ("urls", "pages", "hosts", "crawls", "packs")
 # A counter shard with the reasons, metrics and units of an ordinary crawl.

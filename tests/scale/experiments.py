@@ -6,7 +6,7 @@ import gc
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.units import Term
+from orbweaver.budget.billing_units import Term
 from tests.scale.model import Model
 from tests.scale.scenario import Changes, Fleet, Scenario, Web
 

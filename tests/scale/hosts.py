@@ -1,7 +1,7 @@
-"""The `hosts` table as the containers see it: `adapters/dynamodb_hosts.py` without DynamoDB.
+"""The `hosts` table as the containers see it: `adapters/dynamodb/hosts.py` without DynamoDB.
 
-What is decided is decided in `core/politeness.py`; what a container remembers of hosts, and what
-that saves, is as there. Reads are never stale.
+What is decided is decided in `politeness/host_schedule.py`; what a container remembers of hosts,
+and what that saves, is as there. Reads are never stale.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.dynamodb_host_items import later
-from orbweaver.core.politeness import Host, Slots, after_failure, grant, is_doubtful, turn
-from orbweaver.core.units import Stage
+from orbweaver.adapters.dynamodb.host_items import later
+from orbweaver.budget.billing_units import Stage
+from orbweaver.politeness.host_schedule import Host, Slots, after_failure, grant, is_doubtful, turn
 
 if TYPE_CHECKING:
-    from orbweaver.core.politeness import RobotsEntry
+    from orbweaver.politeness.host_schedule import RobotsEntry
     from tests.scale.books import Books
     from tests.scale.kernel import Kernel
     from tests.scale.scenario import Changes

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.core.crawl import Crawl
-from orbweaver.core.journal import Journal, Ledger, outbox
-from orbweaver.core.message import SEEDS_REFERENCES_MAX, child_id
-from orbweaver.core.record import shard_of
-from orbweaver.core.target import Target
-from orbweaver.core.units import Stage, Term, write_units
-from orbweaver.recent import CRAWL_FRESH_MS
+from orbweaver.budget.billing_units import Stage, Term, write_units
+from orbweaver.frontier.journal import Journal, Ledger, outbox
+from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX, child_id
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.page_record import shard_of
+from orbweaver.model.target import Target
+from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
 from tests.scale.books import (
     LOG_BYTES,
     RECORDS_LONG,
@@ -31,16 +31,16 @@ from tests.scale.working import Batch
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from orbweaver.core.journal import Letter
-    from orbweaver.core.message import Pack
-    from orbweaver.core.seen import Novelty
+    from orbweaver.frontier.journal import Letter
+    from orbweaver.frontier.messages import Pack
+    from orbweaver.frontier.seen_urls import Novelty
     from tests.scale.scenario import Scenario
     from tests.scale.visiting import Visit
     from tests.scale.web import Host
 
 CRAWL = "crawl-20261121-200000"
 SAMPLE_MS = 5_000
-# adapters/dynamodb.py and adapters/aws.py.
+# adapters/dynamodb/table.py and adapters/aws/clients.py.
 TRANSACTION_TRIES = 10
 PAUSE_BASE_S, PAUSE_CAP_S = 0.025, 1.0
 

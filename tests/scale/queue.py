@@ -6,13 +6,13 @@ import heapq
 from collections import deque
 from typing import TYPE_CHECKING
 
-from orbweaver.core.units import Stage, Term
+from orbweaver.budget.billing_units import Stage, Term
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orbweaver.core.journal import Letter
-    from orbweaver.core.message import Pack
+    from orbweaver.frontier.journal import Letter
+    from orbweaver.frontier.messages import Pack
     from tests.scale.books import Books, Sizes
     from tests.scale.kernel import Kernel
 

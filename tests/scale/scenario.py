@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from orbweaver.settings import Settings
+from orbweaver.model.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

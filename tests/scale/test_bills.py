@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from orbweaver.core.crawl import Crawl
-from orbweaver.core.estimate import estimate
-from orbweaver.core.prices import dollars
-from orbweaver.core.rounds import Assumed
+from orbweaver.budget.estimate import estimate
+from orbweaver.budget.prices import dollars
+from orbweaver.budget.rounds import Assumed
+from orbweaver.model.crawl import Crawl
 from tests.scale.bills import GRID, RUNS, Bill, Run, composed, known, modelled
 from tests.scale.scenario import Web
 

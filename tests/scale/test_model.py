@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.core.units import Term
+from orbweaver.budget.billing_units import Term
 from tests.scale.experiments import sprint
 from tests.scale.model import Model, Result
 from tests.scale.queue import IN_FLIGHT_MAX

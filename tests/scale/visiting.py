@@ -8,26 +8,27 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, cast
 
-from orbweaver.core import answer as answers
-from orbweaver.core.draft import Draft
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.politeness import RobotsEntry, delay_of, is_down
-from orbweaver.core.retry import ATTEMPTS_MAX, backoff_s
-from orbweaver.core.seen import Novelty
-from orbweaver.core.target import Target, next_attempt
-from orbweaver.core.url import host_of
-from orbweaver.health import SILENCE, Health
-from orbweaver.pace import Pacer
-from orbweaver.robots import FRESH_MS, UNREACHABLE_FRESH_MS
+from orbweaver.fetching import response_verdict as answers
+from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.seen_urls import Novelty
+from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.target import Target, next_attempt
+from orbweaver.model.url import host_of
+from orbweaver.politeness.host_health import SILENCE, Health
+from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
+from orbweaver.politeness.pacer import Pacer
+from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
 from tests.scale.hosts import View
 from tests.scale.kernel import Gate, Group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orbweaver.core.message import Pack
-    from orbweaver.pace import Turn
-    from orbweaver.ports import Clock, Hosts
+    from orbweaver.frontier.messages import Pack
+    from orbweaver.model.ports import Clock
+    from orbweaver.politeness.pacer import Turn
+    from orbweaver.politeness.ports import Hosts
     from tests.scale.model import Model
     from tests.scale.web import Host
 

@@ -6,8 +6,8 @@ from math import exp
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.outcome import Reason
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.advance import PUT_OFFS_MAX
-from orbweaver.committing import TOGETHER_MAX
-from orbweaver.core.journal import Letter
-from orbweaver.core.units import Stage, Term
+from orbweaver.budget.billing_units import Stage, Term
+from orbweaver.frontier.journal import Letter
+from orbweaver.worker.group_commit import TOGETHER_MAX
+from orbweaver.worker.pack import PUT_OFFS_MAX
 from tests.scale.kernel import Group
 from tests.scale.visiting import Visit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orbweaver.core.message import Pack
+    from orbweaver.frontier.messages import Pack
     from tests.scale.model import Model
     from tests.scale.visiting import Container
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.core import cost
-from orbweaver.core.allowance import COUNTED, limit_of
-from orbweaver.core.limits import Part
-from orbweaver.core.outcome import Reason, Refusal
-from orbweaver.core.target import PACK_TARGETS_MAX
-from orbweaver.settings import Settings
-from orbweaver.treasury import SCRAP
+from orbweaver.budget import crawl_cost
+from orbweaver.budget.budget_rules import COUNTED, limit_of
+from orbweaver.budget.reservation import SCRAP
+from orbweaver.model.limits import Part
+from orbweaver.model.outcome import Reason, Refusal
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import PACK_TARGETS_MAX
 from tests.simulation.check_web import ROBOTS, Violation
 from tests.simulation.faults import Faults
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from orbweaver.adapters.memory import World
-    from orbweaver.core.crawl import Crawl
+    from orbweaver.model.crawl import Crawl
+    from tests.memory import World
     from tests.simulation.scenario import CrawlPlan, Scenario
     from tests.simulation.web import SimWeb
 
@@ -148,7 +148,7 @@ def _allowance(
         least = max(1, min(BODY_BYTES_MAX, limit) // SCRAP)
         ended = total.get(CUT[0], 0)
     else:
-        least = cost.visit_most(urls=PACK_TARGETS_MAX, seconds=VISIT_S, memory_mb=1024)
+        least = crawl_cost.visit_most(urls=PACK_TARGETS_MAX, seconds=VISIT_S, memory_mb=1024)
         ended = total.get(CUT[1], 0)
     # Who stands still may give back what was taken for lost, and a wrong clock takes it for lost.
     odd = plan.faults.frozen or plan.faults.clock_error_ms

@@ -6,10 +6,10 @@ import itertools
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from orbweaver.advance import STRIKES_MAX
-from orbweaver.core.crawl import DEFAULT_CRAWL, State, Stop
-from orbweaver.core.message import Loose, Malformed, Pack
-from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.frontier.messages import Loose, Malformed, Pack
+from orbweaver.model.crawl import DEFAULT_CRAWL, State, Stop
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.worker.pack import STRIKES_MAX
 from tests.simulation.budgets import check_budgets, cut
 from tests.simulation.check_bodies import check_bodies
 from tests.simulation.check_hosts import check_hosts
@@ -29,8 +29,8 @@ from tests.simulation.web import split
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.adapters.memory import World
-    from orbweaver.core.record import PageRecord
+    from orbweaver.model.page_record import PageRecord
+    from tests.memory import World
     from tests.simulation.cloud import Cloud
     from tests.simulation.scenario import CrawlPlan, Scenario
     from tests.simulation.web import SimWeb

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from orbweaver.core import warc
-from orbweaver.core.outcome import Outcome
+from orbweaver.frontier import warc
+from orbweaver.model.outcome import Outcome
 from tests.simulation.check_web import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.adapters.memory import World
-    from orbweaver.core.record import PageRecord
+    from orbweaver.model.page_record import PageRecord
+    from tests.memory import World
 
 
 def check_bodies(world: World) -> Iterator[Violation]:

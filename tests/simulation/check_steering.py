@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.control import CLOSE_S
-from orbweaver.core.crawl import State, Stop
-from orbweaver.recent import CRAWL_FRESH_MS
+from orbweaver.control.crawl_control import CLOSE_S
+from orbweaver.model.crawl import State, Stop
+from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
 from tests.simulation.check_web import ROBOTS, Violation
 from tests.simulation.faults import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.adapters.memory import World
+    from tests.memory import World
     from tests.simulation.cloud import Cloud
     from tests.simulation.scenario import Scenario
     from tests.simulation.web import SimWeb

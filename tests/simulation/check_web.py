@@ -15,14 +15,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.core.outcome import Reason
+from orbweaver.model.outcome import Reason
 from tests.simulation.meaning import meanings
 from tests.simulation.sites import EARLY, LATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.adapters.memory import World
+    from tests.memory import World
     from tests.simulation.cloud import Cloud
     from tests.simulation.scenario import Scenario
     from tests.simulation.sites import Site

@@ -13,8 +13,8 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.advance import Delivery
-from orbweaver.core.message import Loose, Pack, Seeds, encode
+from orbweaver.frontier.messages import Loose, Pack, Seeds, encode
+from orbweaver.worker.pack import Delivery
 from tests.simulation.exporting import ExportFunction
 from tests.simulation.process import WorkerProcess
 from tests.simulation.sqs import Message, Sqs, decoded
@@ -23,7 +23,7 @@ from tests.simulation.trace import Endless
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from orbweaver.adapters.memory import World
+    from tests.memory import World
     from tests.simulation.scenario import Scenario
     from tests.simulation.trace import Trace
     from tests.simulation.web import SimWeb

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from orbweaver.core.crawl import State
-from orbweaver.core.outcome import Reason, Refusal
+from orbweaver.model.crawl import State
+from orbweaver.model.outcome import Reason, Refusal
 from tests.simulation.exports import day_asked
 from tests.simulation.meaning import edited
 
 if TYPE_CHECKING:
-    from orbweaver.adapters.memory import World
+    from tests.memory import World
     from tests.simulation.scenario import CrawlPlan, Scenario
     from tests.simulation.web import SimWeb
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.export_job import identity_of
-from orbweaver.core.export_order import decode_order
-from orbweaver.ports import Transient
+from orbweaver.exporting.orders import decode_order
+from orbweaver.exporting.requests import identity_of
+from orbweaver.model.errors import Transient
 from tests.simulation.exports import Run, Watch, days_meant
 from tests.simulation.process import ExporterProcess
 

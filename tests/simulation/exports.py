@@ -22,14 +22,14 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.formats.rows import page_row
+from orbweaver.exporting.formats.rows import page_row
 from tests.simulation.tables import line_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from orbweaver.adapters.memory import World
-    from orbweaver.core.record import PageRecord
+    from orbweaver.model.page_record import PageRecord
+    from tests.memory import World
     from tests.simulation.trace import Trace
 
 Records = dict[tuple[str, str], "PageRecord"]

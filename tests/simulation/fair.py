@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.memory import World
-from orbweaver.core.crawl import Crawl, State, run_id
-from orbweaver.core.message import Pack, Seeds, decode, encode, seeds_of
-from orbweaver.core.target import Target
-from orbweaver.settings import Settings
+from orbweaver.frontier.messages import Pack, Seeds, decode, encode, seeds_of
+from orbweaver.model.crawl import Crawl, State, run_id
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target
 from tests.fairness.neighbours import Neighbours
+from tests.memory import World
 from tests.simulation import loop
 from tests.simulation.cloud import Cloud
 from tests.simulation.faults import Faults

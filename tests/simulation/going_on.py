@@ -7,11 +7,11 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.core.crawl import Books, Crawl, Shard
-from orbweaver.core.message import Past, Seeds, past_of
-from orbweaver.core.resumption import earlier, resumed
-from orbweaver.core.rules import said_of
-from orbweaver.settings import Settings
+from orbweaver.frontier.messages import Past, Seeds, past_of
+from orbweaver.frontier.resumption import earlier, resumed
+from orbweaver.model.crawl import Books, Crawl, Shard
+from orbweaver.model.settings import Settings
+from orbweaver.model.url_rules import said_of
 from tests.simulation.budgets import cut
 from tests.simulation.check_web import Violation
 from tests.simulation.meaning import EDIT, Meaning
@@ -21,7 +21,7 @@ from tests.simulation.web import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from orbweaver.adapters.memory import World
+    from tests.memory import World
     from tests.simulation.scenario import CrawlPlan, Scenario
     from tests.simulation.web import SimWeb
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orbweaver.core.crawl import Crawl
-    from orbweaver.core.rules import Rule
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.url_rules import Rule
     from tests.simulation.scenario import CrawlPlan, Scenario
 
 EDIT = "edit rules"

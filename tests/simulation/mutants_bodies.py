@@ -6,16 +6,16 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import segments
-from orbweaver.core import segment
-from orbweaver.ports import Transient
+from orbweaver.frontier import body_file
+from orbweaver.model.errors import Transient
+from orbweaver.worker import body_writer
 from tests.simulation.mutant import mutants
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-_WHOLE_PUT = segments.Segments.__dict__["put"]
-_WHOLE_ADD = segment.Segment.__dict__["_append"]
+_WHOLE_PUT = body_writer.Segments.__dict__["put"]
+_WHOLE_ADD = body_file.Segment.__dict__["_append"]
 
 
 def _writing(store: Callable[[Any, Any], Awaitable[None]]) -> Any:
@@ -51,13 +51,13 @@ def _from_the_first(self: Any, member: bytes | None) -> Any:
 
 
 MUTANTS = mutants(
-    ("bodies: named before they are there", segments.Segments, "_write", _writing(_later)),
+    ("bodies: named before they are there", body_writer.Segments, "_write", _writing(_later)),
     (
         "bodies: a file that fails is passed over",
-        segments.Segments,
+        body_writer.Segments,
         "_write",
         _writing(_if_it_goes),
     ),
-    ("bodies: one file for all crawls", segments.Segments, "put", _shared),
-    ("bodies: places that are off", segment.Segment, "_append", _from_the_first),
+    ("bodies: one file for all crawls", body_writer.Segments, "put", _shared),
+    ("bodies: places that are off", body_file.Segment, "_append", _from_the_first),
 )

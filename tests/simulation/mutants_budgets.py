@@ -6,9 +6,10 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import settle, treasury
-from orbweaver.adapters.memory import allowances, tables
-from orbweaver.core.allowance import Later, Spent, next_step, settlements
+from orbweaver.budget import reservation
+from orbweaver.budget.budget_rules import Later, Spent, next_step, settlements
+from orbweaver.worker import apply_journal
+from tests.memory import allowances, tables
 from tests.simulation.mutant import mutants
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ async def _count_every_time(self: Any, draft: Any, host: str, targets: Any) -> A
     return await _WHOLE_COUNTING(self, draft, host, uncounted)
 
 
-_WHOLE_COUNTING = treasury.Purses.__dict__["count"]
+_WHOLE_COUNTING = reservation.Purses.__dict__["count"]
 
 
 def _settled_nowhere(_reserved: Any, _tally: Any) -> tuple[()]:
@@ -56,7 +57,7 @@ async def _settled_before(self: Any, crawl: Any, pack_id: str, journal: Any, won
     return await _WHOLE_COMMIT(self, crawl, pack_id, replace(journal, reserved={}), won)
 
 
-_WHOLE_COMMIT = settle.Settler.__dict__["_commit"]
+_WHOLE_COMMIT = apply_journal.Settler.__dict__["_commit"]
 
 
 def _back_twice(self: Any, crawl: Any, settled: Any) -> None:
@@ -95,10 +96,10 @@ def _received_nothing(self: Any, draft: Any, room: int, _received: int) -> None:
     _WHOLE_RECEIVED(self, draft, room, 0)
 
 
-_WHOLE_RECEIVED = treasury.Purses.__dict__["received"]
+_WHOLE_RECEIVED = reservation.Purses.__dict__["received"]
 
 COUNT = allowances.MemoryAllowances
-PURSES = treasury.Purses
+PURSES = reservation.Purses
 MUTANTS = (
     mutants(
         ("a pack's grant not found by its next delivery", COUNT, "count", _grant_not_found),
@@ -106,11 +107,11 @@ MUTANTS = (
         where=limiting("host_pages_max"),
     )
     + mutants(
-        ("reservations never settled", settle, "settlements", _settled_nowhere),
-        ("settled outside the commit", settle.Settler, "_commit", _settled_before),
+        ("reservations never settled", apply_journal, "settlements", _settled_nowhere),
+        ("settled outside the commit", apply_journal.Settler, "_commit", _settled_before),
         ("what is left given back twice", tables.MemoryPacks, "_settle", _back_twice),
         ("a limit looked up before it is taken from", COUNT, "take", _taken_whatever_the_limit),
-        ("others' reservations taken for spent", treasury, "next_step", _never_later),
+        ("others' reservations taken for spent", reservation, "next_step", _never_later),
         where=limiting("bytes_max", "nanodollars_max"),
     )
     + mutants(

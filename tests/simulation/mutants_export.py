@@ -1,7 +1,7 @@
 """Breaks of the exporter.
 
 What only shows where one stands still between two certain effects has tests of its own:
-tests/unit/test_exporter_crash.py.
+tests/unit/exporting/test_exporter_crash.py.
 """
 
 from __future__ import annotations
@@ -12,23 +12,31 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core import export_job, export_work, record
-from orbweaver.core.export import encode_manifest
-from orbweaver.exporting import mending, reading, runs, sealing, units
+from orbweaver.exporting import (
+    finalizer,
+    repair,
+    requests,
+    row_reader,
+    run_state,
+    runs,
+    unit_worker,
+)
+from orbweaver.exporting.manifest import encode_manifest
+from orbweaver.model import page_record
 from tests.simulation import tables
 from tests.simulation.mutant import mutants
 
 if TYPE_CHECKING:
     from tests.simulation.scenario import Scenario
 
-WORKER, SEALER, MENDER = units.UnitWorker, sealing.Sealer, mending.Mender
+WORKER, SEALER, MENDER = unit_worker.UnitWorker, finalizer.Sealer, repair.Mender
 
 
 async def _manifest_early(self: Any, order: Any, unit: Any, plan: Any) -> None:
     """Put a manifest of what is done, unit after unit."""
     scope, run = order.scope, order.run
     states = await self.runs.all_progress(scope, run, plan.units)
-    manifest = export_work.manifest_of(scope, [item for item in states if item[1].done])
+    manifest = run_state.manifest_of(scope, [item for item in states if item[1].done])
     await self.store.put(scope.manifest, encode_manifest(manifest))
     await _WHOLE_FINISH(self, order, unit, plan)
 
@@ -60,11 +68,11 @@ def _an_hour_late(at_ms: int) -> str:
     return _WHOLE_DAY_OF(at_ms + 3_600_000)
 
 
-_WHOLE_DAY_OF = record.day_of
+_WHOLE_DAY_OF = page_record.day_of
 
 
 def _same_day(time: object, _now_ms: int, _span: str) -> Any:
-    return (export_job.Job(day=datetime.fromisoformat(str(time)).date().isoformat()),)
+    return (requests.Job(day=datetime.fromisoformat(str(time)).date().isoformat()),)
 
 
 async def _from_the_shards_beginning(
@@ -74,7 +82,7 @@ async def _from_the_shards_beginning(
         yield item
 
 
-_WHOLE_RECORDS = reading.Reader.__dict__["_records"]
+_WHOLE_RECORDS = row_reader.Reader.__dict__["_records"]
 
 
 async def _not_continued(self: Any, order: Any, unit: Any, progress: Any) -> None:
@@ -99,7 +107,7 @@ def _one_shard_less(self: Any, shards: int) -> Any:
     return _WHOLE_SHARDS(self, shards)[:3]
 
 
-_WHOLE_SHARDS = export_work.Unit.__dict__["shards"]
+_WHOLE_SHARDS = run_state.Unit.__dict__["shards"]
 
 
 def _asked_again(plan: Scenario) -> bool:
@@ -112,16 +120,16 @@ MUTANTS = mutants(
     ("manifest not withdrawn", MENDER, "withdraw", _not_withdrawn),
     ("state of a run left", SEALER, "_remove", _left_behind),
     ("file not idempotent", tables.SimWriter, "close", _with_a_stamp),
-    ("day boundary off by an hour", record, "day_of", _an_hour_late),
-    ("the schedule's own day exported", export_job, "_scheduled", _same_day),
+    ("day boundary off by an hour", page_record, "day_of", _an_hour_late),
+    ("the schedule's own day exported", requests, "_scheduled", _same_day),
     (
         "continued from the shard's beginning",
-        reading.Reader,
+        row_reader.Reader,
         "_records",
         _from_the_shards_beginning,
     ),
     ("a long unit is not continued", WORKER, "_go_on", _not_continued),
-    ("a shard left out", export_work.Unit, "shards", _one_shard_less),
+    ("a shard left out", run_state.Unit, "shards", _one_shard_less),
 ) + mutants(
     ("files of earlier runs left", MENDER, "clear", _not_cleared),
     ("a later request joins an old run", runs.Runs, "begin", _joined),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import ingest
-from orbweaver.core.admission import admit_again
-from orbweaver.core.target import Target
+from orbweaver.frontier.admission import admit_again
+from orbweaver.model.target import Target
+from orbweaver.worker import seeding
 from tests.simulation.mutant import mutants
 from tests.simulation.retrying import RETRY
 
@@ -31,7 +31,7 @@ def _at_depth_0(crawl: Any, url: str, _depth: int) -> Any:
 
 
 MUTANTS = mutants(
-    ("a retry finds its URLs claimed", ingest, "admit_again", _as_found),
-    ("a retry begins at depth 0", ingest, "admit_again", _at_depth_0),
+    ("a retry finds its URLs claimed", seeding, "admit_again", _as_found),
+    ("a retry begins at depth 0", seeding, "admit_again", _at_depth_0),
     where=_retried,
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import context, following, settle, visit
-from orbweaver.core import admission, journal, message, rules, target
-from orbweaver.core import crawl as crawls
+from orbweaver.frontier import admission, journal, messages
+from orbweaver.model import crawl as crawls
+from orbweaver.model import target, url_rules
+from orbweaver.worker import apply_journal, fetch_pack, link_handling, pack_context
 from tests.simulation.meaning import edited
 from tests.simulation.mutant import mutants
 
@@ -37,7 +38,7 @@ def _depth_of_the_crawl(crawl: Any, _said: Any) -> int:
 
 
 def _nothing_said(_rules: Any, _url: str) -> Any:
-    return rules.NOTHING
+    return url_rules.NOTHING
 
 
 def _all_recorded(self: Any, _target: Any, record: Any) -> None:
@@ -68,8 +69,8 @@ def _mixed(pack_id: str, crawl: str, came_to: Any, ledger: Any) -> Any:
     groups += journal._by_due(came_to.again, 1 if came_to.alone else target.PACK_TARGETS_MAX)
     return tuple(
         journal.Letter(
-            pack=message.Pack(
-                id=message.child_id(pack_id, place),
+            pack=messages.Pack(
+                id=messages.child_id(pack_id, place),
                 crawl=crawl,
                 at_ms=came_to.at_ms,
                 targets=tuple(group),
@@ -84,7 +85,7 @@ async def _asked_again(self: Any, crawl: Any, pack_id: str, came_to: Any, ledger
     """Send by the rules of now what was claimed by those of then."""
 
     def of_now(sent: Any) -> Any:
-        return replace(sent, express=bool(rules.said_of(crawl.rules, sent.url).express))
+        return replace(sent, express=bool(url_rules.said_of(crawl.rules, sent.url).express))
 
     now = replace(
         came_to,
@@ -94,21 +95,22 @@ async def _asked_again(self: Any, crawl: Any, pack_id: str, came_to: Any, ledger
     await _WHOLE_SEND(self, crawl, pack_id, now, ledger)
 
 
-_WHOLE_SEND = settle.Settler.__dict__["_send"]
+_WHOLE_SEND = apply_journal.Settler.__dict__["_send"]
 
 
 MUTANTS = (
     *mutants(
         ("a rule's depth ignored", admission, "depth_limit", _depth_of_the_crawl),
-        ("links followed against a rule", following, "said_of", _nothing_said),
-        ("recorded against a rule", context.Visit, "end", _all_recorded),
+        ("links followed against a rule", link_handling, "said_of", _nothing_said),
+        ("recorded against a rule", pack_context.Visit, "end", _all_recorded),
         ("priority lost on the way", target, "extras_of", _without_lane),
-        ("lanes mixed in a pack", settle, "outbox", _mixed),
-        ("a rule's delay ignored", visit, "by_delay", _one_delay),
+        ("lanes mixed in a pack", apply_journal, "outbox", _mixed),
+        ("a rule's delay ignored", fetch_pack, "by_delay", _one_delay),
         where=_ruled,
     ),
     *mutants(("a rule's window ignored", crawls.Crawl, "_window_s", _own_window), where=_windows),
     *mutants(
-        ("rules asked again at a replay", settle.Settler, "_send", _asked_again), where=_edited
+        ("rules asked again at a replay", apply_journal.Settler, "_send", _asked_again),
+        where=_edited,
     ),
 )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import retracing, settle
-from orbweaver.core import crawl as crawls
-from orbweaver.core.resumption import resumed
+from orbweaver.frontier.resumption import resumed
+from orbweaver.model import crawl as crawls
+from orbweaver.worker import apply_journal, retracing
 from tests.simulation import going_on
 from tests.simulation.mutant import mutants
 
 if TYPE_CHECKING:
-    from orbweaver.core.journal import Journal, Ledger
+    from orbweaver.frontier.journal import Journal, Ledger
     from tests.simulation.scenario import Scenario
 
 
@@ -65,6 +65,6 @@ MUTANTS = mutants(
         "seeds_missing",
         _missing_at_first,
     ),
-    ("a sequel sends for no more", settle, "outbox_past", _nothing_more),
+    ("a sequel sends for no more", apply_journal, "outbox_past", _nothing_more),
     where=_gone_on,
 )

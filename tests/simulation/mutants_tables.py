@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import claims, pages, tables
-from orbweaver.adapters.memory.world import Claim, ShardItem
-from orbweaver.core.record import page_key, shard_of
-from orbweaver.core.standing import (
+from orbweaver.frontier.claims import (
     AlreadyCommitted,
     Closed,
     Committed,
@@ -16,12 +13,15 @@ from orbweaver.core.standing import (
     OverBudget,
     Recalled,
 )
+from orbweaver.model.page_record import page_key, shard_of
+from tests.memory import claims, pages, tables
+from tests.memory.world import Claim, ShardItem
 from tests.simulation.mutant import cancelled, forced_in_bounds, mutants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from orbweaver.core.journal import Ledger
+    from orbweaver.frontier.journal import Ledger
 
 # --- claims -----------------------------------------------------------------------------------
 

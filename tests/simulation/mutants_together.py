@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import committing, sifting
-from orbweaver.adapters.memory import tables
-from orbweaver.adapters.memory.world import ShardItem
-from orbweaver.core.record import shard_of
+from orbweaver.model.page_record import shard_of
+from orbweaver.worker import group_commit, link_dedup
+from tests.memory import tables
+from tests.memory.world import ShardItem
 from tests.simulation.mutant import mutants
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ async def _taken_for_done(self: Any, batch: Any) -> bool:
     return len(batch.commits) > 1
 
 
-_WHOLE_WRITE = committing.Commits.__dict__["_write"]
+_WHOLE_WRITE = group_commit.Commits.__dict__["_write"]
 
 
 async def _seen_too_early(
@@ -62,13 +62,13 @@ async def _seen_too_early(
     return int(looked_up)
 
 
-_WHOLE_DROP = sifting.Sifter.__dict__["_drop_claimed"]
+_WHOLE_DROP = link_dedup.Sifter.__dict__["_drop_claimed"]
 
 PACKS = tables.MemoryPacks
 MUTANTS = mutants(
     ("together: ledgers not checked", PACKS, "commit_together", _together(ledgers=False)),
     ("together: budget not checked", PACKS, "commit_together", _together(budget=False)),
     ("together: one pack counted for all", PACKS, "commit_together", _together(every=False)),
-    ("together: a refusal taken for done", committing.Commits, "_write", _taken_for_done),
-    ("links seen before they are journaled", sifting.Sifter, "_drop_claimed", _seen_too_early),
+    ("together: a refusal taken for done", group_commit.Commits, "_write", _taken_for_done),
+    ("links seen before they are journaled", link_dedup.Sifter, "_drop_claimed", _seen_too_early),
 )

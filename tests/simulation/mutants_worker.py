@@ -7,12 +7,12 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import advance, ending, settle, worker
-from orbweaver.core import crawl as crawls
-from orbweaver.core import envelope
-from orbweaver.core import journal as journals
-from orbweaver.core import message as messages
-from orbweaver.core.journal import Ledger
+from orbweaver.frontier import envelope, messages
+from orbweaver.frontier import journal as journals
+from orbweaver.frontier.journal import Ledger
+from orbweaver.model import crawl as crawls
+from orbweaver.worker import apply_journal, batch, ending
+from orbweaver.worker import pack as advance
 from tests.simulation import cloud
 from tests.simulation.mutant import mutants, poisoned
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def _send_before_commit(self: Any, crawl: Any, pack_id: str, journal: Any) -> Any:
-    claimer = settle.claimer_of(crawl, pack_id, journal.at_ms)
+    claimer = apply_journal.claimer_of(crawl, pack_id, journal.at_ms)
     won = await self._frontier.claim(claimer, journal.candidates)
     places = tuple(place for place, target in enumerate(journal.candidates) if target.url in won)
     ledger = Ledger(pack=pack_id, children=places)
@@ -40,12 +40,12 @@ async def _no_store(self: Any, crawl: Any, pack_id: str, journal: Any) -> Any:
     return ledger
 
 
-_WHOLE_APPLY = settle.Settler.__dict__["apply"]
+_WHOLE_APPLY = apply_journal.Settler.__dict__["apply"]
 
 
 async def _claimed_again(self: Any, crawl: Any, pack: str, journal: Any, ledger: Ledger) -> None:
     """Claim as if the ledger were not known, then find that it is."""
-    claimer = settle.claimer_of(crawl, pack, journal.at_ms)
+    claimer = apply_journal.claimer_of(crawl, pack, journal.at_ms)
     await self._frontier.claim(claimer, journal.candidates)
     if not ledger.sent:
         await self._send(crawl, pack, journal, ledger)
@@ -74,7 +74,7 @@ async def _ack_everything(self: Any, deliveries: Any, deadline_ms: int) -> tuple
     return ()
 
 
-_WHOLE_RUN = worker.Worker.__dict__["run"]
+_WHOLE_RUN = batch.Worker.__dict__["run"]
 
 
 def _never_suspect(_pack: Any, _delivery: Any, _known: Any) -> bool:
@@ -138,7 +138,7 @@ def _told_alone(plan: Scenario) -> bool:
     return _told(plan) and not (plan.faults.throttled or plan.faults.unknown)
 
 
-SETTLER = settle.Settler
+SETTLER = apply_journal.Settler
 MUTANTS = mutants(
     ("send before commit", SETTLER, "apply", _send_before_commit),
     ("store after commit", SETTLER, "apply", _no_store),
@@ -146,14 +146,14 @@ MUTANTS = mutants(
     ("claimed again after the ledger", SETTLER, "resend", _claimed_again),
     ("finished before all seeds are in", crawls.Books, "balance", _balance_without_seeds),
     ("a finish seen is a finish told", SETTLER, "_announced_soon", _taken_for_announced),
-    ("acknowledged on failure", worker.Worker, "run", _ack_everything),
+    ("acknowledged on failure", batch.Worker, "run", _ack_everything),
     ("crashed packs stay together", advance, "apart", _never_apart),
     ("child ids drawn at random", journals, "child_id", _random_child),
     ("messages of any version taken", messages, "_decode_object", _any_version),
     ("messages of the release before refused", messages, "_decode_pack", _only_this_release),
     ("sixteen hops, and no more (RecursiveLoop=Terminate)", cloud, "HOPS_MAX", 16),
 )
-MUTANTS += mutants(("suspects among the crowd", worker, "suspect", _never_suspect), where=poisoned)
+MUTANTS += mutants(("suspects among the crowd", batch, "suspect", _never_suspect), where=poisoned)
 MUTANTS += mutants(
     ("told to end, URLs are forgotten", ENDING, "cut_short", _forgotten), where=_told
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.core.crawl import DAY_S, WEEK_S
+from orbweaver.model.crawl import DAY_S, WEEK_S
 from tests.simulation.clock import ERROR_MS_MAX
 from tests.simulation.meaning import Meaning
 from tests.simulation.web import walk
 
 if TYPE_CHECKING:
-    from orbweaver.adapters.memory import World
+    from tests.memory import World
     from tests.simulation.scenario import CrawlPlan
     from tests.simulation.web import SimWeb, Walk
 

@@ -9,7 +9,20 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import (
+from orbweaver.adapters.local.reader import InPlaceReader
+from orbweaver.budget.reservation import Treasury
+from orbweaver.exporting.assembly import Assembly
+from orbweaver.model.errors import Transient
+from orbweaver.model.settings import Settings
+from orbweaver.worker.apply_journal import Settler
+from orbweaver.worker.batch import Worker
+from orbweaver.worker.body_writer import Segments
+from orbweaver.worker.crawl_cache import RecentCrawls
+from orbweaver.worker.ending import Ending
+from orbweaver.worker.fetch_pack import Visitor
+from orbweaver.worker.pack import Advancer
+from orbweaver.worker.seeding import Ingester
+from tests.memory import (
     MemoryAllowances,
     MemoryCrawls,
     MemoryEvents,
@@ -20,19 +33,6 @@ from orbweaver.adapters.memory import (
     MemoryPacks,
     Moment,
 )
-from orbweaver.adapters.reading import InPlaceReader
-from orbweaver.advance import Advancer
-from orbweaver.ending import Ending
-from orbweaver.exporting.assembly import Assembly
-from orbweaver.ingest import Ingester
-from orbweaver.ports import Transient
-from orbweaver.recent import RecentCrawls
-from orbweaver.segments import Segments
-from orbweaver.settings import Settings
-from orbweaver.settle import Settler
-from orbweaver.treasury import Treasury
-from orbweaver.visit import Visitor
-from orbweaver.worker import Worker
 from tests.simulation.budgets import BODY_BYTES_MAX
 from tests.simulation.clock import ERROR_MS_MAX, SimClock
 from tests.simulation.sqs import RECEIVE_MAX, SimQueue
@@ -41,7 +41,7 @@ from tests.simulation.tables import SimDesk, SimFiles, SimOrders, SimPages, faul
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from orbweaver.core.exchange import Failure, Request, Response
+    from orbweaver.model.http_exchange import Failure, Request, Response
     from tests.simulation.cloud import Cloud
     from tests.simulation.scenario import ExporterPlan
 

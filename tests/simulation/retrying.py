@@ -8,10 +8,10 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.memory import MemoryCrawls, MemoryHosts
-from orbweaver.control import Control
-from orbweaver.core.crawl import Stop
-from orbweaver.settings import Settings
+from orbweaver.control.crawl_control import Control
+from orbweaver.model.crawl import Stop
+from orbweaver.model.settings import Settings
+from tests.memory import MemoryCrawls, MemoryHosts
 from tests.simulation.check_web import Violation
 from tests.simulation.clock import ERROR_MS_MAX
 from tests.simulation.tables import SimPages
@@ -19,8 +19,8 @@ from tests.simulation.tables import SimPages
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.adapters.memory import World
-    from orbweaver.core.crawl import Crawl
+    from orbweaver.model.crawl import Crawl
+    from tests.memory import World
     from tests.simulation.cloud import Cloud
     from tests.simulation.process import WorkerProcess
     from tests.simulation.scenario import CrawlPlan

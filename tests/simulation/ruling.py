@@ -11,8 +11,8 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.message import Pack
-from orbweaver.core.rules import Rule
+from orbweaver.frontier.messages import Pack
+from orbweaver.model.url_rules import Rule
 from tests.simulation.check_web import Violation
 from tests.simulation.meaning import EDIT, meanings
 from tests.simulation.retrying import RETRY
@@ -21,7 +21,7 @@ from tests.simulation.sqs import decoded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.adapters.memory import World
+    from tests.memory import World
     from tests.simulation.cloud import Cloud
     from tests.simulation.scenario import CrawlPlan, Scenario
 

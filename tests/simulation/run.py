@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import World
-from orbweaver.control import CLOSE_S
-from orbweaver.core.crawl import Crawl, State, Stop, first_hosts, run_id
-from orbweaver.core.message import Close, Loose, encode, seeds_of
+from orbweaver.control.crawl_control import CLOSE_S
+from orbweaver.frontier.messages import Close, Loose, encode, seeds_of
+from orbweaver.model.crawl import Crawl, State, Stop, first_hosts, run_id
+from tests.memory import World
 from tests.simulation import loop
 from tests.simulation.check import check
 from tests.simulation.check_web import Violation

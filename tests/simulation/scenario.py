@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.crawl import WEEK_S
-from orbweaver.settings import Settings
+from orbweaver.model.crawl import WEEK_S
+from orbweaver.model.settings import Settings
 from tests.simulation.budgets import limited
 from tests.simulation.cloud import MIDNIGHT_MS
 from tests.simulation.exports import day_asked
@@ -21,7 +21,7 @@ from tests.simulation.sites import Site, build
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orbweaver.core.rules import Rule
+    from orbweaver.model.url_rules import Rule
 
 UNBOUNDED = 100_000
 HOUR_S = 3_600.0

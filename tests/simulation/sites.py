@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orbweaver.core.outcome import Reason
+from orbweaver.model.outcome import Reason
 
 if TYPE_CHECKING:
     from random import Random

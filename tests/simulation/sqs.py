@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
-from orbweaver.adapters.memory import MemoryQueue
-from orbweaver.core.message import Loose, Malformed, decode
+from orbweaver.frontier.messages import Loose, Malformed, decode
+from tests.memory import MemoryQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
-    from orbweaver.adapters.memory import World
-    from orbweaver.adapters.memory.world import Gate
+    from tests.memory import World
+    from tests.memory.world import Gate
     from tests.simulation.faults import Faults
     from tests.simulation.trace import Trace
 

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from orbweaver.adapters.memory import MemoryFiles, MemoryOrders, MemoryPages
+from tests.memory import MemoryFiles, MemoryOrders, MemoryPages
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from orbweaver.adapters.memory import World
-    from orbweaver.adapters.memory.world import Gate
-    from orbweaver.core.record import PageRecord
-    from orbweaver.core.tables import Table
-    from orbweaver.exporting.desk import Bench
+    from orbweaver.exporting.workspace import Bench
+    from orbweaver.model.columns import Table
+    from orbweaver.model.page_record import PageRecord
+    from tests.memory import World
+    from tests.memory.world import Gate
 
 T = TypeVar("T")
 # Few, so that a run of the exporter takes steps that can be counted.

@@ -13,9 +13,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from orbweaver.core.exchange import Failure, Request, Response
-from orbweaver.core.outcome import Reason
-from orbweaver.core.retry import TOO_MANY_REQUESTS
+from orbweaver.model.backoff import TOO_MANY_REQUESTS
+from orbweaver.model.http_exchange import Failure, Request, Response
+from orbweaver.model.outcome import Reason
 from tests.simulation.sites import FLAPS_MAX, SILENCES_MAX, shifting
 
 if TYPE_CHECKING:

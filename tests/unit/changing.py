@@ -5,19 +5,13 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import (
-    ManualClock,
-    MemoryCrawls,
-    MemoryFiles,
-    MemoryPages,
-    World,
-)
-from orbweaver.adapters.memory.world import Gate, open_gate
-from orbweaver.changes import ChangeFeed
-from orbweaver.core.crawl import Crawl, State, Stop
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import PageRecord
-from orbweaver.snapshots import Snapshots
+from orbweaver.exporting.change_feed import ChangeFeed
+from orbweaver.exporting.snapshot_store import Snapshots
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from tests.memory import ManualClock, MemoryCrawls, MemoryFiles, MemoryPages, World
+from tests.memory.world import Gate, open_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

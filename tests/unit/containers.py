@@ -6,7 +6,8 @@ from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import (
+from orbweaver.adapters.local.reader import InPlaceReader
+from tests.memory import (
     MemoryAllowances,
     MemoryCrawls,
     MemoryDeliveries,
@@ -19,15 +20,14 @@ from orbweaver.adapters.memory import (
     MemoryQueue,
     MemorySecrets,
 )
-from orbweaver.adapters.memory.world import open_gate
-from orbweaver.adapters.reading import InPlaceReader
+from tests.memory.world import open_gate
 
 if TYPE_CHECKING:
-    from orbweaver.adapters.memory import ManualClock, World
-    from orbweaver.adapters.memory.world import Gate
-    from orbweaver.adapters.meter import Meter
-    from orbweaver.bootstrap import Container
-    from orbweaver.settings import Settings
+    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.app.container import Container
+    from orbweaver.model.settings import Settings
+    from tests.memory import ManualClock, World
+    from tests.memory.world import Gate
 
 
 class FakeMessages:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import (
+from orbweaver.control.crawl_control import Control
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.frontier.messages import decode
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord, page_key
+from orbweaver.model.settings import Settings
+from tests.memory import (
     ManualClock,
     MemoryCrawls,
     MemoryHosts,
@@ -15,16 +21,10 @@ from orbweaver.adapters.memory import (
     Moment,
     World,
 )
-from orbweaver.adapters.memory.world import Gate, ShardItem, open_gate
-from orbweaver.control import Control
-from orbweaver.core.message import decode
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.plan import Plan
-from orbweaver.core.record import PageRecord, page_key
-from orbweaver.settings import Settings
+from tests.memory.world import Gate, ShardItem, open_gate
 
 if TYPE_CHECKING:
-    from orbweaver.core.crawl import Crawl
+    from orbweaver.model.crawl import Crawl
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SEED = "https://example.com/"

@@ -7,17 +7,9 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import (
-    ManualClock,
-    MemoryCourier,
-    MemoryDeliveries,
-    MemoryFiles,
-    MemoryMetrics,
-    World,
-)
-from orbweaver.adapters.memory.world import open_gate
-from orbweaver.core.delivery import LEDGERS
-from orbweaver.core.export import (
+from orbweaver.delivery.deliverer import Deliverer, Receiver, Taken
+from orbweaver.delivery.plan import LEDGERS
+from orbweaver.exporting.manifest import (
     FORMATS,
     PREFIX,
     File,
@@ -27,13 +19,21 @@ from orbweaver.core.export import (
     encode_manifest,
     path_of,
 )
-from orbweaver.delivery import Deliverer, Receiver, Taken
+from tests.memory import (
+    ManualClock,
+    MemoryCourier,
+    MemoryDeliveries,
+    MemoryFiles,
+    MemoryMetrics,
+    World,
+)
+from tests.memory.world import open_gate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from orbweaver.adapters.memory.world import Gate
-    from orbweaver.ports import Courier
+    from orbweaver.delivery.ports import Courier
+    from tests.memory.world import Gate
 
 NOW_MS = 1_795_251_600_500
 DAY = "2026-11-21"

@@ -12,13 +12,14 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import bootstrap, wiring
-from orbweaver.adapters.memory import ManualClock, World
-from orbweaver.adapters.memory.world import open_gate
-from orbweaver.advance import Delivery
-from orbweaver.core.extraction import Field, ItemRule, Kind
-from orbweaver.core.message import encode, seeds_of
-from orbweaver.core.politeness import Host
+from orbweaver.app import container as bootstrap
+from orbweaver.app import wiring
+from orbweaver.extraction.extract import Field, ItemRule, Kind
+from orbweaver.frontier.messages import encode, seeds_of
+from orbweaver.politeness.host_schedule import Host
+from orbweaver.worker.pack import Delivery
+from tests.memory import ManualClock, World
+from tests.memory.world import open_gate
 from tests.unit.containers import FakeMessages, close, ports_over
 from tests.unit.stage import CRAWL, NOW_MS, SITE, SmallWeb, answer, fail_on, html, pack_of
 
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from orbweaver.adapters.memory.world import Gate
-    from orbweaver.adapters.meter import Meter
-    from orbweaver.core.crawl import Crawl
-    from orbweaver.ports import Fetcher
-    from orbweaver.settings import Settings
+    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Fetcher
+    from orbweaver.model.settings import Settings
+    from tests.memory.world import Gate
 
 HOME = f"{SITE}/"
 PRICE = Field(name="price", where=".price", type=Kind.PRICE, required=True)

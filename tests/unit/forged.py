@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.message import Close, Pack, Seeds, child_id, encode
-from orbweaver.core.target import Target
+from orbweaver.frontier.messages import Close, Pack, Seeds, child_id, encode
+from orbweaver.model.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

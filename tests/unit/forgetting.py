@@ -11,7 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 from pyarrow import parquet as pq
 
-from orbweaver.adapters.memory import (
+from orbweaver.erasure.erasure import Forgetter
+from orbweaver.erasure.messages import Stores
+from orbweaver.exporting.formats.registry import warc as warc_writer
+from orbweaver.exporting.formats.registry import writer
+from orbweaver.exporting.formats.rows import page_row, text_row
+from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
+from orbweaver.exporting.snapshot import Bundle, Entry, entry_line
+from orbweaver.frontier import warc
+from orbweaver.frontier.body_file import Kept, Segment, located
+from orbweaver.frontier.journal import Journal, Ledger
+from orbweaver.frontier.messages import Pack, Seeds, encode
+from orbweaver.model.columns import PAGES, TEXTS
+from orbweaver.model.crawl import State
+from orbweaver.model.item import Item
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord, day_of, page_key
+from orbweaver.model.target import Target
+from orbweaver.model.url import host_of
+from orbweaver.politeness.host_schedule import Host, RobotsEntry
+from tests.memory import (
     Claim,
     Mail,
     MemoryCatalogue,
@@ -21,32 +40,13 @@ from orbweaver.adapters.memory import (
     MemoryLane,
     MemoryTraces,
 )
-from orbweaver.adapters.memory.world import Gate, World, open_gate
-from orbweaver.core import warc
-from orbweaver.core.crawl import State
-from orbweaver.core.export import PREFIX, File, Manifest, Sums, encode_manifest, path_of
-from orbweaver.core.item import Item
-from orbweaver.core.journal import Journal, Ledger
-from orbweaver.core.message import Pack, Seeds, encode
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.politeness import Host, RobotsEntry
-from orbweaver.core.record import PageRecord, day_of, page_key
-from orbweaver.core.segment import Kept, Segment, located
-from orbweaver.core.snapshot import Bundle, Entry, entry_line
-from orbweaver.core.tables import PAGES, TEXTS
-from orbweaver.core.target import Target
-from orbweaver.core.url import host_of
-from orbweaver.forget import Forgetter
-from orbweaver.formats import warc as warc_writer
-from orbweaver.formats import writer
-from orbweaver.formats.rows import page_row, text_row
-from orbweaver.sweeping import Stores
+from tests.memory.world import Gate, World, open_gate
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orbweaver.formats.sink import Made
+    from orbweaver.exporting.formats.hashed_file import Made
 
 PATH = "/people/jane-roe-1971"
 URL = f"{SITE}{PATH}"

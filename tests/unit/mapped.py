@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.core.message import Seeds, seeds_of
-from orbweaver.settings import Settings
+from orbweaver.frontier.messages import Seeds, seeds_of
+from orbweaver.model.settings import Settings
 from tests.unit.stage import CRAWL, SITE, Stage, answer, html, outcomes
 
 if TYPE_CHECKING:
-    from orbweaver.core.crawl import Crawl
+    from orbweaver.model.crawl import Crawl
 
 OTHER = "https://cdn.example.net"
 MAP = f"{SITE}/sitemap.xml"

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.hooks import HierarchicalEmitter
 
-from orbweaver.adapters.meter import Meter
+from orbweaver.adapters.aws.usage_meter import Meter
 
 TABLES = {
     "Stack-urls": "urls",

@@ -11,7 +11,25 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.memory import (
+from orbweaver.adapters.local.reader import InPlaceReader
+from orbweaver.budget.budget_rules import COUNTED
+from orbweaver.budget.reservation import Treasury
+from orbweaver.control.crawl_control import Control
+from orbweaver.frontier.messages import Pack, Seeds, child_id, decode, encode
+from orbweaver.model.crawl import Crawl, Tally
+from orbweaver.model.errors import Transient
+from orbweaver.model.http_exchange import Failure, Request, Response
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target
+from orbweaver.worker.apply_journal import Settler
+from orbweaver.worker.batch import Worker
+from orbweaver.worker.body_writer import Segments
+from orbweaver.worker.crawl_cache import RecentCrawls
+from orbweaver.worker.ending import Ending
+from orbweaver.worker.fetch_pack import Visitor
+from orbweaver.worker.pack import Advancer, Delivery
+from orbweaver.worker.seeding import Ingester
+from tests.memory import (
     ManualClock,
     MemoryAllowances,
     MemoryCrawls,
@@ -26,28 +44,12 @@ from orbweaver.adapters.memory import (
     Moment,
     World,
 )
-from orbweaver.adapters.memory.world import Gate, ShardItem, open_gate
-from orbweaver.adapters.reading import InPlaceReader
-from orbweaver.advance import Advancer, Delivery
-from orbweaver.control import Control
-from orbweaver.core.allowance import COUNTED
-from orbweaver.core.crawl import Crawl, Tally
-from orbweaver.core.exchange import Failure, Request, Response
-from orbweaver.core.message import Pack, Seeds, child_id, decode, encode
-from orbweaver.core.target import Target
-from orbweaver.ending import Ending
-from orbweaver.ingest import Ingester
-from orbweaver.ports import Reader, Transient
-from orbweaver.recent import RecentCrawls
-from orbweaver.segments import Segments
-from orbweaver.settings import Settings
-from orbweaver.settle import Settler
-from orbweaver.treasury import Treasury
-from orbweaver.visit import Visitor
-from orbweaver.worker import Worker
+from tests.memory.world import Gate, ShardItem, open_gate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from orbweaver.worker.ports import Reader
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"

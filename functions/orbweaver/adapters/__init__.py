@@ -1,1 +1,4 @@
-"""Technologies behind the ports."""
+"""Technologies: AWS, DynamoDB, the web, this machine. Each implements ports of inner rooms.
+
+An adapter raises the errors of `model.errors` alone; nothing above it sees a technology's own.
+"""

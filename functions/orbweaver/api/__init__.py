@@ -1,98 +1,17 @@
 """The HTTP API: a request in, a reply or a problem out.
 
-- Requests are read by the types in `asked`, answered by `runs`, `records` and `seeds`, with the
-  types in `answered`; `operations` has all of them, and `openapi` describes just these.
-- Every parameter and key is known and fits, or the request is refused whole with a problem
-  (RFC 9457); nothing is written or sent before that is sure.
-- An actor's trouble that may pass is 503 with Retry-After. Whatever else goes wrong is a mistake
-  of ours: the function fails, and the gateway says so without a stack trace.
+Decides what may be asked and how it is answered; the work is done by inner rooms.
+
+    routes     what may be asked
+    requests   with what
+    responses  and what comes back
+    app        from a request to a reply
+    decoding   requests, read by their types
+    context    what answers have at hand
+    crawls     about crawls
+    pages      about their URLs
+    results    about what was found
+    seeds      more URLs
+    problems   why a request is refused
+    openapi    the API's document
 """
-
-from __future__ import annotations
-
-import json
-from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any
-
-from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
-
-from orbweaver.api.means import Reply
-from orbweaver.api.openapi import document
-from orbweaver.api.operations import OPERATIONS
-from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Refused, headers_of, problem_of
-from orbweaver.api.reading import JSON, read_all
-from orbweaver.core.cursor import CursorError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from aws_lambda_powertools.event_handler.exceptions import NotFoundError
-
-    from orbweaver.api.means import Means
-    from orbweaver.api.operations import Operation
-
-
-class Api:
-    """Answers requests; each either takes effect whole or says why it did not."""
-
-    def __init__(self, means: Means) -> None:
-        """Take what those who answer need."""
-        self._means = means
-        self._app = APIGatewayRestResolver()
-        for operation in OPERATIONS:
-            rule = operation.path.replace("{", "<").replace("}", ">")
-            self._app.route(rule, operation.method)(self._answering(operation))
-        self._app.not_found(_not_found)
-
-    async def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer an API Gateway proxy event."""
-        answer = await self._app.resolve_async(event, None)  # type: ignore[arg-type]  # no context
-        return json.loads(json.dumps(answer))  # type: ignore[no-any-return]  # plain dicts alone
-
-    def _answering(self, operation: Operation) -> Callable[..., Awaitable[Response[str]]]:
-        async def answer(**path: str) -> Response[str]:
-            try:
-                reply = await self._reply(operation, self._app.current_event.raw_event, path)
-            except PROBLEMS as error:
-                return _spell_problem(error)
-            return _spell_reply(operation, reply)
-
-        return answer
-
-    async def _reply(
-        self, operation: Operation, event: Mapping[str, Any], path: Mapping[str, str]
-    ) -> Reply:
-        asked = read_all(operation, event, path)
-        if operation.act is None:
-            return Reply(status=200, body=document())
-        if operation.knows_its_request:
-            asked["request_id"] = event["requestContext"]["requestId"]
-        try:
-            return await operation.act(self._means, **asked)
-        except CursorError as error:
-            raise Refused(400, "cursor: it is none of this listing: begin anew") from error
-
-
-def _spell_reply(operation: Operation, reply: Reply) -> Response[str]:
-    kind = operation.answers[reply.status]
-    if not isinstance(reply.body, kind):
-        raise TypeError(f"{operation.name} documents a {kind.__name__} for {reply.status}")
-    body = asdict(reply.body) if is_dataclass(kind) else reply.body
-    return _spell(reply.status, JSON, body, reply.headers)
-
-
-def _spell_problem(error: Exception) -> Response[str]:
-    problem = problem_of(error)
-    return _spell(problem.status or 500, CONTENT_TYPE, asdict(problem), headers_of(problem))
-
-
-def _spell(
-    status: int, content_type: str, body: Mapping[str, Any], headers: Mapping[str, str]
-) -> Response[str]:
-    return Response(
-        status_code=status, content_type=content_type, body=json.dumps(body), headers=headers
-    )
-
-
-def _not_found(_error: NotFoundError) -> Response[str]:
-    return _spell_problem(Refused(404, "there is no such operation: see /openapi.json"))

@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 import orbweaver
-from orbweaver.api.operations import OPERATIONS, Operation
 from orbweaver.api.problems import CONTENT_TYPE, TITLES, Problem
-from orbweaver.core.shape import hints_of, required, says, schema_of
+from orbweaver.api.routes import OPERATIONS, Operation
+from orbweaver.control.json_schema import hints_of, required, says, schema_of
 
 SUCCESSES = {200: "Done", 201: "Begun", 202: "On the queue"}
 ABOUT = """\

@@ -10,18 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-from orbweaver.core.definition import DefinitionError
-from orbweaver.core.plan import PlanError
-from orbweaver.core.shape import Fits
-from orbweaver.core.shape_reader import ShapeError
-from orbweaver.core.version import REMEDY
-from orbweaver.ports import StoredNewer, Transient
-from orbweaver.ports.errors import Conflict, ControlError, UnknownCrawl
+from orbweaver.control.crawl_spec import PlanError
+from orbweaver.control.definition import DefinitionError
+from orbweaver.control.json_reader import ShapeError
+from orbweaver.control.json_schema import Fits
+from orbweaver.model.errors import Conflict, ControlError, StoredNewer, Transient, UnknownCrawl
+from orbweaver.model.version import REMEDY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from orbweaver.core.definition import Problem as Flaw
+    from orbweaver.control.definition import Problem as Flaw
 
 CONTENT_TYPE = "application/problem+json"
 FLAWS_MAX = 100

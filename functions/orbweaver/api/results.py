@@ -12,7 +12,10 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from orbweaver.api.answered import (
+from orbweaver.api.context import Reply
+from orbweaver.api.pages import ROWS_READ_MAX, walk
+from orbweaver.api.requests import YesNo
+from orbweaver.api.responses import (
     ExportedFile,
     ExportedFiles,
     FoundItem,
@@ -20,20 +23,18 @@ from orbweaver.api.answered import (
     FoundText,
     FoundTexts,
 )
-from orbweaver.api.asked import YesNo
-from orbweaver.api.means import Reply
-from orbweaver.api.records import ROWS_READ_MAX, walk
-from orbweaver.core import cursor, warc
-from orbweaver.core.export import PREFIX, days_between, decode_manifest, manifest_path
-from orbweaver.patience import all_of
+from orbweaver.control import cursor
+from orbweaver.exporting.manifest import PREFIX, days_between, decode_manifest, manifest_path
+from orbweaver.frontier import warc
+from orbweaver.frontier.retrying import all_of
 
 if TYPE_CHECKING:
-    from orbweaver.api.asked import Exported, Items, OfCrawl, Texts
-    from orbweaver.api.means import Means
-    from orbweaver.api.records import Place
-    from orbweaver.core.crawl import Crawl
-    from orbweaver.core.export import File
-    from orbweaver.core.record import PageRecord
+    from orbweaver.api.context import Means
+    from orbweaver.api.pages import Place
+    from orbweaver.api.requests import Exported, Items, OfCrawl, Texts
+    from orbweaver.exporting.manifest import File
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
 
 ANSWER_BYTES_MAX = 3_000_000
 TOO_LARGE = "it is larger than an answer may be: exports have it"

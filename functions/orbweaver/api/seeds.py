@@ -10,23 +10,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.api.answered import Accepted
-from orbweaver.api.asked import SEEDS_FOLDER
-from orbweaver.api.means import Reply
+from orbweaver.api.context import Reply
 from orbweaver.api.problems import FLAWS_MAX, Refused
-from orbweaver.core.definition import Problem, lines_of
-from orbweaver.core.meanings import never_asked
-from orbweaver.core.message import REFERENCE_CHARS_MAX, seeds_of
-from orbweaver.core.url import canonicalize, host_of, redacted
-from orbweaver.ingest import crawl_for
-from orbweaver.ports import TooLarge
-from orbweaver.ports.errors import UnknownCrawl
+from orbweaver.api.requests import SEEDS_FOLDER
+from orbweaver.api.responses import Accepted
+from orbweaver.control.definition import Problem, lines_of
+from orbweaver.diagnostics.reason_texts import never_asked
+from orbweaver.frontier.messages import REFERENCE_CHARS_MAX, seeds_of
+from orbweaver.model.errors import TooLarge, UnknownCrawl
+from orbweaver.model.url import canonicalize, host_of, redacted
+from orbweaver.worker.seeding import crawl_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from orbweaver.api.asked import Keyed, Seeds
-    from orbweaver.api.means import Means
+    from orbweaver.api.context import Means
+    from orbweaver.api.requests import Keyed, Seeds
 
 URLS_MAX = 10_000
 # As many messages of 100 as the function has time to send.

@@ -16,21 +16,21 @@ from prometheus_client.core import (
     StateSetMetricFamily,
 )
 
-from orbweaver.cli import spending
-from orbweaver.core.crawl import State
-from orbweaver.core.cut import COUNTER
-from orbweaver.core.outcome import Outcome
-from orbweaver.core.prices import NANO, PRICES
-from orbweaver.core.units import units_of
+from orbweaver.budget.billing_units import units_of
+from orbweaver.budget.prices import NANO, PRICES
+from orbweaver.cli.live import spending
+from orbweaver.model.crawl import State
+from orbweaver.model.cuts import COUNTER
+from orbweaver.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from prometheus_client.core import Metric
 
-    from orbweaver.cli.stacks import Depths
-    from orbweaver.control import Status
-    from orbweaver.core.crawl import Tally
+    from orbweaver.cli.stack import Depths
+    from orbweaver.control.crawl_control import Status
+    from orbweaver.model.crawl import Tally
 
 CRAWLS_MAX = 50
 # What is counted once a crawl: key of its books, name, unit, meaning.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.core.politeness import Host, Slots, grant
-from orbweaver.robots import RobotsKeeper
+from orbweaver.politeness.host_schedule import Host, Slots, grant
+from orbweaver.politeness.robots_cache import RobotsKeeper
 
 if TYPE_CHECKING:
-    from orbweaver.core.crawl import Crawl
-    from orbweaver.core.politeness import RobotsEntry
-    from orbweaver.ports import Clock, Fetcher
-    from orbweaver.robots import Ruling
-    from orbweaver.settings import Settings
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Clock, Fetcher
+    from orbweaver.model.settings import Settings
+    from orbweaver.politeness.host_schedule import RobotsEntry
+    from orbweaver.politeness.robots_cache import Ruling
 
 
 class HostsOfOneCommand:

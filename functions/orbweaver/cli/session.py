@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TextIO
 
-from orbweaver.cli.display import Lines, Objects, Panel
-from orbweaver.cli.progress import Meter, Reading, stalled
-from orbweaver.cli.stacks import (
+from orbweaver.app.wiring import control_of
+from orbweaver.cli.live.display import Lines, Objects, Panel
+from orbweaver.cli.live.status import Meter, Reading, stalled
+from orbweaver.cli.stack import (
     ENDPOINT,
     WORKER,
     Unreachable,
@@ -22,9 +23,8 @@ from orbweaver.cli.stacks import (
     settings_from,
 )
 from orbweaver.cli.text import clean_lines, visible
-from orbweaver.core.host_view import hosts_of
-from orbweaver.ports import Transient
-from orbweaver.wiring import control_of
+from orbweaver.diagnostics.host_status import hosts_of
+from orbweaver.model.errors import Transient
 
 if TYPE_CHECKING:
     import argparse
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from orbweaver.cli.display import Display
-    from orbweaver.cli.progress import View
-    from orbweaver.cli.stacks import Machine
-    from orbweaver.control import Control
-    from orbweaver.ports import Clock, Fetcher
-    from orbweaver.settings import Settings
-    from orbweaver.wiring_ports import Ports
+    from orbweaver.app.aws_ports import Ports
+    from orbweaver.cli.live.display import Display
+    from orbweaver.cli.live.status import View
+    from orbweaver.cli.stack import Machine
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.model.ports import Clock, Fetcher
+    from orbweaver.model.settings import Settings
 
     Connect = Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Ports]]
     # Why a server cannot be reached from this machine; None if it can.

@@ -6,17 +6,17 @@ import json
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
-from orbweaver.cli.exits import FAILED, OK
-from orbweaver.core import warc
-from orbweaver.core.cell import iso
-from orbweaver.core.cut import parts_of, told, written
+from orbweaver.cli.exit_codes import FAILED, OK
+from orbweaver.exporting.cells import iso
+from orbweaver.frontier import warc
+from orbweaver.model.cuts import parts_of, told, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.cli.session import Surroundings
-    from orbweaver.core.record import PageRecord
-    from orbweaver.ports import Files
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.model.ports import Files
 
 # What of a page's `cut` is said of its text, and of its body.
 OF = {"text": ("body", "unread", "text", "layout", "text_chars"), "body": ("body", "headers")}

@@ -1,95 +1,31 @@
-"""The exporter: a UTC day of page records becomes files that say the same however often it is run.
+"""A day of page records into files that say the same however often it is run; change feeds; tables.
 
-    planning  a run of a day begins: its units      runs     what stands of it meanwhile
-    units     a unit is worked through              reading  its rows
-    chunk     a stretch of them, in all formats     desk     where its files are made
-    sealing   all units are done: the manifest      mending  manifests and files kept together
-    store     files, with patience                  feed     what is asked of the change feed
-    alone     all of it in one process, without a queue
+Decides units, chunks and manifests; a manifest is written last, and says which files are meant.
 
-A run is worked on by any number of workers, by orders on a queue that may come twice, late, at once
-and after a death. All that they know of each other lies in files (core/export_work.py).
-
-- The manifest is all that readers see. It comes after everything that it names, is withdrawn before
-  a file that it names is replaced, and says nothing of who wrote it. A run over unchanged records
-  puts nothing at all: files are compared by their SHA-256 before.
-- What is in a file follows from the records: units from the records of the day, rows by shard and
-  key, chunks from rows. So doubled, repeated and continued work comes to the same bytes.
-- A request that comes in later begins a run of its own, which takes the place of the one before:
-  what was stored when it came in is in its export. The same request twice is one run.
-- A unit has one worker in the end, by its tickets, however many orders there are: one that goes on
-  in another turn is ordered under a higher ticket, and copies stop at their next chunk. So copies
-  never become more.
-- Runs that saw different records could mix their files, if one stands still between looking whether
-  it counts and putting a file. So it looks again afterwards, and whoever is late sees to it that
-  what stands is true (mending.py). The last one to seal reads what stands after it (sealing.py).
-- Time: a unit does at least a chunk a turn, so that a day ends. Memory: the rows of a chunk are in
-  files, and what is read ahead is bounded (reading.py); the state of a run goes with its files.
-
-What cannot be had: readers that list folders instead of reading manifests see a run's files as they
-come. Where a worker stands still after it has looked, and dies of it, a file may stand that its
-manifest does not mean; its SHA-256 gives it away, and the order comes back and mends it.
+    requests           which days are asked for
+    orders             messages between exporters
+    manifest           where files lie, and what is meant
+    planner            which units a day has
+    run_state          what workers leave for each other
+    runs               which run of a day counts
+    exporter           one message worked through
+    unit_worker        one unit
+    row_reader         its rows
+    chunk              a stretch of them in all formats
+    workspace          a temporary folder for it
+    file_store         files, with patience
+    finalizer          the manifest
+    repair             files that no manifest means
+    local_exporter     without a queue
+    assembly           put together
+    cells              what stands in a cell
+    changes            created, updated, deleted
+    orphans            pages that nothing leads to
+    snapshot           what the next run is compared with
+    snapshot_store     read and written
+    change_feed        what a run has changed
+    feed               as exporters ask for it
+    glue_schema        names and types for SQL
+    glue_registration  tables of items made known
+    ports              orders, the bus, the catalogue
 """
-
-from __future__ import annotations
-
-from dataclasses import dataclass
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
-
-from orbweaver.core.export_job import identity_of, jobs_of
-from orbweaver.core.export_order import Kind, decode_order
-from orbweaver.core.export_work import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.core.export import Manifest
-    from orbweaver.exporting.planning import Planner
-    from orbweaver.exporting.sealing import Sealer
-    from orbweaver.exporting.store import Store
-    from orbweaver.exporting.units import UnitWorker
-    from orbweaver.ports import Clock
-
-TOKEN_BYTES = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exporter:
-    """Begins runs, and works on them."""
-
-    store: Store
-    planner: Planner
-    worker: UnitWorker
-    sealer: Sealer
-    clock: Clock
-    span: str = "day"
-
-    async def begin(self, event: Mapping[str, Any], identity: str) -> tuple[str, ...]:
-        """Begin what an event asks for: the days; `identity` tells it from others without time."""
-        event = dict(event)
-        jobs = jobs_of(event, self.clock.now_ms(), self.span)
-        begun = []
-        for job in jobs:
-            token = token_of(f"{identity_of(event, identity)}/{job.day}")
-            scope = Scope(day=job.day)
-            if await self.planner.begin(scope, token, gives_way=job.gives_way) is not None:
-                begun.append(job.day)
-        return tuple(begun)
-
-    async def handle(self, body: str, deadline_ms: int | None = None) -> Manifest | None:
-        """Do what an order asks for; the manifest if that has sealed a run."""
-        order = decode_order(body)
-        match order.kind:
-            case Kind.PLAN:
-                await self.planner.begin(order.scope, token_of(order.run))
-            case Kind.SEAL:
-                return await self.sealer.seal(order)
-            case Kind.UNIT if order.unit is not None:
-                await self.worker.work(order, order.unit, deadline_ms)
-        return None
-
-
-def token_of(identity: str) -> str:
-    """Make of what tells requests apart what names of runs may hold."""
-    return blake2b(identity.encode(), digest_size=TOKEN_BYTES).hexdigest()

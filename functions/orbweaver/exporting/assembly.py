@@ -5,26 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from orbweaver.core.export import PREFIX
-from orbweaver.core.export_work import Cut
-from orbweaver.exporting import Exporter
-from orbweaver.exporting.desk import FolderDesk
-from orbweaver.exporting.mending import Mender
-from orbweaver.exporting.planning import Planner
-from orbweaver.exporting.reading import READ_AHEAD_ROWS, Reader
+from orbweaver.exporting.exporter import Exporter
+from orbweaver.exporting.file_store import Store
+from orbweaver.exporting.finalizer import Sealer
+from orbweaver.exporting.manifest import PREFIX
+from orbweaver.exporting.planner import Planner
+from orbweaver.exporting.repair import Mender
+from orbweaver.exporting.row_reader import READ_AHEAD_ROWS, Reader
+from orbweaver.exporting.run_state import Cut
 from orbweaver.exporting.runs import Runs
-from orbweaver.exporting.sealing import Sealer
-from orbweaver.exporting.store import Store
-from orbweaver.exporting.units import UnitWorker
+from orbweaver.exporting.unit_worker import UnitWorker
+from orbweaver.exporting.workspace import FolderDesk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from orbweaver.core.export_work import Progress
-    from orbweaver.exporting.desk import Desk
     from orbweaver.exporting.feed import Feed
-    from orbweaver.ports import Catalogue, Clock, Crawls, ExportEvents, Files, Orders, Pages
+    from orbweaver.exporting.ports import Catalogue, ExportEvents, Orders
+    from orbweaver.exporting.run_state import Progress
+    from orbweaver.exporting.workspace import Desk
+    from orbweaver.frontier.ports import Crawls, Pages
+    from orbweaver.model.ports import Clock, Files
 
 # A unit of a crawl that is cut has about so many chunks.
 UNIT_PARTS = 5

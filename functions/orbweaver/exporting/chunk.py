@@ -15,21 +15,21 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.export import File, Place, stem_of
-from orbweaver.core.export_work import Progress
-from orbweaver.core.extraction import columns_of
-from orbweaver.core.tables import CHANGES, INVALID_ITEMS, ORIGIN, PAGES, TEXTS, Column, item_table
-from orbweaver.formats.rows import invalid_rows, item_rows, page_row, text_row
+from orbweaver.exporting.formats.rows import invalid_rows, item_rows, page_row, text_row
+from orbweaver.exporting.manifest import File, Place, stem_of
+from orbweaver.exporting.run_state import Progress
+from orbweaver.extraction.extract import columns_of
+from orbweaver.model.columns import CHANGES, INVALID_ITEMS, ORIGIN, PAGES, TEXTS, Column, item_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from orbweaver.core.crawl import Crawl
-    from orbweaver.core.export_work import Cut, Unit
-    from orbweaver.core.record import PageRecord
-    from orbweaver.core.tables import Table
-    from orbweaver.exporting.desk import Archive, Bench, Made, Writer
+    from orbweaver.exporting.run_state import Cut, Unit
+    from orbweaver.exporting.workspace import Archive, Bench, Made, Writer
+    from orbweaver.model.columns import Table
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
 
 WARC = "warc"
 # All files of a chunk together, in terms of the largest.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from orbweaver.core.crawl import Crawl
+    from orbweaver.model.crawl import Crawl
 
 
 class Feed(Protocol):

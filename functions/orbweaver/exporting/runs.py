@@ -1,4 +1,4 @@
-"""Which run of a scope counts, and what it leaves behind for its workers (core/export_work.py).
+"""Which run of a scope counts, and what it leaves behind for its workers (exporting/run_state.py).
 
     _work/dt=<day>/all/runs/<run>                     it has begun; the last one counts
     _work/dt=<day>/all/<run>/plan.json                its units, and where their files end
@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.core.export_order import Kind, Order, encode_order
-from orbweaver.core.export_work import (
+from orbweaver.exporting.orders import Kind, Order, encode_order
+from orbweaver.exporting.run_state import (
     decode_plan,
     decode_progress,
     encode_plan,
@@ -26,9 +26,9 @@ from orbweaver.core.export_work import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from orbweaver.core.export_work import Plan, Progress, Scope, Ticket, Unit
-    from orbweaver.exporting.store import Store
-    from orbweaver.ports import Orders
+    from orbweaver.exporting.file_store import Store
+    from orbweaver.exporting.ports import Orders
+    from orbweaver.exporting.run_state import Plan, Progress, Scope, Ticket, Unit
 
 # Of a ticket: so that no two are the same.
 CHANCE_BITS = 64

@@ -19,23 +19,23 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from orbweaver import __version__
-from orbweaver.adapters import memory
-from orbweaver.adapters.clock import SystemClock
-from orbweaver.adapters.reading import BudgetReader
-from orbweaver.advance import Delivery
-from orbweaver.bootstrap import keep_made
-from orbweaver.core.crawl import Bodies
-from orbweaver.core.outcome import Outcome
-from orbweaver.core.plan import Plan
-from orbweaver.settings import Settings
-from orbweaver.wiring import control_of, worker_of
-from orbweaver.wiring_ports import meter_of
+from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.adapters.local.reader import BudgetReader
+from orbweaver.app.aws_ports import meter_of
+from orbweaver.app.container import keep_made
+from orbweaver.app.wiring import control_of, worker_of
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.model.crawl import Bodies
+from orbweaver.model.outcome import Outcome
+from orbweaver.model.settings import Settings
+from orbweaver.worker.pack import Delivery
+from tests import memory
 from tests.bench.books import units_of
 from tests.bench.clients.said import arguments, said
 
 if TYPE_CHECKING:
-    from orbweaver.wiring_ports import Ports
-    from orbweaver.worker import Worker
+    from orbweaver.app.aws_ports import Ports
+    from orbweaver.worker.batch import Worker
 
 BATCH = 10
 INVOCATION_MS = 120_000

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.adapters.clock import SystemClock
-from orbweaver.adapters.memory import MemoryFiles, World
-from orbweaver.adapters.sftp import SftpCourier
-from orbweaver.adapters.sftp_connection import Identity, Server, connected
-from orbweaver.core.address import parse_allowed
-from orbweaver.core.export import PREFIX
-from orbweaver.core.hostkey import host_keys_of
+from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.adapters.local.sftp import SftpCourier
+from orbweaver.adapters.local.sftp_connection import Identity, Server, connected
+from orbweaver.delivery.known_hosts import host_keys_of
+from orbweaver.exporting.manifest import PREFIX
+from orbweaver.model.address_policy import parse_allowed
+from tests.memory import MemoryFiles, World
 from tests.sites import sshd
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from orbweaver.ports import Files
+    from orbweaver.model.ports import Files
     from tests.sites.sshd import Sshd
 
 LOOPBACK = parse_allowed("127.0.0.0/8")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.memory import MemoryDeliveries, MemoryMetrics
-from orbweaver.adapters.sftp import WINDOW_BYTES
-from orbweaver.core.export import FORMATS
-from orbweaver.delivery import Deliverer, Receiver
+from orbweaver.adapters.local.sftp import WINDOW_BYTES
+from orbweaver.delivery.deliverer import Deliverer, Receiver
+from orbweaver.exporting.manifest import FORMATS
+from tests.memory import MemoryDeliveries, MemoryMetrics
 from tests.unit.delivering import exported
 
 if TYPE_CHECKING:
-    from orbweaver.core.export import File
+    from orbweaver.exporting.manifest import File
     from tests.integration.delivery.conftest import Way
 
 FOREVER_MS = 10**15

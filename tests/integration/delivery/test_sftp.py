@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.sftp import WINDOW_BYTES
-from orbweaver.core.delivery import ledger_path
-from orbweaver.core.export import PREFIX, encode_manifest
-from orbweaver.ports import Transient
+from orbweaver.adapters.local.sftp import WINDOW_BYTES
+from orbweaver.delivery.plan import ledger_path
+from orbweaver.exporting.manifest import PREFIX, encode_manifest
+from orbweaver.model.errors import Transient
 from tests.integration.delivery.sending import FOREVER_MS, big, deliverer, one_file
 from tests.sites.cutter import cutting
 from tests.unit.delivering import exported, lies, taken

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import asyncssh
 import pytest
 
-from orbweaver.adapters.sftp import GROWING, WINDOW_BYTES
-from orbweaver.core.address import PUBLIC_ONLY
-from orbweaver.core.delivery import Remains
-from orbweaver.core.export import PREFIX
-from orbweaver.core.hostkey import host_keys_of
-from orbweaver.ports import Permanent, TooLarge, Transient
+from orbweaver.adapters.local.sftp import GROWING, WINDOW_BYTES
+from orbweaver.delivery.known_hosts import host_keys_of
+from orbweaver.delivery.plan import Remains
+from orbweaver.exporting.manifest import PREFIX
+from orbweaver.model.address_policy import PUBLIC_ONLY
+from orbweaver.model.errors import Permanent, TooLarge, Transient
 from tests.integration.delivery.sending import FOREVER_MS, big, deliverer, one_file
 from tests.sites import sshd
 from tests.sites.cutter import cutting
@@ -101,7 +101,7 @@ async def test_a_key_may_have_a_passphrase(way: Way) -> None:
 
 async def test_nobody_is_dialled_who_must_not_be(way: Way) -> None:
     """Addresses that are not public are refused, unless the stack is one that may dial them."""
-    from orbweaver.adapters.sftp_connection import Identity, connected
+    from orbweaver.adapters.local.sftp_connection import Identity, connected
 
     identity = Identity.of(way.sshd.key)
     for host in (sshd.HOST, "localhost", "169.254.169.254"):

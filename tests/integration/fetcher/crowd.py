@@ -10,19 +10,19 @@ import json
 import os
 import sys
 
-from orbweaver import bootstrap, wiring
-from orbweaver.adapters.http import HttpFetcher, Limits
-from orbweaver.core.exchange import Request, Response
-from orbweaver.core.page import parse
-from orbweaver.core.sniff import HTML_TYPES
-from orbweaver.settings import Settings
+from orbweaver.adapters.web.client import HttpFetcher, Limits
+from orbweaver.app import container, wiring
+from orbweaver.model.http_exchange import Request, Response
+from orbweaver.model.settings import Settings
+from orbweaver.parsing.page import parse
+from orbweaver.parsing.sniffing import HTML_TYPES
 from tests.bench.measure import peak
 
 
 async def main(origin: str) -> None:
     """Fetch as much as fits into an invocation, from one origin."""
     settings = Settings(allow_addresses="127.0.0.1:1-65535")
-    async with bootstrap.connect(settings) as ports:
+    async with container.connect(settings) as ports:
         wiring.worker_of(ports)  # all that a worker has in memory before it begins
         done = await _fetch_all(origin, settings)
     sys.stdout.write(json.dumps({"done": done, "peak_mib": peak(os.getpid()) / 2**20}))

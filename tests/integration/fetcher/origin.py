@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from orbweaver.adapters.http import HttpFetcher, Limits
-from orbweaver.core.address import parse_allowed
-from orbweaver.core.exchange import Request
+from orbweaver.adapters.web.client import HttpFetcher, Limits
+from orbweaver.model.address_policy import parse_allowed
+from orbweaver.model.http_exchange import Request
 from tests.sites.steps import Step, play
 
 if TYPE_CHECKING:

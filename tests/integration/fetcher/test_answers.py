@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.adapters.http import Limits
-from orbweaver.adapters.http_body import DRAIN_BYTES_MAX
-from orbweaver.adapters.http_head import HEADERS_CHARS_MAX
-from orbweaver.core.exchange import Condition, Failure, Response
-from orbweaver.core.header import location_of
-from orbweaver.core.sniff import HEAD_BYTES
-from orbweaver.core.url import canonicalize
+from orbweaver.adapters.web.body import DRAIN_BYTES_MAX
+from orbweaver.adapters.web.client import Limits
+from orbweaver.adapters.web.headers import HEADERS_CHARS_MAX
+from orbweaver.model.http_exchange import Condition, Failure, Response
+from orbweaver.model.http_headers import location_of
+from orbweaver.model.url import canonicalize
+from orbweaver.parsing.sniffing import HEAD_BYTES
 from tests.integration.fetcher.origin import HTML, answer, chunked, fetching, request, serving
 from tests.sites.steps import Act, Step
 

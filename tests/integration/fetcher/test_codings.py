@@ -16,9 +16,9 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.adapters.http_coding import ACCEPT_ENCODING, CodingError, Decoding, codings_of
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.outcome import Reason
+from orbweaver.adapters.web.decompression import ACCEPT_ENCODING, CodingError, Decoding, codings_of
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Reason
 from tests.corpora import corpus
 from tests.integration.fetcher.origin import answer, chunked, fetching, request, serving
 from tests.sites.steps import Act, Step

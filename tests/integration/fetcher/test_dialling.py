@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from aiohttp.resolver import AsyncResolver, ThreadedResolver
 
-from orbweaver.adapters import http_guard
-from orbweaver.adapters.http import HttpFetcher, Limits
-from orbweaver.core.address import parse_allowed
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.outcome import Reason
-from orbweaver.core.url import canonicalize, hostname_of
+from orbweaver.adapters.web import address_guard
+from orbweaver.adapters.web.client import HttpFetcher, Limits
+from orbweaver.model.address_policy import parse_allowed
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Reason
+from orbweaver.model.url import canonicalize, hostname_of
 from tests.corpora import corpus
 from tests.integration.fetcher.origin import LOOPBACK, Names, answer, fetching, request, serving
 
@@ -114,10 +114,10 @@ async def test_odd_port_of_a_public_name_is_refused(port: int, dialled: list[str
 
 async def test_name_that_is_rebound_is_refused_at_the_socket(dialled: list[str]) -> None:
     """Were a resolver to let an address through, the socket would not (case 54)."""
-    http_guard.Permits(LOOPBACK).grant(frozenset())
+    address_guard.Permits(LOOPBACK).grant(frozenset())
     link_local = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80))
-    with pytest.raises(http_guard.AddressRefusedError):
-        http_guard.guarded_socket(link_local)
+    with pytest.raises(address_guard.AddressRefusedError):
+        address_guard.guarded_socket(link_local)
     assert dialled == []
 
 
@@ -374,8 +374,8 @@ async def test_name_of_this_machine_has_both_families(
 ) -> None:
     """A name that the machine's file gives both loopbacks is dialled at both, in turn."""
     (tmp_path / "hosts").write_text("::1 shop.test\n127.0.0.1 Shop.test\n10.0.0.1 shop.test\n")
-    monkeypatch.setattr(http_guard, "NAMES_FILE", tmp_path / "hosts")
-    http_guard.names_here.cache_clear()
+    monkeypatch.setattr(address_guard, "NAMES_FILE", tmp_path / "hosts")
+    address_guard.names_here.cache_clear()
     try:
         async with (
             serving([answer(b"x")]) as origin,
@@ -383,6 +383,6 @@ async def test_name_of_this_machine_has_both_families(
         ):
             result = await fetcher.fetch(request(origin.url("/", "shop.test")))
     finally:
-        http_guard.names_here.cache_clear()
+        address_guard.names_here.cache_clear()
     assert isinstance(result, Response), result
     assert dialled == [*dict.fromkeys((given, "127.0.0.1"))]

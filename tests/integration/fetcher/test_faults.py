@@ -10,12 +10,12 @@ import tracemalloc
 import aiohttp
 import pytest
 
-from orbweaver.adapters.http import HttpFetcher, Limits
-from orbweaver.adapters.http_body import Rate
-from orbweaver.adapters.http_failure import detail_of
-from orbweaver.core.address import parse_allowed
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.outcome import Reason
+from orbweaver.adapters.web.body import Rate
+from orbweaver.adapters.web.client import HttpFetcher, Limits
+from orbweaver.adapters.web.errors import detail_of
+from orbweaver.model.address_policy import parse_allowed
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.origin import Asked, answer, chunked, fetching, request, serving
 from tests.sites.steps import Act, Step
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.http_wire import FRAMING_BYTES_MAX, HEAD_BYTES_MAX, INTERIM_MAX
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.outcome import Reason
+from orbweaver.adapters.web.wire import FRAMING_BYTES_MAX, HEAD_BYTES_MAX, INTERIM_MAX
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.origin import answer, chunked, fetching, request, serving
 
 if TYPE_CHECKING:

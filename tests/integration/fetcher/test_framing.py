@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.http_framing import HeadFraming
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.outcome import Reason
+from orbweaver.adapters.web.framing import HeadFraming
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.authority import Leaf, authority, server_context
 from tests.integration.fetcher.origin import Asked, answer, fetching, request, serving
 from tests.sites.steps import Act, Step

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.http import HttpFetcher, Limits
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.outcome import Reason
+from orbweaver.adapters.web.client import HttpFetcher, Limits
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.origin import answer, fetching, request, serving
 from tests.sites.steps import Act
 

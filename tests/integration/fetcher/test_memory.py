@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-from orbweaver.settings import Settings
+from orbweaver.model.settings import Settings
 from tests.integration.fetcher.origin import Asked, serving
 from tests.sites.steps import Act, Step
 

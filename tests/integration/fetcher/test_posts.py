@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.http import HttpFetcher
-from orbweaver.core.exchange import Failure, Request, Response
-from orbweaver.core.outcome import Reason
+from orbweaver.adapters.web.client import HttpFetcher
+from orbweaver.model.http_exchange import Failure, Request, Response
+from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.origin import fetching
 from tests.sites.receiver import receiving
 

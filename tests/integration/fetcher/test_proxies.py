@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.http import HttpFetcher
-from orbweaver.core.address import PUBLIC_ONLY
-from orbweaver.core.exchange import Response
-from orbweaver.core.outcome import Reason
+from orbweaver.adapters.web.client import HttpFetcher
+from orbweaver.model.address_policy import PUBLIC_ONLY
+from orbweaver.model.http_exchange import Response
+from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.authority import Leaf, server_context
 from tests.integration.fetcher.origin import LOOPBACK, Names, answer, request, serving
 from tests.integration.fetcher.proxy import ForwardProxy, Way, proxying

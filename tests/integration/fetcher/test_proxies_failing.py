@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.exchange import Response
-from orbweaver.core.outcome import Reason
+from orbweaver.model.http_exchange import Response
+from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.authority import Leaf, server_context
 from tests.integration.fetcher.origin import answer, request, serving
 from tests.integration.fetcher.proxy import ForwardProxy, Way, proxying

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.http_reach import trouble_at
-from orbweaver.core.address import PUBLIC_ONLY
+from orbweaver.adapters.web.reach import trouble_at
+from orbweaver.model.address_policy import PUBLIC_ONLY
 from tests.integration.fetcher.authority import Leaf, server_context
 from tests.integration.fetcher.origin import LOOPBACK, Names, answer, serving
 

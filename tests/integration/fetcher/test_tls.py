@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.outcome import Reason
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Reason
 from tests.corpora import corpus
 from tests.integration.fetcher.authority import Leaf, authority, server_context
 from tests.integration.fetcher.origin import answer, fetching, request, serving

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.core.page import Page
+    from orbweaver.parsing.page import Page
 
 STAR = "★"
 

@@ -9,7 +9,17 @@ from urllib.parse import parse_qs, urlsplit
 
 import jsonschema_rs
 
-from orbweaver.adapters.memory import (
+from orbweaver.api.app import Api
+from orbweaver.api.context import Means
+from orbweaver.api.openapi import document
+from orbweaver.control.crawl_control import Control
+from orbweaver.diagnostics.explainer import Explainer
+from orbweaver.frontier.messages import decode
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord, page_key
+from orbweaver.model.settings import Settings
+from tests.memory import (
     ManualClock,
     MemoryCrawls,
     MemoryFiles,
@@ -20,17 +30,7 @@ from orbweaver.adapters.memory import (
     MemoryQueue,
     World,
 )
-from orbweaver.adapters.memory.world import Gate, open_gate
-from orbweaver.api import Api
-from orbweaver.api.means import Means
-from orbweaver.api.openapi import document
-from orbweaver.control import Control
-from orbweaver.core.crawl import Crawl
-from orbweaver.core.message import decode
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import PageRecord, page_key
-from orbweaver.explain import Explainer
-from orbweaver.settings import Settings
+from tests.memory.world import Gate, open_gate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from orbweaver.api.operations import OPERATIONS
-from orbweaver.api.reading import BODY_BYTES_MAX
+from orbweaver.api.decoding import BODY_BYTES_MAX
+from orbweaver.api.routes import OPERATIONS
 from orbweaver.api.seeds import FILE_BYTES_MAX, LINES_MAX, URLS_MAX
 from tests.unit.api.stage import SITE, Stage
 

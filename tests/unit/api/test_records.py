@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.api import records
-from orbweaver.core import cursor
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import DAY_MS
+from orbweaver.api import pages
+from orbweaver.control import cursor
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import DAY_MS
 from tests.unit.api.stage import CRAWL, NOW_MS, SITE, Stage
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ async def test_records_are_chosen_by_outcome(stage: Stage) -> None:
 
 async def test_one_request_reads_so_much(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page may be short or empty and have a next one: the work for it is bounded."""
-    monkeypatch.setattr(records, "ROWS_READ_MAX", 4)
-    monkeypatch.setattr(records, "SHARDS_READ_MAX", 3)
+    monkeypatch.setattr(pages, "ROWS_READ_MAX", 4)
+    monkeypatch.setattr(pages, "SHARDS_READ_MAX", 3)
     replies = await walk(stage, "/crawls/site-1/pages?outcome=failed&limit=100")
     assert sum(len(reply.body["pages"]) for reply in replies) == PAGES / 5
     assert len(replies) > PAGES / 4

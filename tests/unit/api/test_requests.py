@@ -9,10 +9,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from orbweaver.api.decoding import BODY_BYTES_MAX
 from orbweaver.api.openapi import document
-from orbweaver.api.operations import OPERATIONS
-from orbweaver.api.reading import BODY_BYTES_MAX
-from orbweaver.ports import Permanent
+from orbweaver.api.routes import OPERATIONS
+from orbweaver.model.errors import Permanent
 from tests.unit.api.stage import CRAWL, JSON, SITE, Stage
 from tests.unit.stage import fail_on
 

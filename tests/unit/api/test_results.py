@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orbweaver.api import results
-from orbweaver.core import warc
-from orbweaver.core.export import File, Manifest, encode_manifest
-from orbweaver.core.item import Item
-from orbweaver.core.record import DAY_MS
+from orbweaver.exporting.manifest import File, Manifest, encode_manifest
+from orbweaver.frontier import warc
+from orbweaver.model.item import Item
+from orbweaver.model.page_record import DAY_MS
 from tests.unit.api.stage import CRAWL, NOW_MS, SITE, Stage
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from orbweaver.adapters.memory.world import ShardItem
-from orbweaver.core.crawl import State, Stop
-from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.model.crawl import State, Stop
+from orbweaver.model.outcome import Outcome, Reason
+from tests.memory.world import ShardItem
 from tests.unit.api.stage import CRAWL, JSON, NOW_MS, SITE, Stage
 from tests.unit.stage import hand_over
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from orbweaver.api.seeds import FILE_BYTES_MAX, LINES_MAX, URLS_MAX
-from orbweaver.core.crawl import State
-from orbweaver.core.message import Seeds
-from orbweaver.settings import Settings
+from orbweaver.frontier.messages import Seeds
+from orbweaver.model.crawl import State
+from orbweaver.model.settings import Settings
 from tests.unit.api.stage import CRAWL, SITE, Stage
 from tests.unit.stage import fail_on
 

@@ -10,8 +10,8 @@ import boto3
 import pytest
 from botocore.parsers import create_parser
 
-from orbweaver.adapters.aws import TRANSIENT_CODES, error_of
-from orbweaver.ports import Transient
+from orbweaver.adapters.aws.clients import TRANSIENT_CODES, error_of
+from orbweaver.model.errors import Transient
 from tests.chaos import wire
 
 BATCHES: dict[str, dict[str, Any]] = {

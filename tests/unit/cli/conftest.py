@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.cli import run
+from orbweaver.cli.main import run
 from tests.unit.cli.exports import CRAWL, USUAL, made, put
 from tests.unit.cli.fakes import Machine, Stage
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from orbweaver import formats
-from orbweaver.core.export import PREFIX, File, Manifest, Sums, encode_manifest, path_of
-from orbweaver.core.tables import CHANGES, PAGES, Column, Table, Type, item_table
+from orbweaver.exporting.formats import registry
+from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
+from orbweaver.model.columns import CHANGES, PAGES, Column, Table, Type, item_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from orbweaver.adapters.memory import World
+    from tests.memory import World
 
 DAY = "2026-11-21"
 NOON_MS = 1_795_219_200_000 + 12 * 3_600_000
@@ -84,7 +84,7 @@ def made(
     with TemporaryDirectory() as folder:
         for table, lines in rows:
             for name in names:
-                writer = formats.writer(name, table, _path(folder))
+                writer = registry.writer(name, table, _path(folder))
                 for line in lines:
                     writer.add({**line, "crawl": crawl})
                 part = writer.close()

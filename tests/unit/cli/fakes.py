@@ -18,7 +18,14 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, cast
 
-from orbweaver.adapters.memory import (
+from orbweaver.cli.main import run
+from orbweaver.cli.session import Surroundings
+from orbweaver.cli.stack import NAMES, WORKER, Depths, Standing, Unreachable
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord, page_key
+from tests.memory import (
     ManualClock,
     MemoryCrawls,
     MemoryDeadLetters,
@@ -36,24 +43,17 @@ from orbweaver.adapters.memory import (
     Moment,
     World,
 )
-from orbweaver.adapters.memory.world import ShardItem
-from orbweaver.cli import run
-from orbweaver.cli.session import Surroundings
-from orbweaver.cli.stacks import NAMES, WORKER, Depths, Standing, Unreachable
-from orbweaver.core.crawl import Crawl, State, Stop
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.record import PageRecord, page_key
+from tests.memory.world import ShardItem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from localstack.sources import Source
-    from orbweaver.cli.stacks import Say
-    from orbweaver.core.exchange import Request
-    from orbweaver.ports import Fetcher
-    from orbweaver.settings import Settings
-    from orbweaver.wiring_ports import Ports
+    from orbweaver.app.aws_ports import Ports
+    from orbweaver.cli.stack import Say
+    from orbweaver.model.http_exchange import Request
+    from orbweaver.model.ports import Fetcher
+    from orbweaver.model.settings import Settings
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import aiohttp
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from orbweaver.cli import exposing
-from orbweaver.cli.parser import parse
+from orbweaver.cli.arguments import parse
+from orbweaver.cli.commands import metrics
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ class Told(io.StringIO):
 async def serving(stage: Stage, line: str = "metrics --listen 127.0.0.1:0") -> AsyncIterator[str]:
     """Serve as the command does; where."""
     stage.err = told = Told()
-    task = asyncio.create_task(exposing.metrics(parse(line.split()), stage.surroundings()))
+    task = asyncio.create_task(metrics.metrics(parse(line.split()), stage.surroundings()))
     ready = asyncio.create_task(told.written.wait())
     try:
         await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)

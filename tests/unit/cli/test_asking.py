@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.crawl import Stop
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.politeness import Host
+from orbweaver.model.crawl import Stop
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.politeness.host_schedule import Host
 from tests.unit.cli.fakes import NOW_MS, SITE, Machine, Row, Stage
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.crawl import State
-from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.model.crawl import State
+from orbweaver.model.outcome import Outcome, Reason
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage
 
 if TYPE_CHECKING:

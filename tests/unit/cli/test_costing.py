@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.cli import spending, words
+from orbweaver.cli.live import lines as words
+from orbweaver.cli.live import spending
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage
 from tests.unit.cli.views import view_of
 

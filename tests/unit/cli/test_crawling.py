@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from orbweaver.adapters import files as adapter
-from orbweaver.cli.stacks import Depths
-from orbweaver.core.crawl import Scope, State
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.exporting import desk
-from orbweaver.ports import Transient
+from orbweaver.adapters.local import folder as adapter
+from orbweaver.cli.stack import Depths
+from orbweaver.exporting import workspace
+from orbweaver.model.crawl import Scope, State
+from orbweaver.model.errors import Transient
+from orbweaver.model.outcome import Outcome, Reason
 from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Closing, Row, Stage
 
 RUN = "example.com-20261121-090000"
@@ -148,7 +148,7 @@ def test_a_disk_that_fills_up_is_told_as_that(
     if where == "out":
         monkeypatch.setattr(adapter, "copyfile", fill)
     else:
-        monkeypatch.setattr(desk, "TemporaryDirectory", fill)
+        monkeypatch.setattr(workspace, "TemporaryDirectory", fill)
     assert stage.run(f"crawl {SITE} --out data --json") == 1
     assert f"cannot write the files to {stage.folder / 'data'}: No space left" in stage.noted
     then = f"orbweaver local up && orbweaver export --crawl {RUN} --out DIR"

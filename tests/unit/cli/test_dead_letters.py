@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.memory import Mail
-from orbweaver.core.crawl import default_crawl
-from orbweaver.core.message import Pack, Seeds, encode
-from orbweaver.core.target import Target
+from orbweaver.frontier.messages import Pack, Seeds, encode
+from orbweaver.model.crawl import default_crawl
+from orbweaver.model.target import Target
+from tests.memory import Mail
 from tests.unit.cli.fakes import NOW_MS, Machine, Stage, Terminal
 
 if TYPE_CHECKING:

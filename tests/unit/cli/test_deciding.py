@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.exchange import Response
+from orbweaver.model.http_exchange import Response
 from tests.unit.cli.fakes import SITE, Stage
 
 if TYPE_CHECKING:

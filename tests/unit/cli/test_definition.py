@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.cli import defining
-from orbweaver.cli.starter import STARTER
-from orbweaver.core.crawl import Scope
+from orbweaver.cli.commands import init_check
+from orbweaver.cli.crawl_template import STARTER
+from orbweaver.model.crawl import Scope
 from tests.unit.cli.fakes import SITE, Stage
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def test_what_cannot_be_read_is_named(
 ) -> None:
     """The file, why, and where in it."""
     if len(content) == 200:
-        monkeypatch.setattr(defining, "FILE_BYTES_MAX", 100)
+        monkeypatch.setattr(init_check, "FILE_BYTES_MAX", 100)
     (stage.folder / name).write_bytes(content)
     assert stage.run(f"check {name}") == 2
     assert said in stage.noted
@@ -301,7 +301,7 @@ def test_seeds_come_from_a_file_or_the_input(stage: Stage, monkeypatch: pytest.M
     assert found["two"] == (f"{SITE}/3", f"{SITE}/4")
     assert found["three"] == (f"{SITE}/5", f"{SITE}/3", f"{SITE}/4")
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-    monkeypatch.setattr(defining, "FILE_BYTES_MAX", 5)
+    monkeypatch.setattr(init_check, "FILE_BYTES_MAX", 5)
     assert stage.run("crawl -") == 2
     assert "the input has more than 5 B: give less" in stage.noted
 

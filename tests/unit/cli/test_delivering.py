@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.crawl import Crawl
-from orbweaver.core.delivery import Order, order_of
+from orbweaver.delivery.plan import Order, order_of
+from orbweaver.model.crawl import Crawl
 from tests.unit.cli.fakes import NOW_MS, OUTPUTS, Stage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orbweaver.core.delivery import Order as Asked
+    from orbweaver.delivery.plan import Order as Asked
 
 QUEUE = {"DeliveryQueueUrl": "the-queue", "DeliveryDeadLetterQueueUrl": "the-letters"}
 DAY_MS = 86_400_000

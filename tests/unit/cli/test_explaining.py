@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.exchange import Response
-from orbweaver.core.outcome import Outcome, Reason
+from orbweaver.model.http_exchange import Response
+from orbweaver.model.outcome import Outcome, Reason
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage
 
 if TYPE_CHECKING:

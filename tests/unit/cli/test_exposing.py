@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from aiohttp import ClientConnectionError
 
-from orbweaver.adapters.memory.world import ShardItem
-from orbweaver.cli.exits import UsageError
-from orbweaver.cli.exposing import LIST_MS, READ_MS, SHOWN_MS, address
+from orbweaver.cli.commands.metrics import LIST_MS, READ_MS, SHOWN_MS, address
+from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.gauges import CRAWLS_MAX
-from orbweaver.cli.stacks import Depths
-from orbweaver.core.crawl import Crawl, State, Stop
-from orbweaver.ports import Transient
+from orbweaver.cli.stack import Depths
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.errors import Transient
+from tests.memory.world import ShardItem
 from tests.unit.cli.fakes import NOW_MS, Machine, Stage
 from tests.unit.cli.scraping import samples, scraped, serving
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.exchange import Failure, Response
-from orbweaver.core.outcome import Reason
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Reason
 from tests.unit.cli.fakes import SITE, Stage
 
 if TYPE_CHECKING:

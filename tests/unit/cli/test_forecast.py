@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.cli import progress, report, spending, words
-from orbweaver.cli.hostrows import Standing
-from orbweaver.cli.progress import Meter, as_json, stalled
-from orbweaver.cli.stacks import Depths
-from orbweaver.core.crawl import Scope, State, Stop
-from orbweaver.core.politeness import Host, RobotsEntry
-from orbweaver.core.rules import Rule
+from orbweaver.cli import crawl_summary
+from orbweaver.cli.live import lines, spending, status
+from orbweaver.cli.live.hosts import Standing
+from orbweaver.cli.live.status import Meter, as_json, stalled
+from orbweaver.cli.stack import Depths
+from orbweaver.model.crawl import Scope, State, Stop
+from orbweaver.model.url_rules import Rule
+from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from tests.unit.cli.views import NOW_MS, reading_of, view_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def test_nothing_is_guessed_while_nothing_ends() -> None:
     }
     *_, view = [meter.see(reading_of(tally, after_s=at_s)) for at_s, tally in tallies.items()]
     assert view.forecast.words == "not known: nothing has ended lately; 50 known URLs left"
-    assert ("quiet", "no URL has ended for 2 min") in words.notices(view)
+    assert ("quiet", "no URL has ended for 2 min") in lines.notices(view)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +173,7 @@ def test_budgets_are_listed_where_they_matter() -> None:
         nanodollars_max=50_000_000,
         duration_max_s=3_600,
     )
-    assert words.limits(view) == (
+    assert lines.limits(view) == (
         "pages 300 of 400 found, 0 done · pages of a host 200 of 200 (100 %)"
         " · bytes 5 B of 10.0 MB (0 %) · dollars $0.012 of $0.050 (24 %)"
         " · duration 1:00 of 1:00:00 (1 %)"
@@ -206,10 +207,10 @@ def test_dollars_in_words(amount: float, said: str) -> None:
 
 def test_cost_in_words() -> None:
     """What was spent, and what a thousand pages come to; nothing where nobody counted."""
-    assert words.cost(view_of({})) == ""
+    assert lines.cost(view_of({})) == ""
     tally = {"nanodollars": 1_200_000}
-    assert words.cost(view_of(tally)) == "$0.0012 so far (estimate)"
-    said = words.cost(view_of({**tally, "fetched": 10}, state=State.FINISHED))
+    assert lines.cost(view_of(tally)) == "$0.0012 so far (estimate)"
+    said = lines.cost(view_of({**tally, "fetched": 10}, state=State.FINISHED))
     assert said == "$0.0012 in all (estimate) · $0.12 per 1,000 pages"
 
 
@@ -220,7 +221,7 @@ def test_a_crawl_that_stands_still() -> None:
     view = meter.see(reading_of(tally, after_s=1, depths=empty))
     assert not stalled(view)
     view = meter.see(reading_of(tally, after_s=40, depths=empty))
-    assert words.notices(view) == [
+    assert lines.notices(view) == [
         ("idle", "nothing has been queued for 39 s: 1 URL without an outcome")
     ]
     assert stalled(meter.see(reading_of(tally, after_s=61, depths=empty)))
@@ -228,7 +229,7 @@ def test_a_crawl_that_stands_still() -> None:
     assert not stalled(meter.see(reading_of(tally, after_s=63, depths=empty)))
     paused = meter.see(reading_of(tally, after_s=300, depths=empty, state=State.PAUSED))
     assert not stalled(paused)
-    assert words.notices(paused) == [("paused", "`orbweaver resume shop-20261121-090000` goes on")]
+    assert lines.notices(paused) == [("paused", "`orbweaver resume shop-20261121-090000` goes on")]
 
 
 def test_for_machines() -> None:
@@ -266,14 +267,14 @@ def test_for_machines() -> None:
 )
 def test_states_in_words(state: State, stop: Stop | None, said: str) -> None:
     """How it stands, and why it ended; every reason to stop has words."""
-    assert words.state(view_of({}, state=state, stop=stop)) == said
-    assert set(words.STOPS) == set(Stop)
+    assert lines.state(view_of({}, state=state, stop=stop)) == said
+    assert set(lines.STOPS) == set(Stop)
 
 
 def test_a_crawl_without_news() -> None:
     """One that ended with nothing claimed and nothing refused has seen it all before."""
-    assert progress.nothing_new(view_of({}, state=State.FINISHED))
-    assert not progress.nothing_new(view_of({"refused.scope": 1}, state=State.FINISHED))
+    assert status.nothing_new(view_of({}, state=State.FINISHED))
+    assert not status.nothing_new(view_of({"refused.scope": 1}, state=State.FINISHED))
 
 
 # --- going on ---------------------------------------------------------------------------------
@@ -283,12 +284,12 @@ SEQUEL = {"resumes": ("shop-1", "shop-0"), "pages_carried": 60, "pages_max": 200
 
 def test_a_run_says_from_which_it_goes_on() -> None:
     """Which runs, what is not asked for again, what is left of the limit, and what is lost."""
-    said = words.sequel(view_of({"past_lost": 2}, **SEQUEL))
+    said = lines.sequel(view_of({"past_lost": 2}, **SEQUEL))
     assert said == (
         "from shop-1 and 1 before it with what that left out; 60 URLs are not asked for again,"
         " 140 of the limit of 200 are left; 2 parts of earlier runs can no longer be looked through"
     )
-    assert words.sequel(view_of({})) == ""
+    assert lines.sequel(view_of({})) == ""
 
 
 def test_the_limit_of_a_run_that_goes_on_counts_all_runs() -> None:
@@ -308,8 +309,8 @@ def test_a_run_that_could_not_go_on_says_why(carried: int, expected: str) -> Non
     """The limit is used up, or what was left out is left out again."""
     options = {**SEQUEL, "pages_carried": carried, "state": State.FINISHED}
     view = view_of({"refused.budget": 9}, **options)
-    assert progress.nothing_new(view)
-    assert expected in report.nothing_new(view.reading.status.crawl)
+    assert status.nothing_new(view)
+    assert expected in crawl_summary.nothing_new(view.reading.status.crawl)
 
 
 def test_a_message_that_a_dead_worker_has_is_told_of() -> None:
@@ -319,10 +320,10 @@ def test_a_message_that_a_dead_worker_has_is_told_of() -> None:
     tally = {"claimed": 9, "fetched": 3}
     meter.see(reading_of(tally, after_s=60, depths=held))
     view = meter.see(reading_of(tally, after_s=240, depths=held))
-    assert dict(words.notices(view))["quiet"] == (
+    assert dict(lines.notices(view))["quiet"] == (
         "no URL has ended for 3 min; 1 message in work: one whose worker died comes back at"
         " 09:07:00 UTC, or so"
     )
-    assert words.queue(view).endswith(
+    assert lines.queue(view).endswith(
         "1 in work · 0 delayed (back within 6 min where the worker died)"
     )

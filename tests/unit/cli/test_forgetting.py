@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.cli import forgetting
-from orbweaver.core import warc
-from orbweaver.core.crawl import State
-from orbweaver.core.schedule import Scheduled
-from orbweaver.core.segment import Kept, Segment
+from orbweaver.cli.commands import forget
+from orbweaver.control.schedule import Scheduled
+from orbweaver.frontier import warc
+from orbweaver.frontier.body_file import Kept, Segment
+from orbweaver.model.crawl import State
 from tests.unit.cli.fakes import NOW_MS, Stage, Terminal
 from tests.unit.forgetting import ELSEWHERE, ENDED, OTHER, PATH, URL, everything, fill, traces_of
 
@@ -63,7 +63,7 @@ def test_as_json(stage: Stage) -> None:
     (told,) = stage.objects()
     assert (told["type"], told["left"]) == ("result", [])
     assert told["forgotten"]["records"] == 2
-    assert told["elsewhere"] == forgetting.ELSEWHERE
+    assert told["elsewhere"] == forget.ELSEWHERE
 
 
 def test_receivers_of_exports_are_told(stage: Stage) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from orbweaver.cli.glide import SPAN_MS_MAX, Glide
-from orbweaver.cli.progress import Meter
-from orbweaver.core.crawl import State
+from orbweaver.cli.live.glide import SPAN_MS_MAX, Glide
+from orbweaver.cli.live.status import Meter
+from orbweaver.model.crawl import State
 from tests.unit.cli.views import reading_of
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.cli import itemwords
-from orbweaver.core.item_rule import Field, ItemRule, Kind, Source
+from orbweaver.cli import item_text
+from orbweaver.model.item_rules import Field, ItemRule, Kind, Source
 from tests.unit.cli.views import CRAWL
 
 RULE = ItemRule(
@@ -33,7 +33,7 @@ RULE = ItemRule(
 )
 def test_a_rule_is_told_in_a_line(rule: ItemRule, what: str) -> None:
     """Where it holds, what becomes an item, its fields; then the tables with all their columns."""
-    assert [*itemwords.rules(replace(CRAWL, items=(rule,)))] == [
+    assert [*item_text.rules(replace(CRAWL, items=(rule,)))] == [
         (
             "items",
             f"books: where /book/ is found, {what}: title!, price (price), tags of many",
@@ -44,7 +44,7 @@ def test_a_rule_is_told_in_a_line(rule: ItemRule, what: str) -> None:
 
 def test_nothing_is_said_without_rules() -> None:
     """No rules, no lines."""
-    assert [*itemwords.rules(CRAWL)] == []
+    assert [*item_text.rules(CRAWL)] == []
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_items_are_counted_with_the_share_of_invalid_ones(
     total: dict[str, int], said: str | None
 ) -> None:
     """None found is nothing said; none invalid has no share."""
-    assert itemwords.found(total) == said
+    assert item_text.found(total) == said

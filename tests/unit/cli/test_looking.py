@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.adapters.memory import MemoryPages
-from orbweaver.cli.stacks import Depths
+from orbweaver.cli.stack import Depths
 from orbweaver.cli.text import UNSAFE
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.core.politeness import Host
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.politeness.host_schedule import Host
+from tests.memory import MemoryPages
 from tests.unit.cli.fakes import NOW_MS, SITE, Closing, Machine, Row, Stage, Terminal
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from botocore.exceptions import ClientError
 
 from localstack import cdk, deployed, deployment, emulator, guard, layout, lost, stack
 from localstack.errors import LocalStackError
-from orbweaver import bootstrap
-from orbweaver.adapters.aws import Aws
-from orbweaver.cli.machine import ThisMachine, _kept, connect
-from orbweaver.cli.stacks import LOCAL_CONTEXT, Depths, Unreachable
-from orbweaver.settings import Settings
+from orbweaver.adapters.aws.clients import Aws
+from orbweaver.app import container
+from orbweaver.cli.local_machine import ThisMachine, _kept, connect
+from orbweaver.cli.stack import LOCAL_CONTEXT, Depths, Unreachable
+from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -383,7 +383,7 @@ async def test_connecting_speaks_to_the_chosen_place_alone(
     async def opened(settings: Settings) -> AsyncIterator[str]:
         yield "ports"
 
-    monkeypatch.setattr(bootstrap, "connect", opened)
+    monkeypatch.setattr(container, "connect", opened)
     async with connect(SETTINGS, environment) as ports:
         assert str(ports) == "ports"
         assert os.environ == {**environment, "HOME": "/h"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver import cli
+from orbweaver.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,26 +28,26 @@ def signals() -> Iterator[None]:
 
 def test_the_console_script_runs_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     """Words in, an exit code and lines out."""
-    assert cli.main(["url", "HTTP://EXAMPLE.com"]) == 0
+    assert main.main(["url", "HTTP://EXAMPLE.com"]) == 0
     assert capsys.readouterr().out.startswith("http://example.com/\n")
 
 
 @pytest.mark.parametrize(("words", "code"), [(["--version"], 0), ([], 2), (["url", "x"], 2)])
 def test_exit_codes(words: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
     """Asking for the version is no mistake, asking for nothing is one."""
-    assert cli.main(words) == code
+    assert main.main(words) == code
     assert bool(capsys.readouterr().err) == bool(code)
 
 
 def test_robots_are_asked_over_the_guarded_web(capsys: pytest.CaptureFixture[str]) -> None:
     """A server on this machine may be asked about, and one that is not there is an answer."""
-    assert cli.main(["robots", NOBODY]) == 0
+    assert main.main(["robots", NOBODY]) == 0
     assert "unreachable, so nothing is allowed" in capsys.readouterr().out
 
 
 def test_a_polite_kill_is_an_interrupt() -> None:
     """SIGTERM unwinds like Ctrl-C, so that what was started is stopped."""
-    cli.main(["url", NOBODY])
+    main.main(["url", NOBODY])
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -58,7 +58,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(unbuffered: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     more = {"PYTHONUNBUFFERED": unbuffered}
-    script = "import sys; from orbweaver.cli import main; sys.exit(main(['url', 'http://a/']))"
+    script = "import sys; from orbweaver.cli.main import main; sys.exit(main(['url', 'http://a/']))"
     with os.fdopen(writer, "w") as out:
         ended = subprocess.run(
             [sys.executable, "-c", script],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.cli import options
-from orbweaver.cli.exits import UsageError
-from orbweaver.cli.parser import parse
+from orbweaver.cli import crawl_options
+from orbweaver.cli.arguments import parse
+from orbweaver.cli.exit_codes import UsageError
 
 URL = "http://example.com/"
 
@@ -17,7 +17,9 @@ def test_crawl_is_polite_by_default() -> None:
     assert given.seeds == [URL]
     assert (given.seeds, given.fail_above) == ([URL], None)
     # What is not given is left to the plan, or to the definition of the crawl.
-    assert {part: value for part, value in options.given(given).items() if part != "seeds"} == {}
+    assert {
+        part: value for part, value in crawl_options.given(given).items() if part != "seeds"
+    } == {}
     assert (given.json, given.out, given.port) == (False, None, 4566)
 
 

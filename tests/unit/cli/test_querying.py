@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from orbweaver.cli import duck, run
-from orbweaver.cli.saved import saved
-from orbweaver.core.catalogue import TABLES
-from orbweaver.core.tables import PAGES, Column, Type, item_table
+from orbweaver.cli.main import run
+from orbweaver.cli.query import duckdb as duck
+from orbweaver.cli.query.saved import saved
+from orbweaver.exporting.glue_schema import TABLES
+from orbweaver.model.columns import PAGES, Column, Type, item_table
 from tests.unit.cli.exports import BOOKS, CRAWL, DAY, USUAL, book, made, page, put, put_into
 from tests.unit.cli.fakes import Terminal
 
@@ -263,7 +264,7 @@ def test_a_changed_file_of_a_stack_is_an_error(desk: Desk) -> None:
 
 def test_too_much_is_not_fetched(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """For that there is Athena."""
-    monkeypatch.setattr("orbweaver.cli.exported.FETCH_BYTES_MAX", 10)
+    monkeypatch.setattr("orbweaver.cli.query.tables.FETCH_BYTES_MAX", 10)
     put_into(desk.world, made(USUAL))
     assert "ask in Athena" in desk.refused("SELECT 1 FROM pages", "--target local")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orbweaver.cli import run
+from orbweaver.cli.main import run
 from tests.unit.cli.conftest import USAGE, Desk
 from tests.unit.cli.exports import CRAWL, USUAL, made, put
 

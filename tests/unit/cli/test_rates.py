@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.cli.rates import BARS_MAX, GAP_MS, History, Rates
-from orbweaver.cli.sparkline import sparkline
+from orbweaver.cli.live.rates import BARS_MAX, GAP_MS, History, Rates
+from orbweaver.cli.live.sparkline import sparkline
 
 START_MS = 1_795_251_600_000
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from orbweaver.cli import report
-from orbweaver.cli.progress import as_json
-from orbweaver.core.crawl import State
+from orbweaver.cli import crawl_summary
+from orbweaver.cli.live.status import as_json
+from orbweaver.model.crawl import State
 from tests.unit.cli.views import view_of
 
 ENDED = {"claimed": 3, "fetched": 3, "fetched.ok": 3}
@@ -14,7 +14,7 @@ CUT = {"incomplete.text": 1, "incomplete.links": 2, "incomplete.pages": 2}
 def test_numbers_of_pages_stand_below_one_another() -> None:
     """Outcomes are a table with the numbers on the right of their column."""
     tally = {"fetched": 1_233, "fetched.ok": 1_233, "failed": 1, "failed.timeout": 1}
-    assert report.outcomes(view_of(tally, state=State.FINISHED)) == [
+    assert crawl_summary.outcomes(view_of(tally, state=State.FINISHED)) == [
         "outcome  pages  reasons",
         "fetched  1,233  ok 1,233",
         "failed       1  timeout 1",
@@ -24,16 +24,16 @@ def test_numbers_of_pages_stand_below_one_another() -> None:
 def test_pages_that_are_cut_are_summed_up() -> None:
     """How many, by part, and where to read more; nothing of a crawl whose pages are whole."""
     view = view_of({**ENDED, **CUT}, state=State.FINISHED)
-    (line,) = (line for line in report.lines(view) if line.startswith("cut"))
+    (line,) = (line for line in crawl_summary.lines(view) if line.startswith("cut"))
     assert line == (
         "cut  of 2 pages: links 2 · text 1 (column `cut`; orbweaver report shop-20261121-090000)"
     )
     whole = view_of(ENDED, state=State.FINISHED)
-    assert not any(line.startswith("cut") for line in report.lines(whole))
+    assert not any(line.startswith("cut") for line in crawl_summary.lines(whole))
 
 
 def test_machines_are_told_what_is_cut() -> None:
     """By part, and in all."""
     view = view_of({**ENDED, **CUT}, state=State.FINISHED)
     assert as_json(view)["incomplete"] == {"links": 2, "pages": 2, "text": 1}
-    assert report.result(view, None, 0)["incomplete"]["pages"] == 2
+    assert crawl_summary.result(view, None, 0)["incomplete"]["pages"] == 2

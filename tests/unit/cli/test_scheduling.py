@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.schedule import Scheduled
-from orbweaver.ports import Transient
+from orbweaver.control.schedule import Scheduled
+from orbweaver.model.errors import Transient
 from tests.unit.cli.fakes import OUTPUTS, SITE, Stage
 
 if TYPE_CHECKING:

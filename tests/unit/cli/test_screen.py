@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from orbweaver.cli import screen, words
-from orbweaver.cli.progress import Meter, View, as_json
-from orbweaver.cli.screen import Block, draw, fit
-from orbweaver.cli.stacks import Depths
-from orbweaver.core.crawl import Scope, State, Stop
-from orbweaver.core.outcome import Outcome, Refusal
-from orbweaver.core.politeness import Host, RobotsEntry
+from orbweaver.cli.live import lines as words
+from orbweaver.cli.live import screen
+from orbweaver.cli.live.screen import Block, draw, fit
+from orbweaver.cli.live.status import Meter, View, as_json
+from orbweaver.cli.stack import Depths
+from orbweaver.model.crawl import Scope, State, Stop
+from orbweaver.model.outcome import Outcome, Refusal
+from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from tests.unit.cli.views import CRAWL, NOW_MS, example, reading_of, view_of
 
 FOOTER = "Ctrl-C ends the watching; the crawl goes on"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.cli.stacks import Depths, Unreachable, environment_of, export_line, settings_of
+from orbweaver.cli.stack import Depths, Unreachable, environment_of, export_line, settings_of
 from tests.unit.cli.fakes import LOCAL, OUTPUTS, Machine, at
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.cli import run
-from orbweaver.cli.stacks import Unreachable
-from orbweaver.core.crawl import State
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.ports import Transient
+from orbweaver.cli.main import run
+from orbweaver.cli.stack import Unreachable
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import Transient
+from orbweaver.model.outcome import Outcome, Reason
 from tests.unit.cli.fakes import SITE, Row, Stage
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core.crawl import State
+from orbweaver.model.crawl import State
 from tests.unit.cli.fakes import LOCAL, OUTPUTS, SITE, Machine, Stage, Terminal
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.core import segment, warc
-from orbweaver.core.exchange import Response
+from orbweaver.frontier import body_file, warc
+from orbweaver.model.http_exchange import Response
 from tests.unit.cli.fakes import NOW_MS, SITE, Stage
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def stage(tmp_path: Path) -> Stage:
     )
     answer = Response(status=200, headers={}, body=BODY)
     document = {"text": "läuft", "markdown": "# läuft \x1b[31m\n\nzwei"}
-    kept = segment.kept_of(record.url, NOW_MS, answer=answer, body=BODY, document=document)
+    kept = body_file.kept_of(record.url, NOW_MS, answer=answer, body=BODY, document=document)
     assert kept is not None
-    opened = segment.Segment(record.crawl, NOW_MS, Random(1))
-    stage.world.pages[key] = segment.located(record, opened.add(kept))
+    opened = body_file.Segment(record.crawl, NOW_MS, Random(1))
+    stage.world.pages[key] = body_file.located(record, opened.add(kept))
     stage.world.files[opened.key] = opened.whole()
     stage.out.seek(0)
     stage.out.truncate()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localstack.sources import Source
-from orbweaver.cli.switching import STEPS_MAX
+from orbweaver.cli.commands.workers import STEPS_MAX
 from tests.unit.cli.fakes import Machine, Stage
 
 if TYPE_CHECKING:

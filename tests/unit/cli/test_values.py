@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.cli import values
-from orbweaver.cli.values import Threshold
+from orbweaver.cli import option_types
+from orbweaver.cli.option_types import Threshold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 )
 def test_durations(text: str, ms: int) -> None:
     """A number with a unit is a duration, a plain one means seconds."""
-    assert values.duration_ms(text) == ms
+    assert option_types.duration_ms(text) == ms
 
 
 @pytest.mark.parametrize(("text", "s"), [("0", 0), ("1ms", 1), ("1001ms", 2), ("7d", 604_800)])
 def test_windows_are_rounded_up(text: str, s: int) -> None:
     """A window that is not 0 never becomes 0."""
-    assert values.duration_s(text) == s
+    assert option_types.duration_s(text) == s
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_windows_are_rounded_up(text: str, s: int) -> None:
 )
 def test_counts(text: str, number: int) -> None:
     """Thousands may be set apart."""
-    assert values.count(text) == number
+    assert option_types.count(text) == number
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_thresholds(
     text: str, threshold: Threshold, over: tuple[int, int], under: tuple[int, int]
 ) -> None:
     """A number of failures or a share of all URLs: more than that is too many."""
-    assert values.threshold(text) == threshold
+    assert option_types.threshold(text) == threshold
     assert threshold.exceeded(*over)
     assert not threshold.exceeded(*under)
 
@@ -69,23 +69,23 @@ def test_thresholds(
 @pytest.mark.parametrize(
     ("read", "text", "said"),
     [
-        (values.duration_ms, "1x", "give 0s, 250ms, 1.5s, 2h or 7d"),
-        (values.duration_ms, "", "not a duration"),
-        (values.duration_ms, "-1s", "'-1s' is not a duration"),
-        (values.duration_ms, "1,5s", "not a duration"),
-        (values.duration_ms, "nan", "not a duration"),
-        (values.count, "1.5", "'1.5' is not a whole number"),
-        (values.count, "-3", "not a whole number"),
-        (values.count, "1,00", "not a whole number"),
-        (values.count, "٣", "not a whole number"),
-        (values.threshold, "ten", "give 0, 10 or 2.5%"),
-        (values.threshold, "1.5", "give 0, 10 or 2.5%"),
-        (values.day, "21.11.2026", "a day is written YYYY-MM-DD"),
-        (values.pair, "target", "give KEY=VALUE"),
-        (values.pair, "=x", "give KEY=VALUE"),
-        (values.one_of(["host", "any"]), "hots", "did you mean host? It takes host or any"),
-        (values.one_of(["host", "prefix", "any"]), "?", "give host, prefix or any"),
-        (values.one_of(["jsonl"]), "csv", "give jsonl"),
+        (option_types.duration_ms, "1x", "give 0s, 250ms, 1.5s, 2h or 7d"),
+        (option_types.duration_ms, "", "not a duration"),
+        (option_types.duration_ms, "-1s", "'-1s' is not a duration"),
+        (option_types.duration_ms, "1,5s", "not a duration"),
+        (option_types.duration_ms, "nan", "not a duration"),
+        (option_types.count, "1.5", "'1.5' is not a whole number"),
+        (option_types.count, "-3", "not a whole number"),
+        (option_types.count, "1,00", "not a whole number"),
+        (option_types.count, "٣", "not a whole number"),
+        (option_types.threshold, "ten", "give 0, 10 or 2.5%"),
+        (option_types.threshold, "1.5", "give 0, 10 or 2.5%"),
+        (option_types.day, "21.11.2026", "a day is written YYYY-MM-DD"),
+        (option_types.pair, "target", "give KEY=VALUE"),
+        (option_types.pair, "=x", "give KEY=VALUE"),
+        (option_types.one_of(["host", "any"]), "hots", "did you mean host? It takes host or any"),
+        (option_types.one_of(["host", "prefix", "any"]), "?", "give host, prefix or any"),
+        (option_types.one_of(["jsonl"]), "csv", "give jsonl"),
     ],
 )
 def test_what_does_not_fit_says_what_would(
@@ -99,6 +99,6 @@ def test_what_does_not_fit_says_what_would(
 
 def test_what_fits() -> None:
     """Days, pairs and words pass through."""
-    assert values.day("2026-11-21") == "2026-11-21"
-    assert values.pair("a=b=c") == ("a", "b=c")
-    assert values.one_of(["host", "any"])("any") == "any"
+    assert option_types.day("2026-11-21") == "2026-11-21"
+    assert option_types.pair("a=b=c") == ("a", "b=c")
+    assert option_types.one_of(["host", "any"])("any") == "any"

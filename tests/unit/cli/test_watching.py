@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.cli import session
-from orbweaver.cli.display import Lines, Objects, Panel
-from orbweaver.core.crawl import State
-from orbweaver.core.outcome import Outcome, Reason
-from orbweaver.ports import Transient
+from orbweaver.cli.live.display import Lines, Objects, Panel
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import Transient
+from orbweaver.model.outcome import Outcome, Reason
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage, Terminal
 from tests.unit.cli.views import example
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli.progress import Meter, Reading, View
-from orbweaver.cli.stacks import Depths
-from orbweaver.control import Status
-from orbweaver.core.crawl import Books, Crawl, Shard
-from orbweaver.core.politeness import Host
+from orbweaver.cli.live.status import Meter, Reading, View
+from orbweaver.cli.stack import Depths
+from orbweaver.control.crawl_control import Status
+from orbweaver.model.crawl import Books, Crawl, Shard
+from orbweaver.politeness.host_schedule import Host
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.core.definition import parse
+from orbweaver.control.definition import parse
 
 if TYPE_CHECKING:
-    from orbweaver.core.extraction import ItemRule
+    from orbweaver.extraction.extract import ItemRule
 
 URL = "https://shop.example/books/1/"
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.core.definition import parse
-from orbweaver.core.extraction import extract
-from orbweaver.core.page import parse as parse_page
-from orbweaver.core.planning import crawl_of
+from orbweaver.control.definition import parse
+from orbweaver.control.spec_checks import crawl_of
+from orbweaver.extraction.extract import extract
+from orbweaver.parsing.page import parse as parse_page
 from tests.sites.bookshop.model import Page
 from tests.sites.bookshop.shop import Bookshop, resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from orbweaver.core.crawl import Crawl
-    from orbweaver.core.item import Item
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.item import Item
 
 BASE = "http://127.0.0.1:8000"
 DEFINITION = Path(__file__).parents[2] / "sites/bookshop/crawl.toml"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters import extractors
-from orbweaver.adapters.reading import InPlaceReader
-from orbweaver.core.extraction import Field, ItemRule, Kind, Source
-from orbweaver.core.message import seeds_of
-from orbweaver.core.outcome import Outcome
+from orbweaver.adapters.local import custom_extractors
+from orbweaver.adapters.local.reader import InPlaceReader
+from orbweaver.extraction.extract import Field, ItemRule, Kind, Source
+from orbweaver.frontier.messages import seeds_of
+from orbweaver.model.outcome import Outcome
 from tests.unit.stage import CRAWL, SITE, Stage, answer
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from orbweaver.core.crawl import Crawl
-    from orbweaver.core.record import PageRecord
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
 
 HOME = f"{SITE}/"
 PRICE = Field(name="price", where=".price", type=Kind.PRICE, required=True)
@@ -91,18 +91,18 @@ async def test_functions_that_cannot_be_imported_lose_no_page(
         extractor="books",
         fields=(Field(name="title", source=Source.CUSTOM, where="title"),),
     )
-    stage = Stage(reader=InPlaceReader(extractors.deployed("broken_module")))
+    stage = Stage(reader=InPlaceReader(custom_extractors.deployed("broken_module")))
     records = await crawled(stage, with_items(rule))
     said = (
         "extractor books: ExtractorError: the module cannot be imported: ModuleNotFoundError:"
         " No module named 'nothing_like_it'"
     )
     assert [item.problems for item in records["/books/1"].extracted] == [(said,)]
-    assert [*extractors.deployed("own_module")] == ["books"]
-    assert extractors.deployed("") == {}
+    assert [*custom_extractors.deployed("own_module")] == ["books"]
+    assert custom_extractors.deployed("") == {}
 
 
 def test_what_is_deployed_is_a_mapping() -> None:
     """Also of a module that is not there: every function is, and none works."""
-    broken: Any = extractors.deployed("there_is_no_such_module")
+    broken: Any = custom_extractors.deployed("there_is_no_such_module")
     assert (len(broken), [*broken], "books" in broken) == (0, [], True)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.core.extraction import columns_of, extract
-from orbweaver.core.page import parse as parse_page
-from orbweaver.core.tables import Column, Type
+from orbweaver.extraction.extract import columns_of, extract
+from orbweaver.model.columns import Column, Type
+from orbweaver.parsing.page import parse as parse_page
 from tests.unit.extraction.extracting import URL, rule
 
 if TYPE_CHECKING:
-    from orbweaver.core.item import Item
+    from orbweaver.model.item import Item
 
 
 def items(html: str, custom: Any = None, **keys: Any) -> tuple[Item, ...]:

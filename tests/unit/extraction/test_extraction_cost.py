@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.core.extraction import extract
-from orbweaver.core.extraction.stated import NAMES_MAX, microdata
-from orbweaver.core.extraction.structured import json_ld
-from orbweaver.core.extraction.work import UNITS_MAX, TooMuchError, Work
-from orbweaver.core.page import parse
+from orbweaver.extraction.extract import extract
+from orbweaver.extraction.json_ld import json_ld
+from orbweaver.extraction.microdata import NAMES_MAX, microdata
+from orbweaver.extraction.work import UNITS_MAX, TooMuchError, Work
+from orbweaver.parsing.page import parse
 from tests.costs import LINEAR, peak_bytes, slope, within
 from tests.unit.extraction.extracting import URL, rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from orbweaver.core.item import Item
+    from orbweaver.model.item import Item
 
 # Twice what the whole budget was measured to take.
 BUDGET_S = 8

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orbweaver.core.definition import DefinitionError, parse
+from orbweaver.control.definition import DefinitionError, parse
 from tests.unit.extraction.extracting import URL, rule
 
 # --- definitions --------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.core.extraction import Field, Kind
-from orbweaver.core.extraction.values import Base, Unfit, read
+from orbweaver.extraction.convert import Base, Unfit, read
+from orbweaver.extraction.extract import Field, Kind
 
 PRICES = [
     ("£51.77", "51.77", "GBP"),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orbweaver.core.outcome import Outcome, Reason, Refusal
-from orbweaver.core.retry import ATTEMPTS_MAX
+from orbweaver.model.backoff import ATTEMPTS_MAX
+from orbweaver.model.outcome import Outcome, Reason, Refusal
 from tests.sites.hostile.__main__ import lines
 from tests.sites.hostile.expected import BY_CASE, ELSEWHERE, PLACES, ROWS
 from tests.sites.hostile.model import ATTEMPTS, FIRST_CASE, FOLDERS, LAST_CASE, Row

@@ -1,0 +1,126 @@
+"""Counters of an invocation as one line of Embedded Metric Format on standard output.
+
+CloudWatch makes metrics of such a line, at the price of the log line: PutMetricData would cost a
+call. Which metrics there are, their dimensions and why: `model/metrics.py`. Of a metric of which
+each value counts a line holds `VALUES_MAX`; of more, every second one is kept, then every fourth,
+and so on, so that what is kept is spread evenly over the invocation. Where no metrics are to be
+billed, the line goes without what makes CloudWatch make some, and says the same to a query.
+
+Source: CloudWatch user guide, "Embedded metric format specification".
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+
+from orbweaver.model.http_exchange import Response
+from orbweaver.model.metrics import NAMESPACE, SERVICE, STACK, VALUES_MAX, Metric, Service, field_of
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.model.http_exchange import Failure, Request
+    from orbweaver.model.outcome import Reason
+    from orbweaver.model.ports import Fetcher, Metrics
+
+UNITS = (
+    ("Ms", MetricUnit.Milliseconds),
+    ("Bytes", MetricUnit.Bytes),
+    ("bytes", MetricUnit.Bytes),
+    ("Percent", MetricUnit.Percent),
+)
+
+
+class EmfMetrics:
+    """Counters of an invocation, and what it has cost, as far as a meter knows."""
+
+    def __init__(
+        self, *, stack: str, service: Service, meter: Meter | None = None, billed: bool = True
+    ) -> None:
+        self._stack = stack
+        self._service = service
+        self._meter = meter
+        self._billed = billed
+        self._totals: defaultdict[Metric, float] = defaultdict(int)
+        self._samples: defaultdict[Metric, _Sample] = defaultdict(_Sample)
+        self._failures: Counter[Reason] = Counter()
+
+    def add(self, metric: Metric, value: float) -> None:
+        """See the port."""
+        self._totals[metric] += value
+
+    def observe(self, metric: Metric, value: float) -> None:
+        """See the port."""
+        self._samples[metric].see(value)
+
+    def fail(self, reason: Reason, number: int) -> None:
+        """See the port."""
+        self._failures[reason] += number
+
+    def flush(self) -> None:
+        """Write the counters out and start anew; called once at the end of an invocation."""
+        if self._meter is not None and (spent := self._meter.dollars()):
+            self.add(Metric.COST_DOLLARS, spent)
+        if not (self._totals or self._samples):
+            return
+        emf = EphemeralMetrics(namespace=NAMESPACE)
+        emf.add_dimension(STACK, self._stack)
+        emf.add_dimension(SERVICE, self._service)
+        for metric, value in sorted(self._totals.items()):
+            emf.add_metric(name=metric, unit=unit_of(metric), value=value)
+        for metric, sample in sorted(self._samples.items()):
+            for value in sample.values:
+                emf.add_metric(name=metric, unit=unit_of(metric), value=value)
+        for reason, number in sorted(self._failures.items()):
+            emf.add_metadata(key=field_of(reason), value=number)
+        fields: dict[str, Any] = {**emf.serialize_metric_set()}
+        if not self._billed:
+            del fields["_aws"]
+        line = json.dumps(fields, separators=(",", ":"))
+        print(line, flush=True)  # noqa: T201 - standard output is where CloudWatch reads it
+        if self._meter is not None:
+            self._meter.logged(line)
+        self._totals.clear()
+        self._samples.clear()
+        self._failures.clear()
+
+
+class _Sample:
+    """As many values as a line may hold, of however many there were."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+        self._step, self._seen = 1, 0
+
+    def see(self, value: float) -> None:
+        """Take one more."""
+        if self._seen % self._step == 0:
+            if len(self.values) == VALUES_MAX:
+                del self.values[1::2]
+                self._step *= 2
+            if self._seen % self._step == 0:
+                self.values.append(value)
+        self._seen += 1
+
+
+class TimedFetcher:
+    """The web, and how long its answers take."""
+
+    def __init__(self, fetcher: Fetcher, metrics: Metrics) -> None:
+        self._fetcher = fetcher
+        self._metrics = metrics
+
+    async def fetch(self, request: Request) -> Response | Failure:
+        """See the port; what gave no answer is counted among failures, by its reason."""
+        answer = await self._fetcher.fetch(request)
+        if isinstance(answer, Response):
+            self._metrics.observe(Metric.FETCH_MS, answer.latency_ms)
+        return answer
+
+
+def unit_of(metric: Metric) -> MetricUnit:
+    """Tell a metric's unit by how its name ends."""
+    return next((unit for ending, unit in UNITS if metric.endswith(ending)), MetricUnit.Count)

@@ -1,0 +1,87 @@
+"""The catalogue of tables in AWS Glue, which Athena reads.
+
+Rules
+- A table is made, or brought up to date, or left alone: whoever registers the same one again writes
+  nothing. Of two that make or change one at once both succeed, and one of them stands.
+- A name that another one of our tables bears is left to it (exporting/glue_schema.py).
+
+Source: docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from orbweaver.adapters.aws import clients as aws
+from orbweaver.exporting.glue_schema import OWNER, glue_table, grown, query_name, second_name
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.aws.clients import Aws
+    from orbweaver.model.columns import Table
+
+ABSENT, TAKEN = "EntityNotFoundException", "AlreadyExistsException"
+
+
+class GlueCatalogue:
+    """The tables of a database; `root` is where exports are: `s3://…/`."""
+
+    def __init__(self, clients: Aws, *, database: str, root: str) -> None:
+        """Take the clients of a container; the one for Glue is opened by the first use."""
+        self._clients = clients
+        self._database = database
+        self._root = root
+
+    async def register(self, table: Table) -> None:
+        """See the port."""
+        for name in (query_name(table.name), second_name(table.name)):
+            standing = await self._get(name)
+            wanted = glue_table(name, table, self._root)
+            if standing is None and await self._try("create_table", TAKEN, wanted) is None:
+                standing = await self._get(name)  # somebody else was faster
+            if standing is None:
+                return
+            if standing.get("Parameters", {}).get(OWNER) == table.name:
+                change = grown(standing, wanted)
+                if change is not None:
+                    await self._try("update_table", ABSENT, change)
+                return
+
+    async def remove(self, folder: str) -> int:
+        """See the port."""
+        names, token = [], None
+        while token or token is None:
+            more: dict[str, Any] = {} if token is None else {"NextToken": token}
+            answer = await self._call("get_tables", ABSENT, **more) or {}
+            names += [
+                table["Name"]
+                for table in answer.get("TableList", ())
+                if str(table.get("Parameters", {}).get(OWNER, "")).startswith(folder)
+            ]
+            token = answer.get("NextToken", "")
+        for name in names:
+            await self._call("delete_table", ABSENT, Name=name)
+        return len(names)
+
+    async def _get(self, name: str) -> dict[str, Any] | None:
+        answer = await self._call("get_table", ABSENT, Name=name)
+        return None if answer is None else answer["Table"]
+
+    async def _try(
+        self, operation: str, excused: str, table: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        return await self._call(operation, excused, TableInput=table)
+
+    async def _call(self, operation: str, excused: str, **parameters: Any) -> dict[str, Any] | None:
+        """Call, and return None where the one error came of it that is expected."""
+        client = await self._clients.client("glue")
+        with aws.translated(operation):
+            try:
+                call = getattr(client, operation)
+                answer: dict[str, Any] = await call(DatabaseName=self._database, **parameters)
+            except ClientError as error:
+                if aws.code_of(error) == excused:
+                    return None
+                raise
+        return answer

@@ -1,0 +1,143 @@
+"""Files in a bucket. A put is whole or not there: that is what S3 promises."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64decode, b64encode
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from orbweaver.adapters.aws import clients
+from orbweaver.model.errors import check_cut, check_size
+from orbweaver.model.ports import Print
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+DELETE_KEYS_MAX = 1_000
+BLOCK_BYTES = 1024 * 1024
+ABSENT = frozenset({"NoSuchKey", "404"})
+
+
+class BucketFiles:
+    """Where exports are written: a bucket."""
+
+    def __init__(self, client: Any, *, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    async def put(self, key: str, body: bytes) -> None:
+        """See the port."""
+        await clients.call(self._client, "put_object", Bucket=self._bucket, Key=key, Body=body)
+
+    async def put_file(self, key: str, path: Path, sha256: str) -> None:
+        """See the port."""
+        with path.open("rb") as body:  # read as it is sent, a block at a time
+            await clients.call(
+                self._client,
+                "put_object",
+                Bucket=self._bucket,
+                Key=key,
+                Body=body,
+                # S3 refuses what has another one, and tells it to whoever asks.
+                ChecksumSHA256=b64encode(bytes.fromhex(sha256)).decode(),
+            )
+
+    async def print_of(self, key: str) -> Print | None:
+        """See the port."""
+        with clients.translated("head_object"):
+            try:
+                answer = await self._client.head_object(
+                    Bucket=self._bucket, Key=key, ChecksumMode="ENABLED"
+                )
+            except ClientError as error:
+                if clients.code_of(error) in ABSENT:
+                    return None
+                raise
+        known = answer.get("ChecksumSHA256")
+        if known is not None and answer.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT":
+            return Print(bytes=answer["ContentLength"], sha256=b64decode(known).hex())
+        return await self._read(key)
+
+    async def _read(self, key: str) -> Print | None:
+        """Read a file that was put by other means, a block at a time."""
+        digest, size = hashlib.sha256(), 0
+        with clients.translated("get_object"):
+            try:
+                answer = await self._client.get_object(Bucket=self._bucket, Key=key)
+            except ClientError as error:
+                if clients.code_of(error) in ABSENT:
+                    return None
+                raise
+            async with answer["Body"] as stream:
+                async for block in stream.content.iter_chunked(BLOCK_BYTES):
+                    digest.update(block)
+                    size += len(block)
+        return Print(bytes=size, sha256=digest.hexdigest())
+
+    async def link(self, key: str, seconds: int) -> str:
+        """See the port: signed with this container's credentials, and no good after them."""
+        given = {"Bucket": self._bucket, "Key": key}
+        signed = self._client.generate_presigned_url("get_object", given, ExpiresIn=seconds)
+        return str(await signed)
+
+    async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
+        """See the port."""
+        return await self._get(key, bytes_max)
+
+    async def cut(self, key: str, offset: int, length: int) -> bytes | None:
+        """See the port."""
+        # Bounds of a range are inclusive, and one that begins behind the end is an error.
+        part = await self._get(key, None, Range=f"bytes={offset}-{offset + length - 1}")
+        return None if part is None else check_cut(key, part, length)
+
+    async def _get(self, key: str, bytes_max: int | None, **more: str) -> bytes | None:
+        with clients.translated("get_object"):
+            try:
+                answer = await self._client.get_object(Bucket=self._bucket, Key=key, **more)
+            except ClientError as error:
+                if clients.code_of(error) in ABSENT:
+                    return None
+                raise
+            async with answer["Body"] as stream:
+                check_size(key, answer["ContentLength"], bytes_max)
+                body: bytes = await stream.read()
+        return body
+
+    async def list(self, prefix: str) -> tuple[str, ...]:
+        """See the port."""
+        keys: list[str] = []
+        parameters = {"Bucket": self._bucket, "Prefix": prefix}
+        while True:
+            answer = await clients.call(self._client, "list_objects_v2", **parameters)
+            keys += (entry["Key"] for entry in answer.get("Contents", ()))
+            if not answer.get("IsTruncated"):
+                return tuple(sorted(keys))
+            parameters["ContinuationToken"] = answer["NextContinuationToken"]
+
+    async def folders(self, prefix: str) -> tuple[str, ...]:
+        """See the port."""
+        found: list[str] = []
+        parameters = {"Bucket": self._bucket, "Prefix": prefix, "Delimiter": "/"}
+        while True:
+            answer = await clients.call(self._client, "list_objects_v2", **parameters)
+            found += (entry["Prefix"] for entry in answer.get("CommonPrefixes", ()))
+            if not answer.get("IsTruncated"):
+                return tuple(sorted(found))
+            parameters["ContinuationToken"] = answer["NextContinuationToken"]
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See the port."""
+        for start in range(0, len(keys), DELETE_KEYS_MAX):
+            objects = [{"Key": key} for key in keys[start : start + DELETE_KEYS_MAX]]
+            answer = await clients.call(
+                self._client,
+                "delete_objects",
+                Bucket=self._bucket,
+                Delete={"Objects": objects, "Quiet": True},
+            )
+            for error in answer.get("Errors", ()):
+                code = error.get("Code", "unknown")
+                raise clients.error_of(code, 0, f"delete_objects: {code}")

@@ -1,0 +1,118 @@
+"""Exports in another bucket, of any region or account: S3 copies, nothing passes through here.
+
+Rules
+- An object is there whole or not at all, so that nothing has to be resumed.
+- S3 makes a SHA-256 of what it writes, which must be the manifest's: a copy of a file that is being
+  made anew is removed, and tried again later.
+- The owner of the other bucket gets full control, whoever's account it is. A bucket that knows no
+  ACLs takes this one all the same.
+- One copy takes 5 GB; files of an export are smaller by far.
+
+Source: Amazon S3 API reference, CopyObject; user guide, "Controlling ownership of objects".
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from orbweaver.adapters.aws import clients
+from orbweaver.adapters.aws.s3 import ABSENT, BucketFiles
+from orbweaver.model.errors import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orbweaver.delivery.plan import Remains
+    from orbweaver.exporting.manifest import File
+    from orbweaver.model.ports import Clock
+
+AT_ONCE = 16
+OWNED = {"ACL": "bucket-owner-full-control"}
+
+
+class BucketCourier:
+    """Another bucket."""
+
+    def __init__(self, client: Any, *, source: str, target: str, prefix: str, clock: Clock) -> None:
+        """Bring what lies below `prefix` in one bucket to below the same in another."""
+        self._client = client
+        self._source = source
+        self._target = target
+        self._prefix = prefix
+        self._clock = clock
+        self._there = BucketFiles(client, bucket=target)
+
+    async def read(self, path: str, bytes_max: int) -> bytes | None:
+        """See the port."""
+        return await self._there.get(self._prefix + path, bytes_max)
+
+    async def sizes(self, paths: Sequence[str]) -> Mapping[str, int]:
+        """See the port."""
+        found = await clients.all_of((self._size(path) for path in paths), AT_ONCE)
+        return {path: size for path, size in zip(paths, found, strict=True) if size is not None}
+
+    async def write(self, path: str, body: bytes) -> None:
+        """See the port."""
+        await clients.call(
+            self._client,
+            "put_object",
+            Bucket=self._target,
+            Key=self._prefix + path,
+            Body=body,
+            **OWNED,
+        )
+
+    async def bring(self, file: File, deadline_ms: int) -> bool:
+        """See the port."""
+        if self._clock.now_ms() >= deadline_ms:
+            return False
+        key = self._prefix + file.path
+        if await self._copied(key) != file.sha256:
+            await self._there.delete([key])
+            raise Transient(f"{file.path} is not what its manifest says: it is being made anew")
+        return True
+
+    async def remove(self, remains: Sequence[Remains]) -> None:
+        """See the port."""
+        await self._there.delete([self._prefix + one.path for one in remains])
+
+    async def _copied(self, key: str) -> str | None:
+        """Copy a file; the SHA-256 of the copy."""
+        answer = await self._copy(key)
+        known = answer.get("CopyObjectResult", {}).get("ChecksumSHA256")
+        if known is not None:
+            return b64decode(known).hex()
+        print_ = await self._there.print_of(key)  # of an S3 that does not say
+        return None if print_ is None else print_.sha256
+
+    async def _copy(self, key: str) -> dict[str, Any]:
+        with clients.translated("copy_object"):
+            try:
+                answer: dict[str, Any] = await self._client.copy_object(
+                    Bucket=self._target,
+                    Key=key,
+                    CopySource={"Bucket": self._source, "Key": key},
+                    ChecksumAlgorithm="SHA256",
+                    **OWNED,
+                )
+            except ClientError as error:
+                if clients.code_of(error) in ABSENT:
+                    what = f"{key} is not in the bucket any more: it is being made anew"
+                    raise Transient(what) from error
+                raise
+        return answer
+
+    async def _size(self, path: str) -> int | None:
+        with clients.translated("head_object"):
+            try:
+                answer = await self._client.head_object(
+                    Bucket=self._target, Key=self._prefix + path
+                )
+            except ClientError as error:
+                if clients.code_of(error) in ABSENT:
+                    return None
+                raise
+        return int(answer["ContentLength"])

@@ -1,0 +1,129 @@
+"""Schedules in EventBridge Scheduler: those of one group, each of which invokes the same function.
+
+Rules
+- Only a group's list has names and no more, so each schedule is read for itself.
+- To update is to replace the whole; one that is not there is created. Two who put a schedule at the
+  same time both succeed, and one of them stands.
+- What cannot be delivered is tried again for an hour, then it goes to a queue.
+
+Source: docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from orbweaver.adapters.aws import clients as aws
+from orbweaver.control.schedule import Scheduled
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.aws.clients import Aws
+
+ABSENT, TAKEN = "ResourceNotFoundException", "ConflictException"
+READS_AT_ONCE = 8
+RETRIES = 10
+EVENT_S_MAX = 3_600
+OFF = {"Mode": "OFF"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The group of the schedules, and ARNs: the function, the role, the queue of what failed."""
+
+    group: str
+    function: str
+    role: str
+    failed: str
+
+
+class GroupSchedules:
+    """The schedules of a group."""
+
+    def __init__(self, clients: Aws, *, target: Target) -> None:
+        """Take the clients of a container; the one for schedules is opened by the first use."""
+        self._clients = clients
+        self._target = target
+
+    async def put(self, scheduled: Scheduled) -> None:
+        """See the port."""
+        wanted = self._spelled(scheduled)
+        if await self._try("update_schedule", ABSENT, **wanted) is not None:
+            return
+        if await self._try("create_schedule", TAKEN, **wanted) is None:
+            await aws.call(await self._client(), "update_schedule", **wanted)
+
+    async def list(self) -> tuple[Scheduled, ...]:
+        """See the port."""
+        client = await self._client()
+        names: list[str] = []
+        more: dict[str, str] = {}
+        while True:
+            answer = await aws.call(client, "list_schedules", GroupName=self._target.group, **more)
+            names += (entry["Name"] for entry in answer.get("Schedules", ()))
+            if not answer.get("NextToken"):
+                break
+            more = {"NextToken": answer["NextToken"]}
+        found = await aws.all_of((self._read(name) for name in sorted(names)), READS_AT_ONCE)
+        return tuple(one for one in found if one is not None)
+
+    async def remove(self, name: str) -> bool:
+        """See the port."""
+        place = {"Name": name, "GroupName": self._target.group}
+        return await self._try("delete_schedule", ABSENT, **place) is not None
+
+    async def _read(self, name: str) -> Scheduled | None:
+        place = {"Name": name, "GroupName": self._target.group}
+        answer = await self._try("get_schedule", ABSENT, **place)
+        if answer is None:  # removed meanwhile
+            return None
+        first = answer.get("StartDate")
+        return Scheduled(
+            name=name,
+            expression=answer["ScheduleExpression"],
+            timezone=answer.get("ScheduleExpressionTimezone"),
+            first_ms=round(first.timestamp() * 1000) if isinstance(first, datetime) else None,
+            told=answer["Target"].get("Input", ""),
+        )
+
+    def _spelled(self, scheduled: Scheduled) -> dict[str, Any]:
+        target = self._target
+        start = {}
+        if scheduled.first_ms is not None:
+            start["StartDate"] = datetime.fromtimestamp(scheduled.first_ms / 1000, tz=UTC)
+        return {
+            "Name": scheduled.name,
+            "GroupName": target.group,
+            "ScheduleExpression": scheduled.expression,
+            "ScheduleExpressionTimezone": scheduled.timezone or "UTC",
+            "FlexibleTimeWindow": OFF,
+            "Target": {
+                "Arn": target.function,
+                "RoleArn": target.role,
+                "Input": scheduled.told,
+                "DeadLetterConfig": {"Arn": target.failed},
+                "RetryPolicy": {
+                    "MaximumRetryAttempts": RETRIES,
+                    "MaximumEventAgeInSeconds": EVENT_S_MAX,
+                },
+            },
+            **start,
+        }
+
+    async def _try(self, operation: str, excused: str, **parameters: Any) -> dict[str, Any] | None:
+        """Call, and return None where the one error came of it that is expected."""
+        client = await self._client()
+        with aws.translated(operation):
+            try:
+                answer: dict[str, Any] = await getattr(client, operation)(**parameters)
+            except ClientError as error:
+                if aws.code_of(error) == excused:
+                    return None
+                raise
+        return answer
+
+    async def _client(self) -> Any:
+        return await self._clients.client("scheduler")

@@ -1,0 +1,32 @@
+"""Secrets in AWS Secrets Manager.
+
+What a secret holds is handed to whoever asked and stands in no error: those name the operation and
+AWS's own code.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.aws import clients as aws
+from orbweaver.model.errors import Permanent
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.aws.clients import Aws
+
+
+class ManagedSecrets:
+    """Where secrets are kept."""
+
+    def __init__(self, clients: Aws) -> None:
+        """Take the clients of a container; the one for secrets is opened by the first reading."""
+        self._clients = clients
+
+    async def read(self, name: str) -> str:
+        """Read the current text of a secret, by its name or ARN; Permanent if there is none."""
+        client = await self._clients.client("secretsmanager")
+        answer = await aws.call(client, "get_secret_value", SecretId=name)
+        text = answer.get("SecretString")
+        if not isinstance(text, str):
+            raise Permanent("get_secret_value: it holds bytes, and not text")
+        return text

@@ -1,0 +1,218 @@
+"""The queue of packs, its express lane and the dead-letter queue, as SQS queues.
+
+Rules
+- A batch holds at most 10 messages and 1 MiB, counted in encoded bytes.
+- SendMessageBatch answers 200 when it took only some: those that failed are sent again, a bounded
+  number of times. One that is the sender's fault fails the send, after the others are through.
+- `MessageGroupId` on a standard queue makes it fair: one big crawl does not starve the others. It
+  is the crawl's id, or a hash of one that SQS would not take.
+- A buried message keeps its body untouched, which may be any that SQS once accepted. Its source
+  stands beside its reason; one without either is read as seeds (sqs_dead_letters).
+
+Source: Amazon SQS API reference, SendMessageBatch; developer guide, "Amazon SQS fair queues".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.aws import clients
+from orbweaver.frontier.envelope import SINCE
+from orbweaver.frontier.messages import Source, encode
+from orbweaver.model.errors import PortError, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from random import Random
+
+    from orbweaver.frontier.envelope import Waiting
+    from orbweaver.frontier.journal import Letter
+    from orbweaver.frontier.messages import Close, Seeds
+    from orbweaver.model.ports import Clock
+
+BATCH_ENTRIES_MAX = 10
+# SQS takes 1 MiB; the rest is room for what it counts beside the bodies.
+BATCH_BYTES_MAX = 900 * 1024
+MESSAGE_BYTES_MAX = 1024 * 1024
+BATCHES_AT_ONCE = 8
+DELAY_S_MAX = 900
+# What the attribute of a message that waits may add to it.
+SINCE_BYTES = 64
+REASON_CHARS_MAX = 256
+
+# What SQS allows in a MessageGroupId: letters, digits and punctuation of ASCII.
+GROUP_ID = re.compile(r"[!-~]{1,128}")
+# Characters outside XML 1.0, which SQS refuses in bodies and attributes. Those that are within take
+# ten times as long to compile.
+NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """A message on its way into a batch; its group is that of a crawl.
+
+    `since_ms` is since when one waits for a newer version.
+    """
+
+    body: str
+    group: str
+    delay_s: int = 0
+    since_ms: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        """How large its body is; what the stack writes itself is ASCII."""
+        return len(self.body) if self.body.isascii() else len(self.body.encode())
+
+
+class SqsQueue:
+    """The queue of packs, its express lane and the dead-letter queue."""
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        clock: Clock,
+        random: Random,
+        crawl_url: str,
+        express_url: str,
+        dead_letter_url: str,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._random = random
+        self._crawl_url = crawl_url
+        self._express_url = express_url
+        self._dead_letter_url = dead_letter_url
+
+    async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
+        """See the port."""
+        for lane in (True, False):
+            mails = (
+                Mail(
+                    body=encode(letter.pack),
+                    group=group_of(letter.pack.crawl),
+                    delay_s=letter.delay_s,
+                )
+                for letter in letters
+                if (express or letter.express) is lane
+            )
+            await self._send(mails, express=lane)
+
+    async def send_seeds(self, seeds: Sequence[Seeds], *, express: bool) -> None:
+        """See the port."""
+        mails = (Mail(body=encode(item), group=group_of(item.crawl)) for item in seeds)
+        await self._send(mails, express=express)
+
+    async def send_close(self, close: Close, delay_s: int) -> None:
+        """See the port."""
+        mail = Mail(body=encode(close), group=group_of(close.crawl), delay_s=delay_s)
+        await self._send([mail], express=True)
+
+    async def hold(self, waiting: Sequence[Waiting], *, express: bool) -> None:
+        """See the port."""
+        mails = (
+            Mail(
+                body=one.body,
+                group=group_of(one.crawl),
+                delay_s=DELAY_S_MAX,
+                since_ms=one.since_ms,
+            )
+            for one in waiting
+        )
+        await self._send(mails, express=express)
+
+    async def bury(self, body: str, reason: str, source: Source = Source.PACKS) -> None:
+        """See the port."""
+        await bury(self._client, self._dead_letter_url, body, reason, source)
+
+    async def _send(self, mails: Iterable[Mail], *, express: bool) -> None:
+        url = self._express_url if express else self._crawl_url
+        await send_all(self._client, url, mails, clock=self._clock, random=self._random)
+
+
+async def send_all(
+    client: Any, url: str, mails: Iterable[Mail], *, clock: Clock, random: Random
+) -> None:
+    """Send messages in batches, some at once; returns once every one of them is accepted."""
+    batches = (_send_batch(client, url, batch, clock, random) for batch in _batches(mails))
+    await clients.all_of(batches, BATCHES_AT_ONCE)
+
+
+async def bury(client: Any, url: str, body: str, reason: str, source: Source | None = None) -> None:
+    """Send a message as it is to where dead letters lie, with its reason and source."""
+    told = {"reason": NOT_XML.sub("\ufffd", reason)[:REASON_CHARS_MAX] or "unknown"}
+    if source is not None:
+        told["source"] = source.value
+    # Attributes count; a body that leaves no room for all of them goes without any.
+    spare_bytes = MESSAGE_BYTES_MAX - len(body.encode())
+    if spare_bytes < sum(len(f"{name}String{text}".encode()) for name, text in told.items()):
+        told = {}
+    attributes = {name: {"DataType": "String", "StringValue": text} for name, text in told.items()}
+    await clients.call(
+        client, "send_message", QueueUrl=url, MessageBody=body, MessageAttributes=attributes
+    )
+
+
+def group_of(crawl: str) -> str:
+    """Name the fairness group of a crawl."""
+    if GROUP_ID.fullmatch(crawl):
+        return crawl
+    return blake2b(crawl.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+async def _send_batch(
+    client: Any, url: str, batch: Sequence[Mail], clock: Clock, random: Random
+) -> None:
+    entries = {str(place): _entry(str(place), mail) for place, mail in enumerate(batch)}
+    fault: PortError | None = None
+    for attempt in range(1, clients.BATCH_TRIES + 1):
+        answer = await clients.call(
+            client, "send_message_batch", QueueUrl=url, Entries=list(entries.values())
+        )
+        failed = {entry["Id"]: entry for entry in answer.get("Failed", ())}
+        entries = {key: entry for key, entry in entries.items() if key in failed}
+        for key, entry in failed.items():
+            error = clients.error_of(entry["Code"], 0, f"send_message_batch: {entry['Code']}")
+            if entry.get("SenderFault") and not isinstance(error, Transient):
+                fault = error
+                del entries[key]
+        if not entries:
+            break
+        await clients.pause(clock, random, attempt)
+    if entries:
+        raise Transient(f"send_message_batch: {len(entries)} messages were not taken")
+    if fault is not None:
+        raise fault
+
+
+def _entry(key: str, mail: Mail) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "Id": key,
+        "MessageBody": mail.body,
+        "DelaySeconds": mail.delay_s,
+        "MessageGroupId": mail.group,
+    }
+    # A body that leaves no room for it goes without: such a one waits as long as it has to.
+    if mail.since_ms is not None and mail.bytes <= MESSAGE_BYTES_MAX - SINCE_BYTES:
+        since = {"DataType": "Number", "StringValue": str(mail.since_ms)}
+        entry["MessageAttributes"] = {SINCE: since}
+    return entry
+
+
+def _batches(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
+    """Cut messages into batches that SQS takes."""
+    batch: list[Mail] = []
+    batch_bytes = 0
+    for mail in mails:
+        full = len(batch) == BATCH_ENTRIES_MAX or batch_bytes + mail.bytes > BATCH_BYTES_MAX
+        if batch and full:
+            yield batch
+            batch, batch_bytes = [], 0
+        batch.append(mail)
+        batch_bytes += mail.bytes
+    if batch:
+        yield batch

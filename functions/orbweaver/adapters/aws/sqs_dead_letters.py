@@ -1,0 +1,170 @@
+"""The dead-letter queue as an SQS queue, for whoever looks after it; any other queue likewise.
+
+Rules
+- A receive asks for 10 messages at most and gets fewer, or none, though there are more: only
+  several empty ones in a row, of those that wait (and so ask every server), say that it is empty.
+- A look at a message is a receive: it is hidden for a while, and put back by a visibility timeout
+  of 0. The dead-letter queue has none of its own, so being looked at never moves a message on.
+- What is not hidden any more cannot be put back, and need not be.
+- Which queue a dead letter came from decides what it is read as. SQS says that of what it moved by
+  itself, in an attribute that no sender can set; whatever the sender of such a message wrote into
+  its own attributes is passed over. What the worker buried says it beside the reason; the release
+  before gave a reason alone. What says nothing is read as seeds.
+
+Source: Amazon SQS developer guide, "Short and long polling", "Visibility timeout"; API reference,
+ReceiveMessage, ChangeMessageVisibilityBatch, DeleteMessageBatch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.aws import clients
+from orbweaver.frontier.dead_letters import DeadLetter
+from orbweaver.frontier.messages import Source
+from orbweaver.model.errors import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
+
+BATCH_ENTRIES_MAX = 10
+CALLS_AT_ONCE = 4
+EMPTY_ROUNDS = 3
+WAIT_S = 1
+MOVED_FROM = "DeadLetterQueueSourceArn"
+HIDDEN = ("ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible")
+
+
+class SqsDeadLetters:
+    """The dead-letter queue, or a queue whose messages are all of one `source`.
+
+    What is sent back as it is goes to the queue of seeds, or to the one of packs.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        dead_letter_url: str,
+        crawl_url: str,
+        seed_url: str = "",
+        pack_queues: AbstractSet[str] = frozenset(),
+        source: Source | None = None,
+        wait_s: int = WAIT_S,
+    ) -> None:
+        self._client = client
+        self._url = dead_letter_url
+        self._homes = {Source.PACKS: crawl_url, Source.SEEDS: seed_url}
+        self._pack_queues = pack_queues
+        self._source = source
+        self._wait_s = wait_s
+
+    async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
+        """See the port."""
+        step = BATCH_ENTRIES_MAX
+        left = [min(step, count_max - start) for start in range(0, count_max, step)]
+        for _ in range(EMPTY_ROUNDS):
+            receives = (self._receive(number, hold_s) for number in left[:CALLS_AT_ONCE])
+            rounds = await clients.all_of(receives, CALLS_AT_ONCE)
+            if letters := tuple(letter for some in rounds for letter in some):
+                return letters
+        return ()
+
+    async def put_back(self, letters: Sequence[DeadLetter]) -> None:
+        """See the port."""
+        await self._batches("change_message_visibility_batch", letters, VisibilityTimeout=0)
+
+    async def delete(self, letters: Sequence[DeadLetter]) -> None:
+        """See the port."""
+        failed = await self._batches("delete_message_batch", letters)
+        if failed:
+            raise Transient(f"delete_message_batch: {failed} messages were not deleted")
+
+    async def resend(self, bodies: Sequence[str], source: Source = Source.PACKS) -> None:
+        """See the port."""
+        url = self._homes[source]
+        sends = (
+            clients.call(self._client, "send_message", QueueUrl=url, MessageBody=body)
+            for body in bodies
+        )
+        await clients.all_of(sends, CALLS_AT_ONCE)
+
+    async def hidden(self) -> int:
+        """See the port `Lane`."""
+        answer = await clients.call(
+            self._client, "get_queue_attributes", QueueUrl=self._url, AttributeNames=list(HIDDEN)
+        )
+        return sum(int(answer["Attributes"].get(name, 0)) for name in HIDDEN)
+
+    async def _receive(self, number: int, hold_s: int) -> list[DeadLetter]:
+        answer = await clients.call(
+            self._client,
+            "receive_message",
+            QueueUrl=self._url,
+            MaxNumberOfMessages=number,
+            VisibilityTimeout=hold_s,
+            WaitTimeSeconds=self._wait_s,
+            MessageAttributeNames=["reason", "source"],
+            MessageSystemAttributeNames=["All"],
+        )
+        return [self._letter(message) for message in answer.get("Messages", ())]
+
+    def _letter(self, message: dict[str, Any]) -> DeadLetter:
+        system = message.get("Attributes", {})
+        received = system.get("ApproximateFirstReceiveTimestamp")
+        told = _told(message)
+        return DeadLetter(
+            id=message["MessageId"],
+            body=message["Body"],
+            reason=told.get("reason"),
+            receives=int(system.get("ApproximateReceiveCount", 1)),
+            sent_at_ms=int(system.get("SentTimestamp", 0)),
+            first_received_at_ms=int(received) if received else None,
+            source=self._source or _source_of(system, told, self._pack_queues),
+            handle=message["ReceiptHandle"],
+        )
+
+    async def _batches(
+        self, operation: str, letters: Sequence[DeadLetter], **parameters: Any
+    ) -> int:
+        """Do something with letters, ten a call; how many it was not done with."""
+        calls = (
+            clients.call(
+                self._client,
+                operation,
+                QueueUrl=self._url,
+                Entries=[
+                    {"Id": str(place), "ReceiptHandle": letter.handle, **parameters}
+                    for place, letter in enumerate(batch)
+                ],
+            )
+            for batch in _in_tens(letters)
+        )
+        answers = await clients.all_of(calls, CALLS_AT_ONCE)
+        return sum(len(answer.get("Failed", ())) for answer in answers)
+
+
+def _in_tens(letters: Sequence[DeadLetter]) -> Iterator[Sequence[DeadLetter]]:
+    for start in range(0, len(letters), BATCH_ENTRIES_MAX):
+        yield letters[start : start + BATCH_ENTRIES_MAX]
+
+
+def _told(message: dict[str, Any]) -> dict[str, str]:
+    """Read what the worker told of a letter; of one that SQS moved, its sender is not believed."""
+    if MOVED_FROM in message.get("Attributes", {}):
+        return {}
+    attributes = message.get("MessageAttributes", {})
+    return {name: one["StringValue"] for name, one in attributes.items() if "StringValue" in one}
+
+
+def _source_of(
+    system: dict[str, str], told: dict[str, str], pack_queues: AbstractSet[str]
+) -> Source:
+    if moved_from := system.get(MOVED_FROM):
+        own = moved_from.rpartition(":")[2] in pack_queues
+    elif "source" in told:
+        own = told["source"] == Source.PACKS
+    else:
+        own = "reason" in told
+    return Source.PACKS if own else Source.SEEDS

@@ -1,0 +1,44 @@
+"""The delivery queue and its dead-letter queue.
+
+A message that is put off stays the one it is, so that SQS goes on counting how often it was taken:
+its visibility is set, for at most 12 hours from when it was taken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.aws import clients as aws
+from orbweaver.adapters.aws.sqs import bury
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.aws.clients import Aws
+
+
+class SqsDeliveries:
+    """The queue of what is to be delivered."""
+
+    def __init__(self, clients: Aws, *, queue_url: str, dead_letter_url: str) -> None:
+        """Take the clients of a container, and the two queues."""
+        self._clients = clients
+        self._queue_url = queue_url
+        self._dead_letter_url = dead_letter_url
+
+    async def send(self, body: str) -> None:
+        """See the port."""
+        client = await self._clients.client("sqs")
+        await aws.call(client, "send_message", QueueUrl=self._queue_url, MessageBody=body)
+
+    async def put_off(self, handle: str, seconds: int) -> None:
+        """See the port."""
+        await aws.call(
+            await self._clients.client("sqs"),
+            "change_message_visibility",
+            QueueUrl=self._queue_url,
+            ReceiptHandle=handle,
+            VisibilityTimeout=seconds,
+        )
+
+    async def bury(self, body: str, reason: str) -> None:
+        """See the port."""
+        await bury(await self._clients.client("sqs"), self._dead_letter_url, body, reason)

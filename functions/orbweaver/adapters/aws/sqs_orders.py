@@ -1,0 +1,29 @@
+"""The export queue: what exporters are to do, from one to the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.aws.sqs import Mail, group_of, send_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from orbweaver.model.ports import Clock
+
+
+class SqsOrders:
+    """The export queue."""
+
+    def __init__(self, client: Any, *, clock: Clock, random: Random, queue_url: str) -> None:
+        self._client = client
+        self._clock = clock
+        self._random = random
+        self._queue_url = queue_url
+
+    async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
+        """See the port."""
+        # A crawl with many units does not keep those of others waiting.
+        mails = (Mail(body=body, group=group_of(group)) for body, group in bodies)
+        await send_all(self._client, self._queue_url, mails, clock=self._clock, random=self._random)

@@ -1,0 +1,240 @@
+"""What a request to DynamoDB is billed, from its parameters and its answer.
+
+- An answer says what was consumed if that was asked for. AWS's word is final. Emulators say it of
+  some operations by other rules, never more than is right, so of theirs the larger number counts.
+- By our own rules (budget/billing_units.py) the size of an item that was not sent and did not come
+  back is not known. So these are lower bounds: an update whose answer has no attributes; a put in
+  the place of a larger item; a delete; a condition that failed on an item that did not come back;
+  a query or a read of some attributes only. Of a query that filters, what it read is taken to be
+  like what it found.
+- A refused request is billed if a condition refused it. A transaction that was cancelled counts as
+  if it had gone through, an upper bound where it was in conflict with another one. So does a
+  request whose answer was lost. What was throttled costs nothing.
+
+Source: Amazon DynamoDB developer guide, "Read and write operations", "Transactions: capacity";
+API reference, ConsumedCapacity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from orbweaver.budget.billing_units import (
+    Term,
+    item_bytes,
+    read_halves,
+    text_bytes,
+    values_bytes,
+    write_units,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+Fields: TypeAlias = "Mapping[str, Any]"
+Used: TypeAlias = "dict[tuple[str, Term], int]"
+"""By table and term."""
+
+BILLED_ERRORS = frozenset({"ConditionalCheckFailedException", "TransactionCanceledException"})
+# Of single statements in a batch.
+BILLED_CODES = frozenset({"None", "ConditionalCheckFailed", "DuplicateItem"})
+NAMES = re.compile(r"'([^']*)'\s*:")
+TABLE = re.compile(r"(?:INTO|UPDATE|FROM|EXISTS)\s+\"?([\w.-]+)", re.IGNORECASE)
+
+
+def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
+    """Say what a request was billed; `final`: the answer's own word holds where it has one."""
+    rule = RULES.get(operation)
+    error = answer.get("Error", {}).get("Code")
+    if rule is None or (error is not None and error not in BILLED_ERRORS):
+        return {}
+    told = _told(operation, asked, answer)
+    if told and final:
+        return told
+    found = rule(asked, answer)
+    for key, number in told.items():
+        found[key] = max(found.get(key, 0), number)
+    return found
+
+
+def _told(operation: str, asked: Fields, answer: Fields) -> Used:
+    """Read what the answer says was consumed."""
+    capacities = answer.get("ConsumedCapacity") or ()
+    if isinstance(capacities, dict):
+        capacities = (capacities,)
+    writes = operation in WRITES or (operation in STATEMENTS and not _reads(asked))
+    found: Used = {}
+    for capacity in capacities:
+        table = table_name(capacity.get("TableName", ""))
+        read, write = capacity.get("ReadCapacityUnits"), capacity.get("WriteCapacityUnits")
+        if read is None and write is None:
+            both = capacity.get("CapacityUnits", 0)
+            read, write = (0, both) if writes else (both, 0)
+        for term, number in ((Term.READ_HALVES, 2 * (read or 0)), (Term.WRITE, write or 0)):
+            if number:
+                found[table, term] = found.get((table, term), 0) + round(number)
+    return found
+
+
+def table_name(name: str) -> str:
+    """Take the name out of a table's name or ARN."""
+    return name.rpartition("table/")[2]
+
+
+# --- one item -----------------------------------------------------------------------------------
+
+
+def _size(fields: Fields, answer: Fields) -> int:
+    """Size of the item that a write is about, as large as it is known to be."""
+    sent = item_bytes(fields.get("Item") or fields.get("Key") or {})
+    if "UpdateExpression" in fields:
+        sent += _set_bytes(fields["UpdateExpression"], fields)
+    came = item_bytes(answer.get("Item") or answer.get("Attributes") or {})
+    return max(sent, came)
+
+
+def _set_bytes(expression: str, fields: Fields) -> int:
+    """Size of the values and names that an update sets, with those of its condition left out."""
+    names = fields.get("ExpressionAttributeNames") or {}
+    values = fields.get("ExpressionAttributeValues") or {}
+    size = values_bytes(value for name, value in values.items() if name in expression)
+    return size + sum(text_bytes(name) for short, name in names.items() if short in expression)
+
+
+def _write(asked: Fields, answer: Fields) -> Used:
+    units = write_units(_size(asked, answer))
+    return {(table_name(asked["TableName"]), Term.WRITE): units}
+
+
+def _get(asked: Fields, answer: Fields) -> Used:
+    size = item_bytes(answer.get("Item") or {})
+    halves = read_halves(size, consistent=bool(asked.get("ConsistentRead")))
+    return {(table_name(asked["TableName"]), Term.READ_HALVES): halves}
+
+
+# --- many ---------------------------------------------------------------------------------------
+
+
+def _query(asked: Fields, answer: Fields) -> Used:
+    size = sum(item_bytes(item) for item in answer.get("Items") or ())
+    found, seen = answer.get("Count") or 0, answer.get("ScannedCount") or 0
+    if found:
+        size = size * max(found, seen) // found
+    halves = read_halves(size, consistent=bool(asked.get("ConsistentRead")))
+    return {(table_name(asked["TableName"]), Term.READ_HALVES): halves}
+
+
+def _batch_get(asked: Fields, answer: Fields) -> Used:
+    units: Used = defaultdict(int)
+    left_over = answer.get("UnprocessedKeys") or {}
+    for table, request in asked["RequestItems"].items():
+        consistent = bool(request.get("ConsistentRead"))
+        items = (answer.get("Responses") or {}).get(table) or ()
+        left = len((left_over.get(table) or {}).get("Keys") or ())
+        absent = max(0, len(request["Keys"]) - left - len(items))
+        halves = absent * read_halves(0, consistent=consistent)
+        halves += sum(read_halves(item_bytes(item), consistent=consistent) for item in items)
+        units[table_name(table), Term.READ_HALVES] += halves
+    return units
+
+
+def _batch_write(asked: Fields, answer: Fields) -> Used:
+    units: Used = defaultdict(int)
+    for sign, batch in ((1, asked["RequestItems"]), (-1, answer.get("UnprocessedItems") or {})):
+        for table, requests in batch.items():
+            number = sum(_batched(request) for request in requests)
+            units[table_name(table), Term.WRITE] += sign * number
+    return units
+
+
+def _batched(request: Fields) -> int:
+    (one,) = request.values()
+    return write_units(_size(one, {}))
+
+
+def _transact_write(asked: Fields, answer: Fields) -> Used:
+    units: Used = defaultdict(int)
+    actions = asked["TransactItems"]
+    reasons = answer.get("CancellationReasons") or [{}] * len(actions)
+    for action, reason in zip(actions, reasons, strict=False):
+        (one,) = action.values()
+        size = _size(one, reason)
+        units[table_name(one["TableName"]), Term.WRITE] += write_units(size, transacted=True)
+    return units
+
+
+def _transact_get(asked: Fields, answer: Fields) -> Used:
+    units: Used = defaultdict(int)
+    actions = asked["TransactItems"]
+    found = answer.get("Responses") or [{}] * len(actions)
+    for action, one in zip(actions, found, strict=False):
+        halves = read_halves(item_bytes(one.get("Item") or {}), consistent=True, transacted=True)
+        units[table_name(action["Get"]["TableName"]), Term.READ_HALVES] += halves
+    return units
+
+
+# --- statements ---------------------------------------------------------------------------------
+
+
+def _batch_statements(asked: Fields, answer: Fields) -> Used:
+    units: Used = defaultdict(int)
+    statements = asked["Statements"]
+    results = answer.get("Responses") or [{}] * len(statements)
+    for statement, result in zip(statements, results, strict=False):
+        if result.get("Error", {}).get("Code", "None") in BILLED_CODES:
+            _add_statement(units, statement, result)
+    return units
+
+
+def _statement(asked: Fields, answer: Fields) -> Used:
+    units: Used = defaultdict(int)
+    items = answer.get("Items") or ()
+    _add_statement(units, asked, {"Item": max(items, key=item_bytes)} if items else {})
+    return units
+
+
+def _add_statement(units: Used, statement: Fields, result: Fields) -> None:
+    table, reads, names_bytes = _parsed(statement["Statement"])
+    item = result.get("Item") or result.get("Error", {}).get("Item") or {}
+    size = item_bytes(item)
+    if reads:
+        consistent = bool(statement.get("ConsistentRead"))
+        units[table, Term.READ_HALVES] += read_halves(size, consistent=consistent)
+        return
+    sent = names_bytes + values_bytes(statement.get("Parameters") or ())
+    units[table, Term.WRITE] += write_units(max(sent, size))
+
+
+@lru_cache(maxsize=256)
+def _parsed(statement: str) -> tuple[str, bool, int]:
+    """Read a statement's table, whether it only reads, and the bytes of the names it writes."""
+    found = TABLE.search(statement)
+    names_bytes = sum(map(text_bytes, NAMES.findall(statement)))
+    reads = statement.lstrip()[:6].upper() in {"SELECT", "EXISTS"}
+    return found[1] if found else "", reads, names_bytes
+
+
+def _reads(asked: Fields) -> bool:
+    statements: Iterable[Fields] = asked.get("Statements") or (asked,)
+    return all(_parsed(one["Statement"])[1] for one in statements)
+
+
+WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"})
+STATEMENTS = frozenset({"BatchExecuteStatement", "ExecuteStatement"})
+RULES: dict[str, Callable[[Fields, Fields], Used]] = {
+    "PutItem": _write,
+    "UpdateItem": _write,
+    "DeleteItem": _write,
+    "GetItem": _get,
+    "Query": _query,
+    "Scan": _query,
+    "BatchGetItem": _batch_get,
+    "BatchWriteItem": _batch_write,
+    "TransactWriteItems": _transact_write,
+    "TransactGetItems": _transact_get,
+    "BatchExecuteStatement": _batch_statements,
+    "ExecuteStatement": _statement,
+}

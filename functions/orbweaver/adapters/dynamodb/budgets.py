@@ -1,0 +1,220 @@
+"""What crawls have used of their limits: in the `crawls` table, and what packs counted in `packs`.
+
+crawls  <crawl>#allowance#<part>   used, reserved, taken_at, expires_at (with the crawl's own)
+        <crawl>#host#<hash>        pages: how many URLs of a host were counted
+packs   <pack> / counted#<hash>    urls: which of a pack's they are, so that a pack counts them once
+
+A reservation is one conditional update. That it may be made twice, where an answer was lost, takes
+from what is left and never adds to it; what a commit settles is in its transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.dynamodb.counters import CRAWL_KEPT_S, expires_s
+from orbweaver.adapters.dynamodb.table import (
+    Cancelled,
+    ConditionFailed,
+    Dynamo,
+    Item,
+    from_item,
+    to_item,
+)
+from orbweaver.budget.budget_rules import Allowance, Taking
+from orbweaver.model.errors import Transient
+from orbweaver.model.url import url_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.limits import Part, Settlement
+    from orbweaver.model.ports import Clock
+
+# How often a host's count may change while somebody counts.
+COUNT_TRIES = 10
+
+
+class DynamoAllowances:
+    """What is used of crawls' limits."""
+
+    def __init__(
+        self,
+        dynamo: Dynamo,
+        *,
+        clock: Clock,
+        packs_table: str,
+        crawls_table: str,
+        ledger_retention_s: int,
+        crawl_retention_s: int = CRAWL_KEPT_S,
+    ) -> None:
+        self._dynamo = dynamo
+        self._clock = clock
+        self._packs = packs_table
+        self._crawls = crawls_table
+        self._retention_s = ledger_retention_s
+        self._crawl_kept_s = crawl_retention_s
+
+    async def take(self, taking: Taking) -> Allowance | None:
+        """See the port."""
+        try:
+            await self._dynamo.call("update_item", TableName=self._crawls, **_reservation(taking))
+        except ConditionFailed as refusal:
+            return _allowance(refusal.item)
+        return None
+
+    async def begin(self, crawl: Crawl, part: Part, used: int) -> None:
+        """See the port."""
+        expires_at = expires_s(crawl, self._crawl_kept_s)
+        fields = {"used": used, "reserved": 0, "taken_at": 0, "expires_at": expires_at}
+        try:
+            await self._dynamo.call(
+                "put_item",
+                TableName=self._crawls,
+                Item=_key(crawl.id, part) | to_item(fields),
+                ConditionExpression="attribute_not_exists(#k)",
+                ExpressionAttributeNames={"#k": "k"},
+            )
+        except ConditionFailed:
+            return
+
+    async def count(
+        self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int
+    ) -> frozenset[str]:
+        """See the port."""
+        by_hash = {url_hash(url): url for url in urls}
+        grant = {"k": pack_id, "part": f"counted#{url_hash(host)}"}
+        pages: int | None = None
+        counted: list[str] | None = None
+        for _ in range(COUNT_TRIES):
+            left = len(by_hash) if pages is None else max(0, limit - pages)
+            new = [digest for digest in by_hash if digest not in (counted or ())]
+            new = new[: min(left, limit)]
+            if not new:
+                if counted is None:
+                    counted = await self._counted(grant)
+                    continue
+                return frozenset(by_hash[digest] for digest in counted if digest in by_hash)
+            expires_at = expires_s(crawl, self._crawl_kept_s)
+            counting = _counting(self._crawls, crawl, host, len(new), limit, expires_at)
+            granting = self._granting(grant, counted or [], new)
+            try:
+                await self._dynamo.transact([granting, counting])
+            except Cancelled as cancelled:
+                if 0 in cancelled.items:
+                    counted = from_item(cancelled.items[0]).get("urls", [])
+                if 1 in cancelled.items:
+                    pages = from_item(cancelled.items[1]).get("pages", 0)
+            else:
+                held = [*(counted or ()), *new]
+                return frozenset(by_hash[digest] for digest in held if digest in by_hash)
+        raise Transient(f"pages of {host} are counted again and again")
+
+    async def _counted(self, grant: dict[str, Any]) -> list[str]:
+        answer = await self._dynamo.call(
+            "get_item", TableName=self._packs, Key=to_item(grant), ConsistentRead=True
+        )
+        counted: list[str] = from_item(answer.get("Item", {})).get("urls", [])
+        return counted
+
+    def _granting(self, grant: dict[str, Any], counted: list[str], new: list[str]) -> Item:
+        """Note which URLs a pack has counted, if nobody has noted others: a transaction's Put."""
+        expires_at = self._clock.now_ms() // 1000 + self._retention_s
+        fields = {**grant, "urls": [*counted, *new], "expires_at": expires_at}
+        put: Item = {
+            "TableName": self._packs,
+            "Item": to_item(fields),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        if counted:
+            put["ConditionExpression"] = "#urls = :seen"
+            put["ExpressionAttributeNames"] = {"#urls": "urls"}
+            put["ExpressionAttributeValues"] = to_item({":seen": counted})
+        else:
+            put["ConditionExpression"] = "attribute_not_exists(#k)"
+            put["ExpressionAttributeNames"] = {"#k": "k"}
+        return {"Put": put}
+
+
+def settling(table: str, crawl: Crawl, settlement: Settlement) -> Item:
+    """Give back what was reserved and not spent: a transaction's Update."""
+    back = settlement.spent - settlement.reserved
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": _key(crawl.id, settlement.part),
+            "UpdateExpression": "ADD #used :used, #reserved :reserved",
+            "ExpressionAttributeNames": {"#used": "used", "#reserved": "reserved"},
+            "ExpressionAttributeValues": to_item(
+                {":used": back, ":reserved": -settlement.reserved}
+            ),
+        }
+    }
+
+
+def _key(crawl_id: str, part: str) -> Item:
+    return to_item({"k": f"{crawl_id}#allowance#{part}"})
+
+
+def _allowance(item: Item) -> Allowance:
+    fields = from_item(item)
+    if not fields:
+        return Allowance(begun=False)
+    return Allowance(
+        used=fields["used"], reserved=fields["reserved"], taken_at_ms=fields["taken_at"]
+    )
+
+
+def _reservation(taking: Taking) -> dict[str, Any]:
+    names = {"#used": "used", "#reserved": "reserved", "#taken_at": "taken_at"}
+    values = {
+        ":amount": taking.amount,
+        ":at": taking.at_ms,
+        ":room": taking.limit - taking.amount,
+    }
+    reserved, condition = "#reserved + :amount", "#used <= :room"
+    seen = taking.instead
+    if seen is not None:
+        reserved = ":mine"
+        condition += " AND #reserved = :reserved AND #taken_at = :taken_at"
+        values |= {
+            ":mine": taking.mine + taking.amount,
+            ":reserved": seen.reserved,
+            ":taken_at": seen.taken_at_ms,
+        }
+    return {
+        "Key": _key(taking.crawl.id, taking.part),
+        "UpdateExpression": (
+            f"SET #used = #used + :amount, #reserved = {reserved}, #taken_at = :at"
+        ),
+        "ConditionExpression": condition,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": to_item(values),
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def _counting(
+    table: str, crawl: Crawl, host: str, count: int, limit: int, expires_at: int | None
+) -> Item:
+    """Count pages of a host within its limit: a transaction's Update."""
+    update = "ADD #pages :count"
+    names = {"#pages": "pages"}
+    values = {":count": count, ":room": limit - count}
+    if expires_at is not None:
+        update += " SET #expires_at = :expires_at"
+        names["#expires_at"] = "expires_at"
+        values[":expires_at"] = expires_at
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": to_item({"k": f"{crawl.id}#host#{url_hash(host)}"}),
+            "UpdateExpression": update,
+            # Nothing is counted yet, or there is room; more than the limit is never asked for.
+            "ConditionExpression": "attribute_not_exists(#pages) OR #pages <= :room",
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": to_item(values),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+    }

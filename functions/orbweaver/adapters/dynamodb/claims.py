@@ -1,0 +1,275 @@
+"""Claims in the `urls` table: one item a URL and crawl name, written under a condition.
+
+Rules
+- A claim holds for others while it is neither expired nor stale as of *their* moment. TTL deletes
+  days late, so both are compared, in reads and in conditions alike.
+- A pack's own claim is won again by that pack, so a redelivery goes on where it stopped, and a
+  write whose outcome is unknown may be repeated.
+- A failed condition costs as much as a write, ten times a read: whoever claims has looked up before
+  (`known`) what may be claimed, or has learned that next to nothing is (frontier/seen_urls.py).
+  That look may be a moment old. It can then call a URL held whose claim was given back or ran out
+  just now, which is a link found a moment too early; the other way round the condition decides.
+- What is not known to have been claimed is inserted in batches; only what turns out to be there is
+  read, and what has lapsed is put one by one, in the place of the very claim that was read.
+- A claim that takes the place of one that has lapsed keeps it (`was`), and whoever gives the claim
+  back puts it there again: it may still hold for a run that began earlier.
+- An abandoned claim (`unasked`) holds within its run, so that nothing is counted twice there; for
+  other runs it is not there. So another run's claim keeps it, too, unless there is one to keep that
+  holds for everybody.
+
+Source: DynamoDB developer guide, "Working with expired items and time to live".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.aws.clients import all_of
+from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, Item, from_item, to_item
+from orbweaver.frontier.claims import Known, Standing
+from orbweaver.model.errors import NOTHING, Transient
+from orbweaver.model.target import Prior
+from orbweaver.model.url import url_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orbweaver.frontier.claims import Claimer
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.target import Target
+
+WRITES_AT_ONCE = 32
+
+# How often a claim may change between being read and being taken over.
+TAKE_OVER_TRIES = 5
+ABSENT = "attribute_not_exists(#pack)"
+AS_READ = "#pack = :pack AND #at = :at"
+# What a claim keeps of the one in whose place it stands.
+KEPT = ("crawl", "pack", "depth", "at", "expires_at", "unasked")
+
+
+class DynamoFrontier:
+    """Claims."""
+
+    def __init__(self, dynamo: Dynamo, *, urls_table: str) -> None:
+        self._dynamo = dynamo
+        self._table = urls_table
+
+    async def known(
+        self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
+    ) -> Known:
+        """See the port."""
+        read = await self._read(claimer.name, urls)
+        others = {url: claim for url, claim in read.items() if claim["pack"] != claimer.pack}
+        held = frozenset(
+            url for url, claim in others.items() if _holds(claim, claimer, modified.get(url))
+        )
+        claims = {url: seen for url, claim in others.items() if (seen := _seen_by(claimer, claim))}
+        lapsed = {
+            url: Prior(crawl=claim["crawl"], at_ms=claim["at"])
+            for url, claim in claims.items()
+            if url not in held and "crawl" in claim  # claims did not always say
+        }
+        return Known(held=held, lapsed=lapsed)
+
+    async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
+        """See the port."""
+        wanted = {target.url: target for target in targets}
+        # What was claimed once is there, and would refuse an insertion at the price of a write.
+        fresh = [target for target in wanted.values() if target.prior is None]
+        inserted = await self._dynamo.insert_many(
+            self._table, [_item(claimer, target) for target in fresh]
+        )
+        new = {target.url for target, done in zip(fresh, inserted, strict=True) if done}
+        # An older read might not show what has just been in the way.
+        refused = [target.url for target in fresh if target.url not in new]
+        claims = await self._read(claimer.name, refused, consistent=True)
+        claims |= await self._read(claimer.name, [*wanted.keys() - {one.url for one in fresh}])
+        own = {url for url, claim in claims.items() if claim["pack"] == claimer.pack}
+        # What has lapsed, and what was claimed since it was read, is for the condition to decide.
+        open_ = [target for url, target in wanted.items() if url not in own | new]
+        won = await all_of(
+            (self._take_over(claimer, target, claims.get(target.url)) for target in open_),
+            WRITES_AT_ONCE,
+        )
+        taken = {target.url for target, mine in zip(open_, won, strict=True) if mine}
+        return frozenset(own | new | taken)
+
+    async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
+        """See the port."""
+        keys = [to_item({"k": _key(claimer.name, url)}) for url in dict.fromkeys(urls)]
+        items = await self._dynamo.get_many(self._table, keys, consistent=True)
+        claims = [from_item(item) for item in items]
+        mine = [claim for claim in claims if claim["pack"] == claimer.pack]
+        await all_of((self._undo(claim) for claim in mine), WRITES_AT_ONCE)
+        # What others have taken over is not to be ours again.
+        lost = [claim for claim in claims if claim.get("was", {}).get("pack") == claimer.pack]
+        await all_of((self._forget_former(claim) for claim in lost), WRITES_AT_ONCE)
+
+    async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
+        """See the port."""
+        await all_of((self._mark(crawl, url) for url in dict.fromkeys(urls)), WRITES_AT_ONCE)
+
+    async def standing(self, name: str, url: str) -> Standing | None:
+        """See the port."""
+        items = await self._dynamo.get_many(
+            self._table, [to_item({"k": _key(name, url)})], consistent=True
+        )
+        for claim in map(from_item, items):
+            return Standing(
+                crawl=claim.get("crawl"),
+                pack=claim["pack"],
+                at_ms=claim["at"],
+                expires_s=claim["expires_at"],
+                depth=claim.get("depth", 0),
+            )
+        return None
+
+    async def _read(
+        self, name: str, urls: Sequence[str], *, consistent: bool = False
+    ) -> dict[str, dict[str, Any]]:
+        """Read claims: URL to fields."""
+        by_key = {_key(name, url): url for url in urls}
+        items = await self._dynamo.get_many(
+            self._table,
+            [to_item({"k": key}) for key in by_key],
+            consistent=consistent,
+            attributes=("k", *KEPT, "was"),
+        )
+        claims = [from_item(item) for item in items]
+        return {by_key[claim["k"]]: claim for claim in claims}
+
+    async def _take_over(
+        self, claimer: Claimer, target: Target, standing: dict[str, Any] | None
+    ) -> bool:
+        """Put a claim in the place of one that has lapsed, or of none; whether it is ours now."""
+        for _ in range(TAKE_OVER_TRIES):
+            if standing is not None and standing["pack"] == claimer.pack:
+                return True
+            if standing is not None and _holds(standing, claimer, target.modified_at_ms):
+                if standing.get("was", {}).get("pack") == claimer.pack:
+                    await self._forget_former(standing)
+                return False
+            try:
+                former = standing and (_seen_by(claimer, standing) or standing)
+                await self._put(_item(claimer, target, former), standing)
+            except ConditionFailed as refusal:
+                standing = from_item(refusal.item) or None
+            else:
+                return True
+        raise Transient(f"{target.url} is claimed again and again")
+
+    async def _mark(self, crawl: Crawl, url: str, *, former: bool = False) -> None:
+        """Mark a run's claim as abandoned, or the one in whose place another run's stands."""
+        names = {"#unasked": "unasked", "#crawl": "crawl"} | ({"#was": "was"} if former else {})
+        within = "#was." if former else ""
+        try:
+            await self._dynamo.call(
+                "update_item",
+                TableName=self._table,
+                Key=to_item({"k": _key(crawl.name, url)}),
+                UpdateExpression=f"SET {within}#unasked = :yes",
+                ConditionExpression=f"{within}#crawl = :crawl",
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues=to_item({":yes": True, ":crawl": crawl.id}),
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except ConditionFailed as refusal:
+            was = from_item(refusal.item).get("was", {})
+            if not former and was.get("crawl") == crawl.id:
+                await self._mark(crawl, url, former=True)
+
+    async def _forget_former(self, claim: dict[str, Any]) -> None:
+        """Have a claim stand in the place of none; whoever gives it back leaves nothing."""
+        condition = _only_if(claim)
+        condition["ExpressionAttributeNames"]["#was"] = "was"
+        try:
+            await self._dynamo.call(
+                "update_item",
+                TableName=self._table,
+                Key=to_item({"k": claim["k"]}),
+                UpdateExpression="REMOVE #was",
+                **condition,
+            )
+        except ConditionFailed:
+            return
+
+    async def _undo(self, claim: dict[str, Any]) -> None:
+        try:
+            if "was" in claim:
+                former = {"k": claim["k"], "url": claim["url"], **claim["was"]}
+                await self._put(to_item(former), claim)
+            else:
+                await self._dynamo.call(
+                    "delete_item",
+                    TableName=self._table,
+                    Key=to_item({"k": claim["k"]}),
+                    **_only_if(claim),
+                )
+        except ConditionFailed:
+            return
+
+    async def _put(self, item: Item, standing: Mapping[str, Any] | None) -> None:
+        await self._dynamo.call(
+            "put_item",
+            TableName=self._table,
+            Item=item,
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            **_only_if(standing),
+        )
+
+
+def _only_if(standing: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Say that a claim is still as it was read, or still absent."""
+    if standing is None:
+        return {
+            "ConditionExpression": ABSENT,
+            "ExpressionAttributeNames": {"#pack": "pack"},
+        }
+    return {
+        "ConditionExpression": AS_READ,
+        "ExpressionAttributeNames": {"#pack": "pack", "#at": "at"},
+        "ExpressionAttributeValues": to_item({":pack": standing["pack"], ":at": standing["at"]}),
+    }
+
+
+def _item(claimer: Claimer, target: Target, former: Mapping[str, Any] | None = None) -> Item:
+    fields: dict[str, Any] = {
+        "k": _key(claimer.name, target.url),
+        "url": target.url,
+        "crawl": claimer.crawl,
+        "pack": claimer.pack,
+        "depth": target.depth,
+        "at": claimer.at_ms,
+        "expires_at": claimer.expires_s,
+    }
+    if former is not None:
+        fields["was"] = {name: former[name] for name in KEPT if name in former}
+    return to_item(fields)
+
+
+def _key(name: str, url: str) -> str:
+    return f"{name}#{url_hash(url)}"
+
+
+def _holds(claim: Mapping[str, Any], claimer: Claimer, modified_at_ms: int | None) -> bool:
+    """Whether another's claim still holds: neither expired nor stale, deleted yet or not."""
+    seen = _seen_by(claimer, claim)
+    if seen is None:
+        return False
+    stale_before_ms = _stale_before_ms(claimer, modified_at_ms)
+    held: bool = seen["expires_at"] > claimer.at_ms // 1000 and seen["at"] >= stale_before_ms
+    return held
+
+
+def _seen_by(claimer: Claimer, claim: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What a claimer sees of a claim: one that another run has abandoned is not there."""
+    seen: Mapping[str, Any] | None = claim
+    while seen is not None and seen.get("unasked") and seen.get("crawl") != claimer.crawl:
+        seen = seen.get("was")
+    return seen
+
+
+def _stale_before_ms(claimer: Claimer, modified_at_ms: int | None) -> int:
+    """Claims of a URL made before this moment do not hold, by the window or as it was changed."""
+    return max(claimer.stale_before_ms, modified_at_ms or 0)

@@ -1,0 +1,128 @@
+"""How a crawl's counters are spelled: one item a shard in the `crawls` table.
+
+k            <crawl id>#count#<shard>
+n.<key>      one number a tally key (`n.claimed`, `n.fetched.ok`), only ever added to
+u.<code>     the same of billed units, shortly: there are many, and a KB of them costs every commit
+commits      how many commits it took: its version
+closed       there once the crawl is sealed; no commit gets by
+expires_at   with the crawl's own
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.dynamodb.table import Item, assign, from_item, to_item
+from orbweaver.budget.billing_units import CODES
+from orbweaver.model.crawl import Shard
+
+if TYPE_CHECKING:
+    from orbweaver.model.crawl import Crawl, Tally
+
+TALLY_PREFIX, UNITS_PREFIX = "n.", "u."
+CLAIMED = f"{TALLY_PREFIX}claimed"
+CRAWL_KEPT_S = 90 * 86_400
+_KEYS = {code: key for key, code in CODES.items()}
+
+
+def expires_s(crawl: Crawl, kept_s: int = CRAWL_KEPT_S) -> int | None:
+    """When a crawl and its counters may be deleted: so long after its last possible moment."""
+    if crawl.continuous:
+        return None
+    return crawl.started_at_ms // 1000 + crawl.duration_max_s + kept_s
+
+
+def shard_key(crawl_id: str, number: int) -> Item:
+    """Key of a counter shard."""
+    return to_item({"k": f"{crawl_id}#count#{number}"})
+
+
+def shard(item: Item) -> Shard:
+    """Read a shard; an empty item is a shard that nobody has counted on."""
+    fields = from_item(item)
+    keys = {_key_of(name): count for name, count in fields.items()}
+    tally = {key: count for key, count in keys.items() if key is not None}
+    return Shard(
+        commits=fields.get("commits", 0),
+        closed=fields.get("closed", False),
+        tally=MappingProxyType(tally),
+    )
+
+
+def _name_of(key: str) -> str:
+    code = CODES.get(key)
+    return TALLY_PREFIX + key if code is None else UNITS_PREFIX + code
+
+
+def _key_of(name: str) -> str | None:
+    """Read a tally key; None for what is none, or one of another version."""
+    if name.startswith(UNITS_PREFIX):
+        return _KEYS.get(name.removeprefix(UNITS_PREFIX))
+    return name.removeprefix(TALLY_PREFIX) if name.startswith(TALLY_PREFIX) else None
+
+
+def add_counts(
+    table: str, crawl: Crawl, number: int, tally: Tally, kept_s: int = CRAWL_KEPT_S
+) -> Item:
+    """Add to a shard that is open and whose quota is not exceeded by it: a transaction's Update."""
+    names = {"#commits": "commits", "#closed": "closed"}
+    values: dict[str, Any] = {":one": 1}
+    adds = ["#commits :one"]
+    for place, (key, count) in enumerate(entry for entry in tally.items() if entry[1]):
+        names[f"#n{place}"] = _name_of(key)
+        values[f":n{place}"] = count
+        adds.append(f"#n{place} :n{place}")
+    update = "ADD " + ", ".join(adds)
+    condition = "attribute_not_exists(#closed)"
+    claimed, quota = tally.get("claimed", 0), crawl.shard_quota(number)
+    if claimed:
+        names["#claimed"] = CLAIMED
+        values[":room"] = quota - claimed
+        # Absent means 0, which a claim larger than the whole quota must not slip by.
+        absent = "attribute_not_exists(#claimed) OR " if claimed <= quota else ""
+        condition += f" AND ({absent}#claimed <= :room)"
+    expires_at = expires_s(crawl, kept_s)
+    if expires_at is not None:
+        names["#expires_at"] = "expires_at"
+        values[":expires_at"] = expires_at
+        update += " SET #expires_at = :expires_at"
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": shard_key(crawl.id, number),
+            "UpdateExpression": update,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": to_item(values),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+    }
+
+
+def close(
+    table: str,
+    crawl: Crawl,
+    number: int,
+    seen: Shard,
+    rest: Tally,
+    kept_s: int = CRAWL_KEPT_S,
+) -> Item:
+    """Close a shard if it still is as seen, with the last counts: a transaction's Update."""
+    update = assign({"closed": True, "expires_at": expires_s(crawl, kept_s)})
+    update["ConditionExpression"] = "attribute_not_exists(#closed) AND "
+    update["ExpressionAttributeNames"]["#commits"] = "commits"
+    if seen.commits:
+        update["ConditionExpression"] += "#commits = :seen"
+        update["ExpressionAttributeValues"] |= to_item({":seen": seen.commits})
+    else:
+        update["ConditionExpression"] += "attribute_not_exists(#commits)"
+    if rest:
+        names = {f"#n{place}": _name_of(key) for place, key in enumerate(rest)}
+        counts = {f":n{place}": count for place, count in enumerate(rest.values())}
+        update["UpdateExpression"] += " ADD " + ", ".join(
+            map(" ".join, zip(names, counts, strict=True))
+        )
+        update["ExpressionAttributeNames"] |= names
+        update["ExpressionAttributeValues"] |= to_item(counts)
+    return {"Update": {"TableName": table, "Key": shard_key(crawl.id, number), **update}}

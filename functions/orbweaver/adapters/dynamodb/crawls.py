@@ -1,0 +1,261 @@
+"""Crawls in the `crawls` table: one item a crawl, beside its counter shards.
+
+A write whose answer was lost is repeated by the client, and the repetition's condition meets the
+first one's effect. Each write therefore leaves a nonce: whoever meets its own has succeeded. In a
+transaction the client's request token does the same.
+
+Sealing is one transaction over the crawl and all shards (so at most 99 of them): each shard closes
+if it has taken no commit since it was read, so the books that balanced are the books that stand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.dynamodb import counters
+from orbweaver.adapters.dynamodb.table import (
+    Cancelled,
+    ConditionFailed,
+    Dynamo,
+    assign,
+    from_item,
+    to_item,
+)
+from orbweaver.frontier.claims import Unreadable
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import MOVED, Books, State
+from orbweaver.model.errors import NOTHING, readable
+from orbweaver.model.version import FIELD, NewerVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from random import Random
+
+    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.ports import Clock
+
+
+# Beside a crawl lies an item of examples, `<id>#samples`: a list of URLs a reason.
+SAMPLE_PREFIX = "s."
+
+
+class DynamoCrawls:
+    """Definitions, states and books of crawls."""
+
+    def __init__(
+        self,
+        dynamo: Dynamo,
+        *,
+        clock: Clock,
+        random: Random,
+        crawls_table: str,
+        crawl_retention_s: int = counters.CRAWL_KEPT_S,
+    ) -> None:
+        self._dynamo = dynamo
+        self._clock = clock
+        self._random = random
+        self._table = crawls_table
+        self._kept_s = crawl_retention_s
+
+    async def create(self, crawl: Crawl) -> bool:
+        """See the port."""
+        nonce = self._nonce()
+        fields = {
+            "k": crawl.id,
+            "nonce": nonce,
+            "expires_at": counters.expires_s(crawl, self._kept_s),
+            **crawl_codec.to_fields(crawl),
+        }
+        try:
+            await self._dynamo.call(
+                "put_item",
+                TableName=self._table,
+                Item=to_item(fields),
+                ConditionExpression="attribute_not_exists(#k)",
+                ExpressionAttributeNames={"#k": "k"},
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except ConditionFailed as refusal:
+            return bool(from_item(refusal.item).get("nonce") == nonce)
+        return True
+
+    async def get(self, crawl_id: str) -> Crawl | None:
+        """See the port."""
+        answer = await self._dynamo.call(
+            "get_item", TableName=self._table, Key=to_item({"k": crawl_id}), ConsistentRead=True
+        )
+        fields = from_item(answer.get("Item", {}))
+        # What else lies in the table has no state.
+        if "state" not in fields or not self._kept(fields):
+            return None
+        with readable():
+            return crawl_codec.from_fields(fields)
+
+    async def list(self) -> tuple[Crawl, ...]:
+        """See the port."""
+        return (await self._scan())[0]
+
+    async def newer(self) -> tuple[Unreadable, ...]:
+        """See the port."""
+        return (await self._scan())[1]
+
+    async def _scan(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
+        """Read all crawls that are kept, and name those that cannot be read, newest first."""
+        pages = self._dynamo.pages(
+            "scan",
+            TableName=self._table,
+            FilterExpression="attribute_exists(#state)",  # counter shards have none
+            ExpressionAttributeNames={"#state": "state"},
+        )
+        crawls: list[Crawl] = []
+        others: list[Unreadable] = []
+        async for page in pages:
+            for fields in filter(self._shown, map(from_item, page)):
+                try:
+                    crawls.append(crawl_codec.from_fields(fields))
+                except NewerVersion as error:
+                    others.append(_unreadable(fields, str(error)))
+        return tuple(sorted(crawls, key=_newest_first)), tuple(sorted(others, key=_newest_first))
+
+    async def books(self, crawl: Crawl) -> Books:
+        """See the port."""
+        keys = [counters.shard_key(crawl.id, number) for number in range(crawl.shards)]
+        items = await self._dynamo.get_many(self._table, keys, consistent=True)
+        by_key = {item["k"]["S"]: item for item in items}
+        return Books.of(tuple(counters.shard(by_key.get(key["k"]["S"], {})) for key in keys))
+
+    async def seal(
+        self, crawl: Crawl, books: Books, finished: Crawl, rest: Tally = NOTHING
+    ) -> bool:
+        """See the port."""
+        finish = assign(
+            {
+                "state": finished.state,
+                "stop": finished.stop,
+                "finished_at_ms": finished.finished_at_ms,
+            }
+        )
+        finish["TableName"] = self._table
+        finish["Key"] = to_item({"k": crawl.id})
+        finish["ConditionExpression"] = "#state = :was AND #seeds_planned = :seeds_planned"
+        finish["ExpressionAttributeNames"]["#seeds_planned"] = "seeds_planned"
+        finish["ExpressionAttributeValues"] |= to_item(
+            {":was": crawl.state, ":seeds_planned": crawl.seeds_planned}
+        )
+        closings = [
+            counters.close(
+                self._table, crawl, number, seen, NOTHING if number else rest, self._kept_s
+            )
+            for number, seen in enumerate(books.shards)
+        ]
+        try:
+            await self._dynamo.transact([{"Update": finish}, *closings])
+        except Cancelled:
+            return False
+        return True
+
+    async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:
+        """See the port."""
+        nonce = self._nonce()
+        states = to_item({f":was{place}": state for place, state in enumerate(allowed)})
+        update = assign({**{name: getattr(crawl, name) for name in MOVED}, "nonce": nonce})
+        update["ExpressionAttributeValues"] |= states
+        try:
+            await self._dynamo.call(
+                "update_item",
+                TableName=self._table,
+                Key=to_item({"k": crawl.id}),
+                ConditionExpression=f"#state IN ({', '.join(states)})",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **update,
+            )
+        except ConditionFailed as refusal:
+            return bool(from_item(refusal.item).get("nonce") == nonce)
+        return True
+
+    async def edit(self, crawl: Crawl, was: Crawl) -> bool:
+        """See the port."""
+        nonce = self._nonce()
+        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
+        kept_s = counters.expires_s(crawl, self._kept_s)
+        update = assign(changed | {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce})
+        update["ExpressionAttributeNames"]["#state"] = "state"
+        states = {":running": State.RUNNING, ":paused": State.PAUSED}
+        update["ExpressionAttributeValues"] |= to_item({**states, ":was": was.edits})
+        unedited = "#edits = :was"
+        if not was.edits:  # which crawls did not always count
+            unedited = f"({unedited} OR attribute_not_exists(#edits))"
+        try:
+            await self._dynamo.call(
+                "update_item",
+                TableName=self._table,
+                Key=to_item({"k": crawl.id}),
+                ConditionExpression=f"#state IN (:running, :paused) AND {unedited}",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **update,
+            )
+        except ConditionFailed as refusal:
+            return bool(from_item(refusal.item).get("nonce") == nonce)
+        return True
+
+    async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
+        """See the port."""
+        names = {f"#{place}": SAMPLE_PREFIX + reason for place, reason in enumerate(samples)}
+        values: dict[str, Any] = {
+            f":{place}": tuple(urls) for place, urls in enumerate(samples.values())
+        }
+        sets = [f"#{place} = if_not_exists(#{place}, :{place})" for place in range(len(samples))]
+        kept_s = counters.expires_s(crawl, self._kept_s)
+        if kept_s is not None:
+            names["#expires_at"] = "expires_at"
+            values[":expires_at"] = kept_s
+            sets.append("#expires_at = :expires_at")
+        await self._dynamo.call(
+            "update_item",
+            TableName=self._table,
+            Key=to_item({"k": f"{crawl.id}#samples"}),
+            UpdateExpression="SET " + ", ".join(sets),
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=to_item(values),
+        )
+
+    async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
+        """See the port."""
+        key = to_item({"k": f"{crawl_id}#samples"})
+        answer = await self._dynamo.call("get_item", TableName=self._table, Key=key)
+        return {
+            name.removeprefix(SAMPLE_PREFIX): tuple(urls)
+            for name, urls in from_item(answer.get("Item", {})).items()
+            if name.startswith(SAMPLE_PREFIX)
+        }
+
+    async def announced(self, crawl_id: str) -> None:
+        """See the port."""
+        await self._dynamo.call(
+            "update_item",
+            TableName=self._table,
+            Key=to_item({"k": crawl_id}),
+            **assign({"announced": True}),
+        )
+
+    def _kept(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a crawl's retention is not over, though TTL may not have deleted it yet."""
+        expires_at: int | None = fields.get("expires_at")
+        return expires_at is None or expires_at > self._clock.now_ms() // 1000
+
+    def _shown(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a crawl is listed: of one that was forgotten only its end is left."""
+        return self._kept(fields) and not fields.get("forgotten")
+
+    def _nonce(self) -> str:
+        return f"{self._random.getrandbits(64):016x}"
+
+
+def _unreadable(fields: Mapping[str, Any], said: str) -> Unreadable:
+    """Name a crawl by what every version has."""
+    name, started_at_ms = fields.get("name", fields["k"]), fields.get("started_at_ms", 0)
+    return Unreadable(id=fields["k"], name=name, started_at_ms=started_at_ms, said=said)
+
+
+def _newest_first(crawl: Crawl | Unreadable) -> tuple[int, str]:
+    return -crawl.started_at_ms, crawl.id

@@ -1,0 +1,305 @@
+"""Every item of every table, for whoever has some of what is stored forgotten.
+
+Rules
+- What is removed or stripped is still as it was read, or it stays: it is another one by then.
+- A journal of several items whose head names another one is nobody's; it may be removed an hour
+  after it was written, when whoever wrote it is gone.
+- What a newer version has stored may hold some of it: there the search ends with StoredNewer.
+- Of a crawl its item stays, without what was asked for, until no copy of a message of its can be
+  left; it says that the crawl is finished, so that the copy is let go.
+
+What lies where is said in dynamodb_*.py.
+"""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.aws.clients import all_of
+from orbweaver.adapters.dynamodb import journal as dynamodb_journal
+from orbweaver.adapters.dynamodb.host_items import cookies_key, cookies_of_key, robots_key
+from orbweaver.adapters.dynamodb.journal import JOURNAL
+from orbweaver.adapters.dynamodb.scan import scan
+from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, assign, from_item, to_item
+from orbweaver.erasure.ports import ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
+from orbweaver.frontier.journal_codec import decode
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import readable
+from orbweaver.model.page_record import from_fields
+from orbweaver.model.version import FIELD
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Clock
+
+WRITES_AT_ONCE = 16
+STRAY_AFTER_S = 3_600
+PARKED = "parked#"
+SAMPLE_PREFIX = "s."
+# After so long a host that asked for patience is asked as if it never had
+# (politeness/host_schedule.py).
+QUIET_MS = 30 * 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """The names of all tables."""
+
+    urls: str
+    pages: str
+    hosts: str
+    crawls: str
+    packs: str
+
+
+class DynamoTraces:
+    """See the port."""
+
+    def __init__(
+        self, dynamo: Dynamo, *, clock: Clock, tables: Tables, ledger_retention_s: int
+    ) -> None:
+        self._dynamo = dynamo
+        self._clock = clock
+        self._tables = tables
+        self._ledgers_kept_s = ledger_retention_s
+
+    # --- claims and records -----------------------------------------------------------------
+
+    async def claims(self) -> AsyncIterator[ClaimTrace]:
+        """See the port."""
+        async for item in scan(self._dynamo, self._tables.urls):
+            fields = from_item(item)
+            yield ClaimTrace(
+                key=fields["k"],
+                name=fields["k"].rpartition("#")[0],
+                url=fields["url"],
+                crawl=fields.get("crawl", ""),
+                pack=fields["pack"],
+                at_ms=fields["at"],
+                was=fields.get("was", {}).get("crawl", ""),
+            )
+
+    async def remove_claims(self, claims: Sequence[ClaimTrace]) -> None:
+        """See the port."""
+        await all_of((self._claim("delete_item", claim) for claim in claims), WRITES_AT_ONCE)
+
+    async def strip_claims(self, claims: Sequence[ClaimTrace]) -> None:
+        """See the port."""
+        await all_of((self._claim("update_item", claim) for claim in claims), WRITES_AT_ONCE)
+
+    async def _claim(self, operation: str, claim: ClaimTrace) -> None:
+        names = {"#pack": "pack", "#at": "at"}
+        update = {}
+        if operation == "update_item":
+            names["#was"] = "was"
+            update = {"UpdateExpression": "REMOVE #was"}
+        with suppress(ConditionFailed):
+            await self._dynamo.call(
+                operation,
+                TableName=self._tables.urls,
+                Key=to_item({"k": claim.key}),
+                ConditionExpression="#pack = :pack AND #at = :at",
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues=to_item({":pack": claim.pack, ":at": claim.at_ms}),
+                **update,
+            )
+
+    async def records(self) -> AsyncIterator[RecordTrace]:
+        """See the port."""
+        async for item in scan(self._dynamo, self._tables.pages):
+            fields = from_item(item)
+            with readable():
+                record = from_fields(fields)
+            yield RecordTrace(key=(fields["day"], fields["k"]), record=record)
+
+    async def remove_records(self, records: Sequence[RecordTrace]) -> None:
+        """See the port."""
+        keys = dict.fromkeys(trace.key for trace in records)
+        items = (to_item({"day": day, "k": key}) for day, key in keys)
+        await self._dynamo.delete_many(self._tables.pages, items)
+
+    # --- packs ------------------------------------------------------------------------------
+
+    async def journals(self) -> AsyncIterator[JournalTrace]:
+        """See the port."""
+        written_before_s = self._clock.now_ms() // 1000 - STRAY_AFTER_S
+        kept_s = self._ledgers_kept_s
+        async for item in scan(self._dynamo, self._tables.packs):
+            fields = from_item(item)
+            part = fields["part"]
+            if part == JOURNAL:
+                journal = await dynamodb_journal.read(self._dynamo, self._tables.packs, fields)
+                yield JournalTrace(key=None, pack=fields["k"], journal=journal)
+            elif (
+                part.startswith(f"{JOURNAL}.")
+                and part.endswith(".0")
+                and fields["expires_at"] - kept_s <= written_before_s
+            ):
+                stray = await self._stray(fields["k"], part.split(".")[1])
+                if stray is not None:
+                    yield stray
+
+    async def _stray(self, pack: str, digest: str) -> JournalTrace | None:
+        items = await self._journal_items(pack)
+        head = next((fields for fields in items if fields["part"] == JOURNAL), {})
+        if head.get("digest") == digest:
+            return None
+        prefix = f"{JOURNAL}.{digest}."
+        chunks = {
+            int(fields["part"].rpartition(".")[2]): fields["blob"]
+            for fields in items
+            if fields["part"].startswith(prefix)
+        }
+        journal = None
+        with suppress(ValueError), readable():
+            journal = decode(b"".join(chunks[place] for place in sorted(chunks)))
+        return JournalTrace(key=digest, pack=pack, journal=journal, stray=True)
+
+    async def _journal_items(self, pack: str) -> list[dict[str, Any]]:
+        pages = self._dynamo.pages(
+            "query",
+            TableName=self._tables.packs,
+            KeyConditionExpression="#k = :k AND begins_with(#part, :journal)",
+            ExpressionAttributeNames={"#k": "k", "#part": "part"},
+            ExpressionAttributeValues=to_item({":k": pack, ":journal": JOURNAL}),
+            ConsistentRead=True,
+        )
+        return [from_item(item) async for page in pages for item in page]
+
+    async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
+        """See the port."""
+        await all_of((self._remove_journal(trace) for trace in journals), WRITES_AT_ONCE)
+
+    async def _remove_journal(self, trace: JournalTrace) -> None:
+        parts = [fields["part"] for fields in await self._journal_items(trace.pack)]
+        if trace.stray:
+            parts = [part for part in parts if part.startswith(f"{JOURNAL}.{trace.key}.")]
+        # The head last, which is what leads back here after a crash.
+        parts.sort(key=lambda part: part == JOURNAL)
+        for some in (parts[:-1], parts[-1:]):
+            keys = (to_item({"k": trace.pack, "part": part}) for part in some)
+            await self._dynamo.delete_many(self._tables.packs, keys)
+
+    async def parked(self) -> AsyncIterator[ParkedTrace]:
+        """See the port."""
+        async for item in scan(self._dynamo, self._tables.packs):
+            fields = from_item(item)
+            if fields["k"].startswith(PARKED):
+                yield ParkedTrace(
+                    crawl=fields["k"].removeprefix(PARKED),
+                    pack=fields["part"],
+                    body=zlib.decompress(fields["body"]).decode(),
+                )
+
+    # --- crawls -----------------------------------------------------------------------------
+
+    async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
+        """See the port."""
+        update = assign({FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)})
+        update["ExpressionAttributeNames"]["#edits"] = "edits"
+        update["ExpressionAttributeValues"] |= to_item({":was": was.edits})
+        unedited = (
+            "#edits = :was" if was.edits else "(#edits = :was OR attribute_not_exists(#edits))"
+        )
+        try:
+            await self._dynamo.call(
+                "update_item",
+                TableName=self._tables.crawls,
+                Key=to_item({"k": crawl.id}),
+                ConditionExpression=unedited,
+                **update,
+            )
+        except ConditionFailed:
+            return False
+        return True
+
+    async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
+        """See the port."""
+        # By places: reasons are names that an expression would not take.
+        places = range(len(samples))
+        await self._dynamo.call(
+            "update_item",
+            TableName=self._tables.crawls,
+            Key=to_item({"k": f"{crawl_id}#samples"}),
+            UpdateExpression="SET " + ", ".join(f"#{place} = :{place}" for place in places),
+            ExpressionAttributeNames={
+                f"#{place}": SAMPLE_PREFIX + reason
+                for place, reason in zip(places, samples, strict=True)
+            },
+            ExpressionAttributeValues=to_item(
+                {
+                    f":{place}": tuple(urls)
+                    for place, urls in zip(places, samples.values(), strict=True)
+                }
+            ),
+        )
+
+    async def bury_crawl(self, crawl: Crawl) -> None:
+        """See the port."""
+        table = self._tables.crawls
+        async for item in scan(self._dynamo, table):
+            if item["k"]["S"].startswith(f"{crawl.id}#"):
+                await self._dynamo.delete_many(table, [{"k": item["k"]}])
+        stone = {
+            "k": crawl.id,
+            "id": crawl.id,
+            "name": crawl.id,
+            "started_at_ms": crawl.started_at_ms,
+            "finished_at_ms": crawl.finished_at_ms,
+            "state": State.FINISHED,
+            "announced": True,
+            "forgotten": True,
+            "expires_at": self._clock.now_ms() // 1000 + self._ledgers_kept_s,
+        }
+        await self._dynamo.call("put_item", TableName=table, Item=to_item(stone))
+
+    # --- hosts ------------------------------------------------------------------------------
+
+    async def hosts(self) -> AsyncIterator[str]:
+        """See the port."""
+        seen = set()
+        async for item in scan(self._dynamo, self._tables.hosts):
+            host = item["host"]["S"].removesuffix(robots_key(""))
+            if host not in seen and cookies_of_key(host) is None:
+                seen.add(host)
+                yield host
+
+    async def cookies(self) -> AsyncIterator[tuple[str, str]]:
+        """See the port."""
+        async for item in scan(self._dynamo, self._tables.hosts):
+            if (named := cookies_of_key(item["host"]["S"])) is not None:
+                yield named
+
+    async def remove_cookies(self, crawl_id: str, site: str) -> None:
+        """See the port."""
+        key = to_item({"host": cookies_key(crawl_id, site)})
+        await self._dynamo.delete_many(self._tables.hosts, [key])
+
+    async def remove_host(self, host: str, now_ms: int) -> bool:
+        """See the port."""
+        table = self._tables.hosts
+        await self._dynamo.delete_many(table, [to_item({"host": robots_key(host)})])
+        # Absent is what a past slot is, so nobody is asked sooner for it.
+        past = ("tat", "line", "blocked_until", "struck_at", "failed_at")
+        names = {f"#{name}": name for name in past}
+        limits = {f":{name}": now_ms for name in ("tat", "line", "blocked_until")}
+        limits |= {f":{name}": now_ms - QUIET_MS for name in ("struck_at", "failed_at")}
+        conditions = (f"(attribute_not_exists(#{name}) OR #{name} <= :{name})" for name in past)
+        try:
+            await self._dynamo.call(
+                "delete_item",
+                TableName=table,
+                Key=to_item({"host": host}),
+                ConditionExpression=" AND ".join(conditions),
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues=to_item(limits),
+            )
+        except ConditionFailed:
+            return False
+        return True

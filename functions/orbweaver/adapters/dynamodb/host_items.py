@@ -1,0 +1,110 @@
+"""Items of the `hosts` table: how a host and its robots.txt are written, and read back."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.dynamodb.table import BLOB_BYTES_MAX, assign, to_item
+from orbweaver.politeness.host_schedule import Host, RobotsEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROBOTS_BYTES_MAX = 512 * 1024
+COOKIES = "cookies#"
+
+
+def robots_key(host: str) -> str:
+    """Name the item that holds a host's robots.txt."""
+    return f"{host}#robots"
+
+
+def cookies_key(crawl_id: str, site: str) -> str:
+    """Name the item that holds the cookies of a site in a crawl; no host's name begins so."""
+    return f"{COOKIES}{crawl_id}#{site}"
+
+
+def cookies_of_key(key: str) -> tuple[str, str] | None:
+    """Return crawl and site of such an item; None of any other."""
+    if not key.startswith(COOKIES):
+        return None
+    crawl_id, _, site = key.removeprefix(COOKIES).partition("#")
+    return crawl_id, site
+
+
+def later(found: Host, known: Host) -> Host:
+    """Of two sights of a host, keep what only ever grows: an eventual read may be the older."""
+    latest = known if known.blocked_until_ms > found.blocked_until_ms else found
+    robots = max(
+        (entry for entry in (known.robots, found.robots) if entry),
+        key=lambda entry: entry.fetched_at_ms,
+        default=None,
+    )
+    return replace(
+        found,
+        tat_ms=max(found.tat_ms, known.tat_ms),
+        line_ms=max(found.line_ms, known.line_ms),
+        blocked_until_ms=latest.blocked_until_ms,
+        strikes=latest.strikes,
+        struck_at_ms=latest.struck_at_ms,
+        robots=robots,
+    )
+
+
+def host_of_item(name: str, fields: Mapping[str, Any]) -> Host:
+    """Read a host."""
+    return Host(
+        name=name,
+        tat_ms=fields.get("tat", 0),
+        line_ms=fields.get("line", 0),
+        blocked_until_ms=fields.get("blocked_until", 0),
+        strikes=fields.get("strikes", 0),
+        struck_at_ms=fields.get("struck_at", 0),
+        failures=fields.get("failures", 0),
+        failed_at_ms=fields.get("failed_at", 0),
+    )
+
+
+def robots_of_item(fields: Mapping[str, Any] | None) -> RobotsEntry | None:
+    """Read a robots.txt."""
+    if fields is None:
+        return None
+    return RobotsEntry(
+        fetched_at_ms=fields["fetched_at"],
+        body=zlib.decompress(fields["body"]) if "body" in fields else None,
+        verdict=fields["verdict"],
+        detail=fields.get("detail"),
+        reason=fields.get("reason"),
+    )
+
+
+def compress(body: bytes) -> bytes:
+    """Compress a robots.txt; noise that does not fit an item is cut at a line, as RFC 9309 cuts."""
+    body = body[:ROBOTS_BYTES_MAX]
+    while len(blob := zlib.compress(body)) > BLOB_BYTES_MAX:
+        body = body[: len(body) // 2].rpartition(b"\n")[0]
+    return blob
+
+
+def if_as_seen(table: str, state: Host, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of an update that fails if a host's health is not what we think it is."""
+    update = assign(fields)
+    names, values = dict(update["ExpressionAttributeNames"]), {}
+    conditions = []
+    for name, seen in (("failures", state.failures), ("blocked_until", state.blocked_until_ms)):
+        names[f"#{name}"] = name
+        values[f":seen_{name}"] = seen
+        absent = "" if seen else f"attribute_not_exists(#{name}) OR "
+        conditions.append(f"({absent}#{name} = :seen_{name})")
+    return {
+        **update,
+        "TableName": table,
+        "Key": to_item({"host": state.name}),
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": {**update["ExpressionAttributeValues"], **to_item(values)},
+        "ConditionExpression": " AND ".join(conditions),
+        "ReturnValues": "ALL_NEW",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }

@@ -1,0 +1,314 @@
+"""Politeness units in the `hosts` table: slots by conditional update, blocks, robots.txt.
+
+Items
+- `<host>`: `tat`, `line`, `blocked_until`, `strikes`, `struck_at`, `failures`, `failed_at`. Small,
+  so that a reservation costs one write unit.
+- `<host>#robots`: what was fetched as robots.txt, compressed. It would multiply the price of every
+  reservation if it lay in the first item.
+- `cookies#<crawl>#<site>`: the cookies of a site in a crawl that keeps them.
+
+Reserving has two forms, as update expressions know no maximum (GCRA, see
+politeness/host_schedule.py):
+
+    tat is ahead    SET tat = tat + n x spacing   IF now < tat <= the last start n slots allow
+    tat is behind   SET tat = now + n x spacing   IF tat is absent or <= now
+
+and both only IF not blocked. What this container has last seen picks the form and n; a wrong guess
+costs one failed write, which brings the item along. `tat` only ever grows, so a horizon that was
+seen to be full is full, and costs nothing. Slots follow from the `tat` that the update returns.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.dynamodb.host_items import (
+    compress,
+    cookies_key,
+    host_of_item,
+    if_as_seen,
+    later,
+    robots_key,
+    robots_of_item,
+)
+from orbweaver.adapters.dynamodb.table import (
+    ConditionFailed,
+    Dynamo,
+    Item,
+    assign,
+    from_item,
+    to_item,
+)
+from orbweaver.politeness.host_schedule import Host, Slots, after_failure, grant, is_doubtful, turn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.model.ports import Clock
+    from orbweaver.politeness.host_schedule import RobotsEntry
+
+LOOK_FRESH_MS = 5_000
+NEVER_MS = -1_000_000
+RESERVE_TRIES = 5
+HOST_KEPT_S = 30 * 86_400
+COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts for seven days at most
+# What a container remembers: hosts, and bytes of their robots.txt.
+HOSTS_MAX = 4_096
+ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
+
+NOT_BLOCKED = "(attribute_not_exists(#blocked_until) OR #blocked_until <= :now)"
+AHEAD = f"#tat > :now AND #tat <= :latest AND {NOT_BLOCKED}"
+BEHIND = f"(attribute_not_exists(#tat) OR #tat <= :now) AND {NOT_BLOCKED}"
+
+
+class DynamoHosts:
+    """Politeness units: slots, blocks, robots."""
+
+    def __init__(self, dynamo: Dynamo, *, clock: Clock, hosts_table: str) -> None:
+        self._dynamo = dynamo
+        self._clock = clock
+        self._table = hosts_table
+        self._seen = _Seen()
+
+    async def look(self, host: str) -> Host:
+        """See the port."""
+        state, read_at_ms = self._seen.get(host)
+        # A clock that was set back makes nothing fresh for longer.
+        if state is not None and 0 <= self._clock.now_ms() - read_at_ms < LOOK_FRESH_MS:
+            return state
+        keys = [to_item({"host": key}) for key in (host, robots_key(host))]
+        items = await self._dynamo.get_many(self._table, keys, consistent=False)
+        by_key = {item["host"]["S"]: from_item(item) for item in items}
+        found = replace(
+            host_of_item(host, by_key.get(host, {})),
+            robots=robots_of_item(by_key.get(robots_key(host))),
+        )
+        if state is not None:
+            found = later(found, state)
+        self._seen.put(found, self._clock.now_ms())
+        return found
+
+    async def reserve(
+        self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
+    ) -> Slots:
+        """See the port."""
+        state = await self.look(host)
+        for _ in range(RESERVE_TRIES):
+            if state.blocked_until_ms > now_ms:
+                break
+            if spacing_ms == 0:
+                return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
+            first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
+            if not count:
+                break
+            tat_ms = first_ms + count * spacing_ms
+            return_at_ms, line_ms = tat_ms, None
+            if count < wanted:
+                rest = wanted - count
+                return_at_ms, line_ms = turn(
+                    state.line_ms, tat_ms, rest, spacing_ms, now_ms, until_ms
+                )
+            update = self._advance(state, count, spacing_ms, now_ms, until_ms, line_ms)
+            try:
+                answer = await self._dynamo.call("update_item", **update)
+            except ConditionFailed as refusal:
+                state = self._refresh(state, refusal.item)
+                continue
+            state = self._refresh(state, answer["Attributes"])
+            first_ms = state.tat_ms - count * spacing_ms
+            slots = tuple(first_ms + place * spacing_ms for place in range(count))
+            return Slots(at_ms=slots, return_at_ms=return_at_ms)
+        return self._line_up(state, wanted, spacing_ms, now_ms, until_ms)
+
+    def _advance(
+        self,
+        state: Host,
+        count: int,
+        spacing_ms: int,
+        now_ms: int,
+        until_ms: int,
+        line_ms: int | None,
+    ) -> dict[str, Any]:
+        """Parameters of the update that reserves `count` slots."""
+        names = {"#tat": "tat", "#blocked_until": "blocked_until", "#expires_at": "expires_at"}
+        values = {":now": now_ms, ":expires_at": now_ms // 1000 + HOST_KEPT_S}
+        if state.tat_ms > now_ms:
+            update, condition = "SET #tat = #tat + :step", AHEAD
+            values[":step"] = count * spacing_ms
+            values[":latest"] = until_ms - (count - 1) * spacing_ms
+        else:
+            update, condition = "SET #tat = :tat", BEHIND
+            values[":tat"] = now_ms + count * spacing_ms
+        update += ", #expires_at = :expires_at"
+        if line_ms is not None:
+            names["#line"] = "line"
+            values[":line"] = line_ms
+            update += ", #line = :line"
+        return {
+            "TableName": self._table,
+            "Key": to_item({"host": state.name}),
+            "UpdateExpression": update,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": to_item(values),
+            "ReturnValues": "ALL_NEW",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+    def _line_up(
+        self, state: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
+    ) -> Slots:
+        """Give no slot, and a place in the waiting line as far as this container knows it."""
+        busy_until_ms = max(state.tat_ms, state.blocked_until_ms)
+        return_at_ms, line_ms = turn(
+            state.line_ms, busy_until_ms, wanted, spacing_ms, now_ms, until_ms
+        )
+        self._seen.update(replace(state, line_ms=line_ms))
+        return Slots(at_ms=(), return_at_ms=return_at_ms)
+
+    async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
+        """See the port."""
+        update = assign(
+            {
+                "blocked_until": until_ms,
+                "strikes": strikes,
+                "struck_at": now_ms,
+                "expires_at": now_ms // 1000 + HOST_KEPT_S,
+            }
+        )
+        longer = "attribute_not_exists(#blocked_until) OR #blocked_until < :blocked_until"
+        await self._update_if(host, longer, update)
+
+    async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
+        """See the port."""
+        state = await self.look(host)
+        for _ in range(RESERVE_TRIES):
+            after = after_failure(state, now_ms, chance, probe=probe)
+            if after == state:
+                break
+            fields = {
+                "failures": after.failures,
+                "failed_at": now_ms,
+                "blocked_until": after.blocked_until_ms,
+                "expires_at": now_ms // 1000 + HOST_KEPT_S,
+            }
+            try:
+                answer = await self._dynamo.call(
+                    "update_item", **if_as_seen(self._table, state, fields)
+                )
+            except ConditionFailed as refusal:
+                state = self._refresh(state, refusal.item)
+            else:
+                return self._refresh(state, answer["Attributes"])
+        return state
+
+    async def recover(self, host: str) -> None:
+        """See the port."""
+        await self._update_if(host, "#failures > :failures", assign({"failures": 0}))
+
+    async def _update_if(self, host: str, condition: str, update: Mapping[str, Any]) -> None:
+        """Write under a condition; either way the item as it stands is known afterwards."""
+        state = self._seen.get(host)[0] or Host(name=host)
+        try:
+            answer = await self._dynamo.call(
+                "update_item",
+                TableName=self._table,
+                Key=to_item({"host": host}),
+                ConditionExpression=condition,
+                ReturnValues="ALL_NEW",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **update,
+            )
+        except ConditionFailed as refusal:
+            self._refresh(state, refusal.item)
+        else:
+            self._refresh(state, answer["Attributes"])
+
+    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
+        """See the port."""
+        state = await self.look(host)
+        if not is_doubtful(state, now_ms):
+            return False
+        try:
+            answer = await self._dynamo.call(
+                "update_item", **if_as_seen(self._table, state, {"blocked_until": until_ms})
+            )
+        except ConditionFailed as refusal:
+            self._refresh(state, refusal.item)
+            return False
+        self._refresh(state, answer["Attributes"])
+        return True
+
+    async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
+        """See the port."""
+        fields = {
+            "host": robots_key(host),
+            "fetched_at": entry.fetched_at_ms,
+            "body": None if entry.body is None else compress(entry.body),
+            "verdict": entry.verdict,
+            "detail": entry.detail,
+            "reason": entry.reason,
+            "expires_at": entry.fetched_at_ms // 1000 + HOST_KEPT_S,
+        }
+        await self._dynamo.call("put_item", TableName=self._table, Item=to_item(fields))
+        state = self._seen.get(host)[0] or Host(name=host)
+        self._seen.update(replace(state, robots=entry))
+
+    async def cookies(self, crawl_id: str, site: str) -> str | None:
+        """See the port."""
+        key = to_item({"host": cookies_key(crawl_id, site)})
+        items = await self._dynamo.get_many(self._table, [key], consistent=True)
+        return str(from_item(items[0])["jar"]) if items else None
+
+    async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
+        """See the port."""
+        fields = {
+            "host": cookies_key(crawl_id, site),
+            "jar": text,
+            "expires_at": now_ms // 1000 + COOKIES_KEPT_S,
+        }
+        await self._dynamo.call("put_item", TableName=self._table, Item=to_item(fields))
+
+    def _refresh(self, state: Host, item: Item) -> Host:
+        """Take over what a write brought along; its robots.txt is not part of it."""
+        fresh = later(host_of_item(state.name, from_item(item)), state)
+        self._seen.update(fresh)
+        return fresh
+
+
+class _Seen:
+    """Hosts as a container last saw them, with the moment of reading; the longest unused go."""
+
+    def __init__(self) -> None:
+        self._hosts: OrderedDict[str, tuple[Host, int]] = OrderedDict()
+        self._robots_bytes = 0
+
+    def get(self, host: str) -> tuple[Host | None, int]:
+        """Recall a host, and when it was read."""
+        if host not in self._hosts:
+            return None, NEVER_MS
+        self._hosts.move_to_end(host)
+        return self._hosts[host]
+
+    def put(self, state: Host, read_at_ms: int) -> None:
+        """Remember a host as read at a moment."""
+        self._forget(state.name)
+        self._hosts[state.name] = (state, read_at_ms)
+        self._robots_bytes += _robots_bytes(state)
+        while len(self._hosts) > HOSTS_MAX or self._robots_bytes > ROBOTS_BYTES_KEPT_MAX:
+            self._forget(next(iter(self._hosts)))
+
+    def update(self, state: Host) -> None:
+        """Take over what a write told, without calling all of it freshly read."""
+        _, read_at_ms = self.get(state.name)
+        self.put(state, read_at_ms)
+
+    def _forget(self, host: str) -> None:
+        if host in self._hosts:
+            self._robots_bytes -= _robots_bytes(self._hosts.pop(host)[0])
+
+
+def _robots_bytes(state: Host) -> int:
+    return len(state.robots.body or b"") if state.robots else 0

@@ -1,0 +1,169 @@
+"""Page records in the `pages` table: one item a URL and crawl, in the partition of its day.
+
+A record's key follows from the record, so storing it again changes nothing. Reading a day goes
+shard by shard in key order and needs no index. A record whose retention is over is not read, even
+while TTL has not deleted it yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.aws import clients
+from orbweaver.adapters.dynamodb.table import Dynamo, from_item, to_item
+from orbweaver.model.errors import readable
+from orbweaver.model.page_record import from_fields, page_key, prior_keys, to_fields
+from orbweaver.model.version import NewerVersion
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.model.ports import Clock
+    from orbweaver.model.target import Prior
+
+FIRST = " "  # no sort key starts before it, and none ends behind
+LAST = "\U0010ffff"
+SHARDS_AT_ONCE = 16
+
+
+class DynamoPages:
+    """Page records."""
+
+    def __init__(
+        self, dynamo: Dynamo, *, clock: Clock, pages_table: str, retention_s: int, shards: int
+    ) -> None:
+        self._dynamo = dynamo
+        self._clock = clock
+        self._table = pages_table
+        self._retention_s = retention_s
+        self._shards = shards
+
+    @property
+    def shards(self) -> int:
+        """See the port."""
+        return self._shards
+
+    async def store(self, records: Sequence[PageRecord]) -> None:
+        """See the port."""
+        # One call with a key twice is refused whole; the last one counts.
+        items = {page_key(record, self._shards): record for record in records}
+        await self._dynamo.put_many(
+            self._table,
+            (
+                to_item(
+                    {
+                        **to_fields(record, packed=True),
+                        "day": day,
+                        "k": key,
+                        "expires_at": record.fetched_at // 1000 + self._retention_s,
+                    }
+                )
+                for (day, key), record in items.items()
+            ),
+        )
+
+    async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
+        """See the port."""
+        keys = [
+            to_item({"day": day, "k": key})
+            for url, prior in priors.items()
+            for day, key in prior_keys(prior, url, self._shards)
+        ]
+        items = await self._dynamo.get_many(self._table, keys, consistent=False)
+        now_s = self._clock.now_ms() // 1000
+        fields: list[dict[str, Any]] = [from_item(item) for item in items]
+        # Of two days the later one is the one that counts.
+        found = sorted(fields, key=lambda item: str(item["day"]))
+        records: dict[str, PageRecord] = {}
+        for item in found:
+            if item["expires_at"] > now_s:
+                try:
+                    records[item["url"]] = from_fields(item)
+                except NewerVersion:  # as good as none: its URL is asked for in full
+                    records.pop(item.get("url", ""), None)
+        return records
+
+    async def read_shard(
+        self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
+    ) -> AsyncIterator[tuple[str, PageRecord]]:
+        """See the port."""
+        # "$" is the character behind "#": all keys of a crawl lie between the two.
+        first, last = (FIRST, LAST) if crawl is None else (f"{crawl}#", f"{crawl}$")
+        first = max(first, after or first)
+        if first > last:
+            return
+        pages = self._dynamo.pages(
+            "query",
+            TableName=self._table,
+            KeyConditionExpression="#day = :day AND #k BETWEEN :first AND :last",
+            FilterExpression="#expires_at > :now_s",
+            ExpressionAttributeNames={"#day": "day", "#k": "k", "#expires_at": "expires_at"},
+            ExpressionAttributeValues=to_item(
+                {
+                    ":day": f"{day}#{shard}",
+                    ":first": first,
+                    ":last": last,
+                    ":now_s": self._clock.now_ms() // 1000,
+                }
+            ),
+        )
+        async for page in pages:
+            for item in page:
+                fields: dict[str, Any] = from_item(item)
+                if fields["k"] != after:
+                    with readable():
+                        record = from_fields(fields)
+                    yield fields["k"], record
+
+    async def crawls_of(self, day: str) -> tuple[str, ...]:
+        """See the port."""
+        found = await clients.all_of(
+            (self._crawls_in(day, shard) for shard in range(self._shards)), SHARDS_AT_ONCE
+        )
+        return tuple(sorted({crawl for crawls in found for crawl in crawls}))
+
+    async def _crawls_in(self, day: str, shard: int) -> list[str]:
+        """Hop from each crawl's first key to behind its last one."""
+        crawls: list[str] = []
+        after = FIRST
+        while True:
+            answer = await self._dynamo.call(
+                "query",
+                TableName=self._table,
+                KeyConditionExpression="#day = :day AND #k > :after",
+                ProjectionExpression="#k",
+                ExpressionAttributeNames={"#day": "day", "#k": "k"},
+                ExpressionAttributeValues=to_item({":day": f"{day}#{shard}", ":after": after}),
+                Limit=1,
+            )
+            if not answer["Items"]:
+                return crawls
+            crawls.append(answer["Items"][0]["k"]["S"].rpartition("#")[0])
+            after = f"{crawls[-1]}$"
+
+    async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
+        """See the port."""
+        found = 0
+        parameters: dict[str, Any] = {
+            "TableName": self._table,
+            "KeyConditionExpression": "#day = :day AND #k BETWEEN :first AND :last",
+            "FilterExpression": "#expires_at > :now_s",
+            "ExpressionAttributeNames": {"#day": "day", "#k": "k", "#expires_at": "expires_at"},
+            "ExpressionAttributeValues": to_item(
+                {
+                    ":day": f"{day}#{shard}",
+                    ":first": f"{crawl}#",
+                    ":last": f"{crawl}$",
+                    ":now_s": self._clock.now_ms() // 1000,
+                }
+            ),
+            "Select": "COUNT",
+        }
+        while found < rows_max:
+            answer = await self._dynamo.call("query", **parameters)
+            found += answer["Count"]
+            if "LastEvaluatedKey" not in answer:
+                break
+            parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return min(found, rows_max)

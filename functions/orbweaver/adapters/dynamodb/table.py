@@ -1,0 +1,289 @@
+"""What all tables share: the attribute codec, batches that are taken in part, transactions.
+
+Rules
+- BatchGetItem (100 keys), BatchWriteItem and BatchExecuteStatement (25 writes) may be answered in
+  part: the unprocessed rest is asked again after a pause. As long as some of a read or of a plain
+  write goes through, the tries start over.
+- A failed condition is an answer, not an error: `ConditionFailed` carries the item that stood in
+  the way, read in the same moment.
+- A transaction that met another one is repeated. What stands first in it decides: a condition
+  that failed behind an item in conflict may be out of date.
+
+Source: Amazon DynamoDB API reference, BatchGetItem, BatchWriteItem, BatchExecuteStatement,
+TransactWriteItems.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from botocore.exceptions import ClientError
+
+from orbweaver.adapters.aws import clients
+from orbweaver.model.errors import Permanent, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from random import Random
+
+    from orbweaver.model.ports import Clock
+
+Item: TypeAlias = dict[str, Any]
+"""An item as DynamoDB spells it: attribute name to {type: value}."""
+
+GET_KEYS_MAX = 100
+WRITES_MAX = 25
+TRANSACTION_TRIES = 10
+BATCHES_AT_ONCE = 8
+# An item holds 400 KB with its attribute names; this leaves room for everything but the blob.
+BLOB_BYTES_MAX = 350 * 1024
+
+CONDITION_FAILED = "ConditionalCheckFailed"
+
+
+class ConditionFailed(Exception):
+    """A condition did not hold; `item` is what stood there, empty if nothing did."""
+
+    def __init__(self, item: Item | None) -> None:
+        super().__init__("condition failed")
+        self.item = item or {}
+
+
+class Cancelled(Exception):
+    """A transaction was refused: `code` is the first reason, `items` what stood in the way.
+
+    `items` has an entry, empty if nothing stood there, for each action whose condition failed.
+    """
+
+    def __init__(self, reasons: Sequence[Mapping[str, Any]] | None) -> None:
+        super().__init__("transaction cancelled")
+        codes = [str(reason.get("Code", "None")) for reason in reasons or ()]
+        self.code = next((code for code in codes if code != "None"), "unknown")
+        self.items: dict[int, Item] = {
+            place: reason.get("Item") or {}
+            for place, reason in enumerate(reasons or ())
+            if reason.get("Code") == CONDITION_FAILED
+        }
+
+
+class Dynamo:
+    """A DynamoDB client with the patience that batches and transactions ask for."""
+
+    def __init__(self, client: Any, *, clock: Clock, random: Random) -> None:
+        self._client = client
+        self._clock = clock
+        self._random = random
+
+    async def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """Call the client; raises ConditionFailed or Cancelled where a condition did not hold."""
+        with clients.translated(operation):
+            try:
+                answer: dict[str, Any] = await getattr(self._client, operation)(**parameters)
+            except ClientError as error:
+                match clients.code_of(error):
+                    case "ConditionalCheckFailedException":
+                        raise ConditionFailed(_member(error, "Item")) from error
+                    case "TransactionCanceledException":
+                        raise Cancelled(_member(error, "CancellationReasons")) from error
+                raise
+        return answer
+
+    async def get_many(
+        self,
+        table: str,
+        keys: Sequence[Item],
+        *,
+        consistent: bool,
+        attributes: Sequence[str] = (),
+    ) -> list[Item]:
+        """Read items by distinct keys, in no order; absent ones are left out."""
+        options: dict[str, Any] = {"ConsistentRead": consistent}
+        if attributes:
+            options["ProjectionExpression"] = ", ".join(f"#{name}" for name in attributes)
+            options["ExpressionAttributeNames"] = {f"#{name}": name for name in attributes}
+        chunks = [keys[start : start + GET_KEYS_MAX] for start in range(0, len(keys), GET_KEYS_MAX)]
+        found = await clients.all_of(
+            (self._get(table, chunk, options) for chunk in chunks), BATCHES_AT_ONCE
+        )
+        return [item for items in found for item in items]
+
+    async def _get(self, table: str, keys: Sequence[Item], options: Item) -> list[Item]:
+        found: list[Item] = []
+        attempt = 0
+        while attempt < clients.BATCH_TRIES:
+            request = {table: {"Keys": keys, **options}}
+            answer = await self.call("batch_get_item", RequestItems=request)
+            found += answer.get("Responses", {}).get(table, [])
+            rest = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
+            if not rest:
+                return found
+            attempt = 1 if len(rest) < len(keys) else attempt + 1
+            keys = rest
+            await clients.pause(self._clock, self._random, attempt)
+        raise Transient("batch_get_item: keys are left unprocessed")
+
+    async def put_many(self, table: str, items: Iterable[Item]) -> None:
+        """Write items with distinct keys, whatever stands there."""
+        await self._write_many(table, [{"PutRequest": {"Item": item}} for item in items])
+
+    async def delete_many(self, table: str, keys: Iterable[Item]) -> None:
+        """Delete items by distinct keys, if they are there."""
+        await self._write_many(table, [{"DeleteRequest": {"Key": key}} for key in keys])
+
+    async def _write_many(self, table: str, writes: Sequence[Item]) -> None:
+        chunks = [writes[start : start + WRITES_MAX] for start in range(0, len(writes), WRITES_MAX)]
+        await clients.all_of((self._write(table, chunk) for chunk in chunks), BATCHES_AT_ONCE)
+
+    async def _write(self, table: str, writes: Sequence[Item]) -> None:
+        attempt = 0
+        while attempt < clients.BATCH_TRIES:
+            answer = await self.call("batch_write_item", RequestItems={table: writes})
+            rest = answer.get("UnprocessedItems", {}).get(table, [])
+            if not rest:
+                return
+            attempt = 1 if len(rest) < len(writes) else attempt + 1
+            writes = rest
+            await clients.pause(self._clock, self._random, attempt)
+        raise Transient("batch_write_item: items are left unprocessed")
+
+    async def insert_many(self, table: str, items: Sequence[Item]) -> list[bool]:
+        """Put items whose keys are free; which of them were put.
+
+        PartiQL's INSERT is the only conditional write that comes in batches. It costs what a
+        PutItem costs, and a twelfth of a PutItem's CPU on our side (0.16 ms measured, not 2).
+        """
+        starts = range(0, len(items), WRITES_MAX)
+        inserted = await clients.all_of(
+            (self._insert(table, items[start : start + WRITES_MAX]) for start in starts),
+            BATCHES_AT_ONCE,
+        )
+        return [done for batch in inserted for done in batch]
+
+    async def _insert(self, table: str, items: Sequence[Item]) -> list[bool]:
+        done = [False] * len(items)
+        left = list(range(len(items)))
+        for attempt in range(1, clients.BATCH_TRIES + 1):
+            statements = [_insertion(table, items[place]) for place in left]
+            answer = await self.call("batch_execute_statement", Statements=statements)
+            again: list[int] = []
+            for place, result in zip(left, answer["Responses"], strict=True):
+                code = result.get("Error", {}).get("Code", "None")
+                done[place] = code == "None"
+                if code in clients.TRANSIENT_CODES:
+                    again.append(place)
+                elif code not in ("None", "DuplicateItem"):
+                    raise Permanent(f"batch_execute_statement: {code}")
+            if not again:
+                return done
+            left = again
+            await clients.pause(self._clock, self._random, attempt)
+        raise Transient("batch_execute_statement: items are left unprocessed")
+
+    async def transact(self, actions: Sequence[Item]) -> None:
+        """Write all or nothing; raises Cancelled if a condition refused it."""
+        for attempt in range(1, TRANSACTION_TRIES + 1):
+            try:
+                await self.call("transact_write_items", TransactItems=actions)
+            except Cancelled as cancelled:
+                code = cancelled.code
+                if code == CONDITION_FAILED:
+                    raise
+                if code not in clients.TRANSIENT_CODES:
+                    raise Permanent(f"transact_write_items: {code}") from cancelled
+            else:
+                return
+            await clients.pause(self._clock, self._random, attempt)
+        raise Transient("transact_write_items: in conflict with others, again and again")
+
+    async def pages(self, operation: str, **parameters: Any) -> AsyncIterator[list[Item]]:
+        """Query or scan, a page of at most 1 MB at a time."""
+        while True:
+            answer = await self.call(operation, **parameters)
+            yield answer.get("Items", [])
+            if "LastEvaluatedKey" not in answer:
+                return
+            parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def _member(error: ClientError, name: str) -> Any:
+    """Read what an error carries beside its code."""
+    return cast("Mapping[str, Any]", error.response).get(name)
+
+
+def _insertion(table: str, item: Item) -> Item:
+    """Spell the insertion of an item; names are ours, values are parameters."""
+    fields = ", ".join(f"'{name}': ?" for name in item)
+    return {
+        "Statement": f'INSERT INTO "{table}" VALUE {{{fields}}}',
+        "Parameters": list(item.values()),
+    }
+
+
+def marshal(value: Any) -> Item:
+    """Spell a value as an attribute."""
+    match value:
+        case bool():
+            return {"BOOL": value}
+        case int() | float():
+            return {"N": repr(value)}
+        case str():
+            return {"S": _sound(value)}
+        case bytes():
+            return {"B": value}
+        case list() | tuple():
+            return {"L": [marshal(member) for member in value]}
+        case dict():
+            return {"M": to_item(value)}
+        case _:
+            message = f"no attribute type for {type(value).__name__}"
+            raise TypeError(message)
+
+
+def unmarshal(attribute: Mapping[str, Any]) -> Any:
+    """Read an attribute back; a list comes back as a list."""
+    ((kind, value),) = attribute.items()
+    match kind:
+        case "N":
+            return float(value) if "." in value or "e" in value.lower() else int(value)
+        case "L":
+            return [unmarshal(member) for member in value]
+        case "M":
+            return from_item(value)
+        case "S" | "B" | "BOOL":
+            return value
+        case _:
+            message = f"an attribute of type {kind} is not ours"
+            raise TypeError(message)
+
+
+def to_item(fields: Mapping[str, Any]) -> Item:
+    """Spell fields as an item, leaving out those that are None."""
+    return {name: marshal(value) for name, value in fields.items() if value is not None}
+
+
+def from_item(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Read an item back as fields."""
+    return {name: unmarshal(attribute) for name, attribute in item.items()}
+
+
+def assign(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of an update that sets fields, and removes those that are None."""
+    kept = [name for name, value in fields.items() if value is not None]
+    gone = [name for name, value in fields.items() if value is None]
+    update = "SET " + ", ".join(f"#{name} = :{name}" for name in kept)
+    if gone:
+        update += " REMOVE " + ", ".join(f"#{name}" for name in gone)
+    return {
+        "UpdateExpression": update,
+        "ExpressionAttributeNames": {f"#{name}": name for name in fields},
+        "ExpressionAttributeValues": to_item({f":{name}": fields[name] for name in kept}),
+    }
+
+
+def _sound(text: str) -> str:
+    """Replace lone surrogates, which headers of the web can hold and UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass").decode(errors="replace")
+    return text

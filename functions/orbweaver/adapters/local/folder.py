@@ -1,0 +1,195 @@
+"""Files in a local folder, for exports on one machine.
+
+A file is written beside its place and renamed, so that readers see all of it or nothing. Keys are
+paths below the folder, whatever a key says: one that leads out of it is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from contextlib import contextmanager
+from hashlib import file_digest
+from secrets import token_hex
+from shutil import copyfile
+from typing import TYPE_CHECKING
+
+from orbweaver.model.errors import Permanent, PortError, Transient, check_cut, check_size
+from orbweaver.model.ports import Print
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+PARTIAL = ".partial"
+# Errors of the file system that pass by themselves or once there is room.
+TRANSIENT_ERRORS = frozenset(
+    {
+        errno.EAGAIN,
+        errno.EINTR,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENOENT,  # of what is written: somebody has just removed the folder as empty
+        errno.ENFILE,
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.ETIMEDOUT,
+    }
+)
+
+
+class FolderError(PortError):
+    """The file system refused; its own error is the cause."""
+
+
+class _Passing(FolderError, Transient):
+    """It may work once there is room."""
+
+
+class _Lasting(FolderError, Permanent):
+    """It will not work."""
+
+
+class FolderFiles:
+    """Where exports are written: a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def put(self, key: str, body: bytes) -> None:
+        """See the port."""
+        await asyncio.to_thread(self._put, key, body)
+
+    async def put_file(self, key: str, path: Path, sha256: str) -> None:
+        """See the port."""
+        del sha256  # of what lies there
+        await asyncio.to_thread(self._put_file, key, path)
+
+    async def print_of(self, key: str) -> Print | None:
+        """See the port."""
+        return await asyncio.to_thread(self._print_of, key)
+
+    async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
+        """See the port."""
+        return await asyncio.to_thread(self._get, key, bytes_max)
+
+    async def cut(self, key: str, offset: int, length: int) -> bytes | None:
+        """See the port."""
+        return await asyncio.to_thread(self._cut, key, offset, length)
+
+    async def link(self, key: str, seconds: int) -> str:
+        """See the port; a folder knows no time."""
+        del seconds
+        return self._path(key).absolute().as_uri()
+
+    async def list(self, prefix: str) -> tuple[str, ...]:
+        """See the port."""
+        return await asyncio.to_thread(self._list, prefix)
+
+    async def folders(self, prefix: str) -> tuple[str, ...]:
+        """See the port."""
+        return await asyncio.to_thread(self._folders, prefix)
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See the port."""
+        await asyncio.to_thread(self._delete, keys)
+
+    def _put(self, key: str, body: bytes) -> None:
+        with self._partial(key) as partial:
+            partial.write_bytes(body)
+
+    def _put_file(self, key: str, source: Path) -> None:
+        with self._partial(key) as partial:
+            copyfile(source, partial)
+
+    @contextmanager
+    def _partial(self, key: str) -> Iterator[Path]:
+        """Give a path beside a file's own, which takes its place in the end."""
+        with _translated(key):
+            path = self._path(key)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f".{path.name}.{token_hex(4)}{PARTIAL}")
+            try:
+                yield partial
+                partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
+
+    def _print_of(self, key: str) -> Print | None:
+        with _translated(key):
+            try:
+                with self._path(key).open("rb") as file:
+                    digest = file_digest(file, "sha256").hexdigest()
+                    return Print(bytes=file.tell(), sha256=digest)
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return None
+
+    def _get(self, key: str, bytes_max: int | None) -> bytes | None:
+        with _translated(key):
+            try:
+                path = self._path(key)
+                check_size(key, path.stat().st_size, bytes_max)
+                return path.read_bytes()
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return None
+
+    def _cut(self, key: str, offset: int, length: int) -> bytes | None:
+        with _translated(key):
+            try:
+                with self._path(key).open("rb") as file:
+                    file.seek(offset)
+                    return check_cut(key, file.read(length), length)
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return None
+
+    def _list(self, prefix: str) -> tuple[str, ...]:
+        with _translated(prefix):
+            names = (
+                path.relative_to(self._folder).as_posix()
+                for path in self._folder.rglob("*")
+                if path.suffix != PARTIAL and path.is_file()
+            )
+            return tuple(sorted(name for name in names if name.startswith(prefix)))
+
+    def _folders(self, prefix: str) -> tuple[str, ...]:
+        with _translated(prefix):
+            try:
+                folders = [path for path in self._below(prefix).iterdir() if path.is_dir()]
+            except (FileNotFoundError, NotADirectoryError):
+                return ()
+            return tuple(sorted(f"{prefix}{path.name}/" for path in folders))
+
+    def _delete(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            with _translated(key):
+                path = self._path(key)
+                path.unlink(missing_ok=True)
+                self._prune(path.parent)
+
+    def _prune(self, folder: Path) -> None:
+        """Remove folders that have become empty, as a bucket has none."""
+        while folder != self._folder and folder.is_relative_to(self._folder):
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+            folder = folder.parent
+
+    def _below(self, prefix: str) -> Path:
+        return self._path(prefix) if prefix else self._folder
+
+    def _path(self, key: str) -> Path:
+        path = self._folder / key
+        if not key or not path.resolve().is_relative_to(self._folder.resolve()):
+            raise Permanent(f"{key!r} is not a name below the folder")
+        return path
+
+
+@contextmanager
+def _translated(key: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        kind = _Passing if error.errno in TRANSIENT_ERRORS else _Lasting
+        code = errno.errorcode.get(error.errno or 0, "unknown")
+        raise kind(f"{key}: {code}") from error

@@ -1,0 +1,287 @@
+"""Readers: in place, or where that may take long in a process of its own, which has a budget.
+
+Rules
+- What is light (`worker/reading_cost.py`) is read in place, on the event loop; what is long, in
+  two turns.
+- All else goes to one child of the container (`adapters/local/reader_child.py`), started when it is
+  first needed. One page is read at a time; hosts take turns, so that one of them cannot make the
+  others wait for more than one page of its own. What waits is bounded, in bytes and in time.
+- The kernel enforces the budget: CPU seconds, address space, and a wall clock for what sleeps. A
+  child that dies of a page is started anew for the next one. What was found before counts.
+- A page that was killed by the clock, or died of something else than its own use, is tried once
+  more: a busy machine is not its fault. After that it is costly.
+- The child has no credentials, and of what it says only values of known types are made. It ends
+  with its parent, whose end closes its input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.local.reader_wire import (
+    LENGTH,
+    PIECE_BYTES,
+    SAID_BYTES_MAX,
+    End,
+    heard,
+    packed,
+)
+from orbweaver.adapters.local.turns import Turns
+from orbweaver.extraction.work import HeavyError
+from orbweaver.model.errors import Transient
+from orbweaver.worker.page_reading import Costly, Crowded, Reading, Stage, prepared_of, read, stages
+from orbweaver.worker.reading_cost import (
+    CPU_S,
+    LIGHT_UNITS,
+    MEMORY_BYTES,
+    has_light_tree,
+    has_stages,
+    is_done_in_place,
+    is_light,
+    is_long,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from orbweaver.extraction.extract import Extractor
+    from orbweaver.model.ports import Clock
+    from orbweaver.parsing.page import Prepared
+    from orbweaver.worker.page_reading import Job, Read
+
+# For a page of 1 s of CPU on a machine that has much else to do.
+WALL_S = 15.0
+ATTEMPTS_MAX = 2
+STDERR = 2
+# Of a child that has closed its end.
+ENDING_S = 2.0
+# Of bodies that wait; they stand beside what is being fetched.
+WAITING_BYTES_MAX = 64 * 1024 * 1024
+_CREDENTIALS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
+_STARTS = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
+    " from orbweaver.adapters.local.reader_child import main; main(sys.argv[2])"
+)
+# What only the page can be the cause of.
+_CRASHES = frozenset(
+    {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGPROF}
+)
+
+
+class ReaderError(RuntimeError):
+    """A fault of ours in the child; the text is its traceback."""
+
+
+class InPlaceReader:
+    """Reads everything on the spot."""
+
+    def __init__(self, extractors: Mapping[str, Extractor] | None = None) -> None:
+        """Take extractors of the user's own."""
+        self._extractors = extractors
+
+    async def read(self, job: Job, host: str, until_ms: int) -> Read:  # noqa: ARG002 - the port's
+        """See the port."""
+        return read(job, self._extractors)
+
+
+class BudgetReader:
+    """Reads what is light in place, and the rest in a child; one a container."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        extractor: str = "",
+        wall_s: float = WALL_S,
+        in_place: Callable[[Job], bool] = is_light,
+    ) -> None:
+        """Take the clock, the module that has extractors of the user's own, and what is light."""
+        self._clock = clock
+        self._in_place = in_place
+        self._extractor = extractor
+        self._wall_s = wall_s
+        self._turns = Turns()
+        self._child: Child | None = None
+        self._waiting_bytes = 0
+
+    async def read(self, job: Job, host: str, until_ms: int) -> Read:
+        """See the port."""
+        if self._in_place(job) and (found := await _in_turns(job)) is not None:
+            return found
+        if self._waiting_bytes + len(job.body) > WAITING_BYTES_MAX:
+            return Crowded()
+        self._waiting_bytes += len(job.body)
+        try:
+            wait_s = (until_ms - self._clock.now_ms()) / 1000
+            async with self._turns.taken(host, wait_s) as got:
+                return await self._apart(job) if got else Crowded()
+        finally:
+            self._waiting_bytes -= len(job.body)
+
+    @property
+    def child_id(self) -> int | None:
+        """The process id of the child, if there is one."""
+        return None if self._child is None else self._child.process.pid
+
+    def close(self) -> None:
+        """End the child."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.end()
+
+    async def _apart(self, job: Job) -> Read:
+        """Read an answer in the child, once more where its death may not be the page's fault."""
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            child = self._started()
+            end: End | None = None
+            try:
+                async with asyncio.timeout(self._wall_s):
+                    end = await child.serve(job)
+            except TimeoutError:
+                child.timed_out = True
+                child.process.kill()
+            except BaseException:
+                self.close()
+                raise
+            if end is None or end.retires:
+                self._child = None
+                await child.ended()
+            if end is None:
+                why, guilty = child.verdict(self._wall_s)
+            elif end.fault:
+                raise ReaderError(end.why)
+            elif end.why is None:
+                return child.reading
+            else:
+                why, guilty = end.why, True
+            if guilty or attempt == ATTEMPTS_MAX:
+                return child.broken_off(why)
+        raise AssertionError("the last attempt returns")
+
+    def _started(self) -> Child:
+        if self._child is None:
+            try:
+                self._child = Child(self._extractor)
+            except OSError as error:
+                raise Transient(f"no process for costly pages: {error}") from error
+        return self._child
+
+
+async def _in_turns(job: Job) -> Reading | None:
+    """Read what is light, with turns for others in between; None where it is not, after all."""
+    if not is_long(job) and not has_stages(job):
+        return read(job)
+    prepared: Prepared | None = None
+    if job.html:
+        prepared = prepared_of(job)
+        if job.items and not has_light_tree(prepared):
+            return None
+    if is_long(job):
+        await asyncio.sleep(0)
+        if prepared is not None and not is_done_in_place(prepared.outline):
+            return None
+    found: Reading | None = None
+    try:
+        for found in stages(job, prepared=prepared, units_max=LIGHT_UNITS):
+            if found.left is not None:
+                await asyncio.sleep(0)
+    except HeavyError:
+        return None
+    return found
+
+
+class Child:
+    """A process that reads one page after the other."""
+
+    def __init__(self, extractor: str) -> None:
+        """Start it; raises OSError."""
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-c", _STARTS, json.dumps(sys.path), extractor]
+        environment = {name: said for name, said in os.environ.items() if name not in _CREDENTIALS}
+        with theirs:
+            try:
+                self.process = subprocess.Popen(  # noqa: S603 - this interpreter, our own code
+                    command, stdin=theirs.fileno(), stdout=STDERR, env=environment
+                )
+            except OSError:
+                ours.close()
+                raise
+        ours.setblocking(False)
+        self._socket = ours
+        self._received = bytearray()
+        self.timed_out = False
+        self.reading = Reading(left=Stage.LINKS)
+
+    async def serve(self, job: Job) -> End | None:
+        """Have an answer read; None where the child has died."""
+        self.reading = Reading(left=Stage.LINKS if job.html else Stage.KEEPING)
+        loop = asyncio.get_running_loop()
+        bare = replace(job.answer, body=None, headers=dict(job.answer.headers))
+        try:
+            for part in (packed(replace(job, answer=bare)), job.body):
+                await loop.sock_sendall(self._socket, LENGTH.pack(len(part)))
+                await loop.sock_sendall(self._socket, part)
+            while not isinstance(said := await self._heard(loop), End):
+                self.reading = replace(said, page=said.page or self.reading.page)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return None
+        return said
+
+    def broken_off(self, why: str) -> Reading | Costly:
+        """What is left of the page that was being read."""
+        why = f"reading its {self.reading.left}: {why}"
+        if self.reading.page is None:
+            return Costly(why=why)
+        return replace(self.reading, why=why)
+
+    def verdict(self, wall_s: float) -> tuple[str, bool]:
+        """Why the child ended, and whether that was the page's doing for sure."""
+        code = self.process.returncode
+        if self.timed_out or code == -signal.SIGALRM:
+            return f"no end within {wall_s:g} s", False
+        if code == -signal.SIGPROF:
+            return f"more than {CPU_S:g} s of CPU", True
+        if code < 0:
+            crash = signal.Signals(-code)
+            memory = f" (it may use {MEMORY_BYTES // 2**20} MB)" if crash in _CRASHES else ""
+            return f"ended by {crash.name}{memory}", crash in _CRASHES
+        return f"ended with status {code}", False
+
+    async def ended(self) -> None:
+        """Wait until it has ended, as it does now; of itself, or after a while by force."""
+        self._socket.close()
+        try:
+            await asyncio.to_thread(self.process.wait, ENDING_S)
+        except subprocess.TimeoutExpired:
+            self.end()
+
+    def end(self) -> None:
+        """End it by force."""
+        self._socket.close()
+        self.process.kill()
+        self.process.wait()
+
+    async def _heard(self, loop: asyncio.AbstractEventLoop) -> Any:
+        (length,) = LENGTH.unpack(await self._bytes(loop, LENGTH.size))
+        if length > SAID_BYTES_MAX:
+            raise EOFError
+        return heard(await self._bytes(loop, length))
+
+    async def _bytes(self, loop: asyncio.AbstractEventLoop, number: int) -> bytes:
+        while len(self._received) < number:
+            piece = await loop.sock_recv(self._socket, PIECE_BYTES)
+            if not piece:
+                raise EOFError
+            self._received += piece
+        taken = bytes(self._received[:number])
+        del self._received[:number]
+        return taken

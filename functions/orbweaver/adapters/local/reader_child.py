@@ -1,0 +1,184 @@
+"""The process that reads costly pages, one after the other, each within a budget.
+
+Rules
+- CPU: of what Python does at most `SOFT_S`, then it breaks off and lives on. What is in a library
+  then is ended by the kernel at `CPU_S`, and this process with it.
+- Memory: address space grows by at most `MEMORY_BYTES` for a page. Where libraries make room for
+  more they fail, or end the process.
+- A wall clock, should the parent be gone, or the page's extractor sleep.
+- What a page made it keep beyond `KEPT_BYTES_MAX` makes it retire, so that no page pays for others.
+- It gives way to its parent: what is fetched and answered goes before what is costly.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import resource
+import signal
+import socket
+import traceback
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from selectolax.lexbor import SelectolaxError
+
+from orbweaver.adapters.local.custom_extractors import deployed
+from orbweaver.adapters.local.reader_wire import LENGTH, End, packed, told
+from orbweaver.worker.page_reading import bare, stages
+from orbweaver.worker.reading_cost import CPU_S, MEMORY_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from orbweaver.extraction.extract import Extractor
+    from orbweaver.worker.page_reading import Job
+
+SOFT_S = 0.6
+WALL_S = 20.0
+NICE = 10
+KEPT_BYTES_MAX = 100 * 1024 * 1024
+TRACE_CHARS_MAX = 4_000
+# Address space as it was bounded before, if at all.
+FREE = resource.getrlimit(resource.RLIMIT_AS)
+
+
+class Spent(BaseException):
+    """The CPU of a page is used up; no handler of errors is meant to catch that."""
+
+
+def main(extractor: str) -> None:
+    """Read pages until the parent closes its end."""
+    channel = socket.socket(fileno=os.dup(0))
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.nice(NICE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a person's is the parent's to deal with
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGVTALRM, _break_off)
+    with channel:
+        _serve(channel, extractor)
+
+
+def _serve(channel: socket.socket, extractor: str) -> None:
+    extractors: Mapping[str, Extractor] | None = None
+    base_bytes = _address_bytes()
+    while True:
+        job: Job | None = _received(channel)
+        if job is None:
+            return
+        _prepare(job)
+        if extractors is None and job.items:
+            extractors = deployed(extractor)
+        end = _read(channel, job, extractors)
+        del job
+        retires = _address_bytes() > base_bytes + KEPT_BYTES_MAX
+        _send(channel, replace(end, retires=retires))
+        if retires:
+            return
+
+
+def _read(channel: socket.socket, job: Job, extractors: Mapping[str, Extractor] | None) -> End:
+    try:
+        with _budget():
+            for number, reading in enumerate(stages(job, extractors)):
+                # What the first one says of the page, no other says anew.
+                _send(channel, replace(reading, page=None) if number else bare(reading))
+    except Spent:
+        _unbound()  # it may have come while that was being done
+        return End(why=f"more than {SOFT_S:g} s of CPU")
+    except OSError:
+        raise  # the parent is gone
+    except Exception as error:  # noqa: BLE001 - told to the parent, which raises it there
+        if lacks_memory(error):
+            return End(why=f"more than {MEMORY_BYTES // 2**20} MB")
+        return End(why=traceback.format_exc()[-TRACE_CHARS_MAX:], fault=True)
+    return End()
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error, or one behind it, is that there is no more memory.
+
+    lexbor refuses nothing but for that; and where its callbacks meet it, another error is raised.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError | SelectolaxError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+@contextmanager
+def _budget() -> Iterator[None]:
+    most = _address_bytes() + MEMORY_BYTES
+    if FREE[0] != resource.RLIM_INFINITY:
+        most = min(most, FREE[0])
+    resource.setrlimit(resource.RLIMIT_AS, (most, FREE[1]))
+    signal.setitimer(signal.ITIMER_REAL, WALL_S)
+    signal.setitimer(signal.ITIMER_PROF, CPU_S)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SOFT_S)
+    try:
+        yield
+    finally:
+        _unbound()
+
+
+def _unbound() -> None:
+    # Memory first: what comes after needs some.
+    resource.setrlimit(resource.RLIMIT_AS, FREE)
+    for timer in (signal.ITIMER_VIRTUAL, signal.ITIMER_PROF, signal.ITIMER_REAL):
+        signal.setitimer(timer, 0)
+
+
+def _break_off(_number: int, _frame: Any) -> None:
+    raise Spent
+
+
+def _prepare(job: Job) -> None:
+    """Import what a job needs: that is not the page's cost."""
+    if job.items:
+        importlib.import_module("orbweaver.extraction.extract")
+    if job.keeping.texts:
+        importlib.import_module("html_to_markdown")
+
+
+def _address_bytes() -> int:
+    pages = Path("/proc/self/statm").read_bytes().split()[0]
+    return int(pages) * resource.getpagesize()
+
+
+def _received(channel: socket.socket) -> Job | None:
+    """Receive a job and its body; None where the parent is gone."""
+    said = _part(channel)
+    body = None if said is None else _part(channel)
+    if said is None or body is None:
+        return None
+    job: Job = told(said)
+    return replace(job, answer=replace(job.answer, body=body))
+
+
+def _part(channel: socket.socket) -> bytes | None:
+    length = _exactly(channel, LENGTH.size)
+    return None if length is None else _exactly(channel, LENGTH.unpack(length)[0])
+
+
+def _exactly(channel: socket.socket, number: int) -> bytes | None:
+    room = bytearray(number)
+    view, got = memoryview(room), 0
+    while got < number:
+        size = channel.recv_into(view[got:])
+        if size == 0:
+            return None
+        got += size
+    view.release()
+    return bytes(room)
+
+
+def _send(channel: socket.socket, value: Any) -> None:
+    said = packed(value)
+    channel.sendall(LENGTH.pack(len(said)) + said)

@@ -1,0 +1,314 @@
+"""Files at an SFTP server: brought whole under their names, going on where a connection broke.
+
+Rules
+- A file grows under `<name>.<beginning of its SHA-256>.part` and is renamed when all of it is there
+  (and on disk, where the server offers `fsync`). So what is under a part's name is of the content
+  that the name says, or the beginning of it, and never of another version of the file.
+- It is written a window after the other, and the next begins when the server has acknowledged all
+  of the one before. Within a window requests overtake each other, so of what lies there only whole
+  windows are believed: a file goes on at the beginning of the window that its end lies in. The end
+  of what is believed is read back and compared: a server that crashed may have lost it.
+- Nothing is ever truncated. Whoever brings the same file at the same time writes the same bytes to
+  the same places, and both are right; what is longer than it may be is removed.
+- The SHA-256 of all that came from the bucket is compared before the rename: an export that is made
+  anew meanwhile is not delivered as what it was.
+- The rename replaces the file in one step (`posix-rename@openssh.com`). At a server without that
+  the file that is there is removed first: readers may miss it for a moment, but never see half.
+
+Sources: draft-ietf-secsh-filexfer-02 (SFTP 3), OpenSSH's PROTOCOL (its extensions), asyncssh 2.24.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import posixpath
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import asyncssh
+
+from orbweaver.adapters.local.sftp_connection import translated
+from orbweaver.model.errors import Transient, check_size
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+
+    from orbweaver.delivery.plan import Remains
+    from orbweaver.exporting.manifest import File
+    from orbweaver.model.ports import Clock, Files
+
+# Where a file may go on follows from it: another number means that parts which lie there, of other
+# windows, are not what they are taken for.
+WINDOW_BYTES = 4 * 1024 * 1024
+COMPARED_BYTES = 64 * 1024
+AT_ONCE = 16
+DIGITS = 16
+GROWING = asyncssh.FXF_WRITE | asyncssh.FXF_CREAT
+# A window may take so long: 35 KB/s.
+OPERATION_S = 120
+
+T = TypeVar("T")
+
+ABSENT = (asyncssh.SFTPNoSuchFile, asyncssh.SFTPNoSuchPath)
+
+
+class SftpCourier:
+    """A folder at an SFTP server."""
+
+    def __init__(
+        self, sftp: asyncssh.SFTPClient, *, files: Files, prefix: str, folder: str, clock: Clock
+    ) -> None:
+        """Bring what lies below `prefix` in `files` to below `folder`, from the login's or `/`."""
+        self._sftp = sftp
+        self._files = files
+        self._prefix = prefix
+        self._folder = folder
+        self._clock = clock
+        self._folders: set[str] = set()
+
+    async def read(self, path: str, bytes_max: int) -> bytes | None:
+        """See the port."""
+        with translated(f"reading {path}"):
+            try:
+                async with self._opened(self._at(path), asyncssh.FXF_READ) as file:
+                    size = (await file.stat()).size or 0
+                    check_size(path, size, bytes_max)
+                    return await _read(file, size, 0)
+            except ABSENT:
+                return None
+
+    async def sizes(self, paths: Sequence[str]) -> Mapping[str, int]:
+        """See the port."""
+        found: dict[str, int] = {}
+
+        async def look(path: str) -> None:
+            size = await self._size(self._at(path))
+            if size is not None:
+                found[path] = size
+
+        await _each(look, paths)
+        return found
+
+    async def write(self, path: str, body: bytes) -> None:
+        """See the port."""
+        digest = hashlib.sha256(body).hexdigest()
+        final = self._at(path)
+        part = _part_of(final, digest)
+        with translated(f"writing {path}"):
+            await self._make_folder(final)
+            async with self._opened(part, GROWING) as file:
+                await self._put(file, body, 0, (path, len(body)))
+                await _flushed(file)
+            await self._put_in_place(part, final, len(body))
+
+    async def remove(self, remains: Sequence[Remains]) -> None:
+        """See the port."""
+
+        async def clear(one: Remains) -> None:
+            final = self._at(one.path)
+            names = [final] if one.sha256 is None else [final, _part_of(final, one.sha256)]
+            with translated(f"removing {one.path}"):
+                for name in names:
+                    await self._unlink(name)
+
+        await _each(clear, remains)
+        with translated("removing folders"):
+            await self._prune({posixpath.dirname(one.path) for one in remains})
+
+    async def _prune(self, folders: set[str]) -> None:
+        """Remove folders that are empty now, and those above that are then: names go with them."""
+        for folder in sorted(folders, key=lambda one: -one.count("/")):
+            inner = folder
+            while inner and await self._is_removed(self._at(inner)):
+                inner = posixpath.dirname(inner)
+
+    async def _is_removed(self, folder: str) -> bool:
+        self._folders.discard(folder)
+        try:
+            await _in_time(self._sftp.rmdir(folder))
+        except ABSENT:
+            return True  # and the one above may be empty
+        except asyncssh.SFTPError:
+            return False  # there is something in it, or it may not be removed
+        return True
+
+    async def bring(self, file: File, deadline_ms: int) -> bool:
+        """See the port."""
+        final = self._at(file.path)
+        part = _part_of(final, file.sha256)
+        with translated(f"bringing {file.path}"):
+            await self._make_folder(final)
+            start, digest = await self._begun(part, file)
+            async with self._opened(part, GROWING) as remote:
+                if not await self._filled(remote, file, start, digest, deadline_ms):
+                    return False
+                await _flushed(remote)
+            if digest.hexdigest() != file.sha256:
+                await self._unlink(part)
+                raise Transient(f"{file.path} is not what its manifest says: it is being made anew")
+            await self._put_in_place(part, final, file.bytes)
+        return True
+
+    # --- a file grows -----------------------------------------------------------------------
+
+    async def _begun(self, part: str, file: File) -> tuple[int, hashlib._Hash]:
+        """Find where a file goes on, and hash what comes before from the bucket."""
+        size = await self._size(part)
+        if size is not None and size > file.bytes:
+            await self._unlink(part)
+            size = None
+        start = (size - 1) // WINDOW_BYTES * WINDOW_BYTES if size else 0
+        digest, last = hashlib.sha256(), b""
+        for offset in range(0, start, WINDOW_BYTES):
+            last = await self._window(file, offset)
+            digest.update(last)
+        if last and not await self._goes_on(part, start, last[-COMPARED_BYTES:]):
+            await self._unlink(part)
+            return 0, hashlib.sha256()
+        return start, digest
+
+    async def _goes_on(self, part: str, start: int, expected: bytes) -> bool:
+        """Whether a part has what is expected there, and may be written on."""
+        try:
+            async with self._opened(part, asyncssh.FXF_READ) as file:
+                if await _read(file, len(expected), start - len(expected)) != expected:
+                    return False
+            async with self._opened(part, GROWING):
+                return True
+        except (*ABSENT, asyncssh.SFTPFailure, asyncssh.SFTPOpUnsupported):
+            # Servers in front of object stores write a file from its beginning to its end, once.
+            return False
+
+    async def _filled(
+        self,
+        remote: asyncssh.SFTPClientFile,
+        file: File,
+        start: int,
+        digest: hashlib._Hash,
+        deadline_ms: int,
+    ) -> bool:
+        """Write the windows of a file from one on; False if time ran out before the last one.
+
+        At least two are written, for the first one may have been there already: so whoever comes
+        often enough comes to an end.
+        """
+        ahead = await self._window(file, start)
+        for offset in range(start, file.bytes, WINDOW_BYTES):
+            window, following = ahead, offset + WINDOW_BYTES
+            digest.update(window)
+            ahead, _ = await asyncio.gather(
+                self._window(file, following),
+                self._put(remote, window, offset, (file.path, file.bytes)),
+            )
+            if start < offset < file.bytes - WINDOW_BYTES and self._clock.now_ms() >= deadline_ms:
+                return False
+        return True
+
+    async def _put(
+        self, remote: asyncssh.SFTPClientFile, body: bytes, offset: int, whole: tuple[str, int]
+    ) -> None:
+        """Write to a place of a file; a refusal says how far the `whole` had come, and why."""
+        try:
+            await _in_time(remote.write(body, offset))
+        except asyncssh.SFTPFailure as error:
+            path, size = whole
+            why = await self._why_not(posixpath.dirname(self._at(path)) or ".", len(body))
+            done = f"{offset:,} of {size:,} bytes of {path} are written"
+            raise Transient(f"bringing {path}: {why}; {done}") from error
+
+    async def _why_not(self, folder: str, wanted: int) -> str:
+        """Say why a server took no more: SFTP 3 has no code of its own for a full disk."""
+        try:
+            disk = await _in_time(self._sftp.statvfs(folder))
+        except asyncssh.Error:
+            return "the server takes no more, and does not say why: its disk or a quota may be full"
+        free = disk.bavail * disk.frsize
+        if free < wanted:
+            return f"the server's disk is full: {free:,} bytes are free"
+        return f"the server takes no more, though {free:,} bytes are free: a quota may be full"
+
+    async def _window(self, file: File, offset: int) -> bytes:
+        """Read a window of a file from the bucket; nothing behind the end."""
+        length = min(WINDOW_BYTES, file.bytes - offset)
+        if length <= 0:
+            return b""
+        window = await self._files.cut(self._prefix + file.path, offset, length)
+        if window is None:
+            raise Transient(f"{file.path} is not in the bucket any more: it is being made anew")
+        return window
+
+    async def _put_in_place(self, part: str, final: str, size: int) -> None:
+        """Give a file that is complete its name."""
+        there = await self._size(part)
+        if there not in (size, None):
+            raise Transient(f"the server has {there:,} bytes of {final}, and was sent {size:,}")
+        try:
+            await _in_time(self._rename(part, final))
+        except ABSENT:
+            # Whoever brought the same was faster, or the rename of an earlier attempt did happen.
+            if await self._size(final) != size:
+                raise
+
+    async def _rename(self, part: str, final: str) -> None:
+        try:
+            await self._sftp.posix_rename(part, final)
+        except asyncssh.SFTPOpUnsupported:
+            await self._unlink(final)
+            await self._sftp.rename(part, final)
+
+    # --- names ------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _opened(self, name: str, flags: int) -> AsyncIterator[asyncssh.SFTPClientFile]:
+        async with await _in_time(self._sftp.open(name, flags, encoding=None)) as file:
+            yield file
+
+    def _at(self, path: str) -> str:
+        return posixpath.join(self._folder, path) if self._folder else path
+
+    async def _make_folder(self, final: str) -> None:
+        folder = posixpath.dirname(final)
+        if folder and folder not in self._folders:
+            await _in_time(self._sftp.makedirs(folder, exist_ok=True))
+            self._folders.add(folder)
+
+    async def _size(self, name: str) -> int | None:
+        with translated(f"looking at {name}"):
+            try:
+                return (await _in_time(self._sftp.stat(name))).size
+            except ABSENT:
+                return None
+
+    async def _unlink(self, name: str) -> None:
+        try:
+            await _in_time(self._sftp.remove(name))
+        except ABSENT:
+            return
+
+
+def _part_of(final: str, sha256: str) -> str:
+    return f"{final}.{sha256[:DIGITS]}.part"
+
+
+async def _read(file: asyncssh.SFTPClientFile, length: int, offset: int) -> bytes:
+    return cast("bytes", await _in_time(file.read(length, offset)))
+
+
+async def _flushed(file: asyncssh.SFTPClientFile) -> None:
+    """Have the server write a file to its disk, if it can be asked to."""
+    try:
+        await _in_time(file.fsync())
+    except asyncssh.SFTPOpUnsupported:
+        return
+
+
+async def _in_time(act: Awaitable[T]) -> T:
+    async with asyncio.timeout(OPERATION_S):
+        return await act
+
+
+async def _each(act: Callable[[T], Awaitable[None]], things: Sequence[T]) -> None:
+    """Do it with each of them, some at a time, which a server answers one after the other."""
+    for start in range(0, len(things), AT_ONCE):
+        await asyncio.gather(*(act(thing) for thing in things[start : start + AT_ONCE]))

@@ -1,0 +1,220 @@
+"""SSH: a connection to the one server that is meant, and what its failures mean.
+
+Rules
+- Only addresses that `core.address` lets through are dialled, and the one that is dialled is the
+  one that was looked at: the socket is made here. The port is its operator's choice.
+- The server shows a host key that is written down, or nothing is said to it, no user name either:
+  the key is checked before there is any authentication. It is asked first for a key of the types
+  that are written down, where whole keys are.
+- The one way to authenticate is the key of the secret: no agent, no password, no file of this
+  machine, and no configuration of whoever runs this. No error holds any of the secret.
+- A host key or a user key that is refused is `Permanent`, as to repeat it would look like an
+  attack; whatever breaks on the way is `Transient`.
+
+Sources: RFC 4253 8 (the host key comes first), RFC 4252 (authentication), asyncssh 2.24.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import asyncssh
+
+from orbweaver.model.address_policy import verdict
+from orbweaver.model.errors import Permanent, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from orbweaver.delivery.known_hosts import HostKeys
+    from orbweaver.model.address_policy import Allowed
+
+ANY_PORT = 443  # one that is never in the way: a server's port is its operator's choice
+RESOLVE_S, CONNECT_S, LOGIN_S, CLOSE_S = 10, 15, 30, 5
+# A server that says nothing for so long is gone; TCP would wait for a quarter of an hour.
+KEEPALIVE_S, KEEPALIVES_MAX = 15, 3
+# RSA keys sign by SHA-2; the type in the key itself stands for SHA-1, which is not taken.
+RSA = ("rsa-sha2-512", "rsa-sha2-256")
+SIGNED_BY = {"ssh-rsa": RSA}
+NIST = tuple(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521))
+ANY_TYPE = ("ssh-ed25519", *NIST, *RSA)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Which server is meant, and who we are there."""
+
+    host: str
+    port: int
+    user: str
+    keys: HostKeys
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Identity:
+    """A private key, and what it is encrypted with; shown nowhere."""
+
+    key: str
+    passphrase: str | None = None
+
+    @classmethod
+    def of(cls, text: str) -> Identity:
+        """Read a secret: the text of a private key, or JSON with `private_key`, `passphrase`."""
+        if not text.lstrip().startswith("{"):
+            return cls(key=text)
+        try:
+            raw = json.loads(text)
+            key, passphrase = raw["private_key"], raw.get("passphrase")
+        except (ValueError, KeyError) as error:
+            raise Permanent(f"the secret is no private key: {type(error).__name__}") from None
+        if not isinstance(key, str) or not isinstance(passphrase, str | None):
+            raise Permanent("the secret's private_key and passphrase must be text")
+        return cls(key=key, passphrase=passphrase)
+
+    def loaded(self) -> asyncssh.SSHKey:
+        """Decrypt the key; Permanent if it cannot be read."""
+        try:
+            return asyncssh.import_private_key(self.key, self.passphrase)
+        except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, ValueError) as error:
+            said = f"the secret's private key cannot be read: {type(error).__name__}"
+            raise Permanent(said) from None
+
+
+class _Client(asyncssh.SSHClient):
+    """Looks at the host key, and remembers one that is not known."""
+
+    def __init__(self, keys: HostKeys) -> None:
+        self._keys = keys
+        self.shown: str | None = None
+
+    def validate_host_public_key(
+        self, host: str, addr: str, port: int, key: asyncssh.SSHKey
+    ) -> bool:
+        """Say whether a server's key is one that is written down."""
+        del host, addr, port  # the socket is connected: there is no other server to be it
+        fingerprint = key.get_fingerprint("sha256")
+        self.shown = f"{key.get_algorithm()} {fingerprint}"
+        return self._keys.include(fingerprint)
+
+
+@asynccontextmanager
+async def connected(
+    server: Server, identity: Identity, allowed: Allowed
+) -> AsyncIterator[asyncssh.SFTPClient]:
+    """Open a session with the server for the length of a block."""
+    key = identity.loaded()
+    client = _Client(server.keys)
+    sock = await _dialled(server, allowed)
+    try:
+        with translated(f"connecting to {server}"):
+            connection = await _opened(server, key, client, sock)
+    except asyncssh.HostKeyNotVerifiable:
+        sock.close()
+        raise Permanent(
+            f"{server} shows a host key that sftp_host_key does not have: {client.shown}."
+            " If the server was given a new one, ask its operator, and deploy with it"
+        ) from None
+    except BaseException:
+        sock.close()
+        raise
+    try:
+        with translated(f"starting SFTP at {server}"):
+            sftp = await connection.start_sftp_client()
+        yield sftp
+    finally:
+        connection.close()
+        with suppress(TimeoutError, OSError, asyncssh.Error):
+            async with asyncio.timeout(CLOSE_S):
+                await connection.wait_closed()
+
+
+async def _opened(
+    server: Server, key: asyncssh.SSHKey, client: _Client, sock: socket.socket
+) -> asyncssh.SSHClientConnection:
+    # Others are asked for behind those that are written down, so that what a server without one of
+    # them shows can be said.
+    written = [signed for kind in server.keys.types for signed in SIGNED_BY.get(kind, (kind,))]
+    return await asyncssh.connect(
+        sock=sock,
+        config=None,
+        client_factory=lambda: client,
+        # No key is known to the library: so it asks, every time.
+        known_hosts=([], [], []),
+        username=server.user,
+        client_keys=[key],
+        agent_path=None,
+        password=None,
+        preferred_auth="publickey",
+        gss_kex=False,
+        gss_auth=False,
+        compression_algs=None,
+        server_host_key_algs=list(dict.fromkeys([*written, *ANY_TYPE])),
+        login_timeout=LOGIN_S,
+        keepalive_interval=KEEPALIVE_S,
+        keepalive_count_max=KEEPALIVES_MAX,
+    )
+
+
+async def _dialled(server: Server, allowed: Allowed) -> socket.socket:
+    """Connect to an address of the server, all of which must be ones that may be dialled."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(RESOLVE_S):
+            found = await loop.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError, TimeoutError) as error:
+        raise Transient(f"{server.host} cannot be resolved: {type(error).__name__}") from error
+    for *_, address in found:
+        why = verdict(str(address[0]), ANY_PORT, allowed, None)
+        if why is not None:
+            raise Permanent(f"{server.host} must not be dialled: {why}")
+    last: OSError | None = None
+    for family, kind, protocol, _, address in found:
+        sock = socket.socket(family, kind, protocol)
+        sock.setblocking(False)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await loop.sock_connect(sock, address)
+        except OSError as error:  # TimeoutError is one
+            sock.close()
+            last = error
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise Transient(f"{server} does not answer: {type(last).__name__}") from last
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Turn whatever SSH and SFTP raise within into `Transient` or `Permanent`."""
+    try:
+        yield
+    except (Permanent, Transient, asyncssh.HostKeyNotVerifiable):
+        raise
+    except asyncssh.PermissionDenied as error:
+        raise Permanent(f"{what}: the server does not take the secret's key") from error
+    except (asyncssh.KeyExchangeFailed, asyncssh.ProtocolNotSupported) as error:
+        raise Permanent(f"{what}: {error.reason}") from error
+    except (asyncssh.SFTPPermissionDenied, asyncssh.SFTPWriteProtect) as error:
+        raise Permanent(f"{what}: permission denied") from error
+    except (asyncssh.SFTPOpUnsupported, asyncssh.SFTPInvalidFilename) as error:
+        raise Permanent(f"{what}: {error.reason}") from error
+    except (asyncssh.SFTPNoSpaceOnFilesystem, asyncssh.SFTPQuotaExceeded) as error:
+        raise Transient(f"{what}: the server's disk or a quota is full") from error
+    except asyncssh.SFTPFailure as error:
+        # SFTP 3 says it of all that has no code of its own.
+        said = "the server failed and does not say why: its disk or a quota may be full"
+        raise Transient(f"{what}: {said}") from error
+    except asyncssh.Error as error:
+        raise Transient(f"{what}: {type(error).__name__}: {error.reason}") from error
+    except (OSError, EOFError) as error:
+        raise Transient(f"{what}: {type(error).__name__}") from error

@@ -1,0 +1,16 @@
+"""The web over aiohttp: guarded, bounded, and never raising for what a server does.
+
+client          one request
+address_guard   which sockets are made
+reach           whether a server can be reached
+pooled_request  requests that know their connection
+wire            what comes in, counted
+framing         heads put right before they are parsed
+headers         of requests and answers
+body            how far a body is read
+decompression   codings undone, bounded
+deadline        one timer for all requests
+proxy_client    by way of proxies
+tls             certificate authorities
+errors          exceptions to reasons
+"""

@@ -1,0 +1,133 @@
+"""Bodies: which are read, how far, how fast, and what becomes of those that are not.
+
+Rules:
+
+- Only a 2xx answer of an accepted type, or of none that says anything, has its body read; its
+  first bytes then say what it is (`parsing/sniffing.py`), and what is no page is left there.
+- A body is cut at its limit in decoded bytes; the connection is closed then.
+- A coded body that ends early is kept and marked as truncated where the server meant that to be
+  all, and is a dropped connection where the connection's end was the body's. One that is not coded
+  is kept there too, and marked, where that end may have been an accident (`http_wire`).
+- A body that comes at less than `rate_bytes_min` a second on average, once it has been coming for
+  `rate_after_s`, is given up: the idle limit alone lets a server hold us for the whole total time.
+- What is left of an answer nobody reads is read away if it is small, to keep the connection, and
+  dropped with it if it is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.web.decompression import CodingError, Decoding, codings_of
+from orbweaver.adapters.web.errors import FAILURES, DroppedError
+from orbweaver.parsing.sniffing import ANY_TYPE, HEAD_BYTES, HTML_TYPES, kind_of
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from orbweaver.adapters.web.deadline import Deadline
+    from orbweaver.model.http_exchange import Request
+
+DRAIN_BYTES_MAX = 65_536
+
+
+class TooSlowError(TimeoutError):
+    """A body that comes too slowly to wait for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """How slow a body may be."""
+
+    bytes_min: int = 100  # a second, as they come over the wire
+    after_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """What was read: decoded bytes, None where they are not wanted, and whether there was more."""
+
+    data: bytes | None = None
+    truncated: bool = False
+
+
+async def read(
+    answer: aiohttp.ClientResponse,
+    headers: dict[str, str],
+    request: Request,
+    deadline: Deadline,
+    rate: Rate,
+) -> Body:
+    """Read a body up to its limit."""
+    coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
+    content, most = answer.content, request.body_bytes_max
+    if not coded and content.is_eof() and content.total_bytes <= most:
+        return Body(data=content.read_nowait())  # all of it is here: there is nothing to leave
+    decoding = Decoding(coded, most)
+    clock = asyncio.get_running_loop().time
+    began_s, size = clock(), 0
+    # What is read in the hope for a page is left as soon as it turns out to be none.
+    sniffed = HTML_TYPES.isdisjoint(request.accept) or ANY_TYPE in request.accept
+    while chunk := await content.readany():
+        deadline.heard()
+        size += len(chunk)
+        taken_s = clock() - began_s
+        if taken_s > rate.after_s and size < rate.bytes_min * taken_s:
+            text = f"{size} bytes of the body within {taken_s:.0f} s are too few"
+            raise TooSlowError(text)
+        if not decoding.feed(chunk):
+            answer.close()
+            return Body(data=decoding.body, truncated=True)
+        if not sniffed and len(head := decoding.head(HEAD_BYTES)) == HEAD_BYTES:
+            sniffed = True
+            if kind_of(headers, head) not in request.accept:
+                answer.close()
+                return Body(data=head, truncated=True)
+    body = decoding.body
+    if not decoding.complete:
+        if not framed(headers):
+            raise DroppedError("the connection was closed within the body")
+        if not body:
+            raise CodingError("the body ends before anything of it could be decoded")
+    return Body(data=body, truncated=not decoding.complete)
+
+
+async def drain(
+    answer: aiohttp.ClientResponse,
+    headers: dict[str, str],
+    deadline: Deadline,
+    drain_s: float,
+    bytes_max: int = DRAIN_BYTES_MAX,
+    *,
+    keep: bool = False,
+) -> Body:
+    """Read away what is left of an answer if it is little, else close the connection.
+
+    `keep` keeps what came of it, to be looked at; that it is broken off is no failure then.
+    """
+    coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
+    kept: Decoding | None = None
+    until = asyncio.get_running_loop().time() + drain_s
+    until = min(until, deadline.until_s)
+    deadline.release()  # the head is here: the answer stands, whatever becomes of the rest
+    little = framed(headers) and (answer.content_length or 0) <= bytes_max
+    left = bytes_max if little else 0
+    try:
+        async with asyncio.timeout_at(until):
+            kept = Decoding(coded, bytes_max) if keep else None
+            while left > 0 and (chunk := await answer.content.readany()):
+                left -= len(chunk)
+                if kept is not None and not kept.feed(chunk):
+                    break
+    except FAILURES:
+        answer.close()
+    if not answer.content.at_eof():
+        answer.close()
+    return Body() if kept is None else Body(data=kept.body, truncated=kept.cut)
+
+
+def framed(headers: dict[str, str]) -> bool:
+    """Whether a body has an end of its own; otherwise it is the end of the connection."""
+    return "content-length" in headers or "transfer-encoding" in headers

@@ -1,0 +1,274 @@
+"""The web over aiohttp: one GET or POST, its ending a value whatever a server does.
+
+Rules:
+
+- One client for a container: the session is made at the first fetch, in the loop that runs then,
+  and used by all later invocations. A loop that ends takes its session along; another loop gets
+  another session.
+- Redirects are not followed, cookies not kept (`worker/cookies.py` keeps those of crawls that ask
+  for it), proxies and `.netrc` of the environment not asked.
+- A fetcher dials either targets or proxies, and never the one in the place of the other.
+- Every address goes through `http_guard`, by what its request may dial; certificates are always
+  verified.
+- All bytes of an answer count against its limits (`http_wire`).
+- Bodies are read by the rules of `http_body`, limits of time are those of `http_deadline`.
+- `latency_ms` is the time from the sending of the request to the head of the answer: it says how
+  busy the server is, not how busy we are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp.helpers import is_ip_address
+from yarl import URL
+
+from orbweaver.adapters.web import body as bodies
+from orbweaver.adapters.web import headers as heads
+from orbweaver.adapters.web.address_guard import (
+    AddressRefusedError,
+    GuardedResolver,
+    Permits,
+    guarded_socket,
+)
+from orbweaver.adapters.web.deadline import Deadlines
+from orbweaver.adapters.web.errors import FAILURES, detail_of, reason_of, unresolved_reason
+from orbweaver.adapters.web.pooled_request import Attempt, AwareRequest
+from orbweaver.adapters.web.tls import context as tls_context
+from orbweaver.adapters.web.wire import LINE_BYTES_MAX, CountingConnector
+from orbweaver.model.address_policy import PUBLIC_ONLY
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.http_headers import one_line
+from orbweaver.model.outcome import Reason
+from orbweaver.model.user_agent import stored_headers
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from aiohttp.abc import AbstractResolver
+
+    from orbweaver.adapters.web.deadline import Deadline
+    from orbweaver.fetching.proxy_pool import Proxy
+    from orbweaver.model.address_policy import Allowed
+    from orbweaver.model.http_exchange import Request
+
+DNS_CACHE_S = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How many connections, and how long each part of a request may take."""
+
+    connections: int = 64
+    connections_per_host: int = 1
+    connect_s: float = 8.0  # TCP and TLS together
+    idle_s: float = 10.0  # no head, nor more of a body
+    keepalive_s: float = 15.0
+    resolve_s: float = 5.0
+    drain_s: float = 1.0  # to save a connection, after the head of an answer nobody reads
+    rate: bodies.Rate = field(default_factory=bodies.Rate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """An answer, and for one that is none: the error, and how far the request had come."""
+
+    answer: Response | Failure
+    error: Exception | None = None
+    sent: bool = False
+    tunnelled: bool = False
+
+
+class HttpFetcher:
+    """The `Fetcher` port; safe to share between tasks of one loop, and between loops in turn."""
+
+    def __init__(
+        self,
+        *,
+        allowed: Allowed = PUBLIC_ONLY,
+        limits: Limits | None = None,
+        resolver: Callable[[], AbstractResolver] = aiohttp.DefaultResolver,
+        tls: ssl.SSLContext | None = None,
+        dials_proxies: bool = False,
+    ) -> None:
+        """Take what may be dialled besides the public web, and limits.
+
+        aiohttp's default resolver is aiodns where that is installed. `tls` must verify; if it is
+        not given, one is made for the first https URL, and used for all of them.
+        """
+        if tls is not None and not (tls.verify_mode == ssl.CERT_REQUIRED and tls.check_hostname):
+            raise ValueError("a TLS context that does not verify certificates and host names")
+        self._permits = Permits(allowed, any_port=dials_proxies)
+        self._limits = limits or Limits()
+        self._resolver = resolver
+        self._tls = tls
+        self._dials_proxies = dials_proxies
+        self._deadlines = Deadlines(self._limits.idle_s)
+        self._guard: GuardedResolver | None = None
+        self._lifetime: AsyncGenerator[aiohttp.ClientSession, None] | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def fetch(self, request: Request) -> Response | Failure:
+        """Ask once; redirects are not followed."""
+        return (await self.ask(request)).answer
+
+    async def ask(self, request: Request, proxy: Proxy | None = None) -> Asked:
+        """Ask once, by way of a proxy where this fetcher dials those; what is known of it all."""
+        if self._dials_proxies is (proxy is None):
+            raise ValueError("a fetcher dials proxies, or it dials targets")
+        url = URL(request.url, encoded=True)  # canonical already: quoting again changes paths
+        if self._tls is None and (url.scheme == "https" or proxy is not None):
+            self._tls = tls_context()  # takes 50 ms, which are not the server's
+        started_s = time.monotonic()
+        deadline = self._deadlines.within(request.total_s)
+        attempt = Attempt(deadline, self._permits.grant(request.named))
+        try:
+            with deadline:
+                answer = await self._ask(url, request, attempt, deadline, proxy)
+            return Asked(answer=answer)
+        except FAILURES as error:
+            latency_ms = _ms_since(attempt.sent_s or started_s)
+            reason, detail = reason_of(error), detail_of(error)
+            if deadline.expired:
+                reason, detail = Reason.TIMEOUT, self._out_of_time(attempt, deadline, request)
+            return Asked(
+                answer=Failure(
+                    reason=reason,
+                    detail=detail,
+                    latency_ms=latency_ms,
+                    received=attempt.received,
+                ),
+                error=error,
+                sent=attempt.sent_s is not None,
+                tunnelled=proxy is not None and url.scheme == "https",
+            )
+
+    def _out_of_time(self, attempt: Attempt, deadline: Deadline, request: Request) -> str:
+        if deadline.loop.time() < deadline.until_s:
+            return f"nothing came for {self._limits.idle_s:g} s"
+        what = "not connected" if attempt.sent_s is None else "not answered in full"
+        return f"{what} within {request.total_s:g} s"
+
+    async def refusal(self, origin: URL, named: frozenset[str]) -> Failure | None:
+        """Judge a target as if it were dialled from here, for whoever has it dialled elsewhere."""
+        await self._session_here()
+        guard, host, port = self._guard, origin.raw_host or "", origin.port or 0
+        assert guard is not None  # noqa: S101 - made with the session
+        permit = self._permits.of(named)
+        try:
+            found = [host]
+            if not is_ip_address(host):
+                found = [one["host"] for one in await guard.resolve(host, port)]
+        except AddressRefusedError as error:
+            return Failure(reason=Reason.ADDRESS, detail=one_line(error.why))
+        except OSError as error:
+            detail = one_line(error.strerror or str(error) or "no address")
+            return Failure(reason=unresolved_reason(error), detail=detail)
+        whys = (permit.refusal(address, port) for address in found)
+        why = next((why for why in whys if why is not None), None)
+        return None if why is None else Failure(reason=Reason.ADDRESS, detail=one_line(why))
+
+    async def aclose(self) -> None:
+        """Close all connections; a later fetch opens new ones."""
+        lifetime, self._lifetime, self._session, self._loop = self._lifetime, None, None, None
+        if lifetime is not None:
+            await lifetime.aclose()
+
+    async def _ask(
+        self,
+        url: URL,
+        request: Request,
+        attempt: Attempt,
+        deadline: Deadline,
+        proxy: Proxy | None,
+    ) -> Response:
+        session = await self._session_here()
+        async with session.request(
+            "GET" if request.body is None else "POST",
+            url,
+            data=request.body,
+            headers=heads.asking(request, url, proxy),
+            proxy=None if proxy is None else proxy.url,
+            proxy_headers=heads.connecting(request, proxy),
+            allow_redirects=False,
+            middlewares=(attempt,),
+            ssl=self._tls or True,
+        ) as answer:
+            latency_ms = _ms_since(attempt.sent_s or time.monotonic())
+            headers, headers_cut = heads.answered(answer.raw_headers)
+            attempt.watch(answer.content)
+            body = bodies.Body()
+            if heads.wanted(answer.status, headers, request.accept):
+                body = await bodies.read(answer, headers, request, deadline, self._limits.rate)
+            else:
+                keep = heads.telling(answer.status, headers, request.accept)
+                most = min(bodies.DRAIN_BYTES_MAX, request.body_bytes_max)
+                drain_s = self._limits.drain_s
+                body = await bodies.drain(answer, headers, deadline, drain_s, most, keep=keep)
+        cut_off = attempt.ragged and body.data is not None and not bodies.framed(headers)
+        return Response(
+            status=answer.status,
+            headers=headers,
+            body=body.data,
+            truncated=body.truncated or cut_off,
+            latency_ms=latency_ms,
+            received=attempt.received,
+            octets=heads.octets(answer.raw_headers),
+            cookies=heads.cookies(answer.raw_headers),
+            asked=stored_headers(answer.request_info.headers.items()),
+            headers_cut=headers_cut,
+        )
+
+    async def _session_here(self) -> aiohttp.ClientSession:
+        """Return the session of the running loop, made if there is none."""
+        loop = asyncio.get_running_loop()
+        if self._session is not None and self._loop is loop:
+            return self._session
+        past, past_loop = self._lifetime, self._loop
+        self._loop, self._lifetime = loop, self._live()
+        self._session = session = await anext(self._lifetime)  # suspends nowhere
+        if past is not None and past_loop is not None and past_loop.is_closed():
+            # Mostly done already, at the end of that loop. One that is still open does it when it
+            # runs again, for `past` is now without an owner.
+            await past.aclose()
+        return session
+
+    async def _live(self) -> AsyncGenerator[aiohttp.ClientSession, None]:
+        """Hold a session open; an async generator, for a loop closes those it has at its end."""
+        limits = self._limits
+        resolver = GuardedResolver(self._resolver(), self._permits.widest, limits.resolve_s)
+        self._guard = resolver
+        session = aiohttp.ClientSession(
+            connector=CountingConnector(
+                resolver=resolver,
+                socket_factory=guarded_socket,
+                ttl_dns_cache=DNS_CACHE_S,
+                limit=limits.connections,
+                limit_per_host=limits.connections_per_host,
+                keepalive_timeout=limits.keepalive_s,
+            ),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            request_class=AwareRequest,
+            # No limit on "connect": it counts the wait for a free connection too, which is ours.
+            # The others are kept by `http_deadline`.
+            timeout=aiohttp.ClientTimeout(sock_connect=limits.connect_s),
+            max_line_size=LINE_BYTES_MAX,
+            max_field_size=LINE_BYTES_MAX,
+            trust_env=False,
+        )
+        try:
+            yield session
+        finally:
+            await session.close()
+            await resolver.close()
+
+
+def _ms_since(moment_s: float) -> int:
+    return round((time.monotonic() - moment_s) * 1000)

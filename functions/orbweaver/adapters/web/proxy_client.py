@@ -1,0 +1,199 @@
+"""Asking by way of proxies, where a stack has any.
+
+Rules
+- What is meant for proxies goes through one or is not asked for: without a usable proxy the host is
+  asked later, which is no attempt of its URL. There is no way from here to a direct request.
+- Both ends are guarded. A proxy is dialled like any host, but on any port: its operator chose it. A
+  target is judged before a proxy hears of it, literal or resolved by us; which address the proxy
+  then dials is for the proxy to decide, and beyond our sight.
+- https is a tunnel (CONNECT): the target's certificate is verified here, whatever lies between.
+- Credentials are sent to their proxy alone: with CONNECT, and with each plain request, from which
+  the proxy takes them off. They are in no URL, so that no error can show them.
+- A proxy that is broken never reached the host: another one is asked at once, within the same time.
+- The list is read again every two minutes, and sooner where there is doubt. A list that cannot be
+  read for a moment is used on for a while; one that is gone, or is none, is used no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import aiohttp
+from yarl import URL
+
+from orbweaver.fetching.proxy_pool import Pool, PoolError, Proxy, Wait, parse_pool
+from orbweaver.model.errors import PortError, Transient
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Reason
+from orbweaver.model.url import hostname_of
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.web.client import Asked, HttpFetcher
+    from orbweaver.model.http_exchange import Request
+    from orbweaver.model.ports import Clock, Secrets
+
+FRESH_MS = 120_000
+DOUBTFUL_MS = 30_000
+HELD_MS = 900_000  # how long a list is used that cannot be read again
+TRIES_MAX = 3
+LATER_S_MIN = 1.0
+JUDGED_MS = 60_000
+JUDGED_MAX = 2_000
+
+_AUTHENTICATE = 407
+# Plain requests have these answers from a proxy, or from a target that stands behind another one.
+_GATEWAY = frozenset({502, 504})
+
+_log = logging.getLogger(__name__)
+
+
+class Trouble(Enum):
+    """Whose trouble it is that there was no answer from a target."""
+
+    BROKEN = "broken"  # the proxy's
+    UNREACHED = "unreached"  # the proxy's or the target's
+
+
+class Proxies:
+    """The proxies of a container: read from a secret, and what was learnt of their health."""
+
+    def __init__(self, *, secrets: Secrets, name: str, clock: Clock) -> None:
+        """Take where the list is kept; it is read when it is first needed."""
+        self._secrets = secrets
+        self._name = name
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._pool: Pool | None = None
+        self._tried_ms: int | None = None
+        self._read_ms = 0
+        self._fresh_ms = 0
+
+    async def pick(self, host: str) -> Proxy | Wait:
+        """Choose the proxy for a host name; Wait where none can be used."""
+        async with self._lock:
+            now_ms = self._clock.now_ms()
+            if self._tried_ms is None or not 0 <= now_ms - self._tried_ms < self._fresh_ms:
+                await self._read(now_ms)
+        if self._pool is None:
+            return Wait(until_ms=now_ms + DOUBTFUL_MS)
+        return self._pool.pick(host, now_ms)
+
+    def note(self, proxy: Proxy, host: str, trouble: Trouble | None, began_ms: int) -> None:
+        """Learn from what a request came to that began then."""
+        if self._pool is None:
+            return
+        now_ms, before = self._clock.now_ms(), self._pool.of(proxy)
+        match trouble:
+            case None:
+                self._pool = self._pool.worked(proxy, host, began_ms)
+            case Trouble.BROKEN:
+                self._pool = self._pool.broken(proxy, began_ms, now_ms)
+            case Trouble.UNREACHED:
+                self._pool = self._pool.unreached(proxy, host, began_ms, now_ms)
+        after = self._pool.of(proxy)
+        if after.strikes > before.strikes:
+            # Its credentials may have been changed.
+            self._fresh_ms = min(self._fresh_ms, DOUBTFUL_MS)
+            rest_s = (after.until_ms - now_ms) / 1000
+            fields = {"proxy": proxy.name, "strikes": after.strikes, "rest_s": rest_s}
+            _log.warning("proxy.quarantined", extra=fields)
+
+    async def _read(self, now_ms: int) -> None:
+        self._tried_ms, self._fresh_ms = now_ms, DOUBTFUL_MS
+        try:
+            proxies = parse_pool(await self._secrets.read(self._name))
+        except (PortError, PoolError) as error:
+            held = isinstance(error, Transient) and now_ms - self._read_ms < HELD_MS
+            if not held:
+                self._pool = None
+            fields = {"secret": self._name, "error": str(error), "held": held}
+            _log.warning("proxies.unreadable", extra=fields)
+            return
+        self._read_ms, self._fresh_ms = now_ms, FRESH_MS
+        self._pool = Pool(proxies=proxies) if self._pool is None else self._pool.replaced(proxies)
+
+
+class ProxyingFetcher:
+    """The `Fetcher` port by way of proxies; requests that are to go directly do."""
+
+    def __init__(
+        self, *, direct: HttpFetcher, dialler: HttpFetcher, proxies: Proxies, clock: Clock
+    ) -> None:
+        """Take a fetcher that dials targets, and one that dials nothing but proxies."""
+        self._direct = direct
+        self._dialler = dialler
+        self._proxies = proxies
+        self._clock = clock
+        # Origins that may be asked by who names those, and until when that is believed.
+        self._judged: dict[tuple[URL, frozenset[str]], int] = {}
+
+    async def fetch(self, request: Request) -> Response | Failure:
+        """Ask once; redirects are not followed."""
+        if request.direct:
+            return await self._direct.fetch(request)
+        refusal = await self._judge(URL(request.url, encoded=True).origin(), request.named)
+        if refusal is not None:
+            return refusal
+        host = hostname_of(request.url)
+        deadline_ms = self._clock.now_ms() + round(request.total_s * 1000)
+        for _ in range(TRIES_MAX):
+            proxy = await self._proxies.pick(host)
+            began_ms = self._clock.now_ms()
+            if isinstance(proxy, Wait):
+                return _later((proxy.until_ms - began_ms) / 1000)
+            left_s = round((deadline_ms - began_ms) / 1000, 1)  # for people too
+            if left_s <= 0:
+                break
+            asked = await self._dialler.ask(replace(request, total_s=left_s), proxy)
+            trouble = trouble_of(asked, proxy)
+            self._proxies.note(proxy, host, trouble, began_ms)
+            if trouble is not Trouble.BROKEN:
+                return asked.answer
+        return _later(LATER_S_MIN)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._direct.aclose()
+        await self._dialler.aclose()
+
+    async def _judge(self, origin: URL, named: frozenset[str]) -> Failure | None:
+        now_ms = self._clock.now_ms()
+        if 0 < self._judged.get((origin, named), 0) - now_ms <= JUDGED_MS:
+            return None
+        refusal = await self._direct.refusal(origin, named)
+        if refusal is None:
+            if len(self._judged) >= JUDGED_MAX:
+                self._judged.clear()
+            self._judged[origin, named] = now_ms + JUDGED_MS
+        return refusal
+
+
+def trouble_of(asked: Asked, proxy: Proxy) -> Trouble | None:
+    """Say whose trouble it is that a request came to this; None if it says nothing of a proxy."""
+    if isinstance(asked.answer, Response):
+        if asked.answer.status == _AUTHENTICATE:
+            return Trouble.BROKEN  # only a proxy has a use for this status
+        return Trouble.UNREACHED if asked.answer.status in _GATEWAY else None
+    error = asked.error
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return Trouble.BROKEN if error.status == _AUTHENTICATE else Trouble.UNREACHED
+    if isinstance(error, aiohttp.ClientConnectorError):
+        # Behind the tunnel it is the target's TLS that failed.
+        url = URL(proxy.url)
+        return Trouble.BROKEN if (error.host, error.port) == (url.raw_host, url.port) else None
+    if not asked.sent:
+        return Trouble.UNREACHED
+    plain = asked.answer.reason in (Reason.TIMEOUT, Reason.DISCONNECTED)
+    return Trouble.UNREACHED if plain and not asked.tunnelled else None
+
+
+def _later(wait_s: float) -> Failure:
+    return Failure(
+        reason=Reason.PROXY,
+        detail="no proxy can be used at the moment",
+        later_s=max(LATER_S_MIN, wait_s),
+    )

@@ -1,0 +1,112 @@
+"""Whether a server takes a connection: tried before a crawl is begun, and nothing is asked of it.
+
+The address is looked up, judged and dialled as for a request (`http_guard`), with TLS where the URL
+has it; then the connection is closed. A server sees no request, so no slot of its host is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp.abc import ResolveResult
+from aiohttp.helpers import is_ip_address
+from yarl import URL
+
+from orbweaver.adapters.web.address_guard import (
+    AddressRefusedError,
+    GuardedResolver,
+    Permits,
+    dialled_of,
+    guarded_socket,
+)
+from orbweaver.adapters.web.errors import unresolved_reason, words_of
+from orbweaver.adapters.web.tls import context as tls_context
+from orbweaver.model.http_headers import one_line
+from orbweaver.model.outcome import Reason
+from orbweaver.model.url import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp.abc import AbstractResolver
+
+    from orbweaver.model.address_policy import Allowed
+
+RESOLVE_S, CONNECT_S = 5.0, 8.0
+
+
+async def trouble_at(
+    url: str,
+    allowed: Allowed,
+    *,
+    resolver: Callable[[], AbstractResolver] = aiohttp.DefaultResolver,
+    connect_s: float = CONNECT_S,
+) -> str | None:
+    """Say why a canonical URL that a person typed cannot be reached; None if it can."""
+    permits = Permits(allowed)
+    permits.grant(frozenset({host_of(url)}))
+    origin = URL(url, encoded=True)
+    guard = GuardedResolver(resolver(), permits.widest, RESOLVE_S)
+    try:
+        found = await _resolve(guard, origin)
+    except AddressRefusedError as error:
+        return one_line(error.why)
+    except OSError as error:
+        if unresolved_reason(error) is Reason.DNS_UNKNOWN:
+            return f"the name {origin.raw_host} is not known"
+        return f"the name {origin.raw_host} cannot be looked up: {one_line(words_of(error))}"
+    finally:
+        await guard.close()
+    return await _dial(origin, found, connect_s)
+
+
+async def _resolve(guard: GuardedResolver, origin: URL) -> list[ResolveResult]:
+    host, port = origin.raw_host or "", origin.port or 0
+    if not is_ip_address(host):
+        return dialled_of(await guard.resolve(host, port))
+    literal = ResolveResult(
+        hostname=host, host=host, port=port, family=_family(host), proto=0, flags=0
+    )
+    return dialled_of([literal])
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> str | None:
+    """Try one address after the other; the words are those of the first."""
+    first: str | None = None
+    for one in found:
+        try:
+            async with asyncio.timeout(connect_s / len(found)):
+                await _connect(origin, one)
+        except TimeoutError:
+            why = f"not connected within {connect_s:g} s"
+        except OSError as error:
+            why = one_line(words_of(error)) or "the connection was closed"
+        else:
+            return None
+        first = first or why
+    return first or "the name has no address"
+
+
+async def _connect(origin: URL, one: ResolveResult) -> None:
+    """Connect to an address, with TLS where the URL has it, and hang up; raises OSError."""
+    tls = tls_context() if origin.scheme == "https" else None
+    address = (one["host"], one["port"])
+    with guarded_socket((_family(one["host"]), socket.SOCK_STREAM, 0, "", address)) as dialled:
+        dialled.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(dialled, address)
+        if tls is None:
+            return
+        name = origin.raw_host
+        _, writer = await asyncio.open_connection(sock=dialled, ssl=tls, server_hostname=name)
+        writer.close()
+        with suppress(OSError, asyncio.IncompleteReadError):
+            await writer.wait_closed()

@@ -1,0 +1,51 @@
+"""What those who answer have at hand, and what they answer with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.model.address_policy import PUBLIC_ONLY
+from orbweaver.model.errors import UnknownCrawl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.diagnostics.explainer import Explainer
+    from orbweaver.frontier.ports import Crawls, Pages
+    from orbweaver.frontier.queues import Queue
+    from orbweaver.model.address_policy import Allowed
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Clock, Files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """Actors and ports; `allowed` are inner addresses that may be crawled all the same."""
+
+    control: Control
+    explainer: Explainer
+    queue: Queue
+    crawls: Crawls
+    pages: Pages
+    files: Files
+    clock: Clock
+    page_retention_s: int
+    allowed: Allowed = PUBLIC_ONLY
+
+    async def crawl(self, crawl_id: str) -> Crawl:
+        """Read a crawl by its id alone: whoever changes one by its name may mean another run."""
+        crawl = await self.crawls.get(crawl_id)
+        if crawl is None:
+            raise UnknownCrawl(f"there is no crawl {crawl_id!r}")
+        return crawl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A status, a body of the type that is documented for it, and headers."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,151 @@
+"""What may be asked: the parameters, headers and bodies of requests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+from orbweaver.control.definition_schema import schema_of_definition
+from orbweaver.control.json_schema import Fits
+from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
+from orbweaver.frontier.messages import REFERENCE_CHARS_MAX
+from orbweaver.model.crawl import State
+from orbweaver.model.outcome import Outcome, Reason
+
+SEEDS_FOLDER = "seeds/"
+CRAWL_EXAMPLE = "example.com-20261121-090000"
+CrawlId = Annotated[
+    str,
+    Fits(
+        says="the id of a crawl",
+        low=1,
+        high=CRAWL_ID_CHARS_MAX,
+        pattern="[a-z0-9._-]+",
+        example=CRAWL_EXAMPLE,
+    ),
+]
+Cursor = Annotated[
+    str | None, Fits(says="`next` of the page before, as it is; without it, the first page")
+]
+
+
+class YesNo(StrEnum):
+    """An answer to a question."""
+
+    YES = "yes"
+    NO = "no"
+
+
+Url = Annotated[str, Fits(low=1, high=REFERENCE_CHARS_MAX, example="https://example.com/")]
+Definition = Annotated[Mapping[str, Any], Fits(schema=schema_of_definition())]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfCrawl:
+    """Which crawl is meant."""
+
+    id: CrawlId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyed:
+    """A key that whoever asks makes up: the same key again is the same request again."""
+
+    idempotency_key: Annotated[
+        str | None,
+        Fits(says="1 to 255 printable ASCII characters", low=1, high=255, pattern="[!-~]+"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Which crawls are listed."""
+
+    state: Annotated[State | None, Fits(says="only crawls in this state")] = None
+    limit: Annotated[int, Fits(says="crawls a page", low=1, high=100)] = 50
+    cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """Which page records are listed."""
+
+    outcome: Annotated[Outcome | None, Fits(says="only pages that ended so")] = None
+    limit: Annotated[int, Fits(says="records a page, at most", low=1, high=1_000)] = 100
+    cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """Which items are listed."""
+
+    rule: Annotated[
+        str | None, Fits(says="only what this rule found", low=1, high=100, pattern="[!-~]+")
+    ] = None
+    valid: Annotated[
+        YesNo | None, Fits(says="only what is as its rule asks, or only what is not")
+    ] = None
+    limit: Annotated[
+        int, Fits(says="items a page, and then the rest of their URL's", low=1, high=1_000)
+    ] = 100
+    cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """How many texts are listed."""
+
+    limit: Annotated[int, Fits(says="texts a page, at most", low=1, high=100)] = 20
+    cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """How many files are listed."""
+
+    limit: Annotated[int, Fits(says="files a page, at most", low=1, high=500)] = 100
+    cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosts:
+    """Which host is shown beside those that a crawl began at."""
+
+    host: Annotated[str | None, Fits(says="another host, as URLs spell it", low=1, high=300)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Which URL is to be explained; `crawl` says in which, else it is that which fits best."""
+
+    url: Annotated[str, Fits(says="the URL", low=1, high=REFERENCE_CHARS_MAX)]
+    crawl: CrawlId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seeds:
+    """URLs for a crawl that runs: give `url`, `urls` or `s3`, and perhaps `crawl`."""
+
+    url: Url | None = None
+    urls: Annotated[tuple[Url, ...] | None, Fits(says="at most 10,000 of them", low=1)] = None
+    s3: Annotated[
+        str | None,
+        Fits(
+            says="a file of the stack's bucket below seeds/: a URL a line, # begins a comment",
+            low=len(SEEDS_FOLDER) + 1,
+            high=1_000,
+            pattern=rf"{SEEDS_FOLDER}[!-~]+",
+            example="seeds/shops.txt",
+        ),
+    ] = None
+    crawl: CrawlId = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """Which of the failed URLs are asked for again; all of them, where nothing is said."""
+
+    reasons: Annotated[tuple[Reason, ...], Fits(says="only what failed for one of these")] = ()
+    host: Annotated[
+        str | None, Fits(says="only what is of this host", low=1, high=300, example="example.com")
+    ] = None

@@ -1,0 +1,8 @@
+"""Wiring: settings and adapters become actors. The only room that knows both.
+
+container         opened once a process
+aws_ports         ports over AWS, as they are needed
+wiring            actors over them
+wiring_exporting  exporters
+wiring_delivery   deliverers
+"""

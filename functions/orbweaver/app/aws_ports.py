@@ -1,0 +1,258 @@
+"""Ports over the stack that settings name: each is made when it is first asked for.
+
+What only some functions need, and whatever that imports, costs the others nothing at their cold
+start; nor does it open a client (`Aws.later`).
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import cached_property
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.frontier.messages import Source
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.aws.clients import Aws
+    from orbweaver.adapters.aws.emf import EmfMetrics
+    from orbweaver.adapters.aws.event_bus import BusEvents
+    from orbweaver.adapters.aws.s3 import BucketFiles
+    from orbweaver.adapters.aws.scheduler import GroupSchedules
+    from orbweaver.adapters.aws.secrets import ManagedSecrets
+    from orbweaver.adapters.aws.sqs import SqsQueue
+    from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
+    from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
+    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.adapters.dynamodb.budgets import DynamoAllowances
+    from orbweaver.adapters.dynamodb.claims import DynamoFrontier
+    from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
+    from orbweaver.adapters.dynamodb.erasure import DynamoTraces
+    from orbweaver.adapters.dynamodb.hosts import DynamoHosts
+    from orbweaver.adapters.dynamodb.packs import DynamoPacks
+    from orbweaver.adapters.dynamodb.pages import DynamoPages
+    from orbweaver.adapters.dynamodb.table import Dynamo
+    from orbweaver.adapters.local.reader import BudgetReader
+    from orbweaver.model.metrics import Service
+    from orbweaver.model.settings import Settings
+
+
+class Ports:
+    """The world, as AWS provides it."""
+
+    def __init__(self, settings: Settings, aws: Aws, meter: Meter) -> None:
+        """Take the names of the stack's parts, the clients, and who counts what is used."""
+        self.settings = settings
+        self.aws = aws
+        self.meter = meter
+        self.clock = SystemClock()
+        self.random = Random()  # noqa: S311 - jitter, not secrets
+        # What is to be done when the ports are closed.
+        self.ending = ExitStack()
+
+    @cached_property
+    def queue(self) -> SqsQueue:
+        """What is to be crawled."""
+        from orbweaver.adapters.aws.sqs import SqsQueue
+
+        return SqsQueue(
+            self.aws.later("sqs"),
+            clock=self.clock,
+            random=self.random,
+            crawl_url=self.settings.crawl_queue_url,
+            express_url=self.settings.express_queue_url,
+            dead_letter_url=self.settings.dead_letter_queue_url,
+        )
+
+    @cached_property
+    def dead_letters(self) -> SqsDeadLetters:
+        """What nobody could take."""
+        return self._letters(self.settings.dead_letter_queue_url)
+
+    @cached_property
+    def lanes(self) -> tuple[SqsDeadLetters, ...]:
+        """The queues, as somebody looks through them."""
+        settings = self.settings
+        packs = dict.fromkeys((settings.crawl_queue_url, settings.express_queue_url))
+        return (
+            self._letters(settings.seed_queue_url, Source.SEEDS),
+            *(self._letters(url, Source.PACKS) for url in packs),  # one may be both
+        )
+
+    def _letters(self, url: str, source: Source | None = None) -> SqsDeadLetters:
+        from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
+
+        settings = self.settings
+        return SqsDeadLetters(
+            self.aws.later("sqs"),
+            dead_letter_url=url,
+            crawl_url=settings.crawl_queue_url,
+            seed_url=settings.seed_queue_url,
+            pack_queues=settings.pack_queues,
+            source=source,
+        )
+
+    @cached_property
+    def deliveries(self) -> SqsDeliveries:
+        """Orders to bring exports elsewhere."""
+        from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
+
+        return SqsDeliveries(
+            self.aws,
+            queue_url=self.settings.delivery_queue_url,
+            dead_letter_url=self.settings.delivery_dead_letter_url,
+        )
+
+    @cached_property
+    def packs(self) -> DynamoPacks:
+        """Journals of packs."""
+        from orbweaver.adapters.dynamodb.packs import DynamoPacks
+
+        booking = self.meter.booking
+        return DynamoPacks(self._dynamo, clock=self.clock, booking=booking, **self._ledgers)
+
+    @cached_property
+    def allowances(self) -> DynamoAllowances:
+        """What is used of limits."""
+        from orbweaver.adapters.dynamodb.budgets import DynamoAllowances
+
+        return DynamoAllowances(self._dynamo, clock=self.clock, **self._ledgers)
+
+    @cached_property
+    def crawls(self) -> DynamoCrawls:
+        """Crawls and their books."""
+        from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
+
+        random = self.random
+        return DynamoCrawls(self._dynamo, clock=self.clock, random=random, **self._books)
+
+    @cached_property
+    def frontier(self) -> DynamoFrontier:
+        """Claims of URLs."""
+        from orbweaver.adapters.dynamodb.claims import DynamoFrontier
+
+        return DynamoFrontier(self._dynamo, urls_table=self.settings.urls_table)
+
+    @cached_property
+    def hosts(self) -> DynamoHosts:
+        """When hosts may be asked, and their robots.txt."""
+        from orbweaver.adapters.dynamodb.hosts import DynamoHosts
+
+        return DynamoHosts(self._dynamo, clock=self.clock, hosts_table=self.settings.hosts_table)
+
+    @cached_property
+    def pages(self) -> DynamoPages:
+        """Records of pages."""
+        from orbweaver.adapters.dynamodb.pages import DynamoPages
+
+        return DynamoPages(
+            self._dynamo,
+            clock=self.clock,
+            pages_table=self.settings.pages_table,
+            retention_s=self.settings.page_retention_s,
+            shards=self.settings.pages_shards,
+        )
+
+    @cached_property
+    def traces(self) -> DynamoTraces:
+        """Everything that is stored of URLs."""
+        from orbweaver.adapters.dynamodb.erasure import DynamoTraces, Tables
+
+        tables = Tables(
+            urls=self.settings.urls_table,
+            pages=self.settings.pages_table,
+            hosts=self.settings.hosts_table,
+            crawls=self.settings.crawls_table,
+            packs=self.settings.packs_table,
+        )
+        kept_s = self.settings.ledger_retention_s
+        clock = self.clock
+        return DynamoTraces(self._dynamo, clock=clock, tables=tables, ledger_retention_s=kept_s)
+
+    @cached_property
+    def files(self) -> BucketFiles:
+        """The bucket."""
+        from orbweaver.adapters.aws.s3 import BucketFiles
+
+        return BucketFiles(self.aws.later("s3"), bucket=self.settings.bucket)
+
+    @cached_property
+    def events(self) -> BusEvents:
+        """The event bus."""
+        from orbweaver.adapters.aws.event_bus import BusEvents
+
+        named = self.settings
+        return BusEvents(
+            self.aws.later("events"), bus=named.event_bus, stack=named.stack, bucket=named.bucket
+        )
+
+    @cached_property
+    def reader(self) -> BudgetReader:
+        """What makes readings of answers."""
+        from orbweaver.adapters.local.reader import BudgetReader
+
+        reader = BudgetReader(clock=self.clock, extractor=self.settings.extractor)
+        self.ending.callback(reader.close)
+        return reader
+
+    @cached_property
+    def schedules(self) -> GroupSchedules:
+        """When crawls recur."""
+        from orbweaver.adapters.aws.scheduler import GroupSchedules, Target
+
+        target = Target(
+            group=self.settings.schedule_group,
+            function=self.settings.starter_function,
+            role=self.settings.schedule_role,
+            failed=self.settings.failed_calls_queue,
+        )
+        return GroupSchedules(self.aws, target=target)
+
+    @cached_property
+    def secrets(self) -> ManagedSecrets:
+        """Where secrets are kept."""
+        from orbweaver.adapters.aws.secrets import ManagedSecrets
+
+        return ManagedSecrets(self.aws)
+
+    @cached_property
+    def _dynamo(self) -> Dynamo:
+        from orbweaver.adapters.dynamodb.table import Dynamo
+
+        return Dynamo(self.aws.later("dynamodb"), clock=self.clock, random=self.random)
+
+    @property
+    def _books(self) -> dict[str, Any]:
+        kept_s = self.settings.crawl_retention_s
+        return {"crawls_table": self.settings.crawls_table, "crawl_retention_s": kept_s}
+
+    @property
+    def _ledgers(self) -> dict[str, Any]:
+        return {
+            "packs_table": self.settings.packs_table,
+            "ledger_retention_s": self.settings.ledger_retention_s,
+            **self._books,
+        }
+
+
+def meter_of(settings: Settings) -> Meter:
+    """Make who counts what a container uses of AWS."""
+    from orbweaver.adapters.aws.usage_meter import Meter
+
+    tables = {
+        settings.urls_table: "urls",
+        settings.pages_table: "pages",
+        settings.hosts_table: "hosts",
+        settings.crawls_table: "crawls",
+        settings.packs_table: "packs",
+    }
+    return Meter(tables=tables, memory_mb=settings.memory_mb)
+
+
+def metrics_of(ports: Ports, service: Service) -> EmfMetrics:
+    """Make the counters of a service of the stack."""
+    from orbweaver.adapters.aws.emf import EmfMetrics
+
+    billed = ports.settings.custom_metrics == "yes"
+    return EmfMetrics(stack=ports.settings.stack, service=service, meter=ports.meter, billed=billed)

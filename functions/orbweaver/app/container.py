@@ -1,0 +1,280 @@
+"""Wiring: the only place that knows both the settings and the adapters.
+
+A Lambda container keeps one event loop and everything that is opened in it (`asyncio.run` would
+close the loop behind the clients' backs between two invocations). What every invocation needs is
+made before the first one, when a handler is imported (`prepare`): in Lambda's init phase, which has
+a whole CPU where an invocation of 1,024 MB has little more than half of one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+import time
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+from orbweaver.adapters.aws.clients import Aws
+from orbweaver.app.aws_ports import Ports, meter_of
+from orbweaver.app.wiring import api_of, notifying, starting, worker_of
+from orbweaver.model.settings import Settings, function_name, in_lambda
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+
+    from orbweaver.adapters.aws.clients import Watcher
+    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.api.app import Api
+    from orbweaver.delivery.deliverer import Taken
+    from orbweaver.exporting.exporter import Exporter
+    from orbweaver.worker.batch import Worker
+    from orbweaver.worker.pack import Delivery
+
+T = TypeVar("T")
+Job: TypeAlias = Literal["work", "answer", "export", "fire", "notify", "deliver"]
+
+GARBAGE_OBJECTS = 10_000
+# The clients that a job's first invocation is sure to need, or nearly so.
+CLIENTS: dict[Job, tuple[str, ...]] = {
+    "work": ("dynamodb", "sqs", "s3"),
+    "answer": ("dynamodb", "sqs"),
+    "export": ("dynamodb", "sqs", "s3"),
+    "fire": ("dynamodb", "sqs"),
+    "notify": ("dynamodb", "secretsmanager"),
+    "deliver": ("sqs", "s3"),
+}
+
+
+@asynccontextmanager
+async def connect(settings: Settings, meter: Meter | None = None) -> AsyncIterator[Ports]:
+    """Open the ports of the stack that `settings` name, in the usual AWS environment."""
+    meter = meter or meter_of(settings)
+    watchers: list[Watcher] = [meter]
+    tested = bool(settings.permissions_file)
+    if tested:
+        from orbweaver.adapters.aws.recorder import Recorder
+
+        watchers.append(Recorder(settings.permissions_file, function_name()))
+    async with Aws(None, *watchers, validates=tested) as aws:
+        ports = Ports(settings, aws, meter)
+        with ports.ending:
+            yield ports
+
+
+class Container:
+    """One Lambda execution environment: an event loop, and what is open in it."""
+
+    def __init__(self) -> None:
+        """Read the settings; ports are opened by `prepare`, or else by the first invocation."""
+        self._settings = Settings.from_environment()
+        self._runner = asyncio.Runner()
+        self._stack = AsyncExitStack()
+        self._ports: Ports | None = None
+        self._worker: Worker | None = None
+        self._api: Api | None = None
+        self._exporter: Exporter | None = None
+        self._invoked = False
+        self._meter = meter_of(self._settings)
+        _log_as_json(self._meter)
+
+    def prepare(self, job: Job) -> None:
+        """Open what a job will need and put together who does it, before there is any to do."""
+
+        async def made() -> None:
+            ports = await self._opened()
+            await ports.aws.open(*CLIENTS[job])
+            match job:
+                case "work":
+                    self._working(ports)
+                case "answer":
+                    self._answering(ports)
+                case "export":
+                    await self._exporting(ports)
+                case "fire":
+                    with starting(ports):  # made anew for each, and so without what it imports
+                        pass
+                case "notify":
+                    async with notifying(ports):
+                        pass
+                case "deliver":
+                    from orbweaver.app.wiring_delivery import delivering
+
+                    with delivering(ports):
+                        pass
+
+        self._runner.run(made())
+
+    def told_to_end(self, _signal: int, _frame: object) -> None:
+        """Have the worker requeue what is in work; end at once where there is none.
+
+        Lambda sends this to functions with an extension alone, which this one has not; emulators
+        and containers send it to any (docs/protocol.md).
+        """
+        if self._worker is None or not self._invoked:
+            raise SystemExit(0)
+        self._runner.get_loop().call_soon_threadsafe(self._worker.end)
+
+    def begun(self, seconds: float) -> None:
+        """Take down how long it took until this container was ready, which is billed."""
+        self._meter.begun(seconds)
+
+    def work(self, deliveries: Sequence[Delivery], remaining_ms: int) -> tuple[str, ...]:
+        """Process a batch; the ids of the messages that are to come back."""
+
+        async def run(ports: Ports) -> tuple[str, ...]:
+            worker = self._working(ports)
+            try:
+                return await worker.run(deliveries, ports.clock.now_ms() + remaining_ms)
+            finally:
+                worker.flush()
+
+        return self._run(run, [delivery.body for delivery in deliveries])
+
+    def _working(self, ports: Ports) -> Worker:
+        if self._worker is None:
+            self._worker = worker_of(ports)
+        return self._worker
+
+    def export(self, event: dict[str, Any], identity: str, remaining_ms: int) -> dict[str, Any]:
+        """Begin to export what an event asks for, or do what exporters have ordered."""
+        from orbweaver.app.wiring_exporting import exports_counted
+        from orbweaver.model.metrics import Metric
+
+        async def run(ports: Ports) -> dict[str, Any]:
+            exporter = await self._exporting(ports)
+            with exports_counted(ports) as metrics:
+                if "Records" not in event:
+                    return {"days": list(await exporter.begin(event, identity))}
+                deadline_ms = ports.clock.now_ms() + remaining_ms
+                for record in event["Records"]:
+                    if await exporter.handle(record["body"], deadline_ms) is not None:
+                        metrics.add(Metric.EXPORTS_SEALED, 1)
+            return {}
+
+        return self._run(run)
+
+    async def _exporting(self, ports: Ports) -> Exporter:
+        from orbweaver.app.wiring_exporting import exporter_of
+
+        if self._exporter is None:
+            self._exporter = await exporter_of(ports)
+        return self._exporter
+
+    def fire(self, event: dict[str, Any]) -> dict[str, str]:
+        """Start the crawl that a schedule's firing asks for."""
+
+        async def run(ports: Ports) -> dict[str, str]:
+            with starting(ports) as starter:
+                return await starter.fire(event)
+
+        return self._run(run)
+
+    def notify(self, event: dict[str, Any]) -> dict[str, str]:
+        """Tell a webhook that a crawl has ended."""
+
+        async def run(ports: Ports) -> dict[str, str]:
+            async with notifying(ports) as notifier:
+                return await notifier.notify(event)
+
+        return self._run(run)
+
+    def deliver(self, taken: Taken, remaining_ms: int) -> tuple[str, ...]:
+        """Bring an export to a receiver; the message's id if it is to come back."""
+        from orbweaver.app.wiring_delivery import delivering
+
+        async def run(ports: Ports) -> tuple[str, ...]:
+            with delivering(ports) as deliverer:
+                return await deliverer.run(taken, ports.clock.now_ms() + remaining_ms)
+
+        return self._run(run)
+
+    def answer(self, event: dict[str, Any]) -> dict[str, Any]:
+        """Answer an API Gateway request."""
+
+        async def run(ports: Ports) -> dict[str, Any]:
+            return await self._answering(ports).answer(event)
+
+        return self._run(run)
+
+    def _answering(self, ports: Ports) -> Api:
+        if self._api is None:
+            self._api = api_of(ports)
+        return self._api
+
+    def _run(self, act: Callable[[Ports], Coroutine[Any, Any, T]], bodies: Sequence[str] = ()) -> T:
+        async def invoked() -> T:
+            with self._meter.invocation(bodies):
+                return await act(await self._opened())
+
+        self._invoked = True
+        try:
+            return self._runner.run(invoked())
+        finally:
+            self._invoked = False
+
+    async def _opened(self) -> Ports:
+        if self._ports is None:
+            opening = connect(self._settings, self._meter)
+            self._ports = await self._stack.enter_async_context(opening)
+        return self._ports
+
+
+@cache
+def container() -> Container:
+    """The container of this process."""
+    return Container()
+
+
+def prepare(job: Job) -> None:
+    """End the import of a handler: have the container prepared, if that is where this runs."""
+    if in_lambda():
+        container().prepare(job)
+        if job == "work":
+            signal.signal(signal.SIGTERM, container().told_to_end)
+        keep_made()
+        container().begun(process_age_s())
+    gc.enable()
+
+
+def process_age_s(stat: Path = Path("/proc/self/stat")) -> float:
+    """How long ago this process began, by the system's own clock; 0 where it does not say.
+
+    Lambda bills the init phase, which begins with this process: `Init Duration` of its log lines.
+    """
+    try:
+        # Behind the name in parentheses, which may hold anything: field 22 is the start, in ticks.
+        started = int(stat.read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
+
+
+def keep_made() -> None:
+    """Have garbage looked for seldom, and not among what was made until now, which stays.
+
+    Python looks after every 700 objects: a tenth of what a worker's CPU does. Pages leave nothing
+    behind that only looking finds (`tests/bench/memory.py`).
+    """
+    gc.freeze()
+    gc.set_threshold(GARBAGE_OBJECTS)
+
+
+def _log_as_json(meter: Meter) -> None:
+    """One JSON line an event; the fields of `extra` are its keys."""
+    from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
+
+    from orbweaver.adapters.aws.usage_meter import MeteredStream
+
+    logger = logging.getLogger("orbweaver")
+    if not logger.handlers:
+        handler = logging.StreamHandler(MeteredStream(sys.stderr, meter))
+        handler.setFormatter(LambdaPowertoolsFormatter())
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False

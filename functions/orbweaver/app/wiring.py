@@ -1,0 +1,244 @@
+"""Actors, put together from the ports of a container: what each of them is given.
+
+Imports are made where they are needed: a container needs one of them.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from orbweaver.api.app import Api
+    from orbweaver.app.aws_ports import Ports
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.control.scheduler import Starter
+    from orbweaver.control.webhook_sender import Notifier
+    from orbweaver.diagnostics.explainer import Explainer
+    from orbweaver.erasure.messages import Stores
+    from orbweaver.model.ports import Fetcher, Metrics
+    from orbweaver.worker.apply_journal import Settler
+    from orbweaver.worker.batch import Worker
+    from orbweaver.worker.crawl_cache import RecentCrawls
+    from orbweaver.worker.ending import Ending
+    from orbweaver.worker.fetch_pack import Visitor
+
+
+def worker_of(ports: Ports) -> Worker:
+    """Put a worker together."""
+    from orbweaver.app.aws_ports import metrics_of
+    from orbweaver.budget.reservation import Treasury
+    from orbweaver.model.metrics import Service
+    from orbweaver.worker.batch import Worker
+    from orbweaver.worker.body_writer import Segments
+    from orbweaver.worker.crawl_cache import RecentCrawls
+    from orbweaver.worker.ending import Ending
+    from orbweaver.worker.pack import Advancer
+    from orbweaver.worker.seeding import Ingester
+
+    settler = settler_of(ports)
+    metrics = metrics_of(ports, Service.WORKER)
+    recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
+    ending = Ending()
+    advancer = Advancer(
+        packs=ports.packs,
+        crawls=recent,
+        frontier=ports.frontier,
+        visitor=visitor_of(ports, recent, metrics, ending),
+        settler=settler,
+        segments=Segments(
+            files=ports.files, clock=ports.clock, random=ports.random, settings=ports.settings
+        ),
+        treasury=Treasury(
+            allowances=ports.allowances,
+            crawls=ports.crawls,
+            clock=ports.clock,
+            settings=ports.settings,
+        ),
+        clock=ports.clock,
+        metrics=metrics,
+        settings=ports.settings,
+    )
+    return Worker(
+        queue=ports.queue,
+        packs=ports.packs,
+        ingester=Ingester(queue=ports.queue, crawls=ports.crawls, clock=ports.clock),
+        advancer=advancer,
+        settler=settler,
+        clock=ports.clock,
+        metrics=metrics,
+        settings=ports.settings,
+        of_crawl=ports.meter.of,
+        ending=ending,
+    )
+
+
+def visitor_of(
+    ports: Ports, recent: RecentCrawls, metrics: Metrics, ending: Ending | None = None
+) -> Visitor:
+    """Put together who asks the web."""
+    from orbweaver.adapters.aws.emf import TimedFetcher
+    from orbweaver.adapters.aws.usage_meter import MeteredFetcher
+    from orbweaver.worker.fetch_pack import Visitor
+
+    return Visitor(
+        fetcher=TimedFetcher(MeteredFetcher(fetcher_of(ports), ports.meter), metrics),
+        reader=ports.reader,
+        hosts=ports.hosts,
+        history=ports.pages,
+        crawls=recent,
+        clock=ports.clock,
+        random=ports.random,
+        settings=ports.settings,
+        ending=ending,
+    )
+
+
+def fetcher_of(ports: Ports) -> Fetcher:
+    """Put together the web, by way of proxies where the stack has any."""
+    from orbweaver.adapters.web.client import HttpFetcher, Limits
+
+    settings = ports.settings
+    at_once = settings.fetch_concurrency
+    allowed = settings.allowed
+    # How many requests a host gets at once is the crawl's business (worker/fetch_pack.py).
+    limits = Limits(connections=at_once, connections_per_host=at_once)
+    direct = HttpFetcher(allowed=allowed, limits=limits)
+    if not settings.proxy_secret:
+        return direct
+    from orbweaver.adapters.web.proxy_client import Proxies, ProxyingFetcher
+
+    return ProxyingFetcher(
+        direct=direct,
+        dialler=HttpFetcher(allowed=allowed, limits=limits, dials_proxies=True),
+        proxies=Proxies(secrets=ports.secrets, name=settings.proxy_secret, clock=ports.clock),
+        clock=ports.clock,
+    )
+
+
+def control_of(ports: Ports) -> Control:
+    """Put together who starts and steers crawls."""
+    from orbweaver.control.crawl_control import Control
+
+    return Control(
+        queue=ports.queue,
+        crawls=ports.crawls,
+        packs=ports.packs,
+        pages=ports.pages,
+        hosts=ports.hosts,
+        clock=ports.clock,
+        settings=ports.settings,
+    )
+
+
+def explainer_of(ports: Ports, control: Control) -> Explainer:
+    """Put together who explains URLs."""
+    from orbweaver.diagnostics.explainer import Explainer
+
+    return Explainer(
+        finder=control,
+        crawls=ports.crawls,
+        frontier=ports.frontier,
+        packs=ports.packs,
+        history=ports.pages,
+        hosts=ports.hosts,
+        clock=ports.clock,
+        settings=ports.settings,
+    )
+
+
+def stores_of(ports: Ports) -> Stores:
+    """Put together all places that something is stored in."""
+    from orbweaver.app.wiring_exporting import catalogue_of
+    from orbweaver.erasure.messages import Stores
+
+    return Stores(
+        traces=ports.traces,
+        lanes=ports.lanes,
+        dead_letters=ports.dead_letters,
+        queue=ports.queue,
+        packs=ports.packs,
+        crawls=ports.crawls,
+        pages=ports.pages,
+        files=ports.files,
+        settler=settler_of(ports),
+        events=ports.events,
+        clock=ports.clock,
+        catalogue=catalogue_of(ports),
+    )
+
+
+def settler_of(ports: Ports) -> Settler:
+    """Put together who carries journals out."""
+    from orbweaver.worker.apply_journal import Settler
+
+    return Settler(
+        queue=ports.queue,
+        packs=ports.packs,
+        crawls=ports.crawls,
+        events=ports.events,
+        frontier=ports.frontier,
+        pages=ports.pages,
+        clock=ports.clock,
+    )
+
+
+def api_of(ports: Ports) -> Api:
+    """Put together who answers over HTTP."""
+    from orbweaver.api.app import Api
+    from orbweaver.api.context import Means
+
+    control = control_of(ports)
+    means = Means(
+        control=control,
+        explainer=explainer_of(ports, control),
+        queue=ports.queue,
+        crawls=ports.crawls,
+        pages=ports.pages,
+        files=ports.files,
+        clock=ports.clock,
+        page_retention_s=ports.settings.page_retention_s,
+        allowed=ports.settings.allowed,
+    )
+    return Api(means)
+
+
+@contextmanager
+def starting(ports: Ports) -> Iterator[Starter]:
+    """Put together who starts what schedules fire, for one invocation."""
+    from orbweaver.app.aws_ports import metrics_of
+    from orbweaver.control.scheduler import Starter
+    from orbweaver.model.metrics import Service
+
+    metrics = metrics_of(ports, Service.STARTER)
+    try:
+        yield Starter(control=control_of(ports), clock=ports.clock, metrics=metrics)
+    finally:
+        metrics.flush()
+
+
+@asynccontextmanager
+async def notifying(ports: Ports) -> AsyncIterator[Notifier]:
+    """Put together who posts to webhooks, for one invocation; past the proxies of crawls."""
+    from orbweaver.adapters.web.client import HttpFetcher
+    from orbweaver.app.aws_ports import metrics_of
+    from orbweaver.control.webhook_sender import Notifier
+    from orbweaver.model.metrics import Service
+
+    metrics = metrics_of(ports, Service.NOTIFIER)
+    fetcher = HttpFetcher(allowed=ports.settings.allowed)
+    try:
+        yield Notifier(
+            crawls=ports.crawls,
+            secrets=ports.secrets,
+            fetcher=fetcher,
+            queue=ports.queue,
+            clock=ports.clock,
+            metrics=metrics,
+            settings=ports.settings,
+        )
+    finally:
+        await fetcher.aclose()
+        metrics.flush()

@@ -1,0 +1,89 @@
+"""Deliveries, put together from the ports of a container: who brings what, and by which way."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from orbweaver.app.aws_ports import Ports
+    from orbweaver.delivery.deliverer import Deliverer, Receiver
+    from orbweaver.delivery.ports import Courier
+
+
+@contextmanager
+def delivering(ports: Ports) -> Iterator[Deliverer]:
+    """Put together who brings exports to receivers, for one invocation."""
+    from orbweaver.app.aws_ports import metrics_of
+    from orbweaver.delivery.deliverer import Deliverer
+    from orbweaver.model.metrics import Service
+
+    settings = ports.settings
+    metrics = metrics_of(ports, Service.DELIVERY)
+    receivers = {}
+    if settings.copy_bucket:
+        receivers["bucket"] = _copying(ports)
+    if settings.sftp_host:
+        receivers["sftp"] = _uploading(ports)
+    try:
+        yield Deliverer(
+            files=ports.files,
+            receivers=receivers,
+            queue=ports.deliveries,
+            clock=ports.clock,
+            metrics=metrics,
+        )
+    finally:
+        metrics.flush()
+
+
+def _copying(ports: Ports) -> Receiver:
+    from orbweaver.adapters.aws.s3_copy import BucketCourier
+    from orbweaver.delivery.deliverer import Receiver
+    from orbweaver.exporting.manifest import FORMATS, PREFIX
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[BucketCourier]:
+        yield BucketCourier(
+            await ports.aws.client("s3"),
+            source=ports.settings.bucket,
+            target=ports.settings.copy_bucket,
+            prefix=PREFIX,
+            clock=ports.clock,
+        )
+
+    return Receiver(formats=FORMATS, courier=opened)
+
+
+def _uploading(ports: Ports) -> Receiver:
+    from orbweaver.delivery.deliverer import Receiver
+    from orbweaver.delivery.plan import formats_of
+    from orbweaver.exporting.manifest import PREFIX
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Courier]:
+        from orbweaver.adapters.local.sftp import SftpCourier
+        from orbweaver.adapters.local.sftp_connection import Identity, Server, connected
+        from orbweaver.delivery.known_hosts import host_keys_of
+
+        settings = ports.settings
+        server = Server(
+            host=settings.sftp_host,
+            port=settings.sftp_port,
+            user=settings.sftp_user,
+            keys=host_keys_of(settings.sftp_host_key),
+        )
+        # Read every time, so that a key that was changed counts at once.
+        identity = Identity.of(await ports.secrets.read(settings.sftp_secret))
+        async with connected(server, identity, settings.allowed) as sftp:
+            yield SftpCourier(
+                sftp,
+                files=ports.files,
+                prefix=PREFIX,
+                folder=settings.sftp_folder,
+                clock=ports.clock,
+            )
+
+    return Receiver(formats=formats_of(ports.settings.sftp_formats), courier=opened)

@@ -1,0 +1,135 @@
+"""Exporters, put together from the ports of a container: on a queue, or for a folder."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from orbweaver.model.settings import PREFIX, Settings, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from orbweaver.adapters.aws.emf import EmfMetrics
+    from orbweaver.adapters.aws.glue import GlueCatalogue
+    from orbweaver.app.aws_ports import Ports
+    from orbweaver.exporting.change_feed import ChangeFeed
+    from orbweaver.exporting.exporter import Exporter
+    from orbweaver.exporting.local_exporter import Alone
+    from orbweaver.exporting.run_state import Progress
+
+
+async def exporter_of(ports: Ports) -> Exporter:
+    """Put together an exporter that shares its work with others."""
+    from orbweaver.adapters.aws.sqs_orders import SqsOrders
+    from orbweaver.exporting.assembly import Assembly
+
+    settings, clock, random = ports.settings, ports.clock, ports.random
+    return Assembly(
+        pages=ports.pages,
+        crawls=ports.crawls,
+        files=ports.files,
+        orders=SqsOrders(
+            await ports.aws.client("sqs"),
+            clock=clock,
+            random=random,
+            queue_url=settings.export_queue_url,
+        ),
+        events=ports.events,
+        feed=_feed_of(ports),
+        catalogue=catalogue_of(ports),
+        clock=clock,
+        random=random,
+        formats=_formats(settings),
+        part_rows_max=settings.part_rows_max,
+        part_bytes_max=settings.part_bytes_max,
+        span=_span(settings),
+    ).exporter()
+
+
+def _formats(settings: Settings) -> tuple[str, ...]:
+    from orbweaver.exporting.manifest import formats_in
+
+    try:
+        return formats_in(settings.export_formats)
+    except ValueError as error:
+        raise SettingsError(f"{PREFIX}EXPORT_FORMATS: {error}") from error
+
+
+def _span(settings: Settings) -> str:
+    from orbweaver.exporting.requests import SPANS
+
+    if settings.export_span not in SPANS:
+        raise SettingsError(f"{PREFIX}EXPORT_SPAN must be one of {', '.join(SPANS)}")
+    return settings.export_span
+
+
+def _feed_of(ports: Ports) -> ChangeFeed:
+    from orbweaver.exporting.change_feed import ChangeFeed
+    from orbweaver.exporting.snapshot_store import Snapshots
+
+    return ChangeFeed(
+        pages=ports.pages,
+        crawls=ports.crawls,
+        # The stack's own: a run is compared with what came before it, wherever that went.
+        snapshots=Snapshots(files=ports.files, clock=ports.clock, random=ports.random),
+        page_retention_s=ports.settings.page_retention_s,
+    )
+
+
+@contextmanager
+def exports_counted(ports: Ports) -> Iterator[EmfMetrics]:
+    """Count what becomes of orders, for one invocation."""
+    from orbweaver.app.aws_ports import metrics_of
+    from orbweaver.model.metrics import Service
+
+    metrics = metrics_of(ports, Service.EXPORTER)
+    try:
+        yield metrics
+    finally:
+        metrics.flush()
+
+
+def catalogue_of(ports: Ports) -> GlueCatalogue | None:
+    """Put together the catalogue of tables, if the stack has one."""
+    from orbweaver.adapters.aws.glue import GlueCatalogue
+    from orbweaver.exporting.manifest import PREFIX
+
+    settings = ports.settings
+    if not settings.database:
+        return None
+    root = f"s3://{settings.bucket}/{PREFIX}"
+    return GlueCatalogue(ports.aws, database=settings.database, root=root)
+
+
+def alone_of(
+    ports: Ports,
+    folder: Path,
+    formats: tuple[str, ...],
+    tell: Callable[[Progress], None] | None = None,
+) -> Alone:
+    """Put together an exporter that writes into a folder, all by itself."""
+    from orbweaver.adapters.local.folder import FolderFiles
+    from orbweaver.exporting.assembly import Assembly
+    from orbweaver.exporting.local_exporter import Alone, Waiting
+
+    settings, clock, random = ports.settings, ports.clock, ports.random
+    files, waiting = FolderFiles(folder), Waiting()
+    assembly = Assembly(
+        pages=ports.pages,
+        crawls=ports.crawls,
+        files=files,
+        bodies=ports.files,
+        orders=waiting,
+        feed=_feed_of(ports),
+        clock=clock,
+        random=random,
+        formats=formats,
+        part_rows_max=settings.part_rows_max,
+        part_bytes_max=settings.part_bytes_max,
+        prefix="",
+        cuts_crawls=False,
+        tell=tell,
+    )
+    return Alone(exporter=assembly.exporter(), waiting=waiting)

@@ -1,0 +1,228 @@
+"""What AWS bills, counted: terms, the stages they are used in, and the rules of sizes.
+
+How a count is spelled in a crawl's counters: `units.<term>.<stage>`, only ever added to.
+
+Rules of sizes
+- An item is its attribute names and values, in UTF-8. A number has a byte for every two significant
+  digits, aligned at the point, one more, and one for its sign; a list or map has 3, and 1 for every
+  member; true, false and null have 1.
+- A write unit is a started KB of the larger of the item before and after, at least one; a failed
+  condition as well, in a transaction twice. A read unit is a started 4 KB, half of that where it
+  may be stale, twice that in a transaction; they are counted in halves, to be whole numbers.
+- A request of SQS, or an event, is a started 64 KB.
+
+Source: Amazon DynamoDB developer guide, "Item sizes and formats", "Capacity unit consumption";
+Amazon SQS pricing; Amazon EventBridge pricing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from orbweaver.model.crawl import Tally
+
+PREFIX = "units."
+WRITE_BYTES, READ_BYTES, CHUNK_BYTES = 1024, 4096, 64 * 1024
+# What an attribute takes beside its members, and every member.
+NESTED_BYTES, MEMBER_BYTES = 3, 1
+
+
+class Term(StrEnum):
+    """What is billed; `READ_HALVES` are read units times two."""
+
+    WRITE = "write"
+    READ_HALVES = "read_halves"
+    SQS = "sqs"
+    S3_PUT = "s3_put"
+    S3_GET = "s3_get"
+    EVENTS = "events"
+    LOG_BYTES = "log_bytes"
+    SENT_BYTES = "sent_bytes"
+    INVOCATIONS = "invocations"
+    MB_MS = "mb_ms"
+
+
+class Stage(StrEnum):
+    """What it is used for, in the order of a pack's way."""
+
+    RECEIVE = "receive"
+    RECALL = "recall"
+    CRAWL = "crawl"
+    RESERVE = "reserve"
+    HOST = "host"
+    ROBOTS = "robots"
+    HISTORY = "history"
+    WEB = "web"
+    LOOKUP = "lookup"
+    BODIES = "bodies"
+    JOURNAL = "journal"
+    CLAIM = "claim"
+    STORE = "store"
+    COMMIT = "commit"
+    SEND = "send"
+    SENT = "sent"
+    ANNOUNCE = "announce"
+    EXPORT = "export"
+    RUN = "run"
+    OTHER = "other"
+
+
+_TERMS = {term.value: term for term in Term}
+_STAGES = {stage.value: stage for stage in Stage}
+# Two letters for a term and a stage, for where names are paid for. New ones come last.
+_TERM_LETTERS: Mapping[Term, str] = dict(zip(Term, "wrqpgelsim", strict=True))
+_STAGE_LETTERS: Mapping[Stage, str] = {
+    Stage.RECEIVE: "q",
+    Stage.RECALL: "r",
+    Stage.CRAWL: "c",
+    Stage.RESERVE: "a",
+    Stage.HOST: "h",
+    Stage.ROBOTS: "t",
+    Stage.HISTORY: "y",
+    Stage.WEB: "w",
+    Stage.LOOKUP: "l",
+    Stage.BODIES: "b",
+    Stage.JOURNAL: "j",
+    Stage.CLAIM: "k",
+    Stage.STORE: "p",
+    Stage.COMMIT: "m",
+    Stage.SEND: "s",
+    Stage.SENT: "d",
+    Stage.ANNOUNCE: "n",
+    Stage.EXPORT: "x",
+    Stage.RUN: "u",
+    Stage.OTHER: "o",
+}
+CODES: Mapping[str, str] = {
+    f"{PREFIX}{term}.{stage}": f"{letter}{_STAGE_LETTERS[stage]}"
+    for term, letter in _TERM_LETTERS.items()
+    for stage in Stage
+}
+
+
+class Units(Counter[tuple[Term, Stage]]):
+    """How many units of each term were used at each stage."""
+
+    def use(self, term: Term, stage: Stage, number: int) -> None:
+        """Count some."""
+        self[term, stage] += number
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """Spell them as counters."""
+        return {f"{PREFIX}{term}.{stage}": n for (term, stage), n in self.items() if n}
+
+    @property
+    def by_term(self) -> dict[Term, int]:
+        """Add them up over the stages, in the order of terms."""
+        return {
+            term: total
+            for term in Term
+            if (total := sum(n for (one, _), n in self.items() if one is term))
+        }
+
+    @property
+    def by_stage(self) -> dict[Stage, Units]:
+        """Part them by stage, in the order of stages."""
+        found: dict[Stage, Units] = {}
+        for stage in Stage:
+            part = Units({key: n for key, n in self.items() if key[1] is stage and n})
+            if part:
+                found[stage] = part
+        return found
+
+
+def units_of(tally: Tally) -> Units:
+    """Read counters; those of another version are passed over."""
+    units = Units()
+    for key, number in tally.items():
+        if not key.startswith(PREFIX):
+            continue
+        term, _, stage = key.removeprefix(PREFIX).partition(".")
+        if term in _TERMS and stage in _STAGES:
+            units[_TERMS[term], _STAGES[stage]] += number
+    return units
+
+
+def write_units(size_bytes: int, *, transacted: bool = False) -> int:
+    """How many write units an item takes."""
+    units = max(1, -(-size_bytes // WRITE_BYTES))
+    return 2 * units if transacted else units
+
+
+def read_halves(size_bytes: int, *, consistent: bool, transacted: bool = False) -> int:
+    """How many halves of a read unit an item takes, or all that a query has looked at."""
+    units = max(1, -(-size_bytes // READ_BYTES))
+    return units * (4 if transacted else 2 if consistent else 1)
+
+
+def chunks(size_bytes: int) -> int:
+    """How many requests a payload is billed as."""
+    return max(1, -(-size_bytes // CHUNK_BYTES))
+
+
+def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
+    """Size of an item, as DynamoDB spells it: attribute name to {type: value}."""
+    return sum(map(text_bytes, item)) + values_bytes(item.values())
+
+
+def values_bytes(attributes: Iterable[Mapping[str, Any]]) -> int:
+    """Size of attributes without their names: {type: value} each."""
+    size = 0
+    for attribute in attributes:
+        for kind, value in attribute.items():
+            # Nearly all are texts, and nearly all of those are ASCII.
+            if kind == "S" and value.isascii():
+                size += len(value)
+            else:
+                size += _value_bytes(kind, value)
+    return size
+
+
+def text_bytes(text: str) -> int:
+    """Size of a text; lone surrogates, which cannot be sent anyway, do no harm."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+@lru_cache(maxsize=1024)
+def number_bytes(text: str) -> int:
+    """Size of a number, by its decimal digits."""
+    if text.isdigit():
+        digits, exponent, signs = text, 0, 0
+    else:
+        mantissa, _, power = text.lower().partition("e")
+        whole, _, fraction = mantissa.lstrip("+-").partition(".")
+        digits, exponent = whole + fraction, int(power or 0) - len(fraction)
+        signs = int(mantissa.startswith("-"))
+    significant = digits.lstrip("0").rstrip("0")
+    if not significant:
+        return 1
+    exponent += len(digits) - len(digits.rstrip("0"))
+    # Pairs are aligned at the point: one that begins or ends within a pair takes all of it.
+    padded = len(significant) + exponent % 2
+    return 1 + (padded + 1) // 2 + signs
+
+
+def _value_bytes(kind: str, value: Any) -> int:
+    size = 1  # true, false and null
+    match kind:
+        case "S":
+            size = text_bytes(value)
+        case "N":
+            size = number_bytes(value)
+        case "B":
+            size = len(value)
+        case "L":
+            members = sum(_value_bytes(*one) for each in value for one in each.items())
+            size = NESTED_BYTES + MEMBER_BYTES * len(value) + members
+        case "M":
+            size = NESTED_BYTES + MEMBER_BYTES * len(value) + item_bytes(value)
+        case "SS" | "NS" | "BS":
+            size = sum(_value_bytes(kind[0], member) for member in value)
+    return size

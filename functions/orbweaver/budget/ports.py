@@ -1,0 +1,33 @@
+"""What crawls may use up beside pages (budget/budget_rules.py)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.budget.budget_rules import Allowance, Taking
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.limits import Part
+
+
+class Allowances(Protocol):
+    """What is used of a crawl's limits: reserved before anything is asked for.
+
+    What is reserved is settled by `Packs.commit`.
+    """
+
+    async def take(self, taking: Taking) -> Allowance | None:
+        """Reserve, if the limit is not passed by that: None. Else the allowance as it stands."""
+
+    async def begin(self, crawl: Crawl, part: Part, used: int) -> None:
+        """Put an allowance there of which so much is used, if there is none."""
+
+    async def count(
+        self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int
+    ) -> frozenset[str]:
+        """Count URLs as pages of a host, as many as the limit admits; those that are counted.
+
+        What was counted for a pack, by whatever delivery, is not counted again.
+        """

@@ -1,0 +1,375 @@
+"""What a delivery may use of its crawl's limits: reserved before it asks, a little ahead.
+
+    bytes      for each request as much as its body may have, and what it did not take goes back
+               into the purse for the next one
+    dollars    for each visit what it costs at most, with some links; more links when they are there
+    host_pages each URL once, before its host is asked for it; it carries that along (`counted`)
+
+A purse lives as long as the delivery, and is reserved ahead, so that most requests find what they
+need there: a reservation is a write. What it has reserved is noted in the journal, and settled by
+the commit; a crawl without such limits has no purses, and pays nothing for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.budget import crawl_cost
+from orbweaver.budget.budget_rules import (
+    COUNTED,
+    Later,
+    Spent,
+    Take,
+    Taking,
+    Wanted,
+    limit_of,
+    next_step,
+)
+from orbweaver.model.errors import Transient
+from orbweaver.model.limits import Part
+from orbweaver.model.outcome import Reason, Refusal
+from orbweaver.model.target import Kind
+from orbweaver.model.url import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from orbweaver.budget.budget_rules import Allowance, Refused
+    from orbweaver.budget.ports import Allowances
+    from orbweaver.frontier.messages import Pack
+    from orbweaver.frontier.pack_result import Draft
+    from orbweaver.frontier.ports import Crawls
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Clock
+    from orbweaver.model.settings import Settings
+    from orbweaver.model.target import Target
+
+# How often an allowance may change between being read and being taken from.
+TAKE_TRIES = 5
+# How long links wait for others to give back what would pay for them: the pack is to be settled.
+REACH_TRIES, REACH_WAIT_S = 4, 1.0
+# Counting a URL again changes nothing, so an answer that was lost is asked for again.
+COUNT_TRIES = 3
+# Bodies are cut to what is left down to this part of what they may have, or of the limit if that is
+# less: 80 KB of 5 MB.
+SCRAP = 64
+
+
+class Purse:
+    """What one delivery has reserved of one thing, and how much of that nobody has taken yet."""
+
+    def __init__(self, treasury: Treasury, crawl: Crawl, part: Part, limit: int) -> None:
+        self._treasury = treasury
+        self._crawl = crawl
+        self._key = (crawl.id, part, limit)
+        self._left = 0
+        self._out = 0
+        self._lock = asyncio.Lock()
+        self.part = part
+        self.limit = limit
+        self.reserved = 0
+
+    async def take(self, whole: int, least: int, ahead: int = 1) -> int | Refused:
+        """Take so much, or what is left, but no less than `least`; reserve some ahead."""
+        async with self._lock:
+            if self._left < whole:
+                # As long as requests are out, what they bring back is better than a scrap.
+                scrap = whole if self._out else least
+                refused = await self._reserve(
+                    Wanted(
+                        plenty=whole * ahead - self._left,
+                        whole=whole - self._left,
+                        least=max(1, scrap - self._left),
+                    )
+                )
+                if isinstance(refused, Later):
+                    return refused
+                if refused and self._out:
+                    return Later()
+                if self._left < least:
+                    self._treasury.spent.add(self._key)
+                    return Spent()
+            taken = min(whole, self._left)
+            self._left -= taken
+            self._out += 1
+            return taken
+
+    def put_back(self, amount: int) -> None:
+        """Put back what was not needed of what was taken."""
+        self._left += amount
+        self._out -= 1
+
+    async def reach(self, amount: int, least: int) -> int:
+        """Have so much reserved in all, if there is as much, in steps of `least`; what is."""
+        for tries_left in reversed(range(REACH_TRIES)):
+            missing = amount - self.reserved
+            if missing <= 0:
+                break
+            wanted = Wanted(plenty=missing, whole=missing, least=min(missing, least))
+            if not isinstance(await self._reserve(wanted), Later) or not tries_left:
+                break
+            await self._treasury.clock.sleep(REACH_WAIT_S)
+        return self.reserved
+
+    async def _reserve(self, wanted: Wanted) -> Refused | None:
+        """Reserve more; None once that is done."""
+        if self._key in self._treasury.spent:
+            return Spent()
+        amount, instead = wanted.plenty, None
+        for _ in range(TAKE_TRIES):
+            standing = await self._try(amount, instead)
+            if standing is None:
+                self.reserved += amount
+                self._left += amount
+                return None
+            if not standing.begun:
+                await self._begin()
+                continue
+            step = next_step(
+                standing,
+                wanted,
+                limit=self.limit,
+                mine=self.reserved,
+                now_ms=self._treasury.clock.now_ms(),
+            )
+            if not isinstance(step, Take):
+                return step
+            amount, instead = step.amount, standing if step.dead else None
+        return Later()
+
+    async def _try(self, amount: int, instead: Allowance | None) -> Allowance | None:
+        return await self._treasury.allowances.take(
+            Taking(
+                crawl=self._crawl,
+                part=self.part,
+                amount=amount,
+                limit=self.limit,
+                at_ms=self._treasury.clock.now_ms(),
+                mine=self.reserved,
+                instead=instead,
+            )
+        )
+
+    async def _begin(self) -> None:
+        """Begin where the books are: what was spent before there was a limit counts as well."""
+        books = await self._treasury.crawls.books(self._crawl)
+        used = books.total.get(COUNTED[self.part], 0)
+        await self._treasury.allowances.begin(self._crawl, self.part, used)
+
+
+class Treasury:
+    """Opens purses; one a container."""
+
+    def __init__(
+        self, *, allowances: Allowances, crawls: Crawls, clock: Clock, settings: Settings
+    ) -> None:
+        """Take the ports."""
+        self.allowances = allowances
+        self.crawls = crawls
+        self.clock = clock
+        self.settings = settings
+        # Which limits are used up, as high as they were then.
+        self.spent: set[tuple[str, Part, int]] = set()
+        self.attendance = Attendance(clock)
+
+    def open(self, crawl: Crawl, pack_id: str) -> Purses:
+        """Open the purses of a delivery; what is in them is reserved when it is needed."""
+        return Purses(self, crawl, pack_id)
+
+    async def marked(self, crawl: Crawl, pack: Pack) -> Pack:
+        """Mark the URLs of a pack that earlier deliveries of it have counted."""
+        if crawl.host_pages_max is None:
+            return pack
+        hosts = {host_of(target.url) for target in pack.targets}
+        counted: set[str] = set()
+        for host in hosts:
+            urls = [target.url for target in pack.targets if host_of(target.url) == host]
+            counted |= await self.allowances.count(crawl, pack.id, host, urls, 0)
+        return replace(pack, targets=tuple(_mark(target, counted) for target in pack.targets))
+
+
+class Purses:
+    """What one delivery of a pack may use."""
+
+    def __init__(self, treasury: Treasury, crawl: Crawl, pack_id: str) -> None:
+        self._treasury = treasury
+        self._crawl = crawl
+        self._pack_id = pack_id
+        self._counted: set[str] = set()
+        self._visited = False
+        self._seconds = 0.0
+        # How many files were written for what was fetched.
+        self.files = 0
+        self.bytes = _purse(treasury, crawl, Part.BYTES)
+        self.dollars = _purse(treasury, crawl, Part.NANODOLLARS)
+
+    @property
+    def reserved(self) -> dict[str, int]:
+        """What was reserved, by part."""
+        purses = (self.bytes, self.dollars)
+        return {purse.part: purse.reserved for purse in purses if purse and purse.reserved}
+
+    async def room(self, draft: Draft, target: Target) -> int | None:
+        """How long a URL's body may be; None if no bytes are left, and it waits or has ended."""
+        settings = self._treasury.settings
+        most = self._most(target)
+        if self.bytes is None:
+            return most
+        least = max(1, min(settings.body_bytes_max, self.bytes.limit) // SCRAP)
+        taken = await self.bytes.take(most, least, ahead=self._crawl.concurrency + 1)
+        if isinstance(taken, int):
+            return taken
+        _refuse(draft, [target], taken, Reason.BYTES)
+        return None
+
+    def _most(self, target: Target) -> int:
+        settings = self._treasury.settings
+        sitemap = target.kind is Kind.SITEMAP
+        return settings.sitemap_bytes_max if sitemap else settings.body_bytes_max
+
+    def cut(self, draft: Draft, target: Target, room: int) -> None:
+        """Note that a body was longer than its room: by the limit's fault, if that was less."""
+        if room < self._most(target):
+            draft.count(f"cut.{Reason.BYTES}")
+
+    def received(self, draft: Draft, room: int, received: int) -> None:
+        """Note what a request took of its room; the rest is for the next one."""
+        taken = min(room, received)
+        if taken:
+            draft.count(COUNTED[Part.BYTES], taken)
+        if self.bytes is not None:
+            self.bytes.put_back(room - taken)
+
+    async def count(self, draft: Draft, host: str, targets: Sequence[Target]) -> list[Target]:
+        """Count URLs as pages of their host; those beyond its limit end here."""
+        limit = self._crawl.host_pages_max
+        new = [target.url for target in targets if not target.counted]
+        if limit is None or not new:
+            return list(targets)
+        self._counted |= await self._count(host, new, limit)
+        admitted = []
+        for target in map(self.mark, targets):
+            if target.counted:
+                admitted.append(target)
+            else:
+                draft.leave(target, Reason.HOST_PAGES)
+        return admitted
+
+    def mark(self, target: Target) -> Target:
+        """Mark a URL that this delivery has counted."""
+        return _mark(target, self._counted)
+
+    @contextmanager
+    def attended(self) -> Iterator[None]:
+        """Measure how long this visit has the function for itself, as it were."""
+        attendance = self._treasury.attendance
+        self._visited = True
+        began_s = attendance.enter()
+        try:
+            yield
+        finally:
+            self._seconds = attendance.leave() - began_s
+
+    async def admit(self, draft: Draft, targets: Sequence[Target], seconds: float) -> bool:
+        """Reserve what a visit of so many seconds may cost; else its URLs wait, or have ended."""
+        if self.dollars is None:
+            return True
+        settings = self._treasury.settings
+        least = crawl_cost.visit_most(
+            urls=len(targets), seconds=seconds, memory_mb=settings.memory_mb
+        )
+        links = sum(
+            settings.links_per_page_max
+            if target.kind is Kind.SITEMAP
+            else crawl_cost.LINKS_EXPECTED
+            for target in targets
+        )
+        taken = await self.dollars.take(least + links * crawl_cost.CLAIM, least)
+        if isinstance(taken, int):
+            return True
+        _refuse(draft, targets, taken, Reason.DOLLARS)
+        return False
+
+    async def pay(self, draft: Draft, urls: int, looked_up: int) -> None:
+        """Count what a visit has cost, and leave out the links that nothing is left for."""
+        spent = crawl_cost.LOOK_UP * looked_up
+        if self._visited:
+            spent += crawl_cost.visit(
+                urls=urls,
+                again=draft.returning,
+                files=self.files,
+                seconds=self._seconds,
+                memory_mb=self._treasury.settings.memory_mb,
+            )
+        if self.dollars is not None:
+            due = spent + crawl_cost.CLAIM * len(draft.candidates)
+            there = await self.dollars.reach(due, least=crawl_cost.CLAIM)
+            # A function that stood still is not paid for beyond its time.
+            spent = min(spent, there)
+            links = draft.links[(there - spent) // crawl_cost.CLAIM :]
+            left_out = [target.url for target in links]
+            draft.refuse(Refusal.DOLLARS, len(left_out), left_out)
+            draft.drop(left_out)
+            for target in links:
+                draft.leave_out(target)
+        if spent:
+            draft.count(COUNTED[Part.NANODOLLARS], spent)
+
+    async def _count(self, host: str, urls: Sequence[str], limit: int) -> frozenset[str]:
+        allowances = self._treasury.allowances
+        for _ in range(COUNT_TRIES - 1):
+            try:
+                return await allowances.count(self._crawl, self._pack_id, host, urls, limit)
+            except Transient:
+                continue
+        return await allowances.count(self._crawl, self._pack_id, host, urls, limit)
+
+
+class Attendance:
+    """Shares the time of a function among the visits that go on in it: a clock that slows down."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._present = 0
+        self._shared_s = 0.0
+        self._since_ms = 0
+
+    def enter(self) -> float:
+        """Begin a visit; the shared clock's time."""
+        shared_s = self._now_s()
+        self._present += 1
+        return shared_s
+
+    def leave(self) -> float:
+        """End a visit; the shared clock's time."""
+        shared_s = self._now_s()
+        self._present -= 1
+        return shared_s
+
+    def _now_s(self) -> float:
+        now_ms = self._clock.now_ms()
+        if self._present:
+            self._shared_s += max(0, now_ms - self._since_ms) / 1000 / self._present
+        self._since_ms = now_ms
+        return self._shared_s
+
+
+def _purse(treasury: Treasury, crawl: Crawl, part: Part) -> Purse | None:
+    limit = limit_of(crawl, part)
+    return None if limit is None else Purse(treasury, crawl, part, limit)
+
+
+def _refuse(draft: Draft, targets: Sequence[Target], refused: Refused, reason: Reason) -> None:
+    for target in targets:
+        if isinstance(refused, Later):
+            draft.again(target, refused.wait_s, why="deferrals")
+        else:
+            draft.leave(target, reason)
+
+
+def _mark(target: Target, counted: set[str]) -> Target:
+    marked = target.url in counted and not target.counted
+    return replace(target, counted=True) if marked else target

@@ -1,0 +1,208 @@
+"""`cost` and `estimate`: what a crawl has used of AWS, and what one would, in units and dollars.
+
+Units are counted where they are used (see docs/cost.md for what is in no crawl's counters). Dollars
+are list prices, also where an emulator does it for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.budget.billing_units import Term, Units, units_of
+from orbweaver.budget.crawl_cost import dollars as charged
+from orbweaver.budget.estimate import estimate
+from orbweaver.budget.prices import AS_OF, NANO, PRICES, dollars
+from orbweaver.budget.rounds import BATCH, CPU_MB, MEMORY_MB, WORKERS, Assumed
+from orbweaver.cli import text
+from orbweaver.cli.commands.init_check import plan_in
+from orbweaver.cli.crawl_options import PAGES_ASSUMED
+from orbweaver.cli.live.spending import MILLION, price
+from orbweaver.cli.session import chosen
+from orbweaver.control.spec_checks import crawl_of
+from orbweaver.diagnostics.host_status import hosts_of
+from orbweaver.model.crawl import Scope
+from orbweaver.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+
+    from orbweaver.cli.session import Surroundings
+    from orbweaver.model.crawl import Crawl
+
+OK, FAILED = 0, 1
+MEMORY_MB_MIN = 128
+# Of a stack that was deployed without saying otherwise.
+STACK: Mapping[str, int] = {
+    "worker_memory_mb": MEMORY_MB,
+    "worker_concurrency_max": WORKERS,
+    "batch_size": BATCH,
+}
+# Numbers from here on have digits enough before the point.
+DIGITS = 100
+# What terms are counted in, where it is not obvious.
+_NAMES: Mapping[Term, str] = {
+    Term.WRITE: "write units",
+    Term.READ_HALVES: "read units",
+    Term.SQS: "SQS requests",
+    Term.S3_PUT: "S3 PUT, LIST",
+    Term.S3_GET: "S3 GET",
+    Term.EVENTS: "events",
+    Term.LOG_BYTES: "bytes logged",
+    Term.SENT_BYTES: "bytes sent",
+    Term.INVOCATIONS: "invocations",
+    Term.MB_MS: "GB-seconds",
+}
+# By how many a term is divided to be what it is called.
+_PARTS: Mapping[Term, int] = {Term.READ_HALVES: 2, Term.MB_MS: 1024 * 1000}
+
+
+async def cost(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Show what a crawl has used."""
+    async with chosen(arguments, around) as session:
+        status = await session.control.status(arguments.which)
+    units, pages = units_of(status.books.total), status.books.total.get(Outcome.FETCHED, 0)
+    if arguments.json:
+        body = {"type": "cost", "crawl": status.crawl.id, **as_json(units, pages)}
+        around.write(json.dumps({**body, "limit_estimate_usd": charged(status.books.total)}))
+        return OK
+    if not units:
+        around.note(f"{status.crawl.id}: nothing has been counted")
+        return FAILED
+    around.write(f"{status.crawl.id} · {text.plural(pages, 'page')} fetched", "")
+    around.write(*lines(units, pages))
+    return OK
+
+
+def estimated(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Say what a crawl would use."""
+    plan = plan_in(arguments.file, around)
+    crawl = crawl_of(plan, around.clock.now_ms())
+    pages = arguments.pages or plan.pages_max or PAGES_ASSUMED
+    assumed = Assumed(
+        pages=pages,
+        hosts=arguments.hosts or max(1, len(hosts_of(crawl))),
+        links=arguments.links,
+        body_bytes=arguments.body_bytes,
+        answer_s=arguments.answer / 1000,
+        memory_mb=max(MEMORY_MB_MIN, _of_stack("worker_memory_mb", arguments.memory, around)),
+        workers=_of_stack("worker_concurrency_max", arguments.workers, around),
+        batch=_of_stack("batch_size", arguments.batch_size, around),
+    )
+    found = estimate(crawl, assumed)
+    if arguments.json:
+        body = {"type": "estimate", "name": crawl.name, **as_json(found.units, pages)}
+        body |= {"least_s": round(found.least_s), "assumed": list(_assumptions(crawl, assumed))}
+        around.write(json.dumps(body))
+        return OK
+    around.write(f"{crawl.name} · an estimate; nothing has been asked for", "")
+    around.write(*lines(found.units, pages), "", "assumed")
+    around.write(*(f"  {text.clean(one)}" for one in _assumptions(crawl, assumed)))
+    around.write("", *(text.clean(one) for one in _limits(crawl, found.units, found.least_s)))
+    return OK
+
+
+def _of_stack(key: str, asked: int | None, around: Surroundings) -> int:
+    """Say what a stack has: as asked, as the folder's context has it, or by default."""
+    if asked is not None:
+        return asked
+    try:
+        context = json.loads((around.folder / "cdk.json").read_text())["context"]
+        return max(1, int(context[key]))
+    except (OSError, ValueError, TypeError, LookupError):
+        return STACK[key]
+
+
+def lines(units: Units, pages: int) -> list[str]:
+    """Lay units out as two tables, by term and by stage."""
+    terms, number = units.by_term, max(1, pages)
+    total = dollars(terms)
+    rows = [("term", "used", "per page", "$ per million pages", "$")]
+    rows += [
+        (_NAMES[term], _amount(used / part), _amount(used / part / number), *_money(spent, number))
+        for term, used in terms.items()
+        for part, spent in ((_PARTS.get(term, 1), PRICES[term].of(used) / NANO),)
+    ]
+    rows.append(("in all", "", "", *_money(total, number)))
+    stages = [("stage", "mostly", "$ per million pages", "$")]
+    by_cost = sorted(
+        ((dollars(part.by_term), stage, part) for stage, part in units.by_stage.items()),
+        key=lambda one: -one[0],
+    )
+    stages += [
+        (str(stage), _mostly(part), *_money(spent, number)) for spent, stage, part in by_cost
+    ]
+    return [
+        *text.table(rows, right=(1, 2, 3, 4)),
+        "",
+        *text.table(stages, right=(2, 3)),
+        "",
+        f"list prices of us-east-1 as of {AS_OF}, without free tier",
+    ]
+
+
+def as_json(units: Units, pages: int) -> dict[str, Any]:
+    """Spell units for a machine: by term and by stage, with what they cost."""
+    terms = units.by_term
+    number = max(1, pages)
+    return {
+        "pages": pages,
+        "usd": round(dollars(terms), 9),
+        "usd_per_million_pages": round(dollars(terms) / number * MILLION, 4),
+        "prices_as_of": AS_OF,
+        "terms": {term: _spelled(term, used, number) for term, used in terms.items()},
+        "stages": {stage: part.by_term for stage, part in units.by_stage.items()},
+    }
+
+
+def _spelled(term: Term, used: int, pages: int) -> dict[str, float]:
+    spent = PRICES[term].of(used) / NANO
+    return {
+        "used": used,
+        "per_page": round(used / pages, 6),
+        "usd": round(spent, 9),
+        "usd_per_million_pages": round(spent / pages * MILLION, 4),
+    }
+
+
+def _money(spent: float, pages: int) -> tuple[str, str]:
+    return f"{spent / pages * MILLION:,.4f}", price(spent)
+
+
+def _amount(number: float) -> str:
+    whole = number >= DIGITS or number == int(number)
+    return f"{number:,.0f}" if whole else f"{number:,.4f}"
+
+
+def _mostly(part: Units) -> str:
+    """Name the term that costs most of a stage."""
+    return _NAMES[max(part.by_term, key=lambda term: PRICES[term].of(part.by_term[term]))]
+
+
+def _assumptions(crawl: Crawl, assumed: Assumed) -> Iterator[str]:
+    where = text.plural(assumed.hosts, "host")
+    pages = text.plural(assumed.pages, "page")
+    yield f"{pages} on {where}, all of them fetched, once (--pages, --hosts)"
+    if crawl.scope is Scope.ANY and assumed.hosts == 1:
+        yield "links to any host belong, so there are more of those: say how many (--hosts)"
+    yield f"{text.plural(assumed.links, 'link')} a page (--links)"
+    yield f"{text.size(assumed.body_bytes)} a page, as it comes over the wire (--body-bytes)"
+    yield f"{assumed.answer_s:g} s until a host has answered (--answer)"
+    cpu, share = assumed.cpu_ms(texts=crawl.texts), assumed.memory_mb / CPU_MB
+    has = f"{assumed.memory_mb:,} MB have {share:.0%} of one"
+    yield f"{cpu:.1f} ms of a CPU a page; {has} (--memory)"
+    workers, packs = text.plural(assumed.workers, "worker"), text.plural(assumed.batch, "message")
+    yield f"{workers} at once at most (--workers), {packs} at once for each (--batch-size)"
+    yield f"bodies: {crawl.bodies}; main texts: {'kept' if crawl.texts else 'not kept'}"
+    yield f"a delay of {text.pace(crawl.delay_ms)}" if crawl.delay_ms else "no delay"
+
+
+def _limits(crawl: Crawl, units: Units, least_s: float) -> Iterator[str]:
+    yield f"it takes {text.roughly(least_s)} at least, at the pace of its hosts"
+    if least_s > crawl.duration_max_s:
+        yield f"that is longer than it may run ({text.span(crawl.duration_max_s)}): it ends before"
+    spent = dollars(units.by_term)
+    limit = None if crawl.nanodollars_max is None else crawl.nanodollars_max / NANO
+    if limit is not None and spent > limit:
+        yield f"that is more than it may spend ({price(limit)}): it ends before"

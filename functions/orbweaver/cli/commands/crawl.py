@@ -1,0 +1,429 @@
+"""`crawl` and `start`: from what was typed to a crawl that runs, or to the files of one that ended.
+
+`crawl` keeps nothing running that it started. When it is interrupted it pauses the crawl, so that
+nobody's site is asked behind the person's back; the same command again goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from orbweaver.cli import crawl_summary, export_files, text
+from orbweaver.cli.commands import custom
+from orbweaver.cli.commands.init_check import plan_of
+from orbweaver.cli.crawl_options import OPTIONS
+from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError
+from orbweaver.cli.live import status
+from orbweaver.cli.live.display import Objects
+from orbweaver.cli.live.lines import gone_on
+from orbweaver.cli.live.status import nothing_new
+from orbweaver.cli.session import Stalled, chosen, opened
+from orbweaver.cli.stack import ENDPOINT, port_option, settings_from
+from orbweaver.control.crawl_control import same_work
+from orbweaver.control.crawl_spec import PlanError
+from orbweaver.control.schedule import recurrence_in
+from orbweaver.control.spec_checks import crawl_of, keyed
+from orbweaver.diagnostics.reason_texts import REASONS
+from orbweaver.frontier.refetch import MISSING
+from orbweaver.frontier.retrying import closing
+from orbweaver.model.crawl import Bodies, State, first_hosts
+from orbweaver.model.errors import PortError
+from orbweaver.model.outcome import Outcome
+from orbweaver.model.url import host_of
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Coroutine, Sequence
+    from pathlib import Path
+
+    from orbweaver.cli.export_files import Written
+    from orbweaver.cli.live.display import Display
+    from orbweaver.cli.live.status import View
+    from orbweaver.cli.option_types import Threshold
+    from orbweaver.cli.session import Session, Surroundings
+    from orbweaver.control.crawl_spec import Plan
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+
+PAUSE_S = 5.0
+# How many URLs stand for a crawl that fetched nothing.
+EXAMPLES, URL_CHARS_MAX = 3, 200
+NOTHING_LACKS = "no page of an earlier run lacks its text or body: there is nothing to ask for"
+
+
+@dataclass(slots=True)
+class Running:
+    """What has come into being, for whoever has to say how to go on."""
+
+    crawl: str | None = None
+    paused: bool = False
+    # What has to be run before the crawl can be asked about, and the option that names its stack.
+    before: str = ""
+    option: str = ""
+
+
+def checked(plan: Plan, around: Surroundings) -> Crawl:
+    """Make the crawl that a plan asks for, to find mistakes before anything is started."""
+    try:
+        return crawl_of(plan, around.clock.now_ms())
+    except PlanError as error:
+        raise UsageError(f"{OPTIONS.get(error.field, error.field)}: {error}") from error
+
+
+# --- crawl --------------------------------------------------------------------------------------
+
+
+def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Crawl on this machine, from start to files."""
+    plan = plan_of(arguments, around)
+    wanted, context = _checked(plan, arguments, around)
+    display = around.display(arguments)
+    running = Running()
+    if not around.machine.local() and (unreached := _unreached(wanted, around)):
+        return _cannot_begin(unreached, around, display)
+    try:
+        with around.machine.standing(arguments.port, display.say, context) as stood:
+            settings = settings_from(stood.outputs, around.machine, stood.environment)
+            custom.check_deployed(settings, wanted.items, f"give {custom.OPTION} FILE")
+            running.option = port_option(urlsplit(stood.environment[ENDPOINT]).port or 0)
+            if stood.started:
+                running.before = f"orbweaver local up{running.option} && "
+            elif not settings.proxy_secret and (unreached := _unreached(wanted, around)):
+                return _cannot_begin(unreached, around, display)
+
+            async def go() -> int:
+                async with opened(around, settings, stood.environment) as session:
+                    return await _crawl(session, plan, arguments, around, display, running)
+
+            return asyncio.run(go())
+    except KeyboardInterrupt:
+        display.close()
+        _say_how_to_go_on(around, display, running)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of its output is gone
+        around.note(*_how_to_go_on(running))
+        raise
+    except Stalled as stalled:
+        return _give_up(stalled.view, around, display)
+    except export_files.Unwritten as error:
+        display.close()
+        export = f"orbweaver export --crawl {running.crawl}{running.option} --out DIR"
+        again = f"{running.before}{export}"
+        kept = f"{running.crawl} has ended and its records are kept; make room, then: {again}"
+        around.note(str(error), kept)
+        if isinstance(display, Objects):
+            display.put({"type": "result", "crawl": running.crawl, "error": str(error)})
+        return FAILED
+    finally:
+        display.close()
+
+
+def _checked(
+    plan: Plan, arguments: argparse.Namespace, around: Surroundings
+) -> tuple[Crawl, dict[str, str]]:
+    """Look at all that can be wrong before anything is started; the crawl, and its stack's keys."""
+    wanted = checked(plan, around)
+    arguments.format = arguments.format or export_files.usual_formats()
+    export_files.check_formats(arguments.format)
+    if "warc" in arguments.format and wanted.bodies is Bodies.OFF:
+        raise UsageError("--format: warc holds bodies, and this crawl stores none (bodies: off)")
+    context = custom.context_of(arguments.extractor, around, wanted.items)
+    if arguments.out is not None:
+        export_files.check_folder(around.folder / arguments.out, wanted.name)
+    export_files.check_writable(around.folder / (arguments.out or export_files.OUT))
+    return wanted, context
+
+
+def _unreached(wanted: Crawl, around: Surroundings) -> list[str]:
+    """Say why none of the servers that a crawl begins at can be reached; nothing if one can.
+
+    Of many the first few are tried. No request is made, so nothing is asked outside of a slot.
+    """
+    reach = around.reach
+    if reach is None:
+        return []
+    first = {host_of(url): url for url in reversed(wanted.references)}
+    tried = [first[host] for host in first_hosts(wanted.references)]
+
+    async def try_all() -> list[str | None]:
+        return await asyncio.gather(*map(reach, tried))
+
+    found = asyncio.run(try_all())
+    if None in found:
+        return []
+    return [f"{url} cannot be reached: {why}" for url, why in zip(tried, found, strict=True)]
+
+
+def _cannot_begin(unreached: list[str], around: Surroundings, display: Display) -> int:
+    display.close()
+    around.note(*map(text.clean, unreached), "nothing was crawled")
+    if isinstance(display, Objects):
+        body = {"type": "result", "crawl": None, "error": "; ".join(unreached)}
+        display.put({**body, "exit_code": FAILED})
+    return FAILED
+
+
+async def _crawl(
+    session: Session,
+    plan: Plan,
+    arguments: argparse.Namespace,
+    around: Surroundings,
+    display: Display,
+    running: Running,
+) -> int:
+    if arguments.refetch is None:
+        begun = await _begin(session, plan, around, display)
+    else:
+        runs = await session.control.refetch(plan)
+        if not runs:
+            display.say(NOTHING_LACKS)
+            return OK
+        begun, *others = runs
+        if others:
+            _say_others(display, others)
+    running.crawl = begun.id
+    try:
+        display.say(f"crawl {begun.id}")
+        view = await session.watch(begun.id, display)
+    except (asyncio.CancelledError, BrokenPipeError):
+        running.paused = await _pause(session, begun.id)
+        raise
+    written: Written | None = None
+    if not nothing_new(view):
+        folder: Path = arguments.out or export_files.OUT / begun.id
+        wanted = export_files.Wanted(
+            folder=around.folder / folder, formats=arguments.format, say=display.say
+        )
+        written = await export_files.export_crawl(session, view.reading.status.crawl, wanted)
+        written = replace(written, folder=folder)
+    why = await without_pages(session, view)
+    display.close()
+    ended = Ended(view=view, written=written, why=why, before=running.before)
+    return conclude(ended, arguments.fail_above, around, display)
+
+
+async def _begin(session: Session, plan: Plan, around: Surroundings, display: Display) -> Crawl:
+    """Start a crawl, or go on with the run of the same work that was interrupted."""
+    standing = await session.control.unfinished(plan)
+    if standing is None:
+        return await _started(session, plan, display.say)
+    if same_work(standing, checked(plan, around)):
+        display.say(f"going on with {standing.id}, which had not finished")
+        return await session.control.resume(standing.id)
+    how = f"`orbweaver cancel {standing.id}` would end it"
+    if standing.state is State.PAUSED:
+        display.say(
+            f"{standing.id}, of the same name and with other options, is paused and stays so:"
+            f" `orbweaver resume {standing.id}` would go on with it, {how}"
+        )
+    else:
+        display.say(
+            f"{standing.id}, of the same name, has not finished and goes on beside this one: {how}"
+        )
+    return await _started(session, plan, display.say)
+
+
+async def _started(session: Session, plan: Plan, say: Callable[[str], None]) -> Crawl:
+    """Start a crawl, and say which earlier runs it goes on from."""
+    begun = await session.control.start(plan)
+    if begun.resumes:
+        say(f"going on {gone_on(begun)}")
+    if lacking := await session.control.lacking(begun):
+        say(_lacking(lacking))
+    return begun
+
+
+def _lacking(pages: int) -> str:
+    """Say what the window leaves without text or bodies, and how it gets them."""
+    return (
+        f"{text.plural(pages, 'page')} of earlier runs were stored without the text or bodies that"
+        f" are wanted now, and are not asked for again: --refetch {MISSING} does that, for these"
+        " alone"
+    )
+
+
+def _say_others(display: Display, runs: Sequence[Crawl]) -> None:
+    """Name the runs that are not watched here, where one run cannot begin at so many pages."""
+    for run in runs:
+        display.say(f"{run.id} asks for more of them: `orbweaver status {run.id} --watch`")
+
+
+async def _pause(session: Session, crawl_id: str) -> bool:
+    """Pause what was interrupted; whether it came to that."""
+    try:
+        async with asyncio.timeout(PAUSE_S):
+            paused = await session.control.pause(crawl_id)
+    except (PortError, TimeoutError):
+        return False
+    return paused.state is State.PAUSED
+
+
+def _say_how_to_go_on(around: Surroundings, display: Display, running: Running) -> None:
+    around.note(*_how_to_go_on(running))
+    _put_interrupted(display, running.crawl)
+
+
+def _how_to_go_on(running: Running) -> list[str]:
+    if running.crawl is None:
+        return ["interrupted"]
+    return [
+        f"interrupted: {running.crawl} is {'paused' if running.paused else 'not finished'}",
+        "the same command again goes on with it; to look at it or to end it:",
+        f"  {running.before}orbweaver status {running.crawl}{running.option}",
+        f"  {running.before}orbweaver cancel {running.crawl}{running.option}",
+    ]
+
+
+def _put_interrupted(display: Display, crawl_id: str | None) -> None:
+    if isinstance(display, Objects):
+        display.put({"type": "result", "crawl": crawl_id, "interrupted": True})
+
+
+# --- start --------------------------------------------------------------------------------------
+
+
+def start(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Start a crawl and print its id; with --wait, show it until it ends."""
+    plan = _named(plan_of(arguments, around), arguments)
+    wanted = checked(plan, around)
+    # Named before it is created, so that a start that was cut short can be completed.
+    plan = replace(plan, id=wanted.id)
+    display = around.display(arguments)
+
+    async def go() -> int:
+        async with chosen(arguments, around) as session:
+            custom.check_deployed(session.settings, wanted.items, custom.FIX)
+            try:
+                if arguments.refetch is not None:
+                    runs = await session.control.refetch(plan)
+                    around.write(*(run.id for run in runs))
+                    around.note(NOTHING_LACKS if not runs else f"asked again: {_urls(runs)}")
+                    return OK
+                begun = await _started(session, plan, around.note)
+            except (PortError, asyncio.CancelledError):
+                around.note(
+                    f"the start of {plan.id} may be incomplete: add --id {plan.id} to repeat it"
+                )
+                raise
+            if (off := await session.idle_workers()) is not None:
+                around.note(off)
+            if isinstance(display, Objects):
+                display.put({"type": "started", "crawl": begun.id, "name": begun.name})
+            else:
+                around.write(begun.id)
+            if not arguments.wait:
+                around.note(f"watch it with: orbweaver status {begun.id} --watch")
+                if recurrence_in(plan) is not None:
+                    again = f"orbweaver schedule put --config {arguments.config}"
+                    around.note(f"this is one run; to have it recur: {again}")
+                return OK
+            view = await session.watch(begun.id, display)
+            why = await without_pages(session, view)
+            display.close()
+            return conclude(Ended(view=view, why=why), arguments.fail_above, around, display)
+
+    return attended(go(), plan.id or wanted.id, around, display)
+
+
+def _urls(runs: Sequence[Crawl]) -> str:
+    return text.plural(sum(len(run.references) for run in runs), "page")
+
+
+def _named(plan: Plan, arguments: argparse.Namespace) -> Plan:
+    """Name a run after its key, if it has one."""
+    key = arguments.idempotency_key
+    try:
+        return plan if key is None else keyed(plan, key)
+    except PlanError as error:
+        raise UsageError(f"{OPTIONS[error.field]}: {error}") from error
+
+
+def attended(
+    work: Coroutine[Any, Any, int], crawl_id: str | None, around: Surroundings, display: Display
+) -> int:
+    """Run something that only looks on, at the newest crawl or one: Ctrl-C leaves the crawl."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        display.close()
+        again = " ".join(filter(None, ("orbweaver status", crawl_id, "--watch")))
+        around.note(f"{crawl_id or 'the crawl'} goes on: {again}")
+        _put_interrupted(display, crawl_id)
+        return INTERRUPTED
+    except Stalled as stalled:
+        return _give_up(stalled.view, around, display)
+    finally:
+        display.close()
+
+
+# --- the end ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A crawl that has ended: its files, and `why` nothing was fetched, if nothing was.
+
+    `before` has to be run before the crawl can be asked about.
+    """
+
+    view: View
+    written: Written | None = None
+    why: Sequence[str] = ()
+    before: str = ""
+
+
+def conclude(
+    ended: Ended, fail_above: Threshold | None, around: Surroundings, display: Display
+) -> int:
+    """Sum an ended crawl up; the exit code."""
+    view, written, why = ended.view, ended.written, ended.why
+    failed = view.of(Outcome.FAILED)
+    too_many = fail_above is not None and fail_above.exceeded(
+        failed, view.reading.status.books.done
+    )
+    empty = status.empty(view)
+    code = FAILED if too_many or empty else OK
+    if isinstance(display, Objects):
+        display.put(
+            {**crawl_summary.result(view, written, code), **({"why": [*why]} if empty else {})}
+        )
+        return code
+    around.write("", *crawl_summary.lines(view, written, ended.before))
+    if empty:
+        around.note(*(["nothing was fetched:", *why] if why else ["nothing was fetched"]))
+    if too_many:
+        around.note(f"{failed:,} failures are above --fail-above")
+    return code
+
+
+async def without_pages(session: Session, view: View) -> list[str]:
+    """Say of a crawl that fetched nothing why its first URLs were not, a line each."""
+    if not status.empty(view):
+        return []
+    records = session.control.pages(view.crawl, limit=EXAMPLES)
+    async with closing(records):
+        return [
+            f"  {text.cut(record.url, URL_CHARS_MAX)}: {_why(record)}" async for record in records
+        ]
+
+
+def _why(record: PageRecord) -> str:
+    return text.clean(record.error or REASONS[record.reason])
+
+
+def _give_up(view: View, around: Surroundings, display: Display) -> int:
+    """Say why a crawl will not end by itself; the exit code."""
+    display.close()
+    crawl, books, depths = view.reading.status.crawl, view.reading.status.books, view.reading.depths
+    dead = depths.dead if depths is not None else 0
+    missing = text.plural(books.claimed - books.done, "URL")
+    around.note(f"{crawl.id} stands still: nothing is queued, and {missing} came to no outcome")
+    if dead:
+        messages = text.plural(dead, "message")
+        around.note(f"{messages} on the dead-letter queue: it goes on once they are moved back")
+    if isinstance(display, Objects):
+        display.put({**crawl_summary.result(view, None, FAILED), "stalled": True})
+    return FAILED

@@ -1,0 +1,83 @@
+"""Functions of the user's own: which module has them, and that it has those that rules name.
+
+`extract` and `check` read the module that is given, or the one that cdk.json deploys. `crawl` has
+it deployed to the stack on this machine; `start` speaks to a stack that has one already, or none.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.local.custom_extractors import ExtractorError, of_file
+from orbweaver.cli.exit_codes import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orbweaver.cli.session import Surroundings
+    from orbweaver.extraction.extract import Extractor, ItemRule
+    from orbweaver.model.settings import Settings
+
+OPTION = "--extractor"
+DOCUMENTED = "docs/extraction.md says how"
+FIX = f"orbweaver deploy -c extractor=FILE ({DOCUMENTED})"
+
+
+def functions(
+    file: Path | None, around: Surroundings, rules: Sequence[ItemRule]
+) -> Mapping[str, Extractor]:
+    """Import the module that has functions of the user's own, where rules name any."""
+    named = [rule for rule in rules if rule.extractor is not None]
+    file = file or (_deployed(around) if named else None)
+    if not named or file is None:
+        return {}
+    try:
+        found = of_file(around.folder / file)
+    except ExtractorError as error:
+        raise UsageError(f"extractor: {error}") from error
+    for rule in named:
+        if rule.extractor not in found:
+            known = f"it has {', '.join(sorted(found))}" if found else "it has none"
+            missing = f"{file} has no function {rule.extractor}"
+            raise UsageError(f"items {rule.name}: extractor: {missing} ({known})")
+    return found
+
+
+def check_known(file: Path | None, around: Surroundings, rules: Sequence[ItemRule]) -> None:
+    """Refuse rules that name functions of which nothing is known; raises UsageError."""
+    if not functions(file, around, rules):
+        _refuse(rules, f"no module with it is known here: give {OPTION} FILE")
+
+
+def check_deployed(settings: Settings, rules: Sequence[ItemRule], fix: str) -> None:
+    """Refuse to begin a crawl whose rules name functions, where the stack has none."""
+    if not settings.extractor:
+        _refuse(rules, f"the stack has no functions of your own: {fix}")
+
+
+def context_of(
+    file: Path | None, around: Surroundings, rules: Sequence[ItemRule]
+) -> dict[str, str]:
+    """Say what has a module deployed, after looking at it; raises UsageError."""
+    if file is None:
+        return {}
+    if not functions(file, around, rules):
+        raise UsageError(f"{OPTION}: no rule names a function of {file}: {DOCUMENTED}")
+    return {"extractor": str((around.folder / file).resolve())}
+
+
+def _refuse(rules: Sequence[ItemRule], why: str) -> None:
+    for rule in rules:
+        if rule.extractor is not None:
+            raise UsageError(f"items {rule.name}: extractor {rule.extractor}: {why}")
+
+
+def _deployed(around: Surroundings) -> Path | None:
+    """Name the module that cdk.json deploys."""
+    try:
+        context = json.loads((around.folder / "cdk.json").read_text())["context"]
+        return Path(context["extractor"]) if context.get("extractor") else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None

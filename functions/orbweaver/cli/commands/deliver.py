@@ -1,0 +1,74 @@
+"""The command that delivers: an export that stands is brought to its receivers once more."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from orbweaver.cli import option_types
+from orbweaver.cli.exit_codes import OK, UsageError
+from orbweaver.cli.session import chosen
+from orbweaver.delivery.plan import Order, spelled
+from orbweaver.exporting.manifest import PREFIX, days_between
+from orbweaver.model.page_record import DAY_MS, day_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from orbweaver.cli.session import Session, Surroundings
+
+HELP = "bring an export that stands to its receivers once more"
+ABSENT = 1
+_NOBODY = (
+    "the stack delivers to nobody: deploy with -c sftp_host=… or -c copy_bucket=…"
+    " (docs/delivery.md)"
+)
+
+
+def options(command: argparse.ArgumentParser) -> None:
+    """Add what may be typed behind `orbweaver deliver`."""
+    add = command.add_argument
+    add("--day", type=option_types.day, metavar="YYYY-MM-DD", help="default: yesterday, UTC")
+    crawl = "the exports of one crawl alone; default: of all its days"
+    add("--crawl", metavar="ID", help=crawl)
+
+
+async def deliver(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Put exports on the delivery queue; files that are missing there are brought, no others."""
+    async with chosen(arguments, around) as session:
+        if not session.settings.delivery_queue_url:
+            raise UsageError(f"orbweaver deliver: {_NOBODY}")
+        orders = await _orders(arguments, around, session)
+        standing = [order for order in orders if await _stands(session, order)]
+        for order in standing:
+            await session.ports.deliveries.send(spelled(order))
+    if arguments.json:
+        for order in standing:
+            said = {"type": "delivery", "day": order.day, "crawl": order.crawl}
+            around.write(json.dumps({**said, "manifest": PREFIX + order.path}))
+    elif standing:
+        around.write(*(f"to be delivered: {PREFIX}{order.path}" for order in standing))
+    if not standing:
+        around.note(f"no export stands at {', '.join(PREFIX + order.path for order in orders)}")
+        return ABSENT
+    return OK
+
+
+async def _orders(
+    arguments: argparse.Namespace, around: Surroundings, session: Session
+) -> list[Order]:
+    """Say which exports are meant."""
+    now_ms = around.clock.now_ms()
+    if arguments.crawl is None:
+        return [Order(day=arguments.day or day_of(now_ms - DAY_MS), again=True)]
+    crawl = await session.control.find(arguments.crawl)
+    days = (
+        [arguments.day]
+        if arguments.day
+        else days_between(crawl.started_at_ms, crawl.finished_at_ms or now_ms)
+    )
+    return [Order(day=day, crawl=crawl.id, again=True) for day in days]
+
+
+async def _stands(session: Session, order: Order) -> bool:
+    return await session.ports.files.get(PREFIX + order.path) is not None

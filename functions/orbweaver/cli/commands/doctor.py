@@ -1,0 +1,162 @@
+"""`doctor`: try in an account what the stack assumes of AWS, and write a report of it.
+
+Rules
+- Without `--full` nothing is written. With it, only to a stack that is deployed for it and removed.
+- A line for each check as it ends, then what to do about those that failed. The report has no
+  secrets (localstack/doctor/masking.py), so that it may be pasted anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli.commands.crawl import checked
+from orbweaver.cli.commands.steer import context_of
+from orbweaver.cli.exit_codes import FAILED, OK, UsageError
+from orbweaver.cli.export_files import Unwritten
+from orbweaver.cli.session import Stalled, environment_in, opened
+from orbweaver.cli.stack import ENDPOINT, REGIONS, Unreachable, settings_from
+from orbweaver.control.crawl_control import ControlError
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.model.errors import PortError
+from orbweaver.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from localstack.doctor.ground import Check, Finding
+    from orbweaver.cli.live.status import View
+    from orbweaver.cli.session import Surroundings
+
+HELP = "try what the stack assumes of AWS, in this account, and report it without secrets"
+PAGES_MAX, DELAY_MS, CRAWL_S_MAX = 5, 500, 180
+
+
+def options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    full = (
+        "deploy a small stack of its own, try its queues, tables, bucket and functions, remove it"
+    )
+    command.add_argument("--full", action="store_true", help=full)
+    url = "with --full on AWS: a page of yours that it may crawl (and four more of its site)"
+    command.add_argument("--url", metavar="URL", help=url)
+    out = "write the report as JSON into this file"
+    command.add_argument("--out", type=Path, metavar="FILE", help=out)
+
+
+def doctor(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Examine an account, and a stack in it."""
+    from localstack.doctor import examine
+
+    if arguments.url and not arguments.full:
+        raise UsageError("orbweaver doctor: --url is crawled with --full only: add it")
+    if arguments.url:
+        checked(_plan(arguments.url, delay_ms=0), around)
+    environment = environment_in(arguments, around)
+    wanted = examine.Wanted(
+        environment=environment,
+        region_from=_region_from(arguments, around.environment, environment),
+        stack=arguments.stack,
+        full=arguments.full,
+        url=arguments.url,
+        context=context_of(arguments, around),
+        crawl=lambda outputs, url: asyncio.run(_crawl(url, outputs, environment, around)),
+    )
+
+    def show(check: Check, finding: Finding) -> None:
+        if not arguments.json:
+            around.write(_line(check, finding))
+
+    found = examine.examine(wanted, say=around.note, show=show)
+    if arguments.json:
+        around.write(json.dumps(found.report))
+    else:
+        around.write(*_summary(found.report, found.advice))
+    if arguments.out is not None:
+        _save(around.folder / arguments.out, found.report)
+        around.note(f"the report is in {arguments.out}; it has no secrets")
+    if not found.reached:
+        raise Unreachable("AWS does not accept the credentials: log in, or name a profile")
+    return FAILED if found.failed else OK
+
+
+def _region_from(
+    arguments: argparse.Namespace, given: Mapping[str, str], chosen: Mapping[str, str]
+) -> str:
+    """Say where the region comes from."""
+    if chosen.get(ENDPOINT):
+        return "the emulator"
+    if arguments.region:
+        return "--region"
+    return next((name for name in REGIONS if given.get(name)), "the profile")
+
+
+def _line(check: Check, finding: Finding) -> str:
+    seen = ", ".join(f"{key} {value}" for key, value in finding.seen.items())
+    said = "; ".join(filter(None, (finding.why, seen)))
+    return f"{finding.result:<8}{check.id:<24}{check.title}{f'  ({said})' if said else ''}"
+
+
+def _summary(report: Mapping[str, Any], advice: tuple[tuple[str, str], ...]) -> list[str]:
+    counts = {
+        result: sum(one["result"] == result for one in report["checks"])
+        for result in ("passed", "failed", "skipped")
+    }
+    lines = ["", ", ".join(f"{number} {result}" for result, number in counts.items())]
+    lines += [f"{name}: {do}" for name, do in advice]
+    if not report["full"]:
+        probes = sum(one.get("why") == "it needs --full" for one in report["checks"])
+        if probes:
+            lines.append(f"{probes} of them need --full: a stack of its own, for minutes")
+    return lines
+
+
+def _save(file: Path, report: Mapping[str, Any]) -> None:
+    try:
+        file.write_text(json.dumps(report, indent=2) + "\n")
+    except OSError as error:
+        raise Unwritten(f"{file} cannot be written ({error.strerror})") from error
+
+
+def _plan(url: str, *, delay_ms: int) -> Plan:
+    return Plan(seeds=(url,), pages_max=PAGES_MAX, delay_ms=delay_ms)
+
+
+async def _crawl(
+    url: str,
+    outputs: Mapping[str, str],
+    environment: Mapping[str, str],
+    around: Surroundings,
+) -> tuple[int, int]:
+    """Crawl a few pages by a stack; how many were fetched, and how many failed."""
+    from localstack.errors import LocalStackError
+
+    try:
+        settings = settings_from(outputs, around.machine, environment)
+        plan = _plan(url, delay_ms=0 if environment.get(ENDPOINT) else DELAY_MS)
+        async with opened(around, settings, environment) as session:
+            begun = await session.control.start(plan)
+            async with asyncio.timeout(CRAWL_S_MAX):
+                view = await session.watch(begun.id, _Silent())
+    except (ControlError, PortError, Stalled, TimeoutError, Unreachable) as error:
+        around.note(f"the crawl did not end: {error}")
+        raise LocalStackError(str(error)) from error
+    total = view.reading.status.books.total
+    return total.get(Outcome.FETCHED, 0), total.get(Outcome.FAILED, 0)
+
+
+class _Silent:
+    """A display that shows nothing."""
+
+    def say(self, said: str) -> None:
+        """Tell nothing."""
+
+    def show(self, view: View) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Leave all as it is."""

@@ -1,0 +1,124 @@
+"""Commands about a crawl's work: `edit` while it runs, `retry` once some of it has failed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import crawl_options, text
+from orbweaver.cli.commands.crawl import Ended, attended, conclude, without_pages
+from orbweaver.cli.commands.init_check import document_in
+from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.session import chosen
+from orbweaver.control.definition import DefinitionError, Problem, put_into
+from orbweaver.control.definition_keys import KEYS, PATHS
+from orbweaver.control.edits import differences
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from orbweaver.cli.session import Surroundings
+    from orbweaver.model.crawl import Crawl
+
+OK = 0
+# Workers read a crawl anew after so long.
+HOLDS = "it takes hold within 5 s, for what is asked and found from then on"
+
+
+# --- edit ---------------------------------------------------------------------------------------
+
+
+async def edit(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Change limits, pace, patterns or rules of a crawl that has not ended."""
+    parts = crawl_options.changed(arguments)
+    document: Any = {}
+    lines: str | None = None
+    if arguments.config is not None:
+        document, lines, missing = document_in(arguments.config, around)
+        if missing:
+            raise _unfit(missing, parts)
+    if isinstance(document, dict):
+        for key in KEYS:
+            if key.part in parts and isinstance(document.get(key.path.partition(".")[0], {}), dict):
+                put_into(document, key, parts[key.part])
+    async with chosen(arguments, around) as session:
+        was = await session.control.find(arguments.which)
+        try:
+            crawl = await session.control.edit(was.id, document, lines)
+        except DefinitionError as error:
+            raise _unfit(error.problems, parts) from error
+    said = differences(was, crawl)
+    if arguments.json:
+        told = {key: {"was": old, "is": new} for key, old, new in said}
+        around.write(json.dumps({"type": "result", "crawl": crawl.id, "changed": told}))
+        return OK
+    rows = [(key, text.clean(f"{_word(old)} -> {_word(new)}")) for key, old, new in said]
+    around.write(*text.table(rows))
+    around.note(f"{crawl.id}: {HOLDS}" if said else f"{crawl.id} is like that already")
+    return OK
+
+
+def _unfit(problems: Sequence[Problem], parts: dict[str, Any]) -> UsageError:
+    """Say all that is wrong, in the words in which it was given."""
+    named = {
+        PATHS[part]: crawl_options.OPTIONS[part] for part in parts if part in crawl_options.OPTIONS
+    }
+    lines = [
+        f"  {text.clean(str(Problem(path=named.get(one.path, one.path), text=one.text)))}"
+        for one in problems
+    ]
+    return UsageError("\n".join([f"orbweaver edit: {text.plural(len(lines), 'problem')}", *lines]))
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "none"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+
+
+# --- retry --------------------------------------------------------------------------------------
+
+
+def retry(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Have what failed asked for again; with --wait, show it until it ends."""
+    display = around.display(arguments)
+
+    async def go() -> int:
+        async with chosen(arguments, around) as session:
+            crawl = await session.control.find(arguments.which)
+            runs = await session.control.retry(
+                crawl.id, reasons=arguments.reason, host=arguments.host
+            )
+            _say_begun(crawl, runs, arguments, around)
+            code = OK
+            for run in runs if arguments.wait else ():
+                view = await session.watch(run.id, display)
+                ended = Ended(view=view, why=await without_pages(session, view))
+                display.close()
+                code = max(code, conclude(ended, None, around, display))
+            return code
+
+    return attended(go(), f"the retry of {arguments.which}", around, display)
+
+
+def _say_begun(
+    crawl: Crawl, runs: Sequence[Crawl], arguments: argparse.Namespace, around: Surroundings
+) -> None:
+    if arguments.json:
+        for run in runs:
+            begun = {"type": "started", "crawl": run.id, "name": run.name}
+            urls = len(run.references)
+            around.write(json.dumps({**begun, "retry_of": crawl.id, "urls": urls}))
+        if not runs:
+            around.write(json.dumps({"type": "result", "crawl": crawl.id, "runs": []}))
+        return
+    around.write(*(run.id for run in runs))
+    if runs:
+        urls = sum(len(run.references) for run in runs)
+        words = f"{text.plural(urls, 'URL')} of {crawl.id} in {text.plural(len(runs), 'run')}"
+        around.note(f"{words}: orbweaver status {runs[-1].id} --watch")
+        return
+    where = f" on {arguments.host}" if arguments.host else ""
+    why = f" for {' or '.join(arguments.reason)}" if arguments.reason else ""
+    around.note(text.clean(f"nothing failed in {crawl.id}{where}{why}: there is nothing to retry"))

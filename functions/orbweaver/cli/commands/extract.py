@@ -1,0 +1,197 @@
+"""`extract`: what the item rules of a definition find on one page, without a crawl and a stack.
+
+- A URL is asked for as a crawl would do it: by the guarded fetcher, as who the definition says, if
+  robots.txt lets it, and following redirects. A file is read; `--url` says where it is from.
+- Functions of the user's own are looked for in `--extractor`, or in the file that the context of
+  cdk.json deploys.
+- Exit code 1: an item is invalid, or no rule is about the page.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import text
+from orbweaver.cli.commands.crawl import checked
+from orbweaver.cli.commands.custom import functions
+from orbweaver.cli.commands.init_check import plan_in
+from orbweaver.cli.commands.robots_url import ROBOTS_S_MAX, canonical
+from orbweaver.cli.crawl_options import DEFINITION
+from orbweaver.cli.exit_codes import FAILED, OK, UsageError
+from orbweaver.cli.ruling import ruling_of
+from orbweaver.extraction.extract import extract as extracted
+from orbweaver.extraction.extract import rules_for
+from orbweaver.fetching.response_verdict import Lead, Read, judge
+from orbweaver.model.http_exchange import Request, Response
+from orbweaver.model.settings import Settings
+from orbweaver.model.url import canonicalize, host_of, redacted
+from orbweaver.model.user_agent import identity_of
+from orbweaver.parsing.page import parse
+from orbweaver.parsing.sniffing import HTML_TYPES
+from orbweaver.politeness.robots_cache import Unreachable
+from orbweaver.politeness.robots_txt import Robots
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from orbweaver.cli.session import Surroundings
+    from orbweaver.extraction.extract import ItemRule
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.item import Item
+    from orbweaver.model.ports import Fetcher
+
+HELP = "try the item rules of a definition on one page, without crawling"
+REDIRECTS_MAX = 5
+SHOWN_CHARS_MAX = 200
+ITEMS_SHOWN_MAX = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Got:
+    """A page as it came."""
+
+    url: str
+    body: bytes
+    content_type: str | None = None
+
+
+def options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `extract`."""
+    command.add_argument("page", metavar="URL|FILE", help="a page of the web, or one that is saved")
+    config = f"the definition whose [[items]] are tried ({DEFINITION})"
+    command.add_argument("--config", type=Path, default=DEFINITION, metavar="FILE", help=config)
+    command.add_argument("--url", metavar="URL", help="where a file is from")
+    extractor = "a module with functions of your own (cdk.json says which is deployed)"
+    command.add_argument("--extractor", type=Path, metavar="FILE", help=extractor)
+
+
+async def extract(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Extract from one page, and print what is found."""
+    crawl = checked(plan_in(arguments.config, around), around)
+    if not crawl.items:
+        fix = "write [[items]] in it, as docs/extraction.md says"
+        raise UsageError(f"{arguments.config} says nothing of items: {fix}")
+    custom = functions(arguments.extractor, around, crawl.items)
+    got = await _got(arguments, around, crawl)
+    page = parse(got.body, got.url, got.content_type, tracking=crawl.stripped)
+    items = extracted(page, got.url, crawl.items, tracking=crawl.stripped, custom=custom)
+    rules = rules_for(crawl.items, got.url)
+    if arguments.json:
+        for item in items:
+            around.write(json.dumps({"url": got.url, "rule": item.table, **_row(item)}))
+    else:
+        around.write(*(text.clean(line) for line in _lines(got.url, crawl.items, rules, items)))
+    return OK if rules and all(item.valid for item in items) else FAILED
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+async def _got(arguments: argparse.Namespace, around: Surroundings, crawl: Crawl) -> Got:
+    what: str = arguments.page
+    if "://" in what:
+        if arguments.url:
+            raise UsageError("--url says where a file is from: leave it out, or give a file")
+        async with around.web() as fetcher:
+            return await _fetched(canonical(what), around, crawl, fetcher)
+    path = around.folder / what
+    if not path.is_file():
+        raise UsageError(f"there is no file {what}; a URL begins with http:// or https://")
+    if not arguments.url:
+        raise UsageError(f"--url is missing: rules are about URLs, so say where {what} is from")
+    limit = Settings().body_bytes_max
+    with path.open("rb") as file:
+        return Got(url=canonical(arguments.url), body=file.read(limit))
+
+
+async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher) -> Got:
+    settings = Settings()
+    named = frozenset({host_of(url)})  # by the person, and not by where it leads
+    for _ in range(REDIRECTS_MAX):
+        await _allowed(url, around, crawl, fetcher, named)
+        identity = identity_of(crawl, host_of(url), settings.user_agent)
+        request = Request(
+            url=url,
+            user_agent=identity.agent,
+            headers=identity.headers,
+            accept=HTML_TYPES,
+            body_bytes_max=settings.body_bytes_max,
+            total_s=settings.fetch_total_s,
+            named=named,
+        )
+        answer = await fetcher.fetch(request)
+        verdict = judge(answer, attempt=1, now_ms=around.clock.now_ms())
+        match verdict:
+            case Read(body=body):
+                headers = answer.headers if isinstance(answer, Response) else {}
+                return Got(url=url, body=body, content_type=headers.get("content-type"))
+            case Lead(location=location):
+                url = canonicalize(location, url, tracking=crawl.stripped)
+                around.note(f"it leads to {redacted(url)}")
+            case _:
+                said = verdict.error or ""
+                why = f"{verdict.reason}: {said}" if said else str(verdict.reason)
+                raise UsageError(f"{redacted(url)} is no page to read: {text.clean(why)}")
+    raise UsageError(f"{redacted(url)} redirects more than {REDIRECTS_MAX} times")
+
+
+async def _allowed(
+    url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher, named: frozenset[str]
+) -> None:
+    """Refuse what a crawl would not ask for, either."""
+    if not crawl.obey_robots:
+        return
+    settings = Settings()
+    ruling, _ = await ruling_of(
+        host_of(url),
+        crawl,
+        fetcher=fetcher,
+        clock=around.clock,
+        settings=settings,
+        named=named,
+        wait_ms=round(ROBOTS_S_MAX * 1000),
+    )
+    token = identity_of(crawl, host_of(url), settings.user_agent).token
+    fix = "save the page and give the file, or set politeness.robots on a site of your own"
+    if isinstance(ruling, Unreachable):
+        raise UsageError(f"robots.txt of {redacted(url)} cannot be read: {ruling.detail}: {fix}")
+    if isinstance(ruling, Robots) and not ruling.decide(token, url).allowed:
+        raise UsageError(f"robots.txt forbids {redacted(url)}: {fix}")
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def _row(item: Item) -> dict[str, Any]:
+    row = asdict(item)
+    del row["table"]
+    return row
+
+
+def _lines(
+    url: str, all_rules: Sequence[ItemRule], rules: Sequence[ItemRule], items: Sequence[Item]
+) -> list[str]:
+    if not rules:
+        patterns = ", ".join(f"{rule.name} ({text.cut(rule.match, 60)})" for rule in all_rules)
+        return [f"no rule is about {url}: there are {patterns}"]
+    lines = [url]
+    for rule in rules:
+        found = [item for item in items if item.table == rule.name]
+        invalid = sum(not item.valid for item in found)
+        lines += ["", f"{rule.name}: {text.plural(len(found), 'item')}, {invalid:,} invalid"]
+        for item in found[:ITEMS_SHOWN_MAX]:
+            rows = [("!", problem) for problem in item.problems]
+            rows += [(name, _word(value)) for name, value in item.fields.items()]
+            lines += [f"  [{item.place}]", *(f"    {line}" for line in text.table(rows))]
+        if len(found) > ITEMS_SHOWN_MAX:
+            lines.append(f"  and {len(found) - ITEMS_SHOWN_MAX:,} more: --json shows all")
+    return lines
+
+
+def _word(value: object) -> str:
+    word = "-" if value is None else json.dumps(value, ensure_ascii=False)
+    return text.cut(word, SHOWN_CHARS_MAX)

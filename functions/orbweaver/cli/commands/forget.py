@@ -1,0 +1,182 @@
+"""Command that has a URL, a host or a crawl forgotten; what it does is said in erasure/erasure.py.
+
+Whoever runs it needs rights that no function of the stack has (docs/privacy.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+from orbweaver.app.wiring import stores_of
+from orbweaver.cli import text
+from orbweaver.cli.session import chosen
+from orbweaver.control.crawl_control import ControlError
+from orbweaver.erasure.scope import meant_crawl, meant_host, meant_url
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from orbweaver.cli.session import Session, Surroundings
+    from orbweaver.erasure.erasure import Forgotten
+    from orbweaver.erasure.messages import Stores
+    from orbweaver.erasure.preview import Look
+    from orbweaver.erasure.scope import Meant
+
+OK, NOT_ALL = 0, 1
+HELP = "have a URL, a host or a crawl forgotten: records, bodies, exports, messages"
+# What is counted, in the words of this command and the order in which it goes.
+WORDS = {
+    "dead_letters": "dead letters",
+    "messages": "messages",
+    "parked": "messages of paused crawls",
+    "journals": "journals of packs",
+    "claims": "claims",
+    "definitions": "definitions of crawls, changed",
+    "samples": "lists of examples, changed",
+    "records": "page records",
+    "mentions_in_records": "records of other pages, changed",
+    "bodies": "bodies",
+    "texts": "texts",
+    "segments": "files of stored pages, changed or removed",
+    "export_files": "exported files, changed or removed",
+    "rows": "rows of them",
+    "cells": "rows of them that mention it, changed",
+    "snapshots": "files that change feeds compare with",
+    "work_files": "files of unfinished exports",
+    "tables": "tables of items, in the catalogue",
+    "query_results": "results of queries, all of them",
+    "cookies": "sites' cookies in crawls",
+    "hosts": "hosts",
+    "crawls": "crawls",
+}
+ELSEWHERE = {
+    "logs": "functions' logs may name it for log_retention_d days: wait, or delete the streams",
+    "backups": "point-in-time recovery holds the tables as they were for 35 days: restore none from"
+    " before now, or run this on what is restored",
+    "copies": "`export --out`, mails, webhooks, and what was delivered of days of which nothing is"
+    " left: whoever has them has to remove them",
+}
+AGAIN = "a crawl that finds it takes it in again: `exclude` in its definition keeps it out"
+
+
+def options(forget: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    what = forget.add_mutually_exclusive_group(required=True)
+    what.add_argument("--url", metavar="URL", help="one URL, in all crawls")
+    host = "all URLs of a host: example.org, example.org:8080 or https://example.org"
+    what.add_argument("--host", metavar="HOST", help=host)
+    what.add_argument("--crawl", metavar="ID", help="a run, or all runs of a name")
+    mentions = "also bodies and texts of other pages that mention it"
+    forget.add_argument("--mentions", action="store_true", help=mentions)
+    forget.add_argument("--dry-run", action="store_true", help="count, and change nothing")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def forget(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Have it forgotten, after a question."""
+    if arguments.dry_run:
+        return asyncio.run(_count(arguments, around))
+    if not arguments.yes:
+        found = asyncio.run(_look(arguments, around))
+        if not _confirmed(found, around):
+            around.note("nothing was forgotten")
+            return NOT_ALL
+    return asyncio.run(_forget(arguments, around))
+
+
+async def _look(arguments: argparse.Namespace, around: Surroundings) -> Mapping[str, int]:
+    async with chosen(arguments, around) as session:
+        _, _, look = await _survey(arguments, session, around)
+    return look.found
+
+
+async def _count(arguments: argparse.Namespace, around: Surroundings) -> int:
+    from orbweaver.erasure.erasure import Forgetter
+
+    async with chosen(arguments, around) as session:
+        stores, meant, look = await _survey(arguments, session, around)
+        counted = await Forgetter(stores, around.note).count(meant, look)
+    _show(counted, "would go", arguments, around)
+    return OK
+
+
+async def _forget(arguments: argparse.Namespace, around: Surroundings) -> int:
+    from orbweaver.erasure.erasure import Forgetter
+
+    async with chosen(arguments, around) as session:
+        stores, meant, look = await _survey(arguments, session, around)
+        done = await Forgetter(stores, around.note).forget(meant, look)
+        schedules = await _schedules(session, meant)
+    _show(done, "gone", arguments, around)
+    if not arguments.json:
+        around.note("", "what is not in reach:", *text.table(list(ELSEWHERE.items())))
+        if arguments.crawl is None:
+            around.note(AGAIN)
+        around.note(*(f"the schedule {text.clean(name)} starts it again" for name in schedules))
+    return NOT_ALL if done.left else OK
+
+
+async def _survey(
+    arguments: argparse.Namespace, session: Session, around: Surroundings
+) -> tuple[Stores, Meant, Look]:
+    """See what is meant, and what there is of it; raises ControlError if that cannot go now."""
+    from orbweaver.erasure.erasure import refuse
+    from orbweaver.erasure.preview import survey
+
+    stores = stores_of(session.ports)
+    meant = await _meant(arguments, stores)
+    around.note("looking through the tables")
+    look = await survey(stores, meant)
+    if not arguments.dry_run:
+        refuse(look, meant)
+    return stores, meant, look
+
+
+async def _meant(arguments: argparse.Namespace, stores: Stores) -> Meant:
+    from orbweaver.erasure.preview import exported
+
+    crawls = await stores.crawls.list()
+    try:
+        if arguments.url is not None:
+            return meant_url(arguments.url, crawls, mentions=arguments.mentions)
+        if arguments.host is not None:
+            return meant_host(arguments.host, mentions=arguments.mentions)
+    except ValueError as error:
+        raise ControlError(f"orbweaver forget: {error}") from error
+    return meant_crawl(arguments.crawl, crawls, await exported(stores.files))
+
+
+async def _schedules(session: Session, meant: Meant) -> list[str]:
+    """Name the schedules whose crawls begin with it."""
+    found = await session.ports.schedules.list()
+    return [one.name for one in found if meant.text(one.told)]
+
+
+def _show(done: Forgotten, word: str, arguments: argparse.Namespace, around: Surroundings) -> None:
+    if arguments.json:
+        counts = dict(done.done)
+        body = {"forgotten": counts, "left": list(done.left), "elsewhere": ELSEWHERE}
+        around.write(json.dumps({"type": "result", "dry_run": arguments.dry_run, **body}))
+        return
+    rows = [(f"{done.done[kind]:,}", words) for kind, words in WORDS.items() if done.done.get(kind)]
+    said = text.table(rows, right=(0,))
+    around.write(f"{word}:" if rows else f"nothing {word}: there is none of it", *said)
+    if (others := done.done.get("mentions", 0)) and not arguments.mentions:
+        what = text.plural(others, "record")
+        around.note(f"stored bodies and texts of other pages mention it ({what}) and stay")
+        around.note("--mentions takes them, too")
+    around.note(*(f"left: {text.clean(line)}" for line in done.left))
+
+
+def _confirmed(found: Mapping[str, int], around: Surroundings) -> bool:
+    if not around.stdin.isatty():
+        raise ControlError("orbweaver forget: nobody can be asked here: give --yes, or --dry-run")
+    rows = [(f"{found[kind]:,}", words) for kind, words in WORDS.items() if found.get(kind)]
+    around.note(
+        *text.table(rows, right=(0,)),
+        "and whatever lies in messages and files; nothing brings it back",
+    )
+    return around.confirmed("forget it?")

@@ -1,0 +1,114 @@
+"""Commands that ask why: `hosts`, how a crawl does at each host; `report`, what it left out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import crawl_summary as reporting
+from orbweaver.cli import text
+from orbweaver.cli.session import chosen
+from orbweaver.diagnostics.reason_texts import moment
+from orbweaver.model.cuts import COUNTER
+
+if TYPE_CHECKING:
+    import argparse
+
+    from orbweaver.cli.session import Surroundings
+    from orbweaver.diagnostics.host_status import HostView
+    from orbweaver.diagnostics.refusal_report import Report, Skipped
+
+OK = 0
+HEAD = ("host", "claimed", "ended", "failed", "queued", "delay", "robots.txt", "next request")
+UNKNOWN = "-"
+TITLES = {
+    "refused": "links that were not followed",
+    "skipped": "URLs that were skipped",
+    "failed": "URLs that failed",
+    COUNTER: "parts of pages that are cut",
+}
+
+
+# --- hosts --------------------------------------------------------------------------------------
+
+
+async def hosts(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Show how a crawl does at its hosts."""
+    async with chosen(arguments, around) as session:
+        crawl = await session.control.find(arguments.which)
+        views = await session.control.hosts(crawl.id, arguments.host)
+    if arguments.json:
+        around.write(
+            *(json.dumps({"type": "host", "crawl": crawl.id, **asdict(view)}) for view in views)
+        )
+        return OK
+    now_ms = around.clock.now_ms()
+    around.write(*text.table([HEAD, *(_row(view, now_ms) for view in views)], right=range(1, 6)))
+    if any(view.claimed is None for view in views):
+        around.note(f"{UNKNOWN}: the books of {crawl.id} count the first hosts that it began at")
+    return OK
+
+
+def _row(view: HostView, now_ms: int) -> tuple[str, ...]:
+    counts = (view.claimed, view.done, view.failed, view.queued)
+    return (
+        text.clean(view.host),
+        *(UNKNOWN if count is None else f"{count:,}" for count in counts),
+        text.pace(view.delay_ms),
+        view.robots,
+        _next(view, now_ms),
+    )
+
+
+def _next(view: HostView, now_ms: int) -> str:
+    silent = f"; {text.plural(view.failures, 'request')} without an answer" if view.failures else ""
+    if view.blocked_until_ms is not None:
+        return f"not before {moment(view.blocked_until_ms)}: {view.why}"
+    if view.next_slot_ms is not None:
+        return f"in {text.clock((view.next_slot_ms - now_ms) / 1000)}{silent}"
+    return f"now{silent}"
+
+
+# --- report -------------------------------------------------------------------------------------
+
+
+async def report(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Show what a crawl left out, and why, with examples."""
+    async with chosen(arguments, around) as session:
+        found = await session.control.report(arguments.which)
+    if arguments.json:
+        body: dict[str, Any] = {"type": "report", "crawl": found.crawl.id}
+        body["skipped"] = [asdict(line) for line in found.skipped]
+        body["nothing_new"] = found.nothing_new
+        around.write(json.dumps(body))
+    elif found.skipped:
+        around.write(*map(text.clean, _lines(found)))
+    elif found.nothing_new:
+        around.write(f"{found.crawl.id}: {reporting.nothing_new(found.crawl)}")
+    else:
+        around.write(f"{found.crawl.id} has left nothing out")
+    return OK
+
+
+def _meaning(line: Skipped) -> str:
+    if not line.taken:
+        return line.means
+    looked_at = text.plural(line.taken + len(line.samples), "example")
+    was = "was" if line.taken == 1 else "were"
+    return f"{line.means}; {line.taken} of {looked_at} {was} crawled by another way"
+
+
+def _lines(found: Report) -> list[str]:
+    lines = [found.crawl.id]
+    for kind, title in TITLES.items():
+        those = [line for line in found.skipped if line.kind == kind]
+        if not those:
+            continue
+        total = sum(line.count for line in those)
+        lines += ["", f"{title}: {total:,}"]
+        rows = [(f"{line.count:,}", line.reason, _meaning(line)) for line in those]
+        for line, row in zip(those, text.table(rows, right=(0,)), strict=True):
+            lines += [f"  {row}", *(f"      {text.cut(url, 200)}" for url in line.samples)]
+            lines += [f"      error: {text.cut(cause, 300)}" for cause in line.causes]
+    return lines

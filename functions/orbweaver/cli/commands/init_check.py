@@ -1,0 +1,341 @@
+"""`init`, `check`, and plans: what a definition says, with the options that were typed on top.
+
+- A part that is given as an option replaces the whole of what the file says of it, lists as well.
+- The file that `seeds_file` names is looked for beside the definition.
+- Mistakes are named as where they were made: `limits.pages` in a file, `--max-pages` as an option.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import item_text, text
+from orbweaver.cli.commands import custom
+from orbweaver.cli.crawl_options import OPTIONS, given
+from orbweaver.cli.crawl_template import STARTER
+from orbweaver.cli.exit_codes import UsageError
+from orbweaver.control import definition
+from orbweaver.control.crawl_spec import Overlap, Plan
+from orbweaver.control.definition_keys import PATHS, SEEDS_FILE
+from orbweaver.control.definition_lines import line_of, lines_of_keys
+from orbweaver.control.schedule import recurrence_in
+from orbweaver.control.spec_checks import crawl_of, problems_of
+from orbweaver.control.webhook import shown
+from orbweaver.diagnostics.reason_texts import kept_words, rule_words
+from orbweaver.model.amounts import dollars_text, size_text
+from orbweaver.model.crawl import Scope
+from orbweaver.model.url import canonicalize
+from orbweaver.model.user_agent import OPEN_HEADERS
+from orbweaver.politeness.host_schedule import spacing_ms
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from orbweaver.cli.session import Surroundings
+    from orbweaver.model.crawl import Crawl
+
+OK = 0
+STANDARD_INPUT = "-"
+FILE_BYTES_MAX = 16 * 1024 * 1024
+SHOWN_MAX = 5
+HOUR_MS = 3_600_000
+
+
+def plan_of(arguments: argparse.Namespace, around: Surroundings) -> Plan:
+    """Make a plan of options, and of the definition that they name."""
+    parts = given(arguments)
+    if STANDARD_INPUT in parts.get("seeds", ()):
+        typed = [seed for seed in parts["seeds"] if seed != STANDARD_INPUT]
+        parts["seeds"] = (*typed, *definition.lines_of(_input(around)))
+    if arguments.config is None:
+        return Plan(**parts)
+    base, problems = _read(arguments.config, around)
+    plan = replace(base, **parts)
+    # What an option replaces may be wrong in the file; it is no longer asked about.
+    replaced = {PATHS[part] for part in parts if part in PATHS}
+    if "seeds" in replaced:
+        replaced.add(SEEDS_FILE)
+    problems = tuple(problem for problem in problems if problem.path not in replaced)
+    _refuse(arguments.config, (*problems, *_unfit(plan, parts, problems)), around)
+    return plan
+
+
+def plan_in(file: Path, around: Surroundings) -> Plan:
+    """Read a whole definition; raises UsageError with all that is wrong."""
+    plan, problems = _read(file, around)
+    now_ms = around.clock.now_ms()
+    _refuse(file, (*problems, *definition.check(plan, problems, now_ms)), around)
+    return plan
+
+
+def _unfit(
+    plan: Plan, parts: dict[str, Any], known: tuple[definition.Problem, ...]
+) -> Iterator[definition.Problem]:
+    """Find what does not fit in a plan, named as it was given."""
+    yield from (one for one in definition.check(plan, known) if one.path not in _paths(parts))
+    for error in problems_of(plan):
+        if error.field in parts:
+            yield definition.Problem(path=OPTIONS.get(error.field, error.field), text=str(error))
+
+
+def _paths(parts: dict[str, Any]) -> set[str]:
+    return {PATHS.get(part, part) for part in parts}
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def _read(file: Path, around: Surroundings) -> tuple[Plan, tuple[definition.Problem, ...]]:
+    """Read a definition and the seeds beside it; UsageError if it cannot even be decoded."""
+    document, lines, missing = document_in(file, around)
+    plan, problems = definition.read(document, lines)
+    return plan, (*problems, *missing)
+
+
+def document_in(
+    file: Path, around: Surroundings
+) -> tuple[object, str, tuple[definition.Problem, ...]]:
+    """Decode a definition, and read what the file holds that it names for its seeds."""
+    path = around.folder / file
+    if not path.exists():
+        raise UsageError(f"there is no {file}: `orbweaver init {file}` writes one to begin with")
+    document = _decoded(file, _text(path, file))
+    lines = ""
+    missing: tuple[definition.Problem, ...] = ()
+    name = definition.seeds_file_of(document)
+    if name == STANDARD_INPUT:
+        lines = _input(around)
+    elif name is not None:
+        try:
+            lines = _text(path.parent / name, name)
+        except UsageError as error:
+            missing = (definition.Problem(path=SEEDS_FILE, text=str(error)),)
+    return document, lines, missing
+
+
+def _text(path: Path, name: object) -> str:
+    shown = text.clean(str(name))
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+        if len(data) > FILE_BYTES_MAX:
+            raise UsageError(
+                f"{shown} has more than {text.size(FILE_BYTES_MAX)}: give a smaller one"
+            )
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{shown} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{shown} is not UTF-8 text (byte {error.start}): save it as such"
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"{shown} is no name of a file") from error
+
+
+def _input(around: Surroundings) -> str:
+    lines = around.stdin.read(FILE_BYTES_MAX + 1)
+    if len(lines) > FILE_BYTES_MAX:
+        raise UsageError(f"the input has more than {text.size(FILE_BYTES_MAX)}: give less")
+    return lines
+
+
+def _decoded(file: Path, content: str) -> object:
+    kind = "JSON" if _is_json(file) else "TOML"
+    try:
+        return json.loads(content) if kind == "JSON" else tomllib.loads(content)
+    except RecursionError as error:
+        raise UsageError(f"{file} is nested too deeply") from error
+    except ValueError as error:
+        raise UsageError(f"{file} is not {kind}: {text.cut(str(error), 200)}") from error
+
+
+def _refuse(file: Path, problems: Sequence[definition.Problem], around: Surroundings) -> None:
+    if problems:
+        said = [f"  {text.clean(line)}" for line in _placed(file, problems, around)]
+        number = text.plural(len(problems), "problem")
+        raise UsageError("\n".join([f"{file}: {number}", *said]))
+
+
+def _placed(
+    file: Path, problems: Sequence[definition.Problem], around: Surroundings
+) -> Iterator[str]:
+    """Write problems, with the lines of their keys where the file is TOML."""
+    lines: dict[str, int] = {}
+    if not _is_json(file):
+        lines = lines_of_keys(_text(around.folder / file, file))
+    for problem in problems:
+        line = line_of(problem.path, lines)
+        yield str(problem) if line is None else f"line {line}: {problem}"
+
+
+def _is_json(file: Path) -> bool:
+    return file.suffix.lower() == ".json"
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+def init(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Write a definition to begin with."""
+    file: Path = arguments.file
+    try:
+        with (around.folder / file).open("x", encoding="utf-8") as out:
+            out.write(STARTER)
+    except FileExistsError as error:
+        raise UsageError(f"{file} is there already, and stays: give another name") from error
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+    around.write(f"{file} is written: edit its seeds, then run `orbweaver check {file}`")
+    return OK
+
+
+def check(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Say what a definition would do; UsageError with all that is wrong."""
+    file: Path = arguments.file
+    plan = plan_in(file, around)
+    crawl = crawl_of(plan, around.clock.now_ms())
+    custom.check_known(arguments.extractor, around, crawl.items)
+    said = [(label, text.clean(words)) for label, words in explained(crawl, plan)]
+    if arguments.json:
+        body = definition.document_of(replace(plan, headers=(), host_headers=(), webhook=None))
+        told = [{"about": label, "words": words} for label, words in said]
+        around.write(json.dumps({"name": crawl.name, "does": told, "definition": body}))
+        return OK
+    labels = [
+        label if place == 0 or label != said[place - 1][0] else ""
+        for place, (label, _) in enumerate(said)
+    ]
+    rows = [(label, words) for label, (_, words) in zip(labels, said, strict=True)]
+    around.write(f"{file} is in order; nothing has been asked for", "", *text.table(rows))
+    return OK
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def explained(crawl: Crawl, plan: Plan) -> Iterator[tuple[str, str]]:
+    """Say what a crawl would do, and what it would not; sentences under a word each."""
+    yield "name", f"{crawl.name}: runs of this name share what they have seen"
+    yield "begins", f"at {_some(crawl.seeds)}" if crawl.seeds else "at sitemaps alone"
+    yield from (("begins", words) for words in _repeated(crawl, plan))
+    if crawl.sitemap_urls:
+        yield "begins", f"with what is listed in {_some(crawl.sitemap_urls)}"
+    if crawl.sitemaps:
+        yield "begins", "with the sitemaps that robots.txt of the seeds' hosts names"
+    yield "follows", f"{_SCOPES[crawl.scope]}, up to {text.plural(crawl.depth_max, 'link')} deep"
+    if crawl.include:
+        yield "follows", f"of these only URLs in which one is found of {_some(crawl.include)}"
+    if crawl.exclude:
+        yield "follows", f"never a URL in which one is found of {_some(crawl.exclude)}"
+    yield from (*_rules(crawl), *item_text.rules(crawl))
+    yield from _manners(crawl)
+    yield "skips", _window(crawl.window_s)
+    yield "ends", f"when nothing is left, or after {text.span(crawl.duration_max_s)}"
+    most = "exactly" if plan.pages_max else "by default"
+    yield "ends", f"at {crawl.pages_max:,} URLs at most ({most})"
+    yield from _budgets(crawl)
+    yield from (("keeps", words) for words in kept_words(crawl))
+    yield "never", "renders pages, or takes links of anything but HTML and sitemaps"
+    yield "never", "asks addresses that are not public, unless the stack allows them"
+    if crawl.noindex_skipped:
+        yield "never", "records pages that ask not to be indexed"
+    if crawl.canonical_only:
+        yield "never", "records pages that name another one as canonical"
+    if (recurrence := recurrence_in(plan)) is not None:
+        yield "recurs", f"by {recurrence.expression}, once `orbweaver schedule put` has said so"
+        if recurrence.timezone is not None:
+            yield "recurs", f"on the clocks of {recurrence.timezone}"
+        passed = plan.overlap is Overlap.SKIP
+        how = "not while an earlier run" if passed else "even while an earlier run"
+        yield "recurs", f"{how} of its name has not ended"
+    if crawl.webhook is not None:
+        yield from (("tells", words) for words in _told(crawl.webhook))
+
+
+def _repeated(crawl: Crawl, plan: Plan) -> Iterator[str]:
+    """Name the seeds that are given more than once, in whichever spelling."""
+    named = Counter(canonicalize(seed, tracking=crawl.stripped) for seed in plan.seeds)
+    twice = tuple(seed for seed, times in named.items() if times > 1)
+    if twice:
+        yield f"once at each seed, although more often is named {_some(twice)}"
+
+
+def _told(webhook: str) -> Iterator[str]:
+    yield f"{shown(webhook)} when it has ended"
+    if webhook.startswith("http:"):
+        yield "it by http: for a stack on this machine, others refuse the crawl"
+
+
+def _rules(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    for place, rule in enumerate(crawl.rules):
+        yield "rules", f"[{place}] where {text.cut(rule.match, 200)} is found: {rule_words(rule)}"
+
+
+def _budgets(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    if crawl.host_pages_max is not None:
+        urls = text.plural(crawl.host_pages_max, "URL")
+        yield "asks", f"for {urls} of a host at most; other hosts go on"
+    if crawl.bytes_max is not None:
+        yield "ends", f"before it has received more than {size_text(crawl.bytes_max)} of bodies"
+    if crawl.nanodollars_max is not None:
+        price = dollars_text(crawl.nanodollars_max)
+        yield "ends", f"before it has cost more than ${price}, by an estimate from list prices"
+
+
+_SCOPES = {
+    Scope.HOST: "links on their page's own host",
+    Scope.DOMAIN: "links on any host of their page's domain",
+    Scope.PREFIX: "links below the folders of the seeds",
+    Scope.ANY: "links to any host on the web",
+}
+
+
+def _manners(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    at_once = text.plural(crawl.concurrency, "request")
+    if crawl.delay_ms:
+        delay = f"{crawl.delay_ms / 1000:g} s"
+        yield "asks", f"a host every {delay}, {at_once} at a time, longer where it asks for that"
+        hourly = HOUR_MS // spacing_ms(crawl.delay_ms)
+        yield "asks", f"so at best {text.plural(hourly, 'page')} an hour of one host"
+    else:
+        yield "asks", f"a host as fast as it answers, {at_once} at a time: for sites of your own"
+    robots = (
+        "obeys robots.txt" if crawl.obey_robots else "IGNORES robots.txt: for sites of your own"
+    )
+    yield "asks", robots
+    if crawl.user_agents:
+        yield "asks", f"as {_some(crawl.user_agents)}"
+    if crawl.headers:
+        names = [
+            name if name.lower() in OPEN_HEADERS else f"{name} (the seeds' own origins only)"
+            for name, _ in crawl.headers
+        ]
+        yield "asks", f"with the headers {', '.join(names)}"
+    for origin, own in crawl.host_headers:
+        names = [name for name, _ in own]
+        yield "asks", f"{origin}, and no other, with the headers {', '.join(names)}"
+    if crawl.cookies:
+        yield "asks", "with the cookies that a site has set in this crawl"
+    if not crawl.proxied:
+        yield "asks", "past the stack's proxies"
+    if crawl.express:
+        yield "asks", "before other crawls"
+
+
+def _window(window_s: int) -> str:
+    if not window_s:
+        return "nothing: every URL is asked for again, once"
+    return f"what a run of this name has seen within {text.span(window_s)}"
+
+
+def _some(items: tuple[str, ...]) -> str:
+    more = len(items) - SHOWN_MAX
+    shown = ", ".join(text.cut(item, 200) for item in items[:SHOWN_MAX])
+    return f"{shown} and {more:,} more" if more > 0 else shown

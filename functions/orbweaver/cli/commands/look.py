@@ -1,0 +1,180 @@
+"""Commands that look: status, pages, page, export. None of them changes a crawl."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.cli import crawl_summary, export_files, stored, text
+from orbweaver.cli.commands.crawl import attended
+from orbweaver.cli.commands.robots_url import canonical
+from orbweaver.cli.exit_codes import FAILED, OK
+from orbweaver.cli.live.display import Objects
+from orbweaver.cli.live.lines import heading, rows
+from orbweaver.cli.live.status import Meter, as_json
+from orbweaver.cli.session import chosen
+from orbweaver.exporting.manifest import page_as_json
+from orbweaver.frontier.retrying import closing
+from orbweaver.model.outcome import Outcome
+from orbweaver.model.page_record import day_of
+from orbweaver.model.version import NEWER, REMEDY
+
+if TYPE_CHECKING:
+    import argparse
+
+    from orbweaver.cli.session import Session, Surroundings
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+
+CRAWLS_SHOWN = 10
+
+
+# --- status -------------------------------------------------------------------------------------
+
+
+def status(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Show how a crawl is doing."""
+    display = around.display(arguments)
+
+    async def go() -> int:
+        async with chosen(arguments, around) as session:
+            if arguments.watch:
+                crawl = await session.control.find(arguments.which)
+                view = await session.watch(crawl.id, display)
+                display.close()
+                if isinstance(display, Objects):
+                    display.put(crawl_summary.result(view, None, OK))
+                else:
+                    around.write("", *crawl_summary.lines(view))
+                return OK
+            view = Meter().see(await session.read(arguments.which))
+            off = None if view.ended else await session.idle_workers()
+            if off is not None:
+                around.note(off)
+            if arguments.json:
+                around.write(json.dumps({"type": "status", **as_json(view)}))
+                return OK
+            around.write(text.clean(heading(view)))
+            around.write(
+                *(
+                    f"  {line}"
+                    for line in text.table(
+                        [(label, text.clean(words)) for label, words in rows(view)]
+                    )
+                )
+            )
+            if arguments.which is None:
+                await _others(session, view.reading.status.crawl, around)
+            return OK
+
+    return attended(go(), arguments.which, around, display)
+
+
+async def _others(session: Session, shown: Crawl, around: Surroundings) -> None:
+    crawls = [crawl for crawl in await session.control.crawls() if crawl.id != shown.id]
+    if crawls:
+        around.write("", "other crawls")
+        around.write(*(f"  {crawl.id}  {crawl.state}" for crawl in crawls[:CRAWLS_SHOWN]))
+    if len(crawls) > CRAWLS_SHOWN:
+        around.write(f"  and {len(crawls) - CRAWLS_SHOWN} more")
+    if hidden := await session.control.unreadable():
+        around.note(f"{hidden:,} more, {NEWER}: {REMEDY} to see them")
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+async def pages(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """List the pages of a crawl, a line each."""
+    outcome = Outcome(arguments.outcome) if arguments.outcome else None
+    async with chosen(arguments, around) as session:
+        crawl = await session.control.find(arguments.which)
+        number = 0
+        found = session.control.pages(crawl, outcome=outcome, limit=arguments.limit)
+        async with closing(found) as records:
+            async for record in records:
+                number += 1
+                around.write(_json(record) if arguments.json else _line(record))
+        if not arguments.json:
+            what = text.plural(number, f"{outcome} page" if outcome else "page")
+            around.note(f"{what} of {crawl.id}")
+        if not number:
+            await _point_back(session, crawl, around)
+    return OK
+
+
+async def _point_back(session: Session, crawl: Crawl, around: Surroundings) -> None:
+    """Name the run before one without records: a name means the newest run, new or not."""
+    runs = [run for run in await session.control.crawls() if run.name == crawl.name]
+    older = [run.id for run in runs if run.started_at_ms < crawl.started_at_ms]
+    if older:
+        around.note(f"the run before it: {older[0]}")
+
+
+async def page(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Show what became of a URL."""
+    url = canonical(arguments.url)
+    async with chosen(arguments, around) as session:
+        crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
+        # Each crawl has parameters of its own that its URLs do without.
+        records = await session.control.page(arguments.url, crawl)
+        if records and (arguments.body or arguments.text):
+            return await stored.show(session.ports.files, records, around, texts=arguments.text)
+    if not records:
+        where = f"in {crawl.id}" if crawl else "in any crawl"
+        around.note(f"there is no record of {url} {where}")
+        return FAILED
+    for place, record in enumerate(records):
+        if arguments.json:
+            around.write(_json(record))
+            continue
+        cells = json.loads(_json(record))
+        known = [(key, text.clean(str(cell))) for key, cell in cells.items() if cell is not None]
+        around.write(*([""] if place else []), *text.table(known))
+    return OK
+
+
+def _json(record: PageRecord) -> str:
+    """Spell a record as exports do, in ASCII."""
+    return json.dumps(page_as_json(record))
+
+
+def _line(record: PageRecord) -> str:
+    parts = (
+        f"{record.outcome:<10} {record.reason:<18} {record.status or '':>3} ",
+        text.clean(record.url),
+        text.clean(record.title or record.error or ""),
+    )
+    return " ".join(parts).rstrip()
+
+
+# --- export -------------------------------------------------------------------------------------
+
+
+async def export(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Write page records into files: of a crawl, of a day, or of a crawl's day."""
+    formats = arguments.format or export_files.usual_formats()
+    export_files.check_formats(formats)
+    async with chosen(arguments, around) as session:
+        crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
+        folder = arguments.out or (export_files.OUT / crawl.id if crawl else export_files.OUT)
+        place = around.folder / folder
+        export_files.check_folder(place, crawl.name if crawl else None, crawl.id if crawl else None)
+        export_files.check_writable(place)
+        wanted = export_files.Wanted(folder=place, formats=formats, say=around.note)
+        if crawl is not None and arguments.day is None:
+            written = await export_files.export_crawl(session, crawl, wanted)
+        else:
+            day = arguments.day or day_of(around.clock.now_ms())
+            written = await export_files.export_day(session, day, crawl, wanted)
+        written = replace(written, folder=folder)
+        if crawl is not None and not written.rows:
+            await _point_back(session, crawl, around)
+    if arguments.json:
+        paths = [str(path) for path, _, _ in written.parts]
+        body = {"type": "result", "out": str(folder), "rows": written.rows, "files": paths}
+        around.write(json.dumps(body))
+    else:
+        around.write(*crawl_summary.files(written))
+    return OK

@@ -1,0 +1,157 @@
+"""`metrics`: running crawls for Prometheus to scrape, until somebody ends it.
+
+Rules
+- Whoever scrapes makes us read: a crawl's books at most every `READ_MS`, whatever number of
+  scrapers there is, and which crawls there are at most every `LIST_MS`, for that reads their whole
+  table.
+- A crawl that has ended is shown for `SHOWN_MS`, so that its last numbers are scraped as well.
+- A stack that does not answer is said by a failed scrape: numbers of before would be taken for new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.session import chosen
+from orbweaver.control.crawl_control import UnknownCrawl
+from orbweaver.frontier.retrying import all_of
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import PortError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+    from aiohttp import web
+    from prometheus_client.core import Metric
+
+    from orbweaver.cli.session import Session, Surroundings
+    from orbweaver.control.crawl_control import Status
+    from orbweaver.model.crawl import Crawl
+
+HELP = "show running crawls to Prometheus"
+LISTEN = "127.0.0.1:9464"
+READ_MS, LIST_MS, SHOWN_MS = 5_000, 60_000, 600_000
+READ_AT_ONCE = 8
+
+
+def options(command: argparse.ArgumentParser) -> None:
+    """Add what may be typed behind `orbweaver metrics`."""
+    listen = f"where to be scraped ({LISTEN}); port 0 takes a free one"
+    command.add_argument("--listen", default=LISTEN, metavar="HOST:PORT", help=listen)
+    one = "this crawl only, by its id or name; default: all that run"
+    command.add_argument("--crawl", metavar="ID", help=one)
+
+
+async def metrics(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Serve metrics until that is ended from outside."""
+    host, port = address(arguments.listen)
+    async with chosen(arguments, around) as session:
+        crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
+        board = Board(session=session, one=None if crawl is None else crawl.id)
+        runner = await _serve(board, host, port)
+        try:
+            for name, bound, *_ in runner.addresses:
+                shown = f"[{name}]" if ":" in name else name
+                around.note(f"listening on http://{shown}:{bound}/metrics")
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+    return 0
+
+
+def address(text: str) -> tuple[str, int]:
+    """Read where to listen: `127.0.0.1:9464`, `[::1]:9464`, `:9464`."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004 - of ports
+        raise UsageError(f"--listen: {text[:60]!r} is no place: give HOST:PORT, as {LISTEN}")
+    return host.removeprefix("[").removesuffix("]") or LISTEN.partition(":")[0], int(port)
+
+
+@dataclass(slots=True, kw_only=True)
+class Board:
+    """What is shown, read when it is asked for."""
+
+    session: Session
+    one: str | None = None
+    _families: tuple[Metric, ...] = ()
+    _read_at_ms: int | None = None
+    _known: tuple[Crawl, ...] = ()
+    _listed_at_ms: int | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def collect(self) -> Iterable[Metric]:
+        """Hand out what was read last, as a collector does."""
+        return self._families
+
+    async def read(self) -> None:
+        """Read anew what is too old; raises PortError."""
+        async with self._lock:
+            now_ms = self.session.ports.clock.now_ms()
+            if self._read_at_ms is None or now_ms - self._read_at_ms >= READ_MS:
+                self._families = await self._look(now_ms)
+                self._read_at_ms = now_ms
+
+    async def _look(self, now_ms: int) -> tuple[Metric, ...]:
+        from orbweaver.cli.gauges import families
+
+        session = self.session
+
+        async def status(crawl_id: str) -> Status | None:
+            try:
+                return await session.control.status(crawl_id)
+            except UnknownCrawl:  # past its retention meanwhile
+                return None
+
+        read = await all_of(map(status, await self._shown(now_ms)), READ_AT_ONCE)
+        statuses = [one for one in read if one is not None]
+        depths = await asyncio.to_thread(
+            session.machine.depths, session.settings, session.environment
+        )
+        return tuple(families(statuses, depths))
+
+    async def _shown(self, now_ms: int) -> list[str]:
+        """Name the crawls to show, newest first."""
+        from orbweaver.cli.gauges import CRAWLS_MAX
+
+        if self.one is not None:
+            return [self.one]
+        if self._listed_at_ms is None or now_ms - self._listed_at_ms >= LIST_MS:
+            crawls = await self.session.control.crawls()
+            self._known = tuple(crawl for crawl in crawls if _current(crawl, now_ms))
+            self._listed_at_ms = now_ms
+        return [crawl.id for crawl in self._known[:CRAWLS_MAX]]
+
+
+def _current(crawl: Crawl, now_ms: int) -> bool:
+    if crawl.state is not State.FINISHED or crawl.finished_at_ms is None:
+        return True
+    return now_ms - crawl.finished_at_ms < SHOWN_MS
+
+
+async def _serve(board: Board, host: str, port: int) -> web.AppRunner:
+    from aiohttp import web
+
+    async def scrape(request: web.Request) -> web.Response:
+        from prometheus_client.exposition import choose_encoder
+
+        try:
+            await board.read()
+        except PortError as error:
+            return web.Response(status=503, text=f"cannot reach the stack: {error}\n")
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return web.Response(body=encode(board), headers={"content-type": content_type})
+
+    app = web.Application()
+    app.router.add_get("/metrics", scrape)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as error:
+        await runner.cleanup()
+        raise UsageError(f"--listen: {host}:{port} cannot be taken: {error.strerror}") from error
+    return runner

@@ -1,0 +1,191 @@
+"""Commands that decide and print, by the rules of a crawl: robots, url. They need no stack.
+
+Where a stack is named, or runs on this machine, `url` says what that stack would dial.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import text
+from orbweaver.cli.commands.crawl import checked
+from orbweaver.cli.commands.init_check import plan_in
+from orbweaver.cli.exit_codes import OK, UsageError
+from orbweaver.cli.ruling import ruling_of
+from orbweaver.cli.session import environment_in
+from orbweaver.cli.stack import LOCAL_CONTEXT, settings_of
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.diagnostics.reason_texts import never_asked, rules_words, scope_rule, trap_rule
+from orbweaver.diagnostics.url_changes import changes
+from orbweaver.frontier.admission import admit_link
+from orbweaver.model.address_policy import PUBLIC_ONLY, parse_allowed
+from orbweaver.model.crawl import Crawl, Scope
+from orbweaver.model.outcome import Refusal
+from orbweaver.model.redacted_names import origins_of
+from orbweaver.model.registrable_domain import site_of
+from orbweaver.model.settings import USER_AGENT, Settings
+from orbweaver.model.target import Target
+from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted, url_hash
+from orbweaver.model.user_agent import identity_of, token_of
+from orbweaver.politeness.robots_cache import Unreachable
+from orbweaver.politeness.robots_txt import Robots
+
+if TYPE_CHECKING:
+    import argparse
+
+    from orbweaver.cli.session import Surroundings
+    from orbweaver.model.address_policy import Allowed
+    from orbweaver.politeness.robots_cache import Ruling
+
+ROBOTS_S_MAX = 60.0
+
+
+# --- url ----------------------------------------------------------------------------------------
+
+
+def url(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Show what a reference means, and whether a crawl would follow it as a link."""
+    base = canonical(arguments.base) if arguments.base else None
+    first = canonical(arguments.reference, base)
+    if arguments.config is None:
+        plan = Plan(
+            seeds=tuple(arguments.seed) or (base or first,),
+            scope=Scope(arguments.scope),
+            strip_parameters=tuple(arguments.strip_parameter),
+            keep_parameters=arguments.keep_parameters,
+        )
+    else:
+        plan = plan_in(arguments.config, around)
+    crawl = checked(plan, around)
+    found = canonicalize(arguments.reference, base, tracking=crawl.stripped)
+    page = base or crawl.references[0]
+    admitted = admit_link(crawl, found, Target(url=page, depth=0))
+    refusal = admitted if isinstance(admitted, Refusal) else None
+    body = {
+        "url": found,
+        "changes": changes(arguments.reference, base, tracking=crawl.stripped),
+        "host": host_of(found),
+        "site": site_of(hostname_of(found)),
+        "hash": url_hash(found),
+        "followed": refusal is None,
+        "refusal": refusal,
+        "rule": (refusal and trap_rule(refusal)) or scope_rule(crawl, found, page),
+        "rules": tuple(f"[{place}] {words}" for place, words in rules_words(crawl.rules, found)),
+        "headers": tuple(
+            name for name, _ in identity_of(crawl, host_of(found), USER_AGENT).headers
+        ),
+        "cookies": "those that its site sets in the crawl" if crawl.cookies else None,
+        **_asked(found, crawl, _allowed(arguments, around)),
+    }
+    if arguments.json:
+        around.write(json.dumps(body))
+    else:
+        around.write(found, *(f"  {line}" for line in _lines({**body, "url": None})))
+    return OK
+
+
+def _asked(url: str, crawl: Crawl, allowed: Allowed | None) -> dict[str, str | None]:
+    """Say why the stack does not ask a URL; or that one on this machine does, if no other does."""
+    named = origins_of(crawl)
+    why = never_asked(url, PUBLIC_ONLY if allowed is None else allowed, named)
+    local = parse_allowed(LOCAL_CONTEXT["allow_addresses"])
+    if why is None or allowed is not None or never_asked(url, local, named) is not None:
+        return {"never_asked": why}
+    asked = f"a stack on this machine, for the seeds name this server; no other one: {why}"
+    return {"never_asked": None, "asked_by": asked}
+
+
+def _allowed(arguments: argparse.Namespace, around: Surroundings) -> Allowed | None:
+    """Learn what the stack may dial that is named or runs here; None if there is neither."""
+    named = arguments.target is not None or arguments.port is not None
+    if not named and not around.machine.local():
+        return None
+    environment = environment_in(arguments, around)
+    return settings_of(arguments.stack, around.machine, environment, around.note).allowed
+
+
+# --- robots -------------------------------------------------------------------------------------
+
+
+async def robots(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Fetch a URL's robots.txt as a crawl would, and say what it allows."""
+    target = canonical(arguments.url)
+    host = host_of(target)
+    agent = arguments.user_agent or Settings().user_agent
+    crawl = Crawl(id="robots", name="robots", started_at_ms=0, delay_ms=0, user_agent=agent)
+    async with around.web() as fetcher:
+        ruling, entry = await ruling_of(
+            host,
+            crawl,
+            fetcher=fetcher,
+            clock=around.clock,
+            settings=Settings(),
+            named=frozenset({host}),
+            wait_ms=round(ROBOTS_S_MAX * 1000),
+        )
+    body = {
+        "url": target,
+        "robots": f"{host}/robots.txt",
+        "user_agent": agent,
+        **_decision(ruling, target, token_of(agent)),
+        "bytes": len(entry.body) if entry and entry.body is not None else None,
+    }
+    if arguments.json:
+        around.write(json.dumps(body))
+    else:
+        around.write(*_lines({**body, "line": None, "rule": None}))  # "why" has both
+    return OK
+
+
+def _decision(ruling: Ruling, target: str, agent: str) -> dict[str, Any]:
+    match ruling:
+        case None:
+            return {"allowed": True, "why": "there is no robots.txt, so everything is allowed"}
+        case Unreachable(detail=detail):
+            return {"allowed": False, "why": f"unreachable, so nothing is allowed: {detail}"}
+        case Robots():
+            decided = ruling.decide(agent, target)
+            return {
+                "allowed": decided.allowed,
+                "why": decided.why or "no rule matches",
+                "line": decided.line,
+                "rule": decided.rule,
+                "group": decided.group and f"User-agent: {decided.group}",
+                "crawl_delay_s": ruling.crawl_delay(agent),
+                "sitemaps": list(ruling.sitemaps),
+            }
+        case _:
+            return {"allowed": False, "why": "the host lets nobody in for now"}
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def canonical(reference: str, base: str | None = None) -> str:
+    """Return the canonical URL of what was typed; UsageError if there is none."""
+    try:
+        return canonicalize(reference, base)
+    except ValueError as error:
+        raise UsageError(f"{text.cut(redacted(reference), 200)!r}: {error}") from error
+
+
+def _lines(body: dict[str, Any]) -> list[str]:
+    known = [
+        (key if place == 0 else "", text.clean(_word(one)))
+        for key, value in body.items()
+        for place, one in enumerate(value if isinstance(value, tuple) else (value,))
+    ]
+    return text.table([(key, word) for key, word in known if word])
+
+
+def _word(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return " ".join(map(str, value))
+        case _:
+            return str(value)

@@ -1,0 +1,88 @@
+"""`workers off | on | status`: the kill switch of a stack, without a deployment.
+
+Rules
+- All event sources of the worker are switched, whatever queues it has; what is in work comes to its
+  end, and messages wait on their queues.
+- The command ends when every source says that it is switched, or says which does not.
+- A deployment leaves the switch as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from orbweaver.cli import text
+from orbweaver.cli.session import environment_in
+from orbweaver.cli.stack import WORKER, Unreachable, outputs_of
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from localstack.sources import Source
+    from orbweaver.cli.session import Surroundings
+
+HELP = "switch all workers of a stack off or on, at once; messages wait meanwhile"
+OK, FAILED = 0, 1
+STEPS_MAX = 120
+STEP_S = 1.0
+WANTED = {"off": "Disabled", "on": "Enabled"}
+THEN = {
+    "off": "workers are off: what is in work comes to its end, and messages wait, for as long as"
+    " queue_retention_d says (4 days unless it was set). On again: `orbweaver workers on`",
+    "on": "workers are on and go on with what waits. Off again: `orbweaver workers off`",
+}
+
+
+def options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    command.add_argument("action", choices=("off", "on", "status"), metavar="off|on|status")
+
+
+async def workers(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Switch the workers of a stack, or say how they are switched."""
+    environment = environment_in(arguments, around)
+    outputs = outputs_of(arguments.stack, around.machine, environment, around.note)
+    if WORKER not in outputs:
+        raise Unreachable("the stack does not name its worker: bring it up to date")
+    found = around.machine.sources(outputs[WORKER], environment)
+    if not found:
+        raise Unreachable(f"{outputs[WORKER]} has no event source: run `orbweaver deploy`")
+    wanted = WANTED.get(arguments.action)
+    if wanted is not None:
+        found = await _switched(wanted, outputs[WORKER], environment, around)
+    _show(found, arguments, around)
+    if wanted is None:
+        return OK
+    late = [source.queue for source in found if source.state != wanted]
+    if late:
+        again = f"orbweaver workers {arguments.action}"
+        around.note(f"not {wanted.lower()} yet: {', '.join(late)}; repeat `{again}`")
+        return FAILED
+    around.note(THEN[arguments.action])
+    return OK
+
+
+async def _switched(
+    wanted: str, function: str, environment: Mapping[str, str], around: Surroundings
+) -> tuple[Source, ...]:
+    """Switch every source, and wait until each has taken it, for a bounded time."""
+    on = wanted == WANTED["on"]
+    for _ in range(STEPS_MAX):
+        found = around.machine.sources(function, environment)
+        if all(source.state == wanted for source in found):
+            break
+        for source in found:
+            if source.off == on:
+                around.machine.switch(source, environment, on=on)
+        await around.clock.sleep(STEP_S)
+    return around.machine.sources(function, environment)
+
+
+def _show(found: tuple[Source, ...], arguments: argparse.Namespace, around: Surroundings) -> None:
+    if arguments.json:
+        states = {source.queue: source.state for source in found}
+        around.write(json.dumps({"type": "workers", "sources": states}))
+        return
+    around.write(*text.table([(source.queue, source.state.lower()) for source in found]))

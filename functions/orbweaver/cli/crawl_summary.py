@@ -1,0 +1,135 @@
+"""What is said once a crawl has ended: what became of its URLs, how fast, where the files are."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import item_text, text
+from orbweaver.cli.live import status as progress
+from orbweaver.cli.live.lines import STOPS, cost, counted, left_out, reasons
+from orbweaver.model.cuts import COUNTER, PAGES
+from orbweaver.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from orbweaver.cli.export_files import Written
+    from orbweaver.cli.live.status import View
+    from orbweaver.model.crawl import Crawl
+
+
+# What is typed next, most of the time.
+QUERY = "SELECT url, status, title FROM pages LIMIT 10"
+
+
+def lines(view: View, written: Written | None = None, before: str = "") -> list[str]:
+    """Sum a crawl up for a person; `before` has to be run first to ask about it."""
+    status = view.reading.status
+    crawl = status.crawl
+    if progress.nothing_new(view):
+        return [nothing_new(crawl, before)]
+    why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
+    ended = f"{crawl.id} finished in {text.clock(status.elapsed_ms / 1000)}"
+    ended += f" ({why}): " if why else ": "
+    fetched = text.plural(view.of(Outcome.FETCHED), "page")
+    fetched += f", {text.rate(progress.mean_per_s(view))} a second, {text.size(view.of('bytes'))}"
+    found = [ended + fetched, "", *outcomes(view)]
+    if len(view.hosts) > 1:
+        found += ["", *hosts(view)]
+    if cut := incomplete(view):
+        found += ["", cut]
+    if items := item_text.found(view.total):
+        found += ["", f"items  {items}"]
+    if spent := cost(view):
+        found += ["", f"cost  {spent}"]
+    if written is not None:
+        found += ["", *files(written)]
+        if asks := query(written):
+            found += ["", f"next  {asks}"]
+    return [text.clean(line) for line in found]
+
+
+def outcomes(view: View) -> list[str]:
+    """Count pages by outcome and reason, as a table."""
+    rows = [("outcome", "pages", "reasons")]
+    rows += [
+        (str(outcome), f"{number:,}", reasons(view, outcome))
+        for outcome in Outcome
+        if (number := view.of(outcome))
+    ]
+    if refused := view.reasons("refused"):
+        rows.append(("(not asked)", f"{sum(refused.values()):,}", f"links: {left_out(view)}"))
+    return text.table(rows, right=(1,))
+
+
+def incomplete(view: View) -> str:
+    """Count the pages of which a part is cut or withheld; nothing where all are whole."""
+    parts = view.reasons(COUNTER)
+    pages = parts.pop(PAGES, 0)
+    if not pages:
+        return ""
+    number, which = text.plural(pages, "page"), f"orbweaver report {view.crawl.id}"
+    return f"cut  of {number}: {counted(parts)} (column `cut`; {which})"
+
+
+def hosts(view: View) -> list[str]:
+    """Count URLs by host, as a table."""
+    rows = [("host", "done", "failed")]
+    rows += [
+        (row.site, f"{row.done:,}", f"{row.failed:,}")
+        for row in view.hosts
+        if row.done is not None and row.failed is not None
+    ]
+    return text.table(rows, right=(1, 2)) if len(rows) > 1 else []
+
+
+def files(written: Written) -> list[str]:
+    """List the files that were written."""
+    if not written.parts:
+        return [f"no records, so no files in {written.folder}"]
+    return text.table(
+        [
+            (str(path), text.plural(rows, "row"), text.size(number))
+            for path, rows, number in written.parts
+        ],
+        right=(1, 2),
+    )
+
+
+def query(written: Written) -> str:
+    """Say what asks the files that were written; empty where there are none that it reads."""
+    if not any(path.suffix == ".parquet" for path, _, _ in written.parts):
+        return ""
+    folder = shlex.quote(str(written.folder))
+    return f'orbweaver query --from {folder} "{QUERY}"'
+
+
+def nothing_new(crawl: Crawl, before: str = "") -> str:
+    """Say why nothing was crawled, and how it is crawled all the same."""
+    if crawl.resumes and not crawl.pages_own:
+        return (
+            f"nothing new: the limit of {crawl.pages_max:,} pages is used up by"
+            f" {crawl.resumes[0]}, within the window of {text.span(crawl.window_s)}; a higher"
+            " --max-pages goes on with what is left, --window 0s crawls all of it again"
+        )
+    if crawl.resumes:
+        return (
+            f"nothing new: what {crawl.resumes[0]} left out is left out by these limits and this"
+            " scope as well; `orbweaver report` says what it is"
+        )
+    seeds = "every seed was" if len(crawl.seeds) > 1 else "the seed was"
+    return (
+        f"nothing new: {seeds} crawled within the window of {text.span(crawl.window_s)};"
+        f" --window 0s crawls it again, and `{before}orbweaver explain URL` says what became of it"
+    )
+
+
+def result(view: View, written: Written | None, exit_code: int) -> dict[str, Any]:
+    """Sum a crawl up for a machine."""
+    body: dict[str, Any] = {"type": "result", **progress.as_json(view)}
+    body["nothing_new"] = progress.nothing_new(view)
+    body["exit_code"] = exit_code
+    if written is not None:
+        body["out"] = str(written.folder)
+        body["rows"] = written.rows
+        body["files"] = [str(path) for path, _, _ in written.parts]
+    return body

@@ -1,0 +1,171 @@
+"""Writing page records into a folder, and not over somebody else's.
+
+A folder holds exports of days, or those of crawls of one name; a later run of that crawl lies
+beside the others. Another crawl's is never touched. That, and whether the folder can be written to,
+is found out before anything is crawled.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.local.folder import FolderError
+from orbweaver.app.wiring_exporting import alone_of
+from orbweaver.cli.exit_codes import UsageError
+from orbweaver.exporting.manifest import MANIFESTS, decode_manifest
+from orbweaver.model.columns import PAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from orbweaver.cli.session import Session
+    from orbweaver.exporting.local_exporter import Alone
+    from orbweaver.exporting.manifest import Manifest
+    from orbweaver.exporting.run_state import Progress
+    from orbweaver.model.crawl import Crawl
+
+OUT = Path("out")
+PARQUET = "parquet"
+FORMATS = ("jsonl", PARQUET)
+RUN_SUFFIX_CHARS = len("-20261121-235959")
+
+
+PROBE_BYTES = 64 * 1024
+
+
+def usual_formats() -> tuple[str, ...]:
+    """Return the formats of an export that is told none: Parquet only where it can be written."""
+    from localstack import extras
+
+    return tuple(name for name in FORMATS if name != PARQUET or extras.has_parquet())
+
+
+class Unwritten(Exception):
+    """Files could not be written; the text says where and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be written where, and who is told how far it is."""
+
+    folder: Path
+    formats: tuple[str, ...] = field(default_factory=usual_formats)
+    say: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What was written: the manifests of the days, and where they lie."""
+
+    folder: Path
+    manifests: tuple[Manifest, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many pages there are in all."""
+        return sum(manifest.rows.get(PAGES.name, 0) for manifest in self.manifests)
+
+    @property
+    def parts(self) -> list[tuple[Path, int, int]]:
+        """Path, rows and bytes of each file."""
+        return [
+            (self.folder / file.path, file.rows, file.bytes)
+            for manifest in self.manifests
+            for file in manifest.files
+        ]
+
+
+def check_formats(formats: Iterable[str]) -> None:
+    """Refuse Parquet where it cannot be written; raises UsageError."""
+    from localstack import extras
+
+    if PARQUET in formats and not extras.has_parquet():
+        fix = f"{extras.install_words(extras.QUERY)}, or leave it out: --format jsonl"
+        raise UsageError(f"--format: Parquet is written by pyarrow, which is not installed: {fix}")
+
+
+def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) -> None:
+    """Refuse a folder that holds the files of a crawl of another name; raises UsageError.
+
+    `name` None stands for all crawls together.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--out: {folder} is a file: give a folder")
+    for file in sorted((folder / MANIFESTS).glob("**/*.json")):
+        manifest = decode_manifest(file.read_bytes())
+        if manifest is None:
+            continue
+        owner = manifest.crawl
+        if (owner and owner[:-RUN_SUFFIX_CHARS]) != name and owner != crawl_id:
+            who = f"the crawl {owner}" if owner else "all crawls"
+            raise UsageError(f"--out: {folder} holds files of {who} already: give another folder")
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written to; raises UsageError. Nothing stays of the trial."""
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    probe = folder / f".orbweaver-{token_hex(4)}"
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            probe.write_bytes(bytes(PROBE_BYTES))
+        finally:
+            if probe.exists():
+                probe.unlink()
+            for each in made:
+                if each.exists():
+                    each.rmdir()
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        fix = "give another folder, or make this one writable"
+        raise UsageError(f"--out: cannot write to {folder}: {why}: {fix}") from error
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Tell what the file system refuses from what a stack does; raises Unwritten."""
+    try:
+        yield
+    except (OSError, FolderError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        number = cause.errno if isinstance(cause, OSError) else None
+        why = os.strerror(number) if number else str(error)
+        raise Unwritten(f"cannot write the files to {folder}: {why}") from error
+
+
+async def export_crawl(session: Session, crawl: Crawl, wanted: Wanted) -> Written:
+    """Write a crawl's records, day by day."""
+    last_ms = crawl.finished_at_ms or session.ports.clock.now_ms()
+    alone = _alone(session, wanted)
+    with _writing(wanted.folder):
+        manifests = await alone.export_between(crawl.started_at_ms, last_ms, crawl=crawl.id)
+    if wanted.say is not None and wanted.formats != FORMATS and wanted.formats == usual_formats():
+        from localstack import extras
+
+        lacking = "no Parquet was written, which `orbweaver query` reads"
+        wanted.say(f"{lacking}: {extras.install_words(extras.QUERY)} for both")
+    return Written(folder=wanted.folder, manifests=manifests)
+
+
+async def export_day(session: Session, day: str, crawl: Crawl | None, wanted: Wanted) -> Written:
+    """Write a day's records, of one crawl or of all."""
+    with _writing(wanted.folder):
+        manifest = await _alone(session, wanted).export(day, crawl=crawl.id if crawl else None)
+    return Written(folder=wanted.folder, manifests=(manifest,))
+
+
+def _alone(session: Session, wanted: Wanted) -> Alone:
+    say = wanted.say
+
+    def tell(progress: Progress) -> None:
+        # What is done with one file is not worth a word.
+        if say is not None and progress.chunk > 1:
+            rows = progress.rows.get(PAGES.name, 0)
+            say(f"{progress.name}: {rows:,} pages in {len(progress.files)} files so far")
+
+    return alone_of(session.ports, wanted.folder, wanted.formats, tell)

@@ -1,0 +1,13 @@
+"""What is shown of a crawl while it runs.
+
+status     what can be said of it
+rates      how fast it goes
+forecast   how long it takes, and why
+spending   its budgets, and what it costs
+hosts      its hosts
+glide      numbers that move evenly
+lines      all of that in words
+sparkline  numbers as a row of bars
+screen     as a picture of a terminal's size
+display    how it is shown
+"""

@@ -1,0 +1,154 @@
+"""How progress is shown: a live screen on a terminal, a line every few seconds elsewhere, or JSON.
+
+With `--json` every line is one object: `step` (what is being done), `progress`, and at the end
+one `result`. Nothing else goes to the standard output then.
+
+The screen is the terminal's second one, as editors use it: nothing scrolls, each picture is written
+over the one before, and what was there comes back. What a crawl was like when it was left is then
+printed once, unless it has ended: then the summary says it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from orbweaver.cli import text
+from orbweaver.cli.live import lines as words
+from orbweaver.cli.live import status
+from orbweaver.cli.live.glide import Glide
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+    from rich.live import Live
+
+    from orbweaver.cli.live.status import View
+
+PLAIN_MS = 3_000
+JSON_MS = 2_000
+
+
+class Display(Protocol):
+    """Where a command tells how it goes."""
+
+    def say(self, said: str) -> None:
+        """Tell what is being done."""
+
+    def show(self, view: View) -> None:
+        """Show how a crawl goes; called as often as there is news."""
+
+    def close(self) -> None:
+        """Leave the terminal as a reader wants it."""
+
+
+class Lines:
+    """A line for each step, and one for the progress every few seconds."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._shown_ms = -PLAIN_MS
+
+    def say(self, said: str) -> None:
+        """See the protocol."""
+        shown = text.visible(said) if self._out.isatty() else said
+        print(shown, file=self._out, flush=True)
+
+    def show(self, view: View) -> None:
+        """See the protocol."""
+        at_ms = view.now_ms
+        if view.ended or (_news(view) and at_ms - self._shown_ms >= PLAIN_MS):
+            self._shown_ms = at_ms
+            self.say(words.line(view))
+
+    def close(self) -> None:
+        """See the protocol."""
+
+
+class Objects:
+    """A JSON object for each step, and one for the progress every few seconds."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._shown_ms = -JSON_MS
+
+    def say(self, said: str) -> None:
+        """See the protocol."""
+        self.put({"type": "step", "text": said})
+
+    def show(self, view: View) -> None:
+        """See the protocol."""
+        at_ms = view.now_ms
+        if _news(view) and at_ms - self._shown_ms >= JSON_MS:
+            self._shown_ms = at_ms
+            self.put({"type": "progress", **status.as_json(view)})
+
+    def put(self, body: Mapping[str, Any]) -> None:
+        """Write one object; ASCII, so that no byte of it steers a terminal."""
+        print(json.dumps(body, ensure_ascii=True), file=self._out, flush=True)
+
+    def close(self) -> None:
+        """See the protocol."""
+
+
+def _news(view: View) -> bool:
+    """Whether this is a reading, or that there has been none for long: a clock needs no line."""
+    return not view.age_ms or view.stale
+
+
+class Panel:
+    """A screen that is drawn anew in its place; `footer` says what Ctrl-C does."""
+
+    def __init__(self, out: TextIO, environment: Mapping[str, str], footer: str = "") -> None:
+        from rich.console import Console
+
+        # It looks there for NO_COLOR, TERM, and the size where the terminal does not say it.
+        self._console: Console = Console(
+            file=out, highlight=False, soft_wrap=True, _environ=environment
+        )
+        self._footer = footer
+        self._live: Live | None = None
+        self._view: View | None = None
+        self._glide = Glide()
+
+    def say(self, said: str) -> None:
+        """See the protocol."""
+        from rich.text import Text
+
+        self.close()
+        self._console.print(Text(text.clean(said), style="dim"))
+
+    def show(self, view: View) -> None:
+        """See the protocol."""
+        from rich.live import Live
+        from rich.text import Text
+
+        from orbweaver.cli.live import screen
+
+        if self._live is None:
+            self._live = Live(
+                console=self._console,
+                auto_refresh=False,
+                screen=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        self._view = view
+        size = self._console.size
+        shown = self._glide.show(view)
+        lines = screen.draw(shown, size.width, size.height, self._footer)
+        self._live.update(Text("\n").join(lines), refresh=True)
+
+    def close(self) -> None:
+        """See the protocol."""
+        if self._live is None:
+            return
+        self._live.stop()
+        self._live = None
+        if self._view is not None and not self._view.ended:
+            from orbweaver.cli.live import screen
+
+            for line in screen.draw(self._view, self._console.size.width):
+                self._console.print(line)

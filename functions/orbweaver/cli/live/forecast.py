@@ -1,0 +1,130 @@
+"""How long a crawl will take, as far as that can be told, and what the guess rests on.
+
+- What is left is what is known: every page may lead to more, unless the page budget is taken.
+- The rate of the last seconds gives one time. A host that is asked one URL at a time gives another,
+  which no rate can beat: the longest queue times the distance of its slots. Where that is (nearly)
+  all of the time, it is the answer.
+- No crawl takes longer than its duration.
+- Nothing is guessed of a crawl that is paused, or of too little; nor while it mostly asks for the
+  robots.txt of the hosts that it begins at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from orbweaver.cli import text
+from orbweaver.model.crawl import State
+from orbweaver.model.url import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.cli.live.hosts import HostRow
+    from orbweaver.control.crawl_control import Status
+    from orbweaver.model.crawl import Crawl
+
+# Less is no ground for a guess.
+DONE_MIN = 10
+# Pacing dominates if its bound is at least so much of what the rate says.
+BOUND_SHARE = 0.8
+# Before so many URLs have ended for a host, most requests are for robots.txt, which end none.
+HOSTS_SHARE = 0.25
+
+
+class Basis(StrEnum):
+    """What a guess rests on."""
+
+    RATE = "rate"
+    HOST = "host"
+    DURATION = "duration"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """How long it still takes, None if nobody knows; in words with the basis."""
+
+    left_s: float | None = None
+    basis: Basis = Basis.NONE
+    words: str = ""
+
+
+def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast:
+    """Say how long a crawl will take."""
+    crawl, books = status.crawl, status.books
+    left = max(0, books.claimed - books.done)
+    match crawl.state:
+        case State.FINISHED:
+            return Forecast()
+        case State.PAUSED:
+            return Forecast(words=f"not before it is resumed: {_known(left)} left")
+    if not left:
+        taken = books.claimed or books.total.get("seeds", 0)
+        words = "all known URLs are done: it ends, or goes on with new links"
+        return Forecast(words=words if taken else "not known yet: the seeds are on the queue")
+    rate_s = left / per_s if per_s > 0 and books.done >= DONE_MIN else None
+    slowest = max(hosts, key=lambda row: row.bound_ms, default=None)
+    if crawl.state is State.STOPPING:  # what is queued ends unasked, whatever the pace
+        slowest = None
+    hosts_all = hosts_begun_at(crawl)
+    if crawl.state is State.RUNNING and DONE_MIN < books.done < hosts_all * HOSTS_SHARE:
+        words = f"not known yet: of {hosts_all:,} hosts each is asked for its robots.txt first"
+        return Forecast(words=f"{words}; {_known(left)} left")
+    found = _guess(status, left, per_s, rate_s, slowest)
+    deadline_s = crawl.duration_max_s - status.elapsed_ms / 1000
+    if crawl.continuous or found.left_s is None or found.left_s <= deadline_s:
+        return found
+    words = (
+        f"at most {text.roughly(deadline_s)}: its duration ends then, and {_known(left)} would take"
+    )
+    return Forecast(
+        left_s=max(0.0, deadline_s),
+        basis=Basis.DURATION,
+        words=f"{words} {text.roughly(found.left_s)}",
+    )
+
+
+def hosts_begun_at(crawl: Crawl) -> int:
+    """Count the hosts that a crawl begins at."""
+    return _distinct(crawl.references) if crawl.obey_robots else 0
+
+
+@lru_cache(maxsize=8)
+def _distinct(urls: tuple[str, ...]) -> int:
+    return len({host_of(url) for url in urls})
+
+
+def _guess(
+    status: Status, left: int, per_s: float, rate_s: float | None, slowest: HostRow | None
+) -> Forecast:
+    bound_s = slowest.bound_ms / 1000 if slowest is not None else 0.0
+    more = _more(status)
+    if slowest is not None and bound_s > 0 and (rate_s is None or bound_s >= BOUND_SHARE * rate_s):
+        site = slowest.name.partition("://")[2] or slowest.name
+        queued = text.plural(slowest.queued or 0, "URL")
+        words = f"at least {text.roughly(bound_s)}: {queued} left on {site}"
+        words += f", one every {text.pace(slowest.delay_ms)}" if slowest.delay_ms else ""
+        return Forecast(left_s=bound_s, basis=Basis.HOST, words=words + more)
+    if rate_s is not None:
+        words = f"about {text.roughly(rate_s)}: {_known(left)} left at {text.rate(per_s)} a second"
+        return Forecast(left_s=rate_s, basis=Basis.RATE, words=words + more)
+    few = status.books.done < DONE_MIN
+    why = "too early to tell" if few else "not known: nothing has ended lately"
+    return Forecast(words=f"{why}; {_known(left)} left")
+
+
+def _more(status: Status) -> str:
+    crawl, books = status.crawl, status.books
+    if crawl.state is State.STOPPING:
+        return ""
+    if books.claimed >= crawl.pages_own:
+        return "; no more fit its pages"
+    return "; new links make it longer"
+
+
+def _known(left: int) -> str:
+    return text.plural(left, "known URL")

@@ -1,0 +1,80 @@
+"""Numbers that move on a screen as evenly as pages come in, though packs are committed whole.
+
+Rules
+- What is shown lies between the last two readings that differ in what has ended, and never beyond
+  the last one. It moves there in about the time that lay between them, so it lags by that much.
+- Nothing glides that is over or paused, nor after a silence: then the reading itself is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.cli.live.hosts import rows_of
+from orbweaver.cli.live.spending import budgets_of
+from orbweaver.cli.live.status import WORKING
+from orbweaver.model.crawl import Books
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.cli.live.status import View
+
+# Readings further apart are shown as they are.
+SPAN_MS_MAX = 8_000
+EARLY = 0.75
+
+
+class Glide:
+    """Sees views in the order of time, and moves from one to the next."""
+
+    def __init__(self) -> None:
+        self._from: Mapping[str, int] = {}
+        self._to: Mapping[str, int] | None = None
+        self._done = 0
+        self._began_ms = 0
+        self._span_ms = 0
+
+    def show(self, view: View) -> View:
+        """Return the view as it is to be shown at its moment."""
+        now_ms, total = view.now_ms, view.total
+        if view.crawl.state not in WORKING:
+            self._to = None
+            return view
+        done = view.reading.status.books.done
+        if self._to is None:
+            self._from, self._began_ms, self._span_ms = total, now_ms, 0
+        elif done != self._done:
+            shown, apart_ms = self._at(now_ms), now_ms - self._began_ms
+            glides = 0 < apart_ms <= SPAN_MS_MAX
+            self._from, self._began_ms = (shown if glides else total), now_ms
+            # One that came early is no reason to hurry: the next is about as far as the others.
+            self._span_ms = max(apart_ms, round(self._span_ms * EARLY)) if glides else 0
+        self._to, self._done = total, done
+        return _with(view, self._at(now_ms))
+
+    def _at(self, now_ms: int) -> Mapping[str, int]:
+        to, passed_ms = self._to or {}, now_ms - self._began_ms
+        if passed_ms >= self._span_ms:
+            return to
+        old, share = self._from, max(0, passed_ms) / self._span_ms
+        return {
+            key: old.get(key, 0) + int((number - old.get(key, 0)) * share)
+            for key, number in to.items()
+        }
+
+
+def _with(view: View, total: Mapping[str, int]) -> View:
+    if total == view.total:
+        return view
+    status = view.reading.status
+    books = Books(shards=status.books.shards, total=total)
+    status = replace(status, books=books)
+    hosts = rows_of(status, view.reading.hosts)
+    return replace(
+        view,
+        reading=replace(view.reading, status=status),
+        hosts=hosts,
+        budgets=budgets_of(status, hosts),
+    )

@@ -1,0 +1,161 @@
+"""A crawl's hosts, a row each: what they hold, how they are paced, when they are asked again.
+
+The books count the first hosts of a crawl's references (`host.<i>.claimed`, `.done`, `.failed`).
+A crawl of a single host that keeps to it needs no such counts. A row without counts says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from orbweaver.cli import text
+from orbweaver.diagnostics.host_status import counts_of, hosts_of
+from orbweaver.model.crawl import HOSTS_COUNTED_MAX, Crawl, Scope, State
+from orbweaver.model.outcome import Outcome
+from orbweaver.model.settings import USER_AGENT
+from orbweaver.model.user_agent import identity_of
+from orbweaver.politeness.host_schedule import FAILURES_MAX, Host, delay_of, is_down, spacing_ms
+from orbweaver.politeness.robots_txt import parse
+
+if TYPE_CHECKING:
+    from orbweaver.control.crawl_control import Status
+
+# A host with a slot due sooner than this is simply being crawled.
+WAITING_MS_MIN = 2_000
+
+
+class Standing(StrEnum):
+    """Whether a host lets itself be asked."""
+
+    OPEN = "open"
+    BLOCKED = "blocked"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRow:
+    """One host; counts are None where nobody counted.
+
+    `wait_ms` is how long no slot of it is free, or how long it is left alone; `why` it is.
+    """
+
+    name: str
+    claimed: int | None = None
+    done: int | None = None
+    failed: int | None = None
+    delay_ms: int = 0
+    standing: Standing = Standing.OPEN
+    wait_ms: int = 0
+    why: str = ""
+    # Why its robots.txt could not be had, as long as that is so.
+    no_robots: str = ""
+
+    @property
+    def site(self) -> str:
+        """Name it as a person does."""
+        return self.name.removeprefix("https://")
+
+    @property
+    def waits(self) -> bool:
+        """Whether it lets us wait."""
+        return self.standing is not Standing.OPEN or self.wait_ms >= WAITING_MS_MIN
+
+    @property
+    def queued(self) -> int | None:
+        """How many of its URLs have no outcome."""
+        if self.claimed is None or self.done is None:
+            return None
+        return max(0, self.claimed - self.done)
+
+    @property
+    def bound_ms(self) -> int:
+        """How long its queue takes at least, by its pace alone."""
+        if self.standing is Standing.DOWN or not self.queued:
+            return 0
+        blocked_ms = self.wait_ms if self.standing is Standing.BLOCKED else 0
+        return blocked_ms + self.queued * spacing_ms(self.delay_ms)
+
+    @property
+    def words(self) -> str:
+        """Say when it is asked next, and why not now."""
+        wait = text.roughly(self.wait_ms / 1000)
+        if self.standing is not Standing.OPEN:
+            return f"{self.standing} {wait}: {self.why}"
+        if self.no_robots:
+            return f"no robots.txt: {self.no_robots}"
+        if self.waits:
+            return f"now; planned {wait} ahead"
+        return "now"
+
+
+def rows_of(status: Status, hosts: tuple[Host, ...]) -> tuple[HostRow, ...]:
+    """Put together what is known of a crawl's hosts."""
+    seen = {host.name: host for host in hosts}
+    return tuple(_row(status, seen.get(name, Host(name=name))) for name in hosts_of(status.crawl))
+
+
+def _row(status: Status, host: Host) -> HostRow:
+    crawl, now_ms = status.crawl, status.at_ms
+    claimed, done, failed = _counts(status, host.name)
+    standing, until_ms, why = Standing.OPEN, max(host.tat_ms, host.line_ms), ""
+    if host.blocked_until_ms > now_ms:
+        standing = Standing.DOWN if is_down(host, now_ms) else Standing.BLOCKED
+        until_ms, why = host.blocked_until_ms, _why(host)
+    over = crawl.state is State.FINISHED
+    return HostRow(
+        name=host.name,
+        claimed=claimed,
+        done=done,
+        failed=failed,
+        delay_ms=_delay_ms(crawl, host),
+        standing=Standing.OPEN if over else standing,
+        wait_ms=0 if over else max(0, until_ms - now_ms),
+        why=why,
+        no_robots=_no_robots(crawl, host),
+    )
+
+
+def _no_robots(crawl: Crawl, host: Host) -> str:
+    """Say why a host's robots.txt could not be had since the crawl began."""
+    entry = host.robots
+    if not crawl.obey_robots or entry is None or entry.verdict != "unreachable":
+        return ""
+    return (entry.detail or "no answer") if entry.fetched_at_ms >= crawl.started_at_ms else ""
+
+
+def _counts(status: Status, host: str) -> tuple[int | None, int | None, int | None]:
+    total, crawl = status.books.total, status.crawl
+    if any(key.startswith("host.") for key in total):
+        return counts_of(crawl, total, host)
+    alone = len(hosts_of(crawl)) == 1 and crawl.scope in (Scope.HOST, Scope.PREFIX)
+    if alone:
+        return status.books.claimed, status.books.done, total.get(Outcome.FAILED, 0)
+    return (None, None, None) if status.books.claimed else (0, 0, 0)
+
+
+def _delay_ms(crawl: Crawl, host: Host) -> int:
+    """How far apart requests are at least; a worker may go slower for a host that is slow.
+
+    Rules may have another delay for some URLs: the shortest of all is what bounds a queue.
+    """
+    own_ms = (rule.delay_ms for rule in crawl.rules if rule.delay_ms is not None)
+    asked_s = None
+    if crawl.obey_robots and host.robots is not None and host.robots.body:
+        token = identity_of(crawl, host.name, USER_AGENT).token
+        asked_s = _asked_s(host.robots.body, token)
+    return delay_of(min((crawl.delay_ms, *own_ms)), asked_s)
+
+
+@lru_cache(maxsize=4 * HOSTS_COUNTED_MAX)
+def _asked_s(robots: bytes, token: str) -> float | None:
+    """Read the delay that a robots.txt asks for; the same text is looked at every second."""
+    return parse(robots).crawl_delay(token)
+
+
+def _why(host: Host) -> str:
+    if host.failures >= FAILURES_MAX:
+        return f"no answer x{host.failures}"
+    return f"429 or 503 x{max(1, host.strikes)}"

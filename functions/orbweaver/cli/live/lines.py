@@ -1,0 +1,282 @@
+"""What is said of a crawl, in words: the same in a line, in a list and on the screen."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from orbweaver.cli import item_text, text
+from orbweaver.cli.live import spending, status
+from orbweaver.model.crawl import State, Stop
+from orbweaver.model.outcome import ANSWERED, Outcome, Reason, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.cli.live.status import View
+    from orbweaver.model.crawl import Crawl
+
+REASONS_SHOWN = 4
+# Why a crawl ended; a reason without words speaks for itself.
+STOPS: Mapping[str, str] = {
+    Stop.FINISHED: "",
+    Stop.MAX_PAGES: "it reached --max-pages",
+    Stop.DURATION: "it ran as long as it may",
+    Stop.BYTES: "its bytes are used up",
+    Stop.DOLLARS: "its dollars are spent",
+    Stop.CANCELLED: "it was cancelled",
+}
+# Why links were left out; `orbweaver report` says it at length.
+LEFT_OUT: Mapping[str, str] = {
+    Refusal.INVALID: "no web address",
+    Refusal.SCOPE: "outside the scope",
+    Refusal.EXCLUDE: "excluded",
+    Refusal.INCLUDE: "not included",
+    Refusal.DEPTH: "too deep",
+    Refusal.NOFOLLOW: "nofollow",
+    Refusal.UNFOLLOWED: "not followed by a rule",
+    Refusal.CUT: "too many on a page",
+    Refusal.BUDGET: "beyond the limit of pages",
+    Refusal.DOLLARS: "beyond the limit of dollars",
+    Refusal.REDIRECTS: "behind too many redirects",
+    Refusal.CLOSED: "after the end",
+    Refusal.PATH_DEPTH: "path too long",
+    Refusal.REPETITION: "path repeats itself",
+    Refusal.QUERY: "query too long",
+    Refusal.PATTERN: "endless pattern",
+    Refusal.REPEATED: "on pages of the same content",
+}
+# What keeps a robots.txt from being had.
+CAUSES: Mapping[str, str] = {
+    Reason.CONNECT: "no connection",
+    Reason.DNS: "name not looked up",
+    Reason.DNS_UNKNOWN: "unknown name",
+    Reason.TLS: "certificate or encryption",
+    Reason.TLS_HANDSHAKE: "handshake cut short",
+    Reason.TIMEOUT: "no answer in time",
+    Reason.DISCONNECTED: "connection lost",
+    Reason.ADDRESS: "address not allowed",
+    Reason.PROXY: "no proxy reached it",
+    ANSWERED: "answered with an error",
+}
+# Queues are counted about right, so a moment of silence means nothing.
+IDLE_MS_MIN = 10_000
+# A retry or a host's rest takes about so long; more is worth a word.
+QUIET_MS_MIN = 45_000
+
+
+def heading(view: View) -> str:
+    """Say which crawl it is and how it stands."""
+    return f"{view.crawl.id} · {state(view)}"
+
+
+def state(view: View) -> str:
+    """Say how a crawl stands, and why it ends or ended."""
+    crawl = view.crawl
+    why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
+    return f"{crawl.state}: {why}" if why else str(crawl.state)
+
+
+def rows(view: View) -> list[tuple[str, str]]:
+    """Say everything that is worth knowing of a view: label and words."""
+    found = [("pages", pages(view)), ("time", _time(view))]
+    if not view.ended:
+        found.append(("left", left(view)))
+    found.append(("ended", ended(view)))
+    found += [(label, reasons(view, label)) for label in ("failed", "skipped")]
+    found.append(("left out", left_out(view)))
+    found += [
+        ("items", item_text.found(view.total) or ""),
+        ("again", again(view)),
+        ("cost", cost(view)),
+        ("units", "" if status.early(view) else spending.per_million(view.total)),
+        ("limits", limits(view)),
+        ("goes on", sequel(view)),
+    ]
+    found += [("waiting", f"{row.site}: {row.words}") for row in view.hosts if row.waits]
+    found += [("queue", queue(view)), ("dead", dead(view)), *notices(view)]
+    return [(label, words) for label, words in found if words]
+
+
+def line(view: View) -> str:
+    """Say the same in one line, as far as it matters every few seconds."""
+    parts = [text.clock(view.elapsed_s), pages(view)]
+    if failed := view.reasons(Outcome.FAILED):
+        parts.append(f"failed {view.of(Outcome.FAILED):,} ({counted(failed)})")
+    if any(view.reasons(Reason.ROBOTS_UNREACHABLE)):
+        parts.append(f"skipped {view.of(Outcome.SKIPPED):,} ({reasons(view, Outcome.SKIPPED)})")
+    parts += [f"{row.site}: {row.words}" for row in view.hosts if row.waits]
+    depths = view.reading.depths
+    if depths is not None and depths.dead:
+        parts.append(text.plural(depths.dead, "dead letter"))
+    if not view.ended:
+        parts.append(left(view))
+    parts += [words for _, words in notices(view)]
+    return text.clean("  ".join(part for part in parts if part))
+
+
+def pages(view: View) -> str:
+    """Say how many pages there are, of how many known URLs, and how fast they come."""
+    books = view.reading.status.books
+    per_s = status.mean_per_s(view) if view.ended else view.rates.now
+    return (
+        f"{view.of(Outcome.FETCHED):,} fetched, {books.done:,} of {books.claimed:,} known URLs"
+        f"  {text.rate(per_s)} a second"
+    )
+
+
+def left(view: View) -> str:
+    """Say how long it still takes, and why one thinks so; nothing from old numbers."""
+    return "" if view.stale else view.forecast.words
+
+
+def rates(view: View) -> str:
+    """Say how fast URLs come to an outcome."""
+    speeds = view.rates
+    if view.ended:
+        return f"{text.rate(speeds.mean)} URLs a second from start to end"
+    return (
+        f"{text.rate(speeds.now)} URLs a second now · {text.rate(speeds.mean)} mean"
+        f" · {text.rate(speeds.peak)} peak"
+    )
+
+
+def read(view: View) -> str:
+    """Say how much was read."""
+    size, fetched = view.of("bytes"), view.of(Outcome.FETCHED)
+    if not size:
+        return ""
+    return text.size(size) + (f" · {text.size(size // fetched)} a page" if fetched else "")
+
+
+def ended(view: View) -> str:
+    """Count outcomes, where there is more than one."""
+    found = [f"{outcome} {view.of(outcome):,}" for outcome in Outcome if view.of(outcome)]
+    return " · ".join(found) if len(found) > 1 else ""
+
+
+def counted(reasons: Mapping[str, int]) -> str:
+    """Write reasons with their numbers, most frequent first."""
+    shown = [f"{reason} {number:,}" for reason, number in list(reasons.items())[:REASONS_SHOWN]]
+    more = len(reasons) - REASONS_SHOWN
+    return " · ".join(shown) + (f" · {more} more" if more > 0 else "")
+
+
+def reasons(view: View, outcome: str) -> str:
+    """Count the reasons of an outcome; of a robots.txt that could not be had, why."""
+    named: dict[str, int] = {}
+    for reason, number in view.reasons(outcome).items():
+        causes = view.reasons(reason) if reason == Reason.ROBOTS_UNREACHABLE else {}
+        why = ", ".join(CAUSES.get(cause, cause) for cause in causes)
+        named[f"{reason} ({why})" if why else reason] = number
+    return counted(named)
+
+
+def left_out(view: View) -> str:
+    """Count the links that were left out, by why."""
+    return counted({LEFT_OUT.get(why, why): n for why, n in view.reasons("refused").items()})
+
+
+def again(view: View) -> str:
+    """Say how often URLs were tried again, and how often they had to wait for their host."""
+    said = (("tried again", "retries"), ("waited for their turn", "deferrals"))
+    return " · ".join(f"{word} {view.of(key):,}" for word, key in said if view.of(key))
+
+
+def cost(view: View) -> str:
+    """Say what was spent, and what a thousand pages come to."""
+    spent, pages = spending.spent(view.total), view.of(Outcome.FETCHED)
+    if spent is None:
+        return ""
+    said = f"{spending.price(spent)} {'in all' if view.ended else 'so far'} (estimate)"
+    if not pages or status.early(view):
+        return said
+    return f"{said} · {spending.price(spent * 1000 / pages)} per 1,000 pages"
+
+
+def limits(view: View) -> str:
+    """Say how much of each limit is used."""
+    return " · ".join(budget.said for budget in view.budgets)
+
+
+def queue(view: View) -> str:
+    """Say what is on the queues."""
+    depths = view.reading.depths
+    if depths is None:
+        return ""
+    numbers = (depths.waiting, depths.in_work, depths.delayed)
+    pairs = zip(numbers, ("waiting", "in work", "delayed"), strict=True)
+    words = " · ".join(f"{number:,} {word}" for number, word in pairs)
+    if depths.in_work and not depths.waiting and depths.hidden_s and not view.ended:
+        # What a queue does not tell: which message, and since when.
+        words += f" (back within {text.roughly(depths.hidden_s)} where the worker died)"
+    return words
+
+
+def sequel(view: View) -> str:
+    """Say which runs a run goes on from, and what these leave of its limit."""
+    crawl = view.crawl
+    if not crawl.resumes:
+        return ""
+    said = gone_on(crawl)
+    if lost := view.of("past_lost"):
+        said += f"; {text.plural(lost, 'part')} of earlier runs can no longer be looked through"
+    return said
+
+
+def gone_on(crawl: Crawl) -> str:
+    """Say the same of a crawl that was just started."""
+    runs = f"from {crawl.resumes[0]}"
+    if len(crawl.resumes) > 1:
+        runs += f" and {len(crawl.resumes) - 1} before it"
+    asked = text.plural(crawl.pages_carried, "URL")
+    room = f"{crawl.pages_own:,} of the limit of {crawl.pages_max:,} are left"
+    return f"{runs} with what that left out; {asked} are not asked for again, {room}"
+
+
+def dead(view: View) -> str:
+    """Say what lies on the dead-letter queue, and what shows it."""
+    depths = view.reading.depths
+    if depths is None or not depths.dead:
+        return ""
+    return f"{text.plural(depths.dead, 'message')} that could not be done: `orbweaver dlq list`"
+
+
+def notices(view: View) -> list[tuple[str, str]]:
+    """Say what is out of the ordinary, and what helps: label and words."""
+    found = []
+    if view.stale and not view.ended:
+        ago = text.roughly(view.age_ms / 1000)
+        found.append(("stale", f"no answer from the stack; last seen {ago} ago"))
+    found += [
+        ("robots", f"{row.site}/robots.txt could not be had: {row.no_robots}; it is asked again")
+        for row in view.hosts
+        if row.no_robots and row.queued != 0 and not view.ended
+    ]
+    if view.crawl.state is State.PAUSED:
+        found.append(("paused", f"`orbweaver resume {view.crawl.id}` goes on"))
+    if view.quiet_ms >= QUIET_MS_MIN and view.idle_ms < IDLE_MS_MIN:
+        since = text.roughly(view.quiet_ms / 1000)
+        found.append(("quiet", f"no URL has ended for {since}{_held(view)}"))
+    if view.idle_ms >= IDLE_MS_MIN:
+        books = view.reading.status.books
+        missing = text.plural(max(0, books.claimed - books.done), "URL")
+        since = text.roughly(view.idle_ms / 1000)
+        found.append(("idle", f"nothing has been queued for {since}: {missing} without an outcome"))
+    return found
+
+
+def _held(view: View) -> str:
+    """Say until when a message is held back whose worker died, where nothing else moves."""
+    depths = view.reading.depths
+    if depths is None or depths.waiting or not (depths.in_work and depths.hidden_s):
+        return ""
+    back_ms = view.reading.status.at_ms - view.quiet_ms + depths.hidden_s * 1000
+    at = datetime.fromtimestamp(back_ms / 1000, tz=UTC)
+    held = text.plural(depths.in_work, "message")
+    return f"; {held} in work: one whose worker died comes back at {at:%H:%M:%S} UTC, or so"
+
+
+def _time(view: View) -> str:
+    elapsed = text.clock(view.elapsed_s)
+    return f"{elapsed} from start to end" if view.ended else f"{elapsed} so far"

@@ -1,0 +1,293 @@
+"""The live screen: blocks of lines that fit a terminal, whatever its size.
+
+- No line is wider than the terminal, and there are never more lines than it has: so nothing
+  scrolls, and each picture covers the one before it.
+- A block has several sizes, each with a rank. While the screen is too high, the block whose size
+  has the highest rank takes its next smaller one, and the least important blocks go first.
+- Colours only repeat what words and shapes say.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from rich.text import Text
+
+from orbweaver.cli import item_text, text
+from orbweaver.cli.live import lines as words
+from orbweaver.cli.live.hosts import Standing
+from orbweaver.cli.live.rates import BAR_MS
+from orbweaver.cli.live.sparkline import sparkline
+from orbweaver.model.crawl import State
+from orbweaver.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.cli.live.hosts import HostRow
+    from orbweaver.cli.live.status import View
+
+# Beyond this a line is hard to follow with the eye.
+COLUMNS_MAX = 140
+LABEL_COLUMNS = 10
+HOST_COLUMNS_MIN, HOST_COLUMNS_MAX = 18, 48
+# Where words may be broken: behind a semicolon, before a dot in the middle.
+PARTS = re.compile("(?<=;) | (?=· )")
+STATES = {
+    State.RUNNING: "bold green",
+    State.PAUSED: "bold yellow",
+    State.STOPPING: "bold magenta",
+    State.FINISHED: "bold cyan",
+}
+OUTCOMES = {
+    Outcome.FETCHED: "green",
+    Outcome.UNCHANGED: "cyan",
+    Outcome.REDIRECTED: "blue",
+    Outcome.SKIPPED: "yellow",
+    Outcome.FAILED: "red",
+}
+STANDINGS = {Standing.OPEN: "", Standing.BLOCKED: "yellow", Standing.DOWN: "red"}
+
+
+# A rank, and lines.
+Size: TypeAlias = tuple[int, tuple[Text, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Lines that belong together, in sizes: the largest first; behind the last there is nothing."""
+
+    sizes: tuple[Size, ...]
+
+
+def draw(view: View, columns: int, lines: int | None = None, footer: str = "") -> list[Text]:
+    """Draw a view for a terminal of this size; None: as many lines as there are."""
+    columns = max(1, min(columns, COLUMNS_MAX))
+    drawn: list[Text] = []
+    for line in fit(_blocks(view, columns, footer), lines):
+        if not line and not (drawn and drawn[-1]):
+            continue  # what stood between two gaps is not there
+        drawn.append(line if line.plain.isprintable() else Text(text.clean(line.plain)))
+    for line in drawn:
+        line.no_wrap = True
+        line.truncate(columns, overflow="ellipsis")
+    return drawn
+
+
+def fit(blocks: Sequence[Block], lines: int | None) -> list[Text]:
+    """Choose the size of each block so that all together have no more lines than that."""
+    left = [[*block.sizes, (0, ())] for block in blocks]
+    if lines is not None:
+        _shrink(left, lines)
+    return [line for sizes in left for line in sizes[0][1]]
+
+
+def _shrink(left: list[list[Size]], lines: int) -> None:
+    room, given_up = lines - sum(len(sizes[0][1]) for sizes in left), []
+    while room < 0 and any(len(sizes) > 1 for sizes in left):
+        sizes = max((sizes for sizes in left if len(sizes) > 1), key=lambda sizes: sizes[0][0])
+        size = sizes.pop(0)
+        room += len(size[1]) - len(sizes[0][1])
+        given_up.append((sizes, size))
+    # The last step may have given more than was wanted: what fits in there comes back.
+    for sizes, size in reversed(given_up):
+        more = len(size[1]) - len(sizes[0][1])
+        if more <= room:
+            sizes.insert(0, size)
+            room -= more
+
+
+# --- the blocks ---------------------------------------------------------------------------------
+
+
+def _blocks(view: View, columns: int, footer: str) -> list[Block]:
+    # The rank is what is given up first: 0 is the last to go.
+    return [
+        _block(0, _heading(view, columns)),
+        _block(86, Text(_subtitle(view), style="dim")),
+        _block(2, _bar(view, columns)),
+        _gap(93),
+        _row(20, "pages", _outcomes(view), columns),
+        *(
+            _row(3, label, Text(said, "bold yellow"), columns)
+            for label, said in words.notices(view)
+        ),
+        _row(5, "dead", Text(words.dead(view), "bold red"), columns),
+        _row(4, "left", Text(words.left(view), "bold"), columns),
+        _rate(view, columns),
+        _gap(93),
+        _row(52, "read", Text(words.read(view)), columns),
+        _row(51, "items", Text(item_text.found(view.total) or ""), columns),
+        _row(40, "cost", Text(words.cost(view)), columns),
+        _row(45, "limits", _limits(view), columns),
+        _gap(88),
+        _hosts(view, columns),
+        _gap(89),
+        _row(35, "failed", Text(words.counted(view.reasons(Outcome.FAILED)), "red"), columns),
+        _row(60, "skipped", Text(words.reasons(view, Outcome.SKIPPED)), columns),
+        _row(70, "left out", Text(words.left_out(view)), columns),
+        _row(75, "again", Text(words.again(view)), columns),
+        _row(50, "queue", Text(words.queue(view)), columns),
+        *([_gap(90), _block(80, Text(footer, style="dim"))] if footer else []),
+    ]
+
+
+def _block(rank: int, *lines: Text) -> Block:
+    return Block(sizes=((rank, lines),) if any(lines) else ())
+
+
+def _gap(rank: int) -> Block:
+    return Block(sizes=((rank, (Text(),)),))
+
+
+def _row(rank: int, label: str, said: Text, columns: int) -> Block:
+    """Set words behind a label: over several lines, or cut to one."""
+    if not said:
+        return Block(sizes=())
+    name = (label.ljust(LABEL_COLUMNS), "cyan")
+    room = max(1, columns - LABEL_COLUMNS)
+    if len(said) <= room:
+        return _block(rank, Text.assemble(name, said))
+    wrapped = _wrap(said.plain, room)
+    # What is wrapped is of one style.
+    style = said.style or (said.spans[0].style if said.spans else "")
+    indent = " " * LABEL_COLUMNS
+    whole = [Text.assemble(name, (wrapped[0], style))]
+    whole += [Text.assemble(indent, (rest, style)) for rest in wrapped[1:]]
+    return Block(sizes=((85, tuple(whole)), (rank, (Text.assemble(name, said),))))
+
+
+def _wrap(said: str, room: int) -> list[str]:
+    """Break words where their parts end, and elsewhere only if a part is too long."""
+    lines: list[str] = []
+    for part in PARTS.split(said):
+        if lines and len(lines[-1]) + 1 + len(part) <= room:
+            lines[-1] += f" {part}"
+        else:
+            lines += textwrap.wrap(part.removeprefix("· "), room)
+    return lines
+
+
+def _heading(view: View, columns: int) -> Text:
+    left = Text(text.clean(view.crawl.id), style="bold")
+    elapsed = text.clock(view.elapsed_s)
+    right = Text.assemble((words.state(view), STATES[view.crawl.state]), f" · {elapsed}")
+    space = columns - len(left) - len(right)
+    return left + Text(" " * max(2, space)) + right
+
+
+def _subtitle(view: View) -> str:
+    crawl = view.crawl
+    names = [row.site for row in view.hosts[:1]]
+    if len(view.hosts) > 1:
+        names.append(f"and {len(view.hosts) - 1} more")
+    parts = [" ".join(names), f"scope {crawl.scope}", f"depth {crawl.depth_max}"]
+    parts.append(f"{text.pace(crawl.delay_ms)} apart" if crawl.delay_ms else "no delay")
+    return text.clean(" · ".join(part for part in parts if part))
+
+
+def _bar(view: View, columns: int) -> Text:
+    """Draw how much of what is known has come to which outcome."""
+    books = view.reading.status.books
+    known = max(books.claimed, books.done)
+    share = books.done / known if known else 0.0
+    said = f"  {books.done:,} of {books.claimed:,} known URLs · {int(share * 100)} %"
+    length = max(10, columns - len(said))
+    drawn, so_far, cells = Text(), 0, 0
+    for outcome in Outcome:
+        so_far += view.of(outcome)
+        until = length * so_far // known if known else 0
+        drawn.append("━" * (until - cells), OUTCOMES[outcome])
+        cells = until
+    drawn.append("─" * (length - cells), "dim")
+    return drawn + Text(said)
+
+
+def _outcomes(view: View) -> Text:
+    found = Text()
+    for outcome in Outcome:
+        if outcome is Outcome.FETCHED or view.of(outcome):
+            found.append(" · " if found else "")
+            found.append(f"{view.of(outcome):,} {outcome}", OUTCOMES[outcome])
+    return found
+
+
+def _rate(view: View, columns: int) -> Block:
+    said = Text.assemble(("rate".ljust(LABEL_COLUMNS), "cyan"), words.rates(view))
+    room = columns - LABEL_COLUMNS
+    beside = columns - len(said) - 2
+    bars = view.rates.bars
+    if view.ended or not bars:
+        return _block(8, said)
+    indent = " " * LABEL_COLUMNS
+    legend = f"  a bar is {BAR_MS // 1000} s" + ("; · not seen" if None in bars[-room:] else "")
+    caption = Text(legend, "dim") if beside + 2 >= len(legend) else Text()
+    sizes = []
+    high = ((92, 3), (91, 2)) if any(bars[-room:]) else ()
+    for rank, lines in (*high, (55, 1)):
+        drawn = [Text(indent + line, "green") for line in sparkline(bars, room, lines)]
+        sizes.append((rank, (said + caption, *drawn)))
+    inline = sparkline(bars, max(0, beside), 1)[0]
+    sizes.append((8, (said + Text(f"  {inline}", "green"),)))
+    return Block(sizes=tuple(sizes))
+
+
+def _limits(view: View) -> Text:
+    found = Text()
+    for budget in view.budgets:
+        found.append(" · " if found else "")
+        style = "yellow" if budget.share >= 0.9 else ""  # noqa: PLR2004 - nearly used up
+        found.append(budget.said, style)
+    return found
+
+
+# --- hosts --------------------------------------------------------------------------------------
+
+
+def _hosts(view: View, columns: int) -> Block:
+    """Set hosts out in a table; fewer rows where there is no room, the busiest first."""
+    ordered = sorted(view.hosts, key=lambda row: (-(row.queued or 0), -(row.done or 0)))
+    if not ordered:
+        return Block(sizes=())
+    asked = view.crawl.state in (State.RUNNING, State.STOPPING)
+    sizes = []
+    for number in range(len(ordered), 0, -1):
+        more = len(ordered) - number
+        lines = _table(ordered[:number], columns, asked=asked)
+        if more:
+            lines.append(Text(f"and {text.plural(more, 'more host')}", "dim"))
+        # The first few rows are dearer than what comes after the table.
+        sizes.append((30 if number == 1 else 65 if number <= 3 else 87, tuple(lines)))  # noqa: PLR2004
+    return Block(sizes=tuple(sizes))
+
+
+def _table(rows: Sequence[HostRow], columns: int, *, asked: bool) -> list[Text]:
+    head = ("host", "done", "queued", "failed", "paced at", "next request")
+    cells = [head, *(_cells(row, asked=asked) for row in rows)]
+    numbers = [max(len(line[place]) for line in cells) for place in range(1, 5)]
+    last = max(len(line[5]) for line in cells)
+    fixed = sum(numbers) + 2 * len(numbers) + 2
+    longest = max(len(line[0]) for line in cells)
+    room = columns - fixed
+    first = min(longest, HOST_COLUMNS_MAX, max(HOST_COLUMNS_MIN, room - last))
+    drawn = []
+    for place, line in enumerate(cells):
+        name = text.cut(line[0], first).ljust(first)
+        middle = "".join(
+            f"  {cell:>{width}}" for cell, width in zip(line[1:5], numbers, strict=True)
+        )
+        style = "cyan" if place == 0 else ""
+        last_style = style if place == 0 else STANDINGS[rows[place - 1].standing]
+        drawn.append(Text.assemble((name + middle, style), "  ", (text.clean(line[5]), last_style)))
+    return drawn
+
+
+def _cells(row: HostRow, *, asked: bool) -> tuple[str, ...]:
+    counts = (
+        "?" if number is None else f"{number:,}" for number in (row.done, row.queued, row.failed)
+    )
+    said = row.words if row.waits or (asked and row.queued != 0) else "-"
+    return (text.clean(row.site), *counts, text.pace(row.delay_ms) if row.delay_ms else "-", said)

@@ -1,0 +1,157 @@
+"""What a crawl has spent: of each of its budgets, and in dollars.
+
+Dollars are an estimate from list prices of what the crawl has done so far, also where an emulator
+does it for nothing. Budgets that nobody set are left out until a good part of them is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.budget import crawl_cost
+from orbweaver.budget.billing_units import Term, units_of
+from orbweaver.budget.budget_rules import COUNTED
+from orbweaver.budget.prices import NANO
+from orbweaver.budget.prices import dollars as priced
+from orbweaver.cli import text
+from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
+from orbweaver.model.crawl import WEEK_S
+from orbweaver.model.limits import Part
+from orbweaver.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from orbweaver.cli.live.hosts import HostRow
+    from orbweaver.control.crawl_control import Status
+
+MENTIONED_FROM = 0.5
+CENT = 0.01
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much of a limit is used, and how much there is; `words` say both.
+
+    `beside` says what the share would hide: a page counts as soon as it is found.
+    """
+
+    name: str
+    used: float
+    limit: float
+    words: str
+    beside: str = ""
+
+    @property
+    def said(self) -> str:
+        """Say it in a few words."""
+        return f"{self.name} {self.words} " + (self.beside or f"({int(self.share * 100)} %)")
+
+    @property
+    def share(self) -> float:
+        """How much of it is used, 0 to 1."""
+        return min(1.0, max(0.0, self.used / self.limit)) if self.limit > 0 else 1.0
+
+
+def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
+    """List the budgets of a crawl that matter."""
+    crawl, total = status.crawl, status.books.total
+    if crawl.continuous:
+        return ()
+    of_a_host = max((row.claimed or 0 for row in rows), default=0)
+    listed = (
+        _budget(
+            "pages",
+            status.books.claimed + crawl.pages_carried,
+            crawl.pages_max,
+            "{:,.0f}".format,
+            beside=f"found, {status.books.done:,} done",
+        ),
+        _budget("pages of a host", of_a_host, crawl.host_pages_max, "{:,.0f}".format),
+        _budget(
+            "bytes",
+            _received(total),
+            crawl.bytes_max,
+            lambda number: text.size(round(number)),
+        ),
+        _budget(
+            "dollars",
+            dollars(total) or 0.0,
+            _dollars_max(crawl.nanodollars_max),
+            price,
+        ),
+        _budget("duration", status.elapsed_ms / 1000, crawl.duration_max_s, text.clock),
+    )
+    usual = {"pages": PAGES_MAX_DEFAULT, "duration": WEEK_S}
+    return tuple(
+        budget
+        for budget in listed
+        if budget is not None
+        and (budget.limit != usual.get(budget.name) or budget.share >= MENTIONED_FROM)
+    )
+
+
+def dollars(total: Mapping[str, int]) -> float | None:
+    """Estimate what was spent; None if nobody counted."""
+    return crawl_cost.dollars(total) if "nanodollars" in total else None
+
+
+def price(amount: float) -> str:
+    """Write dollars: to the cent, and less than ten of them with two digits that count."""
+    if amount <= 0:
+        return "$0"
+    if amount >= 10 * CENT:
+        return f"${amount:,.2f}"
+    places = 3
+    while places < 9 and round(amount, places) < 10 * 10**-places:  # noqa: PLR2004 - nanodollars
+        places += 1
+    return f"${amount:.{places}f}"
+
+
+def metered(total: Mapping[str, int]) -> float | None:
+    """Price the units that were counted; None if nobody counted."""
+    units = units_of(total)
+    return priced(units.by_term) if units else None
+
+
+def spent(total: Mapping[str, int]) -> float | None:
+    """Price what a crawl has used: its units, or the estimate where none were counted."""
+    counted = metered(total)
+    return dollars(total) if counted is None else counted
+
+
+def per_million(total: Mapping[str, int]) -> str:
+    """Say in a line what a page takes; empty where that is not known."""
+    units, pages = units_of(total), total.get(Outcome.FETCHED, 0)
+    if not units or not pages:
+        return ""
+    terms, used = units.by_term, priced(units.by_term)
+    writes, reads = terms.get(Term.WRITE, 0) / pages, terms.get(Term.READ_HALVES, 0) / 2 / pages
+    return (
+        f"${used / pages * MILLION:,.2f} per million pages"
+        f" · {writes:.2f} writes and {reads:.2f} reads a page"
+    )
+
+
+def _received(total: Mapping[str, int]) -> int:
+    """Count the bytes that a budget counts: as they came over the wire, and not only of pages."""
+    return total.get(COUNTED[Part.BYTES], total.get("bytes", 0))
+
+
+def _dollars_max(nanodollars: int | None) -> float | None:
+    return None if nanodollars is None else nanodollars / NANO
+
+
+def _budget(
+    name: str,
+    used: float,
+    limit: float | None,
+    words: Callable[[float], str],
+    beside: str = "",
+) -> Budget | None:
+    if limit is None:
+        return None
+    said = f"{words(used)} of {words(limit)}"
+    return Budget(name=name, used=used, limit=limit, words=said, beside=beside)

@@ -1,0 +1,264 @@
+"""What can be said of a crawl while it runs, and once it has ended.
+
+A meter sees one reading after another; each becomes a view, in which everything is computed that
+is shown: rates, what is left and why one thinks so, hosts, budgets. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.budget.billing_units import units_of
+from orbweaver.cli.live import forecast, spending
+from orbweaver.cli.live import hosts as hostrows
+from orbweaver.cli.live.forecast import hosts_begun_at
+from orbweaver.cli.live.rates import History, Rates
+from orbweaver.model.crawl import State
+from orbweaver.model.cuts import COUNTER
+from orbweaver.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.cli.live.forecast import Forecast
+    from orbweaver.cli.live.hosts import HostRow
+    from orbweaver.cli.live.spending import Budget
+    from orbweaver.cli.stack import Depths
+    from orbweaver.control.crawl_control import Status
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.politeness.host_schedule import Host
+
+WORKING = (State.RUNNING, State.STOPPING)
+# From how many pages on it is told what a page costs.
+PAGES_TOLD = 100
+# SQS says that its counts are right within a minute.
+STALLED_MS = 60_000
+# Readings come every few seconds; older ones are said to be old.
+STALE_MS = 8_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A crawl, its queue and the hosts of its references as read at one moment."""
+
+    status: Status
+    depths: Depths | None = None
+    hosts: tuple[Host, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A reading, and what follows from it and from those before.
+
+    `age_ms` is how long ago it was read, `idle_ms` how long the queues had been empty by then, and
+    `quiet_ms` how long no URL had ended, although the crawl runs.
+    """
+
+    reading: Reading
+    rates: Rates
+    forecast: Forecast
+    hosts: tuple[HostRow, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    idle_ms: int = 0
+    quiet_ms: int = 0
+    age_ms: int = 0
+
+    @property
+    def crawl(self) -> Crawl:
+        """The crawl as read."""
+        return self.reading.status.crawl
+
+    @property
+    def ended(self) -> bool:
+        """Whether the crawl is over."""
+        return self.crawl.state is State.FINISHED
+
+    @property
+    def stale(self) -> bool:
+        """Whether the reading is older than it should be."""
+        return self.age_ms >= STALE_MS
+
+    @property
+    def now_ms(self) -> int:
+        """When this is looked at."""
+        return self.reading.status.at_ms + self.age_ms
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long the crawl has been running, or ran, without its pauses."""
+        age_ms = self.age_ms if self.crawl.state in WORKING else 0
+        return (self.reading.status.elapsed_ms + age_ms) / 1000
+
+    @property
+    def total(self) -> Mapping[str, int]:
+        """All counters."""
+        return self.reading.status.books.total
+
+    def of(self, outcome: str) -> int:
+        """How many URLs ended so."""
+        return self.total.get(outcome, 0)
+
+    def reasons(self, group: str) -> dict[str, int]:
+        """Count the reasons of an outcome (or `refused`), most frequent first."""
+        prefix = f"{group}."
+        found = {
+            key.removeprefix(prefix): number
+            for key, number in self.total.items()
+            if key.startswith(prefix) and number
+        }
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def waiting(self) -> dict[str, str]:
+        """Say which hosts let us wait, and for how long."""
+        return {row.name: row.words for row in self.hosts if row.waits}
+
+
+class Meter:
+    """Sees readings in the order of time."""
+
+    def __init__(self) -> None:
+        self._history = History()
+        # Since when the queues are empty, and how many URLs had ended then.
+        self._idle: tuple[int, int] | None = None
+        # Since when so many have ended.
+        self._quiet: tuple[int, int] | None = None
+
+    def see(self, reading: Reading) -> View:
+        """Take one more reading in."""
+        status = reading.status
+        rates = self._history.see(
+            status.at_ms,
+            status.books.done,
+            started_at_ms=status.at_ms - status.elapsed_ms,
+            elapsed_ms=status.elapsed_ms,
+        )
+        hosts = hostrows.rows_of(status, reading.hosts)
+        return View(
+            reading=reading,
+            rates=rates,
+            forecast=forecast.forecast(status, rates.now, hosts),
+            hosts=hosts,
+            budgets=spending.budgets_of(status, hosts),
+            idle_ms=self._idle_ms(reading),
+            quiet_ms=self._quiet_ms(reading),
+        )
+
+    def _idle_ms(self, reading: Reading) -> int:
+        """How long nothing has been queued, and nothing done, of a crawl that runs."""
+        depths, at_ms = reading.depths, reading.status.at_ms
+        done = reading.status.books.done
+        if depths is None or reading.status.crawl.state not in WORKING or not depths.idle:
+            self._idle = None
+            return 0
+        if self._idle is None or self._idle[1] != done:
+            self._idle = (at_ms, done)
+        return max(0, at_ms - self._idle[0])
+
+    def _quiet_ms(self, reading: Reading) -> int:
+        status = reading.status
+        done = status.books.done
+        if status.crawl.state not in WORKING:
+            self._quiet = None
+            return 0
+        if self._quiet is None or self._quiet[1] != done:
+            self._quiet = (status.at_ms, done)
+        return max(0, status.at_ms - self._quiet[0])
+
+
+def stalled(view: View) -> bool:
+    """Whether a crawl has not ended, and nothing is left that could end it."""
+    return view.idle_ms >= STALLED_MS
+
+
+def nothing_new(view: View) -> bool:
+    """Whether a crawl ended without one URL, because all of them were seen before."""
+    if not view.ended or view.reading.status.books.claimed:
+        return False
+    return bool(view.crawl.resumes) or not view.reasons("refused")
+
+
+def empty(view: View) -> bool:
+    """Whether a crawl ended without one page, though there was something to be asked for."""
+    pages = view.of(Outcome.FETCHED) + view.of(Outcome.UNCHANGED)
+    return view.ended and not pages and not nothing_new(view)
+
+
+def early(view: View) -> bool:
+    """Whether too few pages are there to say what one takes: each host's robots.txt comes first."""
+    wanted = max(PAGES_TOLD, hosts_begun_at(view.crawl))
+    return not view.ended and view.of(Outcome.FETCHED) < wanted
+
+
+def mean_per_s(view: View) -> float:
+    """Pages fetched a second, over the whole run."""
+    elapsed_ms = view.reading.status.elapsed_ms
+    return view.of(Outcome.FETCHED) * 1000 / elapsed_ms if elapsed_ms else 0.0
+
+
+# --- for machines -------------------------------------------------------------------------------
+
+
+def as_json(view: View) -> dict[str, Any]:
+    """Spell a view out for machines: names stay, and new ones may be added."""
+    status = view.reading.status
+    crawl, depths = status.crawl, view.reading.depths
+    left_s = view.forecast.left_s
+    body: dict[str, Any] = {
+        "crawl": crawl.id,
+        "name": crawl.name,
+        "state": str(crawl.state),
+        "stop": None if crawl.stop is None else str(crawl.stop),
+        "at_ms": status.at_ms,
+        "age_s": round(view.age_ms / 1000, 3),
+        "claimed": status.books.claimed,
+        "done": status.books.done,
+        "outcomes": {str(outcome): view.of(outcome) for outcome in Outcome},
+        "reasons": {str(outcome): view.reasons(outcome) for outcome in Outcome},
+        "refused": view.reasons("refused"),
+        "incomplete": view.reasons(COUNTER),
+        "retries": view.of("retries"),
+        "deferrals": view.of("deferrals"),
+        "bytes": view.of("bytes"),
+        "items": view.of("items"),
+        "items_invalid": view.of("items_invalid"),
+        "elapsed_s": round(view.elapsed_s, 3),
+        "pages_per_s": round(mean_per_s(view) if view.ended else view.rates.now, 2),
+        "rate": {name: round(getattr(view.rates, name), 2) for name in ("now", "mean", "peak")},
+        "left_s": None if left_s is None else round(left_s, 1),
+        "left_basis": str(view.forecast.basis),
+        "left_text": view.forecast.words,
+        "cost_dollars": spending.dollars(view.total),
+        # What AWS bills, by term, as far as it was counted; and what that costs.
+        "units": units_of(view.total).by_term,
+        "units_dollars": spending.metered(view.total),
+        "budgets": [
+            {"name": budget.name, "used": budget.used, "limit": budget.limit}
+            for budget in view.budgets
+        ],
+        "hosts": [_host(row) for row in view.hosts],
+        "waiting": view.waiting(),
+    }
+    if depths is not None:
+        body["queue"] = {
+            "waiting": depths.waiting,
+            "in_work": depths.in_work,
+            "delayed": depths.delayed,
+            "dead": depths.dead,
+        }
+    return body
+
+
+def _host(row: HostRow) -> dict[str, Any]:
+    return {
+        "host": row.name,
+        "claimed": row.claimed,
+        "done": row.done,
+        "queued": row.queued,
+        "failed": row.failed,
+        "delay_ms": row.delay_ms,
+        "standing": str(row.standing),
+        "wait_ms": row.wait_ms,
+        "why": row.why or None,
+        "no_robots": row.no_robots or None,
+    }

@@ -1,0 +1,296 @@
+"""The real `Machine`: the emulator and CDK of `localstack`, and boto3 for a few questions.
+
+Imports are made where they are needed: `orbweaver url` is not to wait for boto3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli.stack import ENDPOINT, LOCAL_CONTEXT, Depths, Standing, Unreachable, up_again
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping
+
+    from localstack.sources import Source
+    from orbweaver.app.aws_ports import Ports
+    from orbweaver.cli.stack import Say
+    from orbweaver.model.settings import Settings
+
+DEPTHS = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+    "VisibilityTimeout",
+)
+
+
+@contextlib.asynccontextmanager
+async def connect(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Ports]:
+    """Open the real ports of a stack; from then on this process speaks to that stack alone."""
+    from orbweaver.app import container
+
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        if name not in environment:
+            del os.environ[name]
+    os.environ.update(environment)
+    async with container.connect(settings) as ports:
+        yield ports
+
+
+class ThisMachine:
+    """See the module; the client for the queues is kept, as they are asked every second."""
+
+    def __init__(self) -> None:
+        self._open = contextlib.ExitStack()
+        self._queues: dict[str | None, Any] = {}
+
+    def close(self) -> None:
+        """Close what is kept open."""
+        self._queues.clear()
+        self._open.close()
+
+    def local(self) -> Mapping[int, Mapping[str, str]]:
+        """See the protocol."""
+        from localstack import emulator
+
+        kept = [found for found in emulator.find_all() if found.keep]
+        kept.sort(key=lambda found: found.port != emulator.PORT)
+        return {found.port: found.environment() for found in kept}
+
+    def stopped(self) -> list[int]:
+        """See the protocol."""
+        from localstack import emulator
+
+        return emulator.stopped()
+
+    def region(self, environment: Mapping[str, str]) -> str | None:
+        """See the protocol."""
+        from localstack import cdk
+
+        with _reaching():
+            return cdk.region_of(environment)
+
+    def outputs(
+        self, stack: str, environment: Mapping[str, str], say: Say
+    ) -> Mapping[str, str] | None:
+        """See the protocol."""
+        from localstack import deployed
+
+        with _reaching(f"{up_again(self)} starts a stack on this machine"):
+            found = deployed.describe(stack, environment)
+        if found is None:
+            return None
+        if not found.there:
+            raise Unreachable(found.told)
+        if not found.settled:
+            say(found.told)
+        return found.outputs
+
+    def usual_stack(self) -> str:
+        """See the protocol."""
+        from localstack import deployment
+
+        return deployment.usual_name()
+
+    def stacks(self, environment: Mapping[str, str]) -> list[str]:
+        """See the protocol."""
+        from localstack import deployed
+
+        with _reaching():
+            return deployed.names(environment)
+
+    def sources(self, function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
+        """See the protocol."""
+        from localstack import sources
+
+        with _reaching():
+            return sources.of(function, environment)
+
+    def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
+        """See the protocol."""
+        from localstack import sources
+
+        with _reaching():
+            return sources.switch(source, environment, on=on)
+
+    def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """See the protocol."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        from localstack import cdk
+
+        try:
+            with cdk.client("lambda", environment) as client:
+                found = client.get_function_configuration(FunctionName=function)
+        except (BotoCoreError, ClientError):
+            return {}
+        variables: dict[str, str] = found.get("Environment", {}).get("Variables", {})
+        return variables
+
+    def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
+        """See the protocol."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        from localstack import cdk
+
+        # A frugal stack has one queue for packs of both lanes.
+        urls = dict.fromkeys(
+            (settings.seed_queue_url, settings.crawl_queue_url, settings.express_queue_url)
+        )
+        try:
+            endpoint = environment.get(ENDPOINT)
+            if endpoint not in self._queues:
+                opening = cdk.client("sqs", environment)
+                self._queues[endpoint] = self._open.enter_context(opening)
+            client = self._queues[endpoint]
+            lanes = [_counts(client, url) for url in urls]
+            dead = _counts(client, settings.dead_letter_queue_url)
+        except (BotoCoreError, ClientError):
+            return None
+        waiting, in_work, delayed, _ = (sum(numbers) for numbers in zip(*lanes, strict=True))
+        return Depths(
+            waiting=waiting,
+            in_work=in_work,
+            delayed=delayed,
+            dead=dead[0],
+            hidden_s=max(hidden_s for *_, hidden_s in lanes),
+        )
+
+    @contextlib.contextmanager
+    def standing(
+        self, port: int, say: Say, context: Mapping[str, str] | None = None
+    ) -> Iterator[Standing]:
+        """See the protocol."""
+        from localstack import lending, stack
+
+        with contextlib.ExitStack() as use:
+            with _reaching():
+                found, started = use.enter_context(lending.lend(port=port, say=say))
+                given = _kept(dict(context or {}), found.directory)
+                outputs = stack.bring_up_to_date(
+                    found, given, defaults=LOCAL_CONTEXT, working=True, say=say
+                )
+            yield Standing(
+                environment=found.environment(),
+                outputs=outputs,
+                started=started,
+                log=str(found.log),
+            )
+
+    def up(
+        self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say
+    ) -> Mapping[str, str]:
+        """See the protocol."""
+        from localstack import stack
+
+        with _reaching():
+            stood = stack.up(
+                port=port, fresh=fresh, context=context, defaults=LOCAL_CONTEXT, say=say
+            )
+        return {**stood.outputs, ENDPOINT: stood.emulator.endpoint_url}
+
+    def down(self, port: int | None, say: Say) -> bool:
+        """See the protocol."""
+        from localstack import emulator, stack
+
+        with _reaching():
+            ports = [found.port for found in emulator.find_all()] if port is None else [port]
+            stopped = [stack.down(each, say=say) for each in ports]
+        return any(stopped)
+
+    def ports(self) -> frozenset[int]:
+        """Return the ports of the emulators that run."""
+        from localstack import emulator
+
+        return frozenset(found.port for found in emulator.find_all())
+
+    def running(self) -> list[str]:
+        """See the protocol."""
+        from localstack import api_address, deployed, emulator
+        from localstack.errors import LocalStackError
+
+        lines = []
+        for found in emulator.find_all():
+            healthy = found.is_healthy()
+            health = "healthy" if healthy else "does not answer"
+            lines.append(f"{found.endpoint_url}  {health}  log {found.log}")
+            with contextlib.suppress(LocalStackError):
+                stacks = deployed.of_product(found.environment()) if healthy else ()
+                apis = ((one.name, one.outputs.get(api_address.OUTPUT)) for one in stacks)
+                lines += [f"  stack {name}, API {url}" for name, url in apis if url]
+        return lines
+
+    def lost(self) -> list[str]:
+        """See the protocol."""
+        from localstack import emulator, layout, lost
+
+        emulator.find_all()  # which finds those that were killed
+        return [found.told(port) for port, found in lost.of_all(layout.INSTANCES).items()]
+
+    def deploy(
+        self,
+        environment: Mapping[str, str],
+        context: Mapping[str, str],
+        *,
+        reset: bool,
+        yes: bool,
+        say: Say,
+    ) -> Mapping[str, str]:
+        """See the protocol."""
+        from localstack import deployment, emulator, stack
+
+        endpoint = environment.get(ENDPOINT)
+        with _reaching():
+            for found in emulator.find_all():
+                if found.endpoint_url == endpoint:
+                    return stack.bring_up_to_date(
+                        found, context, defaults=LOCAL_CONTEXT, reset=reset, say=say
+                    )
+            planned = deployment.plan(context, environment, reset=reset)
+            outputs = deployment.deploy(planned, environment, yes=yes, say=say)
+            deployment.switch(context, outputs, environment)
+            return outputs
+
+    def destroy(
+        self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
+    ) -> None:
+        """See the protocol."""
+        from localstack import cdk, emulator
+
+        endpoint = environment.get(ENDPOINT)
+        with _reaching():
+            if any(found.endpoint_url == endpoint for found in emulator.find_all()):
+                context = {**LOCAL_CONTEXT, **context}
+            cdk.destroy(environment, context, yes=yes, say=say)
+
+
+def _kept(context: dict[str, str], folder: Path) -> dict[str, str]:
+    """Copy a module of the user's own beside the emulator's state: the stack is kept as long."""
+    if (module := context.get("extractor")) is not None:
+        body = Path(module).read_bytes()
+        kept = folder / "extractors" / f"{hashlib.sha256(body).hexdigest()[:16]}.py"
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_bytes(body)
+        context["extractor"] = str(kept)
+    return context
+
+
+@contextlib.contextmanager
+def _reaching(hint: str = "") -> Iterator[None]:
+    """Turn what the local stack has to say into this package's own error."""
+    from localstack.errors import LocalStackError
+
+    try:
+        yield
+    except LocalStackError as error:
+        raise Unreachable("\n".join(filter(None, (str(error), hint)))) from error
+
+
+def _counts(client: Any, url: str) -> tuple[int, ...]:
+    found = client.get_queue_attributes(QueueUrl=url, AttributeNames=list(DEPTHS))["Attributes"]
+    return tuple(int(found.get(name, 0)) for name in DEPTHS)

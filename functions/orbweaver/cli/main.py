@@ -1,0 +1,241 @@
+"""The command line: what a person types becomes calls of `control`, and what comes of it lines.
+
+    parser      commands and options           values      what their values mean
+    stacks      which stack                    machine     the emulator, CDK, and AWS's endpoints
+    session     an open connection             progress    what can be said of a crawl that runs
+    crawling    crawl, start                   display     how it is shown while it runs
+    looking     status, pages, page, export    report      and once it has ended
+    deciding    robots, url                    files       where exports go
+    steering    pause, resume, cancel          text        words for people, safe for terminals
+                local, deploy, destroy         letters     what is said of dead letters
+    changing    edit, retry                    asking      hosts, report
+    dead_letters  dlq                          scheduling  schedule
+    explaining  explain                        options     what a crawl may be told
+    forgetting  forget                         extracting  extract
+    itemwords   items in words              custom      functions of the user's own
+    defining    init, check, crawl.toml        starter     a definition to begin with
+    rates       how fast it goes               forecast    how long it takes, and why
+    hostrows    its hosts                      spending    its budgets, and what it costs
+    words       all of that in words           screen      and as a picture of a terminal's size
+    sparkline   numbers as a row of bars       stored      page --body, --text
+    glide       numbers that move evenly
+    switching   workers
+    delivering  deliver                        querying    query
+    exported    tables of exports              duck        asked with DuckDB
+    saved       queries that are there already
+    exposing    metrics                    gauges      what is shown to Prometheus
+    examining   doctor                      exits       how commands end
+    ruling      robots.txt for one command
+
+Exit codes: 0 done, 1 the crawl fetched nothing or failed above the asked threshold (or there is no
+such record, or its files cannot be written), 2 usage, 3 the stack cannot be reached, 130
+interrupted, 141 nothing reads the output any more (`| head`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from orbweaver.cli import exit_codes, local_machine
+from orbweaver.cli.arguments import parse
+from orbweaver.cli.commands import (
+    cost,
+    crawl,
+    deliver,
+    dlq,
+    doctor,
+    edit_retry,
+    explain,
+    extract,
+    forget,
+    hosts_report,
+    init_check,
+    look,
+    metrics,
+    robots_url,
+    schedule,
+    steer,
+    workers,
+)
+from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.export_files import Unwritten
+from orbweaver.cli.query import command
+from orbweaver.cli.session import Surroundings
+from orbweaver.cli.stack import LOCAL_CONTEXT, Unreachable
+from orbweaver.control.crawl_control import ControlError
+from orbweaver.model.errors import PortError, StoredNewer
+from orbweaver.model.version import REMEDY
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+    from types import FrameType
+
+    from orbweaver.model.ports import Fetcher
+
+USAGE, UNREACHABLE = 2, 3
+# As shells report a program that SIGPIPE has ended.
+CLOSED = 128 + signal.SIGPIPE
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a title in a script that the terminal lacks
+            stream.reconfigure(errors="replace")
+    with contextlib.suppress(ValueError):  # not in the main thread
+        # A polite kill ends like Ctrl-C: by unwinding, so that what was started is stopped.
+        signal.signal(signal.SIGTERM, _interrupt)
+        _heed_interrupts()
+    try:
+        with contextlib.closing(local_machine.ThisMachine()) as this:
+            code = run(sys.argv[1:] if words is None else words, _surroundings(this))
+        sys.stdout.flush()
+    except BrokenPipeError:  # `orbweaver pages ID | head` has seen enough
+        for stream in (sys.stdout, sys.stderr):
+            _drain(stream)
+        return CLOSED
+    return code
+
+
+def _drain(stream: TextIO) -> None:
+    """Have what is left in a stream go nowhere if its reader is gone; Python writes it at exit."""
+    try:
+        stream.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def run(words: Sequence[str], around: Surroundings) -> int:
+    """Run one command in these surroundings; its exit code."""
+    try:
+        return _dispatch(words, around)
+    except SystemExit as end:  # --help, --version
+        return int(end.code or 0)
+    except (UsageError, ControlError) as error:
+        code, said = USAGE, str(error)
+    except Unwritten as error:
+        code, said = exit_codes.FAILED, f"{error}: make room, or give another --out, and repeat it"
+    except Unreachable as error:
+        code, said = UNREACHABLE, str(error)
+    except StoredNewer as error:
+        around.note(f"{error}; {REMEDY} (docs/upgrade.md)")
+        return UNREACHABLE
+    except PortError as error:
+        code, said = (
+            UNREACHABLE,
+            f"cannot reach the stack: {error}; is it up? See `orbweaver local status`",
+        )
+    except KeyboardInterrupt:
+        code, said = exit_codes.INTERRUPTED, "interrupted"
+    around.note(said)
+    if code == UNREACHABLE:
+        around.note(*around.machine.lost())
+    return code
+
+
+# By command: what carries it out, at once or in an event loop of its own.
+COMMANDS: dict[str, Callable[[argparse.Namespace, Surroundings], int | Coroutine[Any, Any, int]]]
+COMMANDS = {
+    "init": init_check.init,
+    "check": init_check.check,
+    "estimate": cost.estimated,
+    "crawl": crawl.crawl,
+    "start": crawl.start,
+    "status": look.status,
+    "pause": steer.steer,
+    "resume": steer.steer,
+    "cancel": steer.steer,
+    "edit": edit_retry.edit,
+    "retry": edit_retry.retry,
+    "hosts": hosts_report.hosts,
+    "report": hosts_report.report,
+    "cost": cost.cost,
+    "pages": look.pages,
+    "page": look.page,
+    "export": look.export,
+    "deliver": deliver.deliver,
+    "explain": explain.explain,
+    "query": command.query,
+    "extract": extract.extract,
+    "robots": robots_url.robots,
+    "url": robots_url.url,
+    "dlq": dlq.dlq,
+    "forget": forget.forget,
+    "schedule": schedule.schedule,
+    "metrics": metrics.metrics,
+    "workers": workers.workers,
+    "doctor": doctor.doctor,
+    "local": steer.local,
+    "deploy": steer.deploy,
+    "destroy": steer.destroy,
+}
+
+
+def _dispatch(words: Sequence[str], around: Surroundings) -> int:
+    arguments = parse(words)
+    result = COMMANDS[arguments.command](arguments, around)
+    return result if isinstance(result, int) else asyncio.run(result)
+
+
+def _surroundings(this: local_machine.ThisMachine) -> Surroundings:
+    from orbweaver.adapters.local.clock import SystemClock
+
+    return Surroundings(
+        out=sys.stdout,
+        err=sys.stderr,
+        environment=os.environ,
+        folder=Path.cwd(),
+        machine=this,
+        connect=local_machine.connect,
+        web=partial(_web, this),
+        clock=SystemClock(),
+        reach=partial(_reach, this),
+    )
+
+
+async def _reach(this: local_machine.ThisMachine, url: str) -> str | None:
+    """Try to connect to a server that a person named, as a worker on this machine would."""
+    from orbweaver.adapters.web.reach import trouble_at
+    from orbweaver.model.address_policy import parse_allowed
+
+    return await trouble_at(url, parse_allowed(LOCAL_CONTEXT["allow_addresses"], this.ports()))
+
+
+@contextlib.asynccontextmanager
+async def _web(this: local_machine.ThisMachine) -> AsyncIterator[Fetcher]:
+    """Open the web for a question or two; a person may ask about servers of this machine."""
+    from orbweaver.adapters.web.client import HttpFetcher
+    from orbweaver.model.address_policy import parse_allowed
+
+    allowed = parse_allowed(LOCAL_CONTEXT["allow_addresses"], this.ports())
+    fetcher = HttpFetcher(allowed=allowed)
+    try:
+        yield fetcher
+    finally:
+        await fetcher.aclose()
+
+
+def _interrupt(_number: int, frame: FrameType | None) -> None:
+    """Do what Ctrl-C does now: asyncio puts a handler of its own there while it runs."""
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        handler(signal.SIGINT, frame)
+
+
+def _heed_interrupts() -> None:
+    """Have SIGTERM unwind a command, too, that a script has started with `&`.
+
+    Shells without job control have such commands ignore SIGINT (POSIX.1-2024, XCU 2.11). It is
+    ignored here as well: it is blocked, where a handler stands for `_interrupt`.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+        signal.signal(signal.SIGINT, signal.default_int_handler)

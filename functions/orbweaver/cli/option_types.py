@@ -1,0 +1,131 @@
+"""Values of options, read from what a person types; each error says what would have fitted."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.exporting.manifest import ExportEventError, check_day, formats_in
+from orbweaver.model import amounts, durations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+THRESHOLD = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(%?)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """How many failures are too many: more than `number` of them, or per cent of all URLs."""
+
+    number: float
+    percent: bool = False
+
+    def exceeded(self, failed: int, done: int) -> bool:
+        """Whether so many failures among so many ended URLs are too many."""
+        return failed * 100 > self.number * done if self.percent else failed > self.number
+
+
+def duration_ms(text: str) -> int:
+    """Read a duration as milliseconds."""
+    return _duration(durations.duration_ms, text)
+
+
+def duration_s(text: str) -> int:
+    """Read a duration as whole seconds, rounded up."""
+    return _duration(durations.duration_s, text)
+
+
+def _duration(read: Callable[[str], int], text: str) -> int:
+    try:
+        return read(text)
+    except durations.DurationError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def size_bytes(text: str) -> int:
+    """Read a size: `500MB`, `10GB`."""
+    return _amount(amounts.size_bytes, text)
+
+
+def nanodollars(text: str) -> int:
+    """Read dollars as 1e-9 of them."""
+    return _amount(amounts.nanodollars, text)
+
+
+def _amount(read: Callable[[str], int], text: str) -> int:
+    try:
+        return read(text)
+    except amounts.AmountError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def count(text: str) -> int:
+    """Read a whole number; thousands may be set apart (1_000, 1,000)."""
+    plain = re.sub(r"(?<=\d)[_,](?=\d{3})", "", text.strip())
+    if not re.fullmatch(r"[0-9]{1,12}", plain):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number: give one like 1000")
+    return int(plain)
+
+
+def threshold(text: str) -> Threshold:
+    """Read how many failures are too many: `10` or `2.5%`."""
+    match = THRESHOLD.fullmatch(text.strip())
+    if match is None or ("." in match[1] and not match[2]):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number of failures nor a share: give 0, 10 or 2.5%"
+        )
+    return Threshold(number=float(match[1]), percent=bool(match[2]))
+
+
+def day(text: str) -> str:
+    """Read a UTC day."""
+    try:
+        return check_day(text)
+    except ExportEventError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def formats(text: str) -> tuple[str, ...]:
+    """Read formats of exports, separated by commas."""
+    try:
+        return formats_in(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def one_of(words: Sequence[str]) -> Callable[[str], str]:
+    """Make a reader of one word out of several."""
+
+    def read(text: str) -> str:
+        if text in words:
+            return text
+        near = difflib.get_close_matches(text.lower(), words, n=1)
+        hint = f"did you mean {near[0]}? It takes " if near else "give "
+        raise argparse.ArgumentTypeError(f"{text!r} does not fit: {hint}{_listed(words)}")
+
+    return read
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read KEY=VALUE."""
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        raise argparse.ArgumentTypeError(f"{text!r} does not fit: give KEY=VALUE")
+    return key, value
+
+
+def header(text: str) -> tuple[str, str]:
+    """Read `Name: value`; whether it may be sent is the plan's business."""
+    name, colon, value = text.partition(":")
+    if not colon:
+        # Without its value: it may be a secret.
+        raise argparse.ArgumentTypeError("a header is a name, a colon and a value: 'Name: value'")
+    return name.strip(" "), value.strip(" ")
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,0 +1,243 @@
+"""`query`: SQL over exports, in a folder or of a stack, with the tables that Athena has.
+
+CSV and JSON are exact: of every value what it is, of every row all of it. A terminal
+gets control characters written out, a file gets them as they are. The table for people is cut to
+what a terminal shows, and nothing in it may steer one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import itertools
+import json
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TextIO
+
+from orbweaver.cli import option_types, text
+from orbweaver.cli.exit_codes import OK, UsageError
+from orbweaver.cli.query import duckdb, tables
+from orbweaver.cli.query.saved import saved
+from orbweaver.cli.session import chosen, shown
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from orbweaver.cli.query.duckdb import Answer
+    from orbweaver.cli.query.tables import Sheet
+    from orbweaver.cli.session import Surroundings
+
+HELP = "ask exports with SQL: those in a folder, or of a stack by --target"
+FORMATS = ("table", "csv", "json")
+OUT = Path("out")
+STDIN = "-"
+ROWS_SHOWN = 100
+CELL_CHARS_MAX = 80
+NUMBERS = (int, float, Decimal)
+
+
+def options(add: Callable[..., argparse.ArgumentParser], target: Any) -> None:
+    """Add the command."""
+    query = add("query", HELP, target)
+    query.add_argument(
+        "sql", nargs="?", metavar="SQL", help="one SELECT; - reads it from the input"
+    )
+    query.add_argument("--saved", metavar="NAME", help="a query that is there already")
+    query.add_argument("--list", action="store_true", help="list tables and saved queries")
+    folder = f"where exports are, or the folders that hold some ({OUT})"
+    query.add_argument("--from", dest="source", type=Path, metavar="DIR", help=folder)
+    query.add_argument(
+        "--day", type=option_types.day, metavar="YYYY-MM-DD", help="of this day only"
+    )
+    formats = option_types.one_of(FORMATS)
+    query.add_argument("--format", type=formats, default=FORMATS[0], metavar="|".join(FORMATS))
+    limit = f"at most so many rows (table: {ROWS_SHOWN})"
+    query.add_argument("--limit", type=option_types.count, metavar="N", help=limit)
+
+
+def query(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Ask exports, and show what comes of it."""
+    sql = _sql(arguments, around)
+    if arguments.target and arguments.source:
+        raise UsageError("--from: a folder is no stack: leave out --target")
+    if sql is not None:
+        duckdb.check_installed()  # before it is said that there is no Parquet, for the same reason
+    with TemporaryDirectory(prefix="orbweaver-") as folder:
+        place = Path(folder)
+        known, taken = _tables(arguments, around, sql, place / "files")
+        if sql is None:
+            _list(known, arguments.format, around)
+            return OK
+        spill = place / "spill"
+        with duckdb.answering(sql, taken, spill) as answer:
+            _show(answer, arguments, around)
+    return OK
+
+
+def _sql(arguments: argparse.Namespace, around: Surroundings) -> str | None:
+    """Say what is asked; None for a list of what can be."""
+    given = [arguments.sql is not None, arguments.saved is not None, arguments.list]
+    if sum(given) != 1:
+        raise UsageError("orbweaver query: give one of SQL, --saved NAME and --list")
+    if arguments.saved is not None:
+        if arguments.saved not in saved():
+            names = ", ".join(saved())
+            raise UsageError(f"--saved: there is no query {arguments.saved!r}: there are {names}")
+        return saved()[arguments.saved].sql
+    return around.stdin.read() if arguments.sql == STDIN else arguments.sql
+
+
+def _tables(
+    arguments: argparse.Namespace, around: Surroundings, sql: str | None, folder: Path
+) -> tuple[dict[str, Sheet], dict[str, Sheet]]:
+    """Find all tables, and those that are asked for, whose files are then there."""
+    if not arguments.target:
+        source = arguments.source or OUT
+        found = tables.exports_in(around.folder / source, source, arguments.day)
+        known = tables.sheets_of(found)
+        return known, {} if sql is None else duckdb.referred(sql, known)
+
+    async def fetched() -> tuple[dict[str, Sheet], dict[str, Sheet]]:
+        async with chosen(arguments, around) as session:
+            files = session.ports.files
+            known = tables.sheets_of(await tables.exports_of(files, folder, arguments.day))
+            taken = {} if sql is None else duckdb.referred(sql, known)
+            await tables.fetch(files, taken.values(), around.note)
+            return known, taken
+
+    return asyncio.run(fetched())
+
+
+# --- what is shown ------------------------------------------------------------------------------
+
+
+def _list(sheets: dict[str, Sheet], form: str, around: Surroundings) -> None:
+    if form == "json":
+        for sheet in sheets.values():
+            columns = {name: str(column.type) for name, column in sheet.columns.items()}
+            body = {"table": sheet.name, "rows": sheet.rows, "columns": columns}
+            around.write(json.dumps(body))
+        for query in saved().values():
+            around.write(json.dumps({"query": query.name, "title": query.title, "sql": query.sql}))
+        return
+    rows = [
+        (sheet.name, f"{sheet.rows:,}", text.cut(", ".join(sheet.columns), CELL_CHARS_MAX))
+        for sheet in sheets.values()
+    ]
+    around.write("tables, their rows and columns (each has dt, too)")
+    around.write(*(f"  {line}" for line in text.table(rows, right=[1])))
+    around.write("", "saved queries")
+    titles = [(query.name, query.title) for query in saved().values()]
+    around.write(*(f"  {line}" for line in text.table(titles)))
+
+
+def _show(answer: Answer, arguments: argparse.Namespace, around: Surroundings) -> None:
+    match arguments.format:
+        case "csv":
+            writer = csv.writer(_Shown(around.out), lineterminator="\n")
+            writer.writerow(answer.columns)
+            for row in itertools.islice(answer.rows, arguments.limit):
+                writer.writerow([_spelled(value) for value in row])
+        case "json":
+            names = list(_distinct(answer.columns))
+            for row in itertools.islice(answer.rows, arguments.limit):
+                body = dict(zip(names, map(_as_json, row), strict=True))
+                around.write(json.dumps(body, allow_nan=False))
+        case _:
+            _show_table(answer, arguments.limit or ROWS_SHOWN, around)
+
+
+class _Shown:
+    """A stream for a writer of CSV, which never puts control characters on a terminal."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, line: str) -> int:
+        """Write a line."""
+        return self._out.write(shown(line, self._out))
+
+
+def _show_table(answer: Answer, limit: int, around: Surroundings) -> None:
+    rows = list(itertools.islice(answer.rows, limit))
+    more = next(answer.rows, None) is not None
+    numbers = [
+        place
+        for place in range(len(answer.columns))
+        if all(value is None or _is_number(value) for value in (row[place] for row in rows))
+    ]
+    heads = [text.cut(name, CELL_CHARS_MAX) for name in answer.columns]
+    cells = [[text.cut(_spelled(value), CELL_CHARS_MAX) for value in row] for row in rows]
+    around.write(*text.table([heads, *cells], right=numbers))
+    counted = text.plural(len(rows), "row")
+    around.note(f"the first {counted}; --limit shows more" if more else counted)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, NUMBERS) and not isinstance(value, bool)
+
+
+def _spelled(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case list() | tuple() | dict():
+            return json.dumps(_as_json(value), ensure_ascii=False, allow_nan=False)
+        case float():
+            return repr(value)
+        case _:
+            return str(_as_json(value))
+
+
+def _as_json(value: Any) -> Any:
+    """Spell a value as JSON has it: decimals by their digits, moments in UTC to the millisecond."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    for kind, spell in SPELLINGS:
+        if isinstance(value, kind):
+            return spell(value)
+    return str(value)
+
+
+def _moment(value: datetime) -> str:
+    unit = "microseconds" if value.microsecond % 1000 else "milliseconds"
+    return value.isoformat(timespec=unit).removesuffix("+00:00") + "Z"
+
+
+def _list_of(value: Iterable[Any]) -> list[Any]:
+    return [_as_json(one) for one in value]
+
+
+# A datetime is a date as well.
+SPELLINGS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (float, lambda value: value if math.isfinite(value) else str(value)),
+    (datetime, _moment),
+    (date, date.isoformat),
+    (bytes, bytes.hex),
+    (dict, lambda value: {str(name): _as_json(one) for name, one in value.items()}),
+    (list | tuple, _list_of),
+)
+
+
+def _distinct(names: Sequence[str]) -> Iterable[str]:
+    """Name columns by names that are each its own."""
+
+    def numbered() -> Iterator[str]:
+        seen: set[str] = set()
+        for name in names:
+            tried = name
+            for number in itertools.count(2):
+                if tried not in seen:
+                    break
+                tried = f"{name}_{number}"
+            seen.add(tried)
+            yield tried
+
+    return numbered()

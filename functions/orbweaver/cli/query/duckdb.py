@@ -1,0 +1,206 @@
+"""DuckDB over the tables of exports, for SQL that somebody may have got from somebody else.
+
+Rules
+- One statement that reads (SELECT, WITH, VALUES, DESCRIBE, SHOW), and no other.
+- Before it runs, DuckDB is closed up for good: of all files it reads those of the tables, it
+  reaches no network, loads no extension and no variable of Python, and takes no settings.
+- Memory is bounded; what does not fit goes to a temporary folder, which is bounded as well.
+- Times are UTC, whatever the machine's clock says, as in Athena.
+
+Source: duckdb.org/docs/2.0/operations_manual/securing_duckdb/overview.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from orbweaver.cli import text
+from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.query.tables import Sheet
+from orbweaver.exporting.glue_schema import DAY
+from orbweaver.model.columns import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from orbweaver.cli.query.tables import Piece
+    from orbweaver.model.columns import Column
+
+MEMORY = "1GB"
+SPILL = "20GB"
+ROWS_AT_ONCE = 1_000
+CLOSED_UP = (
+    "python_enable_replacements = false",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    "allow_community_extensions = false",
+)
+TYPES: Mapping[Type, str] = {
+    Type.STRING: "VARCHAR",
+    Type.INTEGER: "BIGINT",
+    Type.NUMBER: "DOUBLE",
+    Type.DECIMAL: "DECIMAL(18,4)",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.DATE: "DATE",
+    Type.MOMENT: "TIMESTAMP",
+}
+MISSING = re.compile(r"Table with name \"?([^\s\"!]+)\"? does not exist")
+CLOSED = re.compile("disabled by configuration")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of a query: names of columns, and rows as they are read."""
+
+    columns: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+
+
+def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
+    """Leave tables that a query does not refer to without rows; raises UsageError as `answering`.
+
+    Whatever the number of tables and files, those in question are opened, or fetched.
+    """
+    duckdb = _duckdb()
+    # To find them it binds the query, which may name files and addresses.
+    with duckdb.connect(config={"enable_external_access": "false"}) as connection:
+        try:
+            _check(duckdb, connection, sql)
+            for setting in CLOSED_UP:
+                connection.execute(f"SET {setting}")
+            names = {name.casefold() for name in connection.get_table_names(sql)}
+        except duckdb.Error as error:
+            raise UsageError(_words(str(error), sheets)) from error
+    return {
+        name: sheet if name in names else Sheet(name=name, columns=sheet.columns)
+        for name, sheet in sheets.items()
+    }
+
+
+@contextmanager
+def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[Answer]:
+    """Ask; raises UsageError for what cannot be. `folder` is for what does not fit into memory."""
+    duckdb = _duckdb()
+    config = {"memory_limit": MEMORY, "temp_directory": str(folder)}
+    with duckdb.connect(config=config) as opened, ThreadPoolExecutor(1) as pool:
+        try:
+            _close_up(opened, sheets)
+            _attended(pool, opened, lambda: opened.execute(sql))
+            columns = tuple(column[0] for column in opened.description or ())
+            yield Answer(columns=columns, rows=_rows(pool, opened))
+        except duckdb.Error as error:
+            raise UsageError(_words(str(error), sheets)) from error
+
+
+def check_installed() -> None:
+    """Refuse to ask without DuckDB; raises UsageError that says how to get it."""
+    _duckdb()
+
+
+def _attended(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], T]) -> T:
+    """Work in a thread, so that Ctrl-C is heard: DuckDB may wait for threads of its own."""
+    work = pool.submit(act)
+    try:
+        return work.result()
+    except KeyboardInterrupt:
+        connection.interrupt()
+        wait([work])
+        raise
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        from localstack import extras
+
+        fix = extras.install_words(extras.QUERY)
+        raise UsageError(f"queries need DuckDB, which is not installed: {fix}") from error
+    return duckdb
+
+
+def _check(duckdb: Any, connection: Any, sql: str) -> None:
+    statements = connection.extract_statements(sql)
+    kinds = [statement.type for statement in statements]
+    if kinds != [duckdb.StatementType.SELECT]:
+        found = ", ".join(str(kind).rpartition(".")[2] for kind in kinds) or "none"
+        raise UsageError(f"a query is one statement that reads, like SELECT; this is {found}")
+
+
+def _close_up(connection: Any, sheets: Mapping[str, Sheet]) -> None:
+    paths = [str(path) for sheet in sheets.values() for one in sheet.pieces for path in one.paths]
+    for setting in (
+        *CLOSED_UP,
+        "TimeZone = 'UTC'",
+        f"max_temp_directory_size = '{SPILL}'",
+        f"allowed_paths = {_texts(paths)}",
+        "enable_external_access = false",
+    ):
+        connection.execute(f"SET {setting}")
+    for sheet in sheets.values():
+        connection.execute(f"CREATE VIEW {_name(sheet.name)} AS {_view(sheet)}")
+    connection.execute("SET lock_configuration = true")
+
+
+def _view(sheet: Sheet) -> str:
+    """Write a table as what its files have in common, the day beside it."""
+    columns = tuple(sheet.columns.values())
+    if not sheet.pieces:
+        return f"SELECT {_cells(columns, frozenset())}, CAST(NULL AS VARCHAR) AS {DAY} WHERE false"
+    return " UNION ALL ".join(_part(piece, columns) for piece in sheet.pieces)
+
+
+def _part(piece: Piece, columns: tuple[Column, ...]) -> str:
+    had = frozenset(column.name for column in piece.columns)
+    files = _texts([str(path) for path in piece.paths])
+    # Folders named like columns mean nothing: the files have both, and the day is known.
+    return (
+        f"SELECT {_cells(columns, had)}, {_text(piece.day)} AS {DAY}"  # noqa: S608 - all quoted
+        f" FROM read_parquet({files}, hive_partitioning = false, union_by_name = true)"
+    )
+
+
+def _cells(columns: tuple[Column, ...], had: frozenset[str]) -> str:
+    cells = []
+    for column in columns:
+        name, kind = _name(column.name), TYPES[column.type] + "[]" * column.many
+        cells.append(f"CAST({name if column.name in had else 'NULL'} AS {kind}) AS {name}")
+    return ", ".join(cells)
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _texts(values: list[str]) -> str:
+    return "[" + ", ".join(map(_text, values)) + "]" if values else "[]::VARCHAR[]"
+
+
+def _rows(pool: ThreadPoolExecutor, connection: Any) -> Iterator[tuple[Any, ...]]:
+    while rows := _attended(pool, connection, lambda: connection.fetchmany(ROWS_AT_ONCE)):
+        yield from rows
+
+
+def _words(said: str, known: Mapping[str, Sheet]) -> str:
+    """Say what is wrong with a query, in the engine's words where there are no better ones."""
+    missing = MISSING.search(said)
+    if missing is not None:
+        near = difflib.get_close_matches(missing[1].casefold(), known, n=1)
+        hint = f" did you mean {near[0]}?" if near else ""
+        there = ", ".join(sorted(known))
+        return f"there is no table {text.clean(missing[1])!r}:{hint} There are {there}"
+    if CLOSED.search(said):
+        return "a query reads tables, and no files, addresses or extensions"
+    lines = [text.clean(line.rstrip()) for line in said.splitlines()]
+    return "\n".join(line for line in lines if line)

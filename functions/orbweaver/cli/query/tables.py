@@ -1,0 +1,201 @@
+"""Which files of which exports make up the tables that can be queried.
+
+Rules
+- Manifests say what there is, and nothing else does: what no manifest names is part of no export.
+- A crawl's rows of a day are read once, though several folders may have them: from the export that
+  was made last.
+- Tables are called as in Athena, and those of every deployment are there without any row as well.
+- Of a stack's exports only the files of the tables in question are fetched, and checked by their
+  SHA-256: DuckDB would need an extension from the network to read them where they lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.local.folder import FolderFiles
+from orbweaver.cli import text
+from orbweaver.cli.exit_codes import UsageError
+from orbweaver.exporting.glue_schema import FORMAT, TABLES, query_names
+from orbweaver.exporting.manifest import MANIFESTS, PREFIX, decode_manifest
+from orbweaver.frontier.retrying import all_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from orbweaver.exporting.manifest import File, Manifest
+    from orbweaver.model.columns import Column
+    from orbweaver.model.ports import Files
+
+AT_ONCE = 4
+FETCH_BYTES_MAX = 10_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What one manifest says, and the folder that its paths begin at."""
+
+    folder: Path
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Files of one table and one export, which have the same columns."""
+
+    day: str
+    columns: tuple[Column, ...]
+    folder: Path
+    files: tuple[File, ...]
+
+    @property
+    def paths(self) -> list[Path]:
+        """Where its files are."""
+        return [self.folder / file.path for file in self.files]
+
+
+@dataclass(slots=True, kw_only=True)
+class Sheet:
+    """A table: its name for queries, its columns, and what it is made of, the oldest first."""
+
+    name: str
+    columns: dict[str, Column] = field(default_factory=dict)
+    pieces: list[Piece] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(file.rows for piece in self.pieces for file in piece.files)
+
+    @property
+    def bytes(self) -> int:
+        """How large its files are together."""
+        return sum(file.bytes for piece in self.pieces for file in piece.files)
+
+
+def sheets_of(exports: Sequence[Export]) -> dict[str, Sheet]:
+    """Put tables together, by name; of equal rows those of the later export count."""
+    owners: dict[tuple[str, str, str], int] = {}
+    for place, export in enumerate(exports):
+        for file in _wanted(export.manifest):
+            owners[file.table, export.manifest.day, file.crawl] = place
+    found = {file.table for export in exports for file in _wanted(export.manifest)}
+    names = query_names({*found, *(table.name for table in TABLES)})
+    sheets = {table: Sheet(name=name) for name, table in names.items()}
+    for table in TABLES:
+        sheets[table.name].columns = {column.name: column for column in table.columns}
+    for place, export in enumerate(exports):
+        manifest = export.manifest
+        taken: dict[str, list[File]] = {}
+        for file in _wanted(manifest):
+            if owners[file.table, manifest.day, file.crawl] == place:
+                taken.setdefault(file.table, []).append(file)
+        for name, files in taken.items():
+            columns = tuple(manifest.columns[name])
+            sheets[name].columns |= {column.name: column for column in columns}
+            piece = Piece(
+                day=manifest.day, columns=columns, folder=export.folder, files=tuple(files)
+            )
+            sheets[name].pieces.append(piece)
+    return {sheet.name: sheet for sheet in sheets.values()}
+
+
+def _wanted(manifest: Manifest) -> Iterable[File]:
+    return (file for file in manifest.files if file.format == FORMAT)
+
+
+# --- exports in folders -------------------------------------------------------------------------
+
+
+def exports_in(folder: Path, shown: Path, day: str | None) -> list[Export]:
+    """Find the exports in a folder or the folders in it, the last made last; raises UsageError."""
+    roots = [folder, *sorted(path for path in _listed(folder) if path.is_dir())]
+    found = []
+    for root in roots:
+        for file in sorted((root / MANIFESTS).rglob("*.json")):
+            manifest = decode_manifest(file.read_bytes())
+            if manifest is not None and day in (None, manifest.day):
+                found.append((file.stat().st_mtime_ns, Export(folder=root, manifest=manifest)))
+    if not found:
+        of = f" of {day}" if day else ""
+        raise UsageError(
+            f"there are no exports{of} in {shown}: `orbweaver crawl URL` makes one, `orbweaver"
+            " export` fetches those of a stack, and --from names another folder"
+        )
+    exports = [export for _, export in sorted(found, key=lambda one: one[0])]
+    _check_format(exports, str(shown))
+    for export in exports:
+        for wanted in _wanted(export.manifest):
+            path = export.folder / wanted.path
+            if not path.is_file() or path.stat().st_size != wanted.bytes:
+                raise UsageError(
+                    f"{path} is not the file that was exported: export {export.manifest.day} again"
+                )
+    return exports
+
+
+def _listed(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def _check_format(exports: Sequence[Export], where: str) -> None:
+    formats = {file.format for export in exports for file in export.manifest.files}
+    if formats and FORMAT not in formats:
+        raise UsageError(
+            f"the exports in {where} have no Parquet, which queries read: export with --format"
+            f" {FORMAT}"
+        )
+
+
+# --- exports of a stack -------------------------------------------------------------------------
+
+
+async def exports_of(files: Files, folder: Path, day: str | None) -> list[Export]:
+    """Read the manifests of a stack; their files are to be fetched into a folder."""
+    # A day's own manifest comes behind those of single crawls, which are no newer.
+    keys = sorted(await files.list(f"{PREFIX}{MANIFESTS}"), key=lambda key: (-key.count("/"), key))
+    of_day = f"{PREFIX}{MANIFESTS}dt={day}"
+    keys = [key for key in keys if day is None or key.startswith(of_day)]
+    found = await all_of(map(files.get, keys), AT_ONCE)
+    manifests = [decode_manifest(body) for body in found if body is not None]
+    exports = [Export(folder=folder, manifest=manifest) for manifest in manifests if manifest]
+    if not exports:
+        of = f" of {day}" if day else ""
+        raise UsageError(
+            f"the stack has no exports{of} yet: it makes those of a day in the night after it."
+            " For now `orbweaver export --crawl ID` writes a crawl's files on this machine, and"
+            " `orbweaver query` without --target asks them"
+        )
+    _check_format(exports, "the stack")
+    return exports
+
+
+async def fetch(files: Files, sheets: Iterable[Sheet], say: Callable[[str], None]) -> None:
+    """Fetch the files of tables; raises UsageError where that is too much, or one is another."""
+    wanted: Mapping[str, tuple[Path, File]] = {
+        file.path: (piece.folder, file)
+        for sheet in sheets
+        for piece in sheet.pieces
+        for file in piece.files
+    }
+    size = sum(file.bytes for _, file in wanted.values())
+    if size > FETCH_BYTES_MAX:
+        raise UsageError(
+            f"{text.size(size)} would have to be fetched: choose a day by --day, or ask in Athena"
+        )
+    if wanted:
+        say(f"fetching {text.plural(len(wanted), 'file')}, {text.size(size)}")
+
+    async def one(folder: Path, file: File) -> None:
+        body = await files.get(f"{PREFIX}{file.path}")
+        if body is None or sha256(body).hexdigest() != file.sha256:
+            raise UsageError(
+                f"{file.path} is not the file that was exported: the day is being exported"
+                " anew; try again in a few minutes"
+            )
+        await FolderFiles(folder).put(file.path, body)
+
+    await all_of((one(folder, file) for folder, file in wanted.values()), AT_ONCE)

@@ -1,0 +1,194 @@
+"""What a person may see of crawls: which there are, how they stand, what became of their URLs.
+
+Nothing is written here, and nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.diagnostics.host_status import host_view, hosts_of, named
+from orbweaver.diagnostics.refusal_report import Examples, report_of
+from orbweaver.exporting.manifest import days_between
+from orbweaver.frontier.retrying import all_of, closing
+from orbweaver.model.errors import ControlError, StoredNewer, UnknownCrawl
+from orbweaver.model.page_record import shard_of
+from orbweaver.model.url import canonicalize, redacted, url_hash
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from orbweaver.diagnostics.host_status import HostView
+    from orbweaver.diagnostics.refusal_report import Report
+    from orbweaver.frontier.ports import Crawls, Pages
+    from orbweaver.model.crawl import Books, Crawl
+    from orbweaver.model.outcome import Outcome
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.model.ports import Clock
+    from orbweaver.model.settings import Settings
+    from orbweaver.politeness.ports import Hosts
+
+LOOKUPS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """A crawl and its books, as read at one moment."""
+
+    crawl: Crawl
+    books: Books
+    at_ms: int
+
+    @property
+    def elapsed_ms(self) -> int:
+        """How long it ran, or has been running, without its pauses."""
+        return self.crawl.ran_ms(self.at_ms)
+
+
+class Lookout:
+    """Finds and shows crawls."""
+
+    def __init__(
+        self, *, crawls: Crawls, pages: Pages, hosts: Hosts, clock: Clock, settings: Settings
+    ) -> None:
+        """Take the ports."""
+        self._crawls = crawls
+        self._pages = pages
+        self._hosts = hosts
+        self._clock = clock
+        self._settings = settings
+
+    async def find(self, which: str | None = None) -> Crawl:
+        """Find a crawl by its id, or the newest one of a name, or the newest one of all."""
+        if which is not None and (crawl := await self._crawls.get(which)) is not None:
+            return crawl
+        crawls = await self._crawls.list()
+        found = next((crawl for crawl in crawls if which in (None, crawl.name)), None)
+        for other in await self._crawls.newer():
+            newest = found is None or other.started_at_ms >= found.started_at_ms
+            if newest and which in (None, other.name):
+                raise StoredNewer(other.said)
+        if found is not None:
+            return found
+        if which is None:
+            raise UnknownCrawl("there is no crawl yet")
+        known = [word for crawl in crawls for word in (crawl.id, crawl.name)]
+        near = difflib.get_close_matches(which, known, n=1)
+        hint = f": did you mean {near[0]}?" if near else ""
+        raise UnknownCrawl(f"no crawl has the id or name {redacted(which)!r}{hint}")
+
+    async def crawls(self) -> tuple[Crawl, ...]:
+        """List all crawls, newest first."""
+        return await self._crawls.list()
+
+    async def unreadable(self) -> int:
+        """Count the crawls that are not listed, as a newer version has stored them."""
+        return len(await self._crawls.newer())
+
+    async def status(self, which: str | None = None) -> Status:
+        """Read a crawl (see `find`) and its books."""
+        crawl = await self.find(which)
+        books = await self._crawls.books(crawl)
+        return Status(crawl=crawl, books=books, at_ms=self._clock.now_ms())
+
+    async def hosts(
+        self, which: str | None = None, others: Sequence[str] = ()
+    ) -> tuple[HostView, ...]:
+        """Say how a crawl does at the first hosts that it began at, and at others; ControlError."""
+        status = await self.status(which)
+        crawl = status.crawl
+        try:
+            named_too = [named(other) for other in others]
+        except ValueError as error:
+            raise ControlError(str(error)) from error
+        names = dict.fromkeys((*hosts_of(crawl), *named_too))
+        found = await asyncio.gather(*(self._hosts.look(name) for name in names))
+        agent = self._settings.user_agent
+        total = status.books.total
+        return tuple(host_view(crawl, total, host, status.at_ms, agent) for host in found)
+
+    async def report(self, which: str | None = None) -> Report:
+        """Say what a crawl left out and why, with examples."""
+        status = await self.status(which)
+        total = status.books.total
+        refused = await self._crawls.samples(status.crawl.id)
+        examples = Examples.of(total)
+        async with closing(self.pages(status.crawl)) as records:
+            while not examples.enough:
+                record = await anext(records, None)
+                if record is None:
+                    break
+                examples.see(record)
+        known = dict.fromkeys(url for urls in refused.values() for url in urls)
+        ended = await all_of((self._has_ended(url, status.crawl) for url in known), LOOKUPS_AT_ONCE)
+        taken = {url for url, has in zip(known, ended, strict=True) if has}
+        return report_of(status.crawl, total, examples, refused, taken)
+
+    async def _has_ended(self, url: str, crawl: Crawl) -> bool:
+        """Whether a crawl has a record of an example, which may be spelled so as to be shown."""
+        try:
+            return bool(await self.page(url, crawl))
+        except ValueError:
+            return False
+
+    async def pages(
+        self, crawl: Crawl, *, outcome: Outcome | None = None, limit: int | None = None
+    ) -> AsyncIterator[PageRecord]:
+        """Read a crawl's page records, day by day, in no order within a day."""
+        left = limit
+        for day in self._days(crawl):
+            for shard in range(self._pages.shards):
+                async with closing(self._pages.read_shard(day, shard, crawl=crawl.id)) as rows:
+                    async for _, record in rows:
+                        if left is not None and left <= 0:
+                            return
+                        if outcome in (None, record.outcome):
+                            left = None if left is None else left - 1
+                            yield record
+
+    async def page(self, url: str, crawl: Crawl | None = None) -> tuple[PageRecord, ...]:
+        """Find the records of a URL on the newest day that has any, newest first.
+
+        Looks in one crawl, or in all of them; raises ValueError for what is no URL.
+        """
+        canonicalize(url)  # or ValueError
+        crawls = (crawl,) if crawl is not None else await self._crawls.list()
+        owners: dict[str, list[Crawl]] = {}
+        for owner in crawls:
+            for day in self._days(owner):
+                owners.setdefault(day, []).append(owner)
+        for day in sorted(owners, reverse=True):
+            found = await self._look_up(url, day, owners[day])
+            if found:
+                return tuple(sorted(found, key=lambda record: -record.fetched_at))
+        return ()
+
+    async def _look_up(self, url: str, day: str, crawls: Sequence[Crawl]) -> list[PageRecord]:
+        async def one(crawl: Crawl) -> PageRecord | None:
+            try:
+                wanted = canonicalize(url, tracking=crawl.stripped)
+            except ValueError:  # too long with all its parameters
+                return None
+            digest = url_hash(wanted)
+            shard = shard_of(digest, self._pages.shards)
+            # Keys are read in order from behind one that stands just before the wanted key.
+            before = f"{crawl.id}#{digest[:-1]}"
+            rows = self._pages.read_shard(day, shard, after=before, crawl=crawl.id)
+            async with closing(rows):
+                async for key, record in rows:
+                    if key >= f"{crawl.id}#{digest}":
+                        return record if record.url == wanted else None
+            return None
+
+        found = await all_of(map(one, crawls), LOOKUPS_AT_ONCE)
+        return [record for record in found if record is not None]
+
+    def _days(self, crawl: Crawl) -> tuple[str, ...]:
+        """Name the days on which a crawl can have records that are still kept."""
+        now_ms = self._clock.now_ms()
+        oldest_ms = now_ms - self._settings.page_retention_s * 1000
+        last_ms = now_ms if crawl.finished_at_ms is None else crawl.finished_at_ms
+        return days_between(max(crawl.started_at_ms, oldest_ms), last_ms)

@@ -1,0 +1,269 @@
+"""What a person may do with dead letters: look at them, send them back, throw them away.
+
+Looking takes them from everybody else for a while; whatever was not sent back or thrown away is put
+back at the end, however it ends. Who is killed before that has them put back by the queue, in time.
+
+Letters are sent back as a crawl's own messages are: on its lane, in its fairness group, with the
+ids that they had. First sent, then deleted: a crash in between leaves a copy, which finds the
+other's journal and ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier.dead_letters import (
+    HOPELESS,
+    NEW,
+    NEWER_VERSION,
+    UNKNOWN_CRAWL,
+    Case,
+    read,
+    revived,
+)
+from orbweaver.frontier.envelope import Newer
+from orbweaver.frontier.journal import Letter
+from orbweaver.frontier.messages import Pack, Source
+from orbweaver.model.errors import PortError, StoredNewer
+from orbweaver.worker.pack import STRIKES_MAX
+from orbweaver.worker.seeding import crawl_for
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+
+    from orbweaver.frontier.dead_letters import DeadLetter, Revived, Selection
+    from orbweaver.frontier.ports import Crawls, Packs
+    from orbweaver.frontier.queues import DeadLetters, Queue
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Clock
+
+_log = logging.getLogger(__name__)
+
+# Longer than it takes to deal with what is taken in one go, and to look through ten thousand.
+HOLD_S = 300
+TAKEN_MAX = 40
+SENT_AT_ONCE = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The letters that were asked for; `cut` says that there are more that nobody looked at."""
+
+    cases: tuple[Case, ...]
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redriven:
+    """How many letters were sent back, and how many of those asked for were not, by why."""
+
+    sent: int
+    skipped: Mapping[str, int]
+    cut: bool
+
+
+class Undertaker:
+    """Looks after the dead letters."""
+
+    def __init__(
+        self,
+        *,
+        dead_letters: DeadLetters,
+        queue: Queue,
+        crawls: Crawls,
+        packs: Packs,
+        clock: Clock,
+    ) -> None:
+        """Take the ports."""
+        self._dead_letters = dead_letters
+        self._queue = queue
+        self._crawls = crawls
+        self._packs = packs
+        self._clock = clock
+
+    async def find(self, selection: Selection, *, limit: int) -> Found:
+        """Look at all letters, at most `limit`, and return those that are meant."""
+        async with _held(self._dead_letters) as held:
+            rounds = [some async for some in held.rounds(limit)]
+            cases = tuple(case for some in rounds for case in some if selection.takes(case))
+            return Found(cases=cases, cut=held.cut)
+
+    async def purge(
+        self, selection: Selection, *, limit: int, only: frozenset[str] | None = None
+    ) -> tuple[int, bool]:
+        """Throw letters away, `only` those with these ids; how many, and are there more to see.
+
+        Nobody can want letters thrown away that came after they were counted.
+        """
+        purged = 0
+        async with _held(self._dead_letters) as held, aclosing(held.rounds(limit)) as rounds:
+            async for some in rounds:
+                meant = [
+                    case
+                    for case in some
+                    if selection.takes(case) and (only is None or case.letter.id in only)
+                ]
+                await held.delete(meant)
+                purged += len(meant)
+            return purged, held.cut
+
+    async def redrive(
+        self,
+        selection: Selection,
+        *,
+        limit: int,
+        rate_per_s: int,
+        malformed: bool = False,
+        say: Callable[[int], None] = lambda _: None,
+    ) -> Redriven:
+        """Send letters back, so many a second; `say` is told how many were, every time.
+
+        What would come straight back stays: what is no message, or one of a newer version than
+        this (both unless `malformed`), and what belongs to a crawl that does not exist.
+        """
+        sent, skipped = 0, Counter[str]()
+        started_ms = self._clock.now_ms()
+        step = max(1, min(SENT_AT_ONCE, rate_per_s))
+        crawls: dict[str, Crawl | None] = {}
+        async with _held(self._dead_letters) as held, aclosing(held.rounds(limit)) as rounds:
+            async for some in rounds:
+                going: list[Case] = []
+                obstacle: str | None
+                for case in filter(selection.takes, some):
+                    obstacle = NEW
+                    if case.letter.sent_at_ms <= started_ms:
+                        obstacle = await self._obstacle(case, crawls, malformed=malformed)
+                    if obstacle is None:
+                        going.append(case)
+                    else:
+                        skipped[obstacle] += 1
+                for start in range(0, len(going), step):
+                    batch = going[start : start + step]
+                    await self._send(batch, crawls)
+                    await held.delete(batch)
+                    sent += len(batch)
+                    say(sent)
+                    await self._clock.sleep(len(batch) / rate_per_s)
+            return Redriven(sent=sent, skipped=skipped, cut=held.cut)
+
+    async def _obstacle(
+        self, case: Case, crawls: dict[str, Crawl | None], *, malformed: bool
+    ) -> str | None:
+        """Say why a letter would come straight back; None if it would not."""
+        if case.hopeless:
+            return None if malformed else HOPELESS
+        if isinstance(case.message, Newer):
+            return None if malformed else NEWER_VERSION
+        name = case.crawl or ""
+        if name not in crawls:
+            try:
+                crawls[name] = await crawl_for(self._crawls, name, self._clock.now_ms())
+            except StoredNewer:
+                return NEWER_VERSION
+        return UNKNOWN_CRAWL if crawls[name] is None else None
+
+    async def _send(self, cases: Sequence[Case], crawls: Mapping[str, Crawl | None]) -> None:
+        """Send letters back, each on the lane of its crawl."""
+        await self._forgive([case.message for case in cases if isinstance(case.message, Pack)])
+        as_they_are: dict[Source, list[str]] = {}
+        lanes: dict[bool, list[Revived]] = {}
+        for case in cases:
+            message = revived(case, self._clock.now_ms())
+            crawl = crawls.get(case.crawl or "")
+            if message is None or crawl is None:
+                as_they_are.setdefault(case.letter.source, []).append(case.letter.body)
+            else:
+                lanes.setdefault(crawl.express, []).append(message)
+        for express, messages in lanes.items():
+            packs = [Letter(pack=message) for message in messages if isinstance(message, Pack)]
+            seeds = [
+                item for message in messages if not isinstance(message, Pack) for item in message
+            ]
+            if packs:
+                await self._queue.send(packs, express=express)
+            if seeds:
+                await self._queue.send_seeds(seeds, express=express)
+        for source, bodies in as_they_are.items():
+            await self._dead_letters.resend(bodies, source)
+
+    async def _forgive(self, packs: Sequence[Pack]) -> None:
+        """Give packs that were struck as often as they may be one more try.
+
+        Those that a worker buried have it already; those that SQS moved have not.
+        """
+        single = [pack.id for pack in packs if len(pack.targets) == 1]
+        if not single:
+            return
+        for pack_id, known in (await self._packs.recall(single)).items():
+            if known.strikes >= STRIKES_MAX:
+                await self._packs.absolve(pack_id, STRIKES_MAX - 1)
+
+
+class _Held:
+    """What was taken from the queue, and neither sent back nor thrown away yet."""
+
+    def __init__(self, dead_letters: DeadLetters) -> None:
+        self._dead_letters = dead_letters
+        self._letters: dict[str, DeadLetter] = {}
+        self._seen: set[str] = set()
+        self.cut = False
+
+    async def rounds(self, limit: int) -> AsyncGenerator[list[Case], None]:
+        """Take letters until there are no new ones, at most `limit`."""
+        while True:
+            # One more than is asked for says whether that is all.
+            wanted = min(TAKEN_MAX, limit + 1 - len(self._seen))
+            taken = await self._take(wanted)
+            new = {letter.id: letter for letter in taken if letter.id not in self._seen}
+            self._seen |= new.keys()
+            if not new:
+                return
+            self.cut = len(self._seen) > limit
+            shown = list(new.values())
+            yield [read(letter) for letter in (shown[:-1] if self.cut else shown)]
+            if self.cut:
+                return
+
+    async def _take(self, wanted: int) -> Sequence[DeadLetter]:
+        # What is on its way when somebody interrupts is taken as well, and has to be put back.
+        taking = asyncio.ensure_future(self._dead_letters.take(wanted, HOLD_S))
+        try:
+            taken = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            with suppress(PortError):
+                self._note(await taking)
+            raise
+        self._note(taken)
+        return taken
+
+    def _note(self, taken: Sequence[DeadLetter]) -> None:
+        self._letters |= {letter.id: letter for letter in taken}
+
+    async def delete(self, cases: Sequence[Case]) -> None:
+        """Remove letters, by the handle that was given out last."""
+        letters = [self._letters[case.letter.id] for case in cases]
+        await self._dead_letters.delete(letters)
+        for letter in letters:
+            del self._letters[letter.id]
+
+    async def put_back(self) -> None:
+        """Put back all that is left; what cannot be comes back by itself."""
+        try:
+            await self._dead_letters.put_back(list(self._letters.values()))
+        except PortError as error:
+            _log.warning("dead_letters.not_put_back", extra={"error": str(error)})
+
+
+@asynccontextmanager
+async def _held(dead_letters: DeadLetters) -> AsyncIterator[_Held]:
+    """Hold what is taken within the block until its end."""
+    held = _Held(dead_letters)
+    try:
+        yield held
+    finally:
+        await held.put_back()

@@ -1,0 +1,212 @@
+"""Item rules as a document has them: `[[items]]`, with `[items.fields]`.
+
+A field is a table, or in short a text: where it stands, by a selector, or in a rule with a `source`
+by a path in that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from orbweaver.control.definition_values import (
+    NUMBER_MAX,
+    Key,
+    Unfit,
+    UnfitWithin,
+    _key,
+    _number,
+    _switch,
+    _text,
+    _words,
+    no_such_key,
+    plain,
+    shown,
+)
+from orbweaver.extraction.rules import RULES_MAX
+from orbweaver.model.item_rules import Field, ItemRule, Kind, Source, Take
+
+PATH = "path"
+_PLACES = (Source.CSS, Source.JSONLD, Source.MICRODATA, Source.OPENGRAPH, Source.META)
+_SOURCES = {str(source): source for source in _PLACES[1:]} | {"opengraph": Source.OPENGRAPH}
+_RULE = "a table like { name = 'books', match = '/books/', fields = { title = 'h1' } }"
+_FIELD = 'a table like { css = "h1" }, or in short "h1"'
+
+
+def _is_scalar(value: object) -> bool:
+    # Neither infinite, nor no number at all, nor more than a stored one can be.
+    return isinstance(value, str) or (isinstance(value, int | float) and abs(value) <= NUMBER_MAX)
+
+
+def _value(value: object) -> Any:
+    """Read a default: one value, or a list of them."""
+    if isinstance(value, list) and all(map(_is_scalar, value)):
+        return tuple(value)
+    if _is_scalar(value):
+        return value
+    raise Unfit("give a text, a number, true or false, or a list of such")
+
+
+def _meanings(value: object) -> tuple[tuple[str, Any], ...]:
+    if not isinstance(value, Mapping) or not all(map(_is_scalar, value.values())):
+        raise Unfit("give a table of texts and what they mean, like { One = 1, Two = 2 }")
+    return tuple((str(text), one) for text, one in value.items())
+
+
+def _meanings_written(value: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    return dict(value)
+
+
+def _fields(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Unfit('write [items.fields] above them, like title = "h1"')
+    return value
+
+
+FIELD_KEYS = (
+    *(_key(str(source), "where", _text) for source in _PLACES),
+    _key(PATH, "where", _text),
+    _key("attribute", "attribute", _text),
+    _words("take", "take", {str(take): take for take in Take}),
+    _key("regex", "regex", _text),
+    _key("list", "many", _switch),
+    _words("type", "type", {str(kind): kind for kind in Kind}),
+    _key("required", "required", _switch),
+    _key("default", "default", _value),
+    _key("values", "values", _meanings, write=_meanings_written),
+    _key("format", "format", _text),
+    _key("currency", "currency", _text),
+    _key("decimal", "decimal", _text),
+    _key("cut", "cut", _number),
+)
+ITEM_KEYS = (
+    _key("name", "name", _text),
+    _key("match", "match", _text),
+    _key("each", "each", _text),
+    _key("source", "source", _text),
+    _key("extractor", "extractor", _text),
+    _key("least", "least", _number),
+    _key("fields", "fields", _fields),
+)
+_DEFAULTS = {field.name: field.default for field in fields(Field)}
+
+Problems = list[tuple[str, str]]
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def items(value: object) -> tuple[ItemRule, ...]:
+    """Read item rules; what does not fit in one leaves its place in the list."""
+    if not isinstance(value, list):
+        raise Unfit(f"write [[items]] above each of them, or give a list of {_RULE}")
+    if len(value) > RULES_MAX:
+        raise Unfit(f"{len(value):,} rules are too many: give at most {RULES_MAX}")
+    problems: Problems = []
+    rules = tuple(_rule(one, f"[{place}]", problems) for place, one in enumerate(value))
+    if problems:
+        raise UnfitWithin(rules, problems)
+    return rules
+
+
+def _rule(value: object, path: str, problems: Problems) -> ItemRule:
+    if not isinstance(value, Mapping):
+        problems.append((path, f"{shown(value)} does not fit: give {_RULE}"))
+        return ItemRule(name="", match="")
+    parts = _parts(value, ITEM_KEYS, path, problems, "a rule")
+    for name, fix in (
+        ("name", "give the name of its table, like 'books'"),
+        ("match", "give a pattern of URLs, like '/books/'"),
+    ):
+        if name not in value:
+            problems.append((f"{path}.{name}", f"there is none: {fix}"))
+        parts.setdefault(name, "")
+    source, of = Source.CSS, ""
+    if "source" in parts:
+        word, _, of = parts.pop("source").partition(":")
+        if word not in _SOURCES:
+            fix = 'give "jsonld:Product", "microdata:Product", "og" or "meta"'
+            problems.append((f"{path}.source", f"{shown(value['source'])} does not fit: {fix}"))
+        source = _SOURCES.get(word, Source.CSS)
+    if "extractor" in parts:
+        if "source" in value:
+            text = "extractor says what the items are: leave one of the two out"
+            problems.append((f"{path}.source", text))
+        source = Source.CUSTOM
+    given = parts.pop("fields", {})
+    found = tuple(
+        _field(name, one, f"{path}.fields.{plain(name)}", source, problems)
+        for name, one in given.items()
+    )
+    return ItemRule(**parts, source=source, of=of, fields=found)
+
+
+def _field(name: str, value: object, path: str, source: Source, problems: Problems) -> Field:
+    if isinstance(value, str):
+        return Field(name=name, source=source, where=value)
+    if not isinstance(value, Mapping):
+        problems.append((path, f"{shown(value)} does not fit: give {_FIELD}"))
+        return Field(name=name, where="*")
+    given = [str(place) for place in (*_PLACES, PATH) if str(place) in value]
+    parts = _parts(value, FIELD_KEYS, path, problems, "a field")
+    if len(given) > 1:
+        problems.append((path, f"{' and '.join(given)} each say where it is: give one of them"))
+    elif given == [PATH] and source is Source.CSS:
+        problems.append((f"{path}.path", "the rule has no source that it leads through: give css"))
+    elif given and given != [PATH]:
+        source = Source(given[0])
+    elif source is not Source.CSS:
+        # In what is stated as data, a field is called as in the table where nothing else is said.
+        parts.setdefault("where", name)
+    return Field(name=name, source=source, **parts)
+
+
+def _parts(
+    value: Mapping[str, Any], keys: tuple[Key, ...], path: str, problems: Problems, what: str
+) -> dict[str, Any]:
+    by_path = {key.path: key for key in keys}
+    parts: dict[str, Any] = {}
+    for name, one in value.items():
+        key = by_path.get(name)
+        if key is None:
+            problems.append((f"{path}.{plain(name)}", no_such_key(name, keys, what)))
+            continue
+        try:
+            parts[key.part] = key.read(one)
+        except Unfit as error:
+            problems.append((f"{path}.{name}", f"{shown(one)} does not fit: {error}"))
+    return parts
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def items_written(rules: tuple[ItemRule, ...]) -> list[dict[str, Any]]:
+    """Write item rules as the document that they are read from."""
+    return [_rule_written(rule) for rule in rules]
+
+
+def _rule_written(rule: ItemRule) -> dict[str, Any]:
+    written: dict[str, Any] = {"name": rule.name, "match": rule.match}
+    if rule.each is not None:
+        written["each"] = rule.each
+    if rule.extractor is not None:
+        written["extractor"] = rule.extractor
+    elif rule.source is not Source.CSS:
+        written["source"] = f"{rule.source}:{rule.of}" if rule.of else str(rule.source)
+    if rule.least != 1:
+        written["least"] = rule.least
+    written["fields"] = {one.name: _field_written(one, rule.source) for one in rule.fields}
+    return written
+
+
+def _field_written(field: Field, source: Source) -> str | dict[str, Any]:
+    name = PATH if field.source is Source.CUSTOM else str(field.source)
+    written: dict[str, Any] = {name: field.where} if field.where else {}
+    for key in FIELD_KEYS:
+        value = getattr(field, key.part)
+        if key.part != "where" and value != _DEFAULTS[key.part]:
+            written[key.path] = key.write(value)
+    in_short = field.source is source and written.keys() == {name}
+    return field.where if in_short else written

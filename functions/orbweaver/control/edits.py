@@ -1,0 +1,132 @@
+"""Changes to a crawl while it runs: which are possible, and the crawl that they make of it.
+
+- Limits, delay, concurrency, patterns, rules, item rules and what is kept of pages may change; a
+  change holds for what is asked, found or claimed from then on. What was refused before is gone:
+  nobody comes back to it.
+- Everything else says what the crawl *is*: its seeds, name, scope, identity, window. A value that
+  is given and is the one it has is no change, so a whole definition may be given.
+- Values are checked as those of a definition are, and all problems are found.
+
+A page budget that is shared by several shards is shared out anew. Raised: every shard gets its part
+of the difference, so no commit, under the old or the new crawl, can exceed the new budget. Lowered:
+what was claimed stays, and what is left of the new budget is shared. Until all workers have read
+the crawl anew, some commit under the old quotas; from then on no shard passes the greater of its
+new quota and what it has, and the quotas add up to the greater of the budget and what was claimed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.definition import DefinitionError, Problem, check, given_in, read
+from orbweaver.control.definition_keys import BY_PATH, SEEDS_FILE
+from orbweaver.control.seed_list import tracking_of
+from orbweaver.control.webhook import webhook_of
+from orbweaver.model.url import canonicalize
+from orbweaver.model.user_agent import origins_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from orbweaver.model.crawl import Books, Crawl
+
+_PATTERNS = ("scope.include", "scope.exclude", "politeness.delay", "politeness.concurrency")
+_KEPT = ("records.bodies", "records.text", "records.redact")
+EDITABLE = tuple(
+    path
+    for path in BY_PATH
+    if path in (*_PATTERNS, *_KEPT) or path.partition(".")[0] in ("limits", "rules", "items")
+)
+# What parts of a plan are called in a crawl, where that differs.
+_FIELDS = {"duration_s": "duration_max_s"}
+_SEEDS = ("seeds", "sitemap_urls")
+_PARAMETERS = ("strip_parameters", "keep_parameters")
+
+
+def amended(crawl: Crawl, changes: object, lines: str | None = None) -> Crawl:
+    """Apply changes, given as a definition's document; raises DefinitionError with all problems.
+
+    `lines` is what the file holds that `seeds_file` names. The budget is not shared out yet.
+    """
+    plan, problems = read(changes, lines)
+    given = given_in(changes)
+    paths = [path for path in given if path in EDITABLE]
+    parts = [BY_PATH[path].part for path in paths]
+    standing = {BY_PATH[path].part: _value(crawl, BY_PATH[path].part) for path in EDITABLE}
+    wanted = replace(Plan(), **(standing | {part: getattr(plan, part) for part in parts}))
+    found = [*problems, *_fixed(crawl, plan, given, {problem.path for problem in problems})]
+    if crawl.continuous and "limits.duration" in given:
+        found.append(Problem(path="limits.duration", text="this crawl has no end: leave it out"))
+    # The rest of the crawl was checked when it was started.
+    found += [problem for problem in check(wanted, tuple(found)) if _of(problem.path, paths)]
+    if not parts and not found:
+        text = f"nothing to change is given: it takes {', '.join(EDITABLE)}"
+        found.append(Problem(path="", text=text))
+    if found:
+        raise DefinitionError(tuple(found))
+    return replace(crawl, **{_FIELDS.get(part, part): getattr(plan, part) for part in parts})
+
+
+def differences(was: Crawl, crawl: Crawl) -> tuple[tuple[str, Any, Any], ...]:
+    """List what may change and differs between two crawls: key, old value, new value."""
+    return tuple(
+        (path, _written(was, path), _written(crawl, path))
+        for path in EDITABLE
+        if _value(was, BY_PATH[path].part) != _value(crawl, BY_PATH[path].part)
+    )
+
+
+def _written(crawl: Crawl, path: str) -> Any:
+    value = _value(crawl, BY_PATH[path].part)
+    return None if value is None else BY_PATH[path].write(value)
+
+
+def shared_out(crawl: Crawl, was: Crawl, books: Books) -> Crawl:
+    """Share an edited page budget out among the shards, as the books stand."""
+    quotas = [was.shard_quota(shard) for shard in range(was.shards)]
+    if crawl.pages_own < sum(quotas):
+        quotas = [shard.tally.get("claimed", 0) for shard in books.shards]
+    base, rest = divmod(max(0, crawl.pages_own - sum(quotas)), crawl.shards)
+    shares = (quota + base + (shard < rest) for shard, quota in enumerate(quotas))
+    return replace(crawl, quotas=tuple(shares))
+
+
+def _value(crawl: Crawl, part: str) -> Any:
+    return getattr(crawl, _FIELDS.get(part, part))
+
+
+def _of(path: str, given: Iterable[str]) -> bool:
+    return any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in given)
+
+
+def _fixed(crawl: Crawl, plan: Plan, given: Iterable[str], known: set[str]) -> Iterator[Problem]:
+    """Find what is given, cannot be changed, and is not what it is already."""
+    for path in given:
+        if path in EDITABLE or path in known or _is_so(crawl, plan, BY_PATH[path].part):
+            continue
+        fix = "cancel this one and start it again with it"
+        if path in ("seeds", SEEDS_FILE, "sitemaps"):
+            fix = f"start another of the name {crawl.name}, which shares what this one has seen"
+        yield Problem(path=path, text=f"it cannot change while a crawl runs: {fix}")
+
+
+def _is_so(crawl: Crawl, plan: Plan, part: str) -> bool:
+    part = part or "seeds"
+    if part in _PARAMETERS:
+        return tracking_of(plan) == crawl.tracking
+    given = getattr(plan, part)
+    try:
+        if part in _SEEDS:
+            # Those of a retry are its own, whatever the definition says.
+            urls = {canonicalize(url, tracking=crawl.stripped) for url in given}
+            return crawl.retry_of is not None or urls == set(getattr(crawl, part))
+        if part == "host_headers":
+            return origins_of(given, crawl.seeds) == crawl.host_headers
+        if part == "webhook":
+            return given is not None and webhook_of(given) == crawl.webhook
+    except ValueError:
+        return False
+    # A definition also says what is of no run: when there is to be one.
+    return not hasattr(crawl, part) or given == getattr(crawl, part)

@@ -1,0 +1,217 @@
+"""Runs that ask again for what failed in another one: which URLs they begin at, and how deep.
+
+- Outcome `failed`, by reason and host where that is asked for; `robots_unreachable` is a failure
+  of the same kind, and one where it is named. What has succeeded since is none.
+- A seed of such a run is a URL as deep as it lay, so `limits.depth` holds as it did. It is asked
+  for whatever was claimed before the run (`admit_again`); what it links to is a link like any.
+- Its scope, and who may see secret headers, are measured by where the first run began (`anchors`),
+  its folders also by where that run's seeds had led (`roots`).
+- A URL that was to be a sitemap is one again: named by a person or by a robots.txt, listed by
+  another one, or where one of those led.
+- As many as fit into one item are one run; more are several.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from orbweaver.control.seed_list import SEEDS_BYTES_MAX, SEEDS_MAX
+from orbweaver.frontier.admission import prefixes, root_of
+from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
+from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
+from orbweaver.model.crawl import Crawl, Scope, State, first_hosts
+from orbweaver.model.crawl_codec import digest_of
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.target import Target
+from orbweaver.model.url import host_of, hostname_of
+from orbweaver.model.user_agent import OPEN_HEADERS
+from orbweaver.worker.recording import ERROR_CHARS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from orbweaver.frontier.refetch import Lacking
+    from orbweaver.model.page_record import PageRecord
+
+# Beyond that it is not failures that are to be asked for again, but the crawl.
+FAILURES_MAX = 200_000
+# What a run that begins at many places leaves for seeds.
+ROOM_BYTES_MIN = 32 * 1024
+NAMED = (Reason.ROBOTS_UNREACHABLE,)
+_FIRST = tuple(Reason).index(Reason.REDIRECT_INVALID)
+RETRIED: tuple[Reason, ...] = (*tuple(Reason)[_FIRST:], *NAMED)
+_NUMBER = re.compile(r"-retry([0-9]+)$")
+
+
+class RerunError(ValueError):
+    """What is to be asked for again cannot be; the text says why, and what can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which failures are meant: all of them, those of some reasons, those on a host."""
+
+    reasons: frozenset[Reason] = frozenset()
+    host: str | None = None
+
+    @classmethod
+    def of(cls, reasons: Iterable[str] = (), host: str | None = None) -> Selection:
+        """Read a selection; raises RerunError for what is no reason of a failure."""
+        for word in reasons:
+            if word not in RETRIED:
+                near = difflib.get_close_matches(word.lower(), RETRIED, n=1)
+                hint = f"did you mean {near[0]}? They are " if near else "they are "
+                raise RerunError(f"nothing fails for {word[:60]!r}: {hint}{', '.join(RETRIED)}")
+        return cls(
+            reasons=frozenset(map(Reason, reasons)),
+            host=None if host is None else host.lower().rstrip("/"),
+        )
+
+    def takes(self, record: PageRecord) -> bool:
+        """Whether a record is of a failure that is meant."""
+        if record.outcome is not Outcome.FAILED and record.reason not in self.reasons & {*NAMED}:
+            return False
+        if self.reasons and record.reason not in self.reasons:
+            return False
+        return self.host is None or self.host in _spellings(record.url)
+
+
+def _spellings(url: str) -> tuple[str, str, str]:
+    """Spell a URL's host: by name, with the port, and with the scheme."""
+    origin = host_of(url)
+    return hostname_of(url), origin.partition("://")[2], origin
+
+
+@dataclass(slots=True, kw_only=True)
+class Failures:
+    """Collects the failures of a run from its records, read in the order of their days."""
+
+    crawl: Crawl
+    selection: Selection | Lacking
+    depths: dict[str, int] = field(default_factory=dict)
+    # Of depth 0: what may be a sitemap, or lead to one; and where seeds led out of the scope.
+    _begun: dict[str, PageRecord] = field(default_factory=dict)
+    _roots: dict[str, None] = field(default_factory=dict)
+
+    def see(self, record: PageRecord) -> None:
+        """Note a record; raises RerunError where there are too many failures."""
+        if record.depth == 0:
+            self._begun[record.url] = record
+        if record.reason is Reason.WIDENED:
+            self._note_root(record)
+        if not self.selection.takes(record):
+            self.depths.pop(record.url, None)
+            return
+        self.depths[record.url] = record.depth
+        if len(self.depths) > FAILURES_MAX:
+            raise RerunError(
+                f"more than {FAILURES_MAX:,} URLs failed: choose some by --reason or --host, or"
+                " start the crawl again"
+            )
+
+    def _note_root(self, record: PageRecord) -> None:
+        url = record.error
+        if self.crawl.scope is Scope.PREFIX and url and len(url) < ERROR_CHARS_MAX:
+            self._roots[root_of(url, Target(url=record.url, depth=0))] = None
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The folders that seeds led to, out of their own."""
+        return tuple(dict.fromkeys((*self.crawl.roots, *self._roots)))
+
+    def is_sitemap(self, url: str) -> bool:
+        """Whether a URL that failed was asked for as a sitemap."""
+        for _ in range(len(self._begun)):
+            record = self._begun.get(url)
+            if url in self.crawl.sitemap_urls:
+                return True
+            if record is None:
+                return False
+            if record.reason in (Reason.SITEMAP, Reason.SITEMAP_INVALID):
+                return True
+            if record.referrer is None:
+                return False
+            if record.referrer.endswith("/robots.txt"):
+                return True
+            url = record.referrer
+        return False
+
+
+def base_of(crawl: Crawl) -> str:
+    """Return what the ids of a run's retries begin with: those of a retry are numbered on."""
+    base = _NUMBER.sub("", crawl.id) if crawl.retry_of is not None else crawl.id
+    return base[: CRAWL_ID_CHARS_MAX - 16]
+
+
+def id_of(base: str, number: int) -> str:
+    """Name a retry."""
+    return f"{base}-retry{number}"
+
+
+def next_number(base: str, ids: Iterable[str]) -> int:
+    """Find a number that no retry of a run has had."""
+    numbers = [
+        int(found[1])
+        for name in ids
+        if (found := _NUMBER.search(name)) and name[: found.start()] == base
+    ]
+    return max(numbers, default=0) + 1
+
+
+def rerun_of(crawl: Crawl, failures: Failures, run_id: str, now_ms: int) -> Crawl:
+    """Make the run that asks again for failures, for as many as one takes."""
+    anchors = _anchors(crawl)
+    taken = tuple(_some(failures.depths, anchors))
+    sitemaps = tuple(url for url in taken if failures.is_sitemap(url))
+    listed = frozenset(sitemaps)
+    seeds = tuple(url for url in taken if url not in listed)
+    headers = crawl.headers
+    if not (crawl.anchors or crawl.seeds):  # so no host has been shown a secret
+        headers = tuple(pair for pair in headers if pair[0].lower() in OPEN_HEADERS)
+    run = replace(
+        crawl,
+        id=run_id,
+        # Behind all that the first run claimed, even where our clock is a little slow.
+        started_at_ms=max(now_ms, (crawl.finished_at_ms or 0) + 1),
+        seeds=seeds,
+        seed_depths=tuple(failures.depths[url] for url in seeds),
+        sitemap_urls=sitemaps,
+        seeds_planned=-(-len(taken) // SEEDS_REFERENCES_MAX),
+        retry_of=crawl.id,
+        resumes=(),
+        pages_carried=0,
+        anchors=anchors,
+        roots=failures.roots,
+        headers=headers,
+        hosts_counted=first_hosts(taken),
+        quotas=(),
+        edits=0,
+        continuous=False,
+        state=State.RUNNING,
+        stop=None,
+        finished_at_ms=None,
+        announced=False,
+    )
+    return replace(run, work=digest_of(run))
+
+
+def _anchors(crawl: Crawl) -> tuple[str, ...]:
+    if crawl.anchors:
+        return crawl.anchors
+    if crawl.scope is Scope.PREFIX:
+        return prefixes(crawl.anchored)
+    return tuple(dict.fromkeys(f"{host_of(url)}/" for url in crawl.anchored))
+
+
+def _some(depths: Mapping[str, int], anchors: Iterable[str]) -> Iterator[str]:
+    """Take as many URLs as one item holds beside where the first run began; one at least."""
+    taken = sum(len(anchor.encode()) for anchor in anchors)
+    room = max(ROOM_BYTES_MIN, SEEDS_BYTES_MAX - taken)
+    for place, url in enumerate(depths):
+        room -= len(url.encode())
+        if place == SEEDS_MAX or room < 0:
+            return
+        yield url

@@ -1,0 +1,222 @@
+"""Crawls that recur: when, as EventBridge Scheduler has it, and what each firing is told.
+
+- `every` is a rate: so many minutes, hours or days, the first time after one of them. `cron` is a
+  cron expression on the clocks of a time zone. A crawl has one of them or none.
+- Nothing recurs more often than every five minutes: a run takes longer to begin and to end.
+- A firing holds the whole definition, and the time that it was due. So it is the same firing when
+  it comes twice, and a definition that is changed changes nothing that was fired already.
+- An emulator may leave the time to be put in; then it is the minute in which the firing came.
+
+Source: docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html,
+…/managing-schedule-context-attributes.html.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from orbweaver.control.cron import CronError, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.control.crawl_spec import Plan
+
+EVERY_MINUTES_MIN = 5
+EVERY_MINUTES_MAX = 366 * 24 * 60
+NAME_CHARS_MAX = 64
+# What an asynchronous invocation of a function was always allowed.
+INPUT_BYTES_MAX = 256 * 1024
+MINUTE_MS = 60_000
+DUE = "<aws.scheduler.scheduled-time>"
+UNITS = (("day", 24 * 60), ("hour", 60), ("minute", 1))
+EVERY = re.compile(r"([0-9]{1,6}) ?(m|min|minutes?|h|hours?|d|days?)", re.ASCII)
+RATE = re.compile(r"rate\(([0-9]{1,6}) (minute|hour|day)s?\)", re.ASCII)
+ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+){0,2}", re.ASCII)
+
+
+class ScheduleError(ValueError):
+    """It cannot be kept as a schedule, or is none of ours; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurrence:
+    """When a crawl recurs: by a rate, or by a cron expression on the clocks of a zone."""
+
+    every_minutes: int | None = None
+    cron: str | None = None
+    timezone: str | None = None
+
+    @property
+    def expression(self) -> str:
+        """Write it as EventBridge Scheduler takes it."""
+        if self.cron is not None:
+            return f"cron({self.cron})"
+        minutes = self.every_minutes or EVERY_MINUTES_MIN
+        unit, size = next((unit, size) for unit, size in UNITS if minutes % size == 0)
+        number = minutes // size
+        return f"rate({number} {unit}{'' if number == 1 else 's'})"
+
+    def first_ms(self, at_ms: int) -> int | None:
+        """When a rate that is put at a moment begins; None for what goes by a clock."""
+        return None if self.every_minutes is None else at_ms + self.every_minutes * MINUTE_MS
+
+    def after(self, at_ms: int, first_ms: int | None, most: int) -> tuple[int, ...]:
+        """Return the next firings after a moment; `first_ms` is where a rate begins."""
+        if self.cron is not None:
+            zone = _zone(self.timezone) if self.timezone else None
+            return tuple(islice(parse(self.cron).after(at_ms, zone), most))
+        if self.every_minutes is None or first_ms is None:
+            return ()
+        step_ms = self.every_minutes * MINUTE_MS
+        begun = max(0, (at_ms - first_ms) // step_ms + 1)
+        return tuple(islice(count(first_ms + begun * step_ms, step_ms), most))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """A schedule as it is kept: `told` is what each firing is told, with its time left open."""
+
+    name: str
+    expression: str
+    timezone: str | None
+    first_ms: int | None
+    told: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    """One firing: the definition of the crawl, and when it was due."""
+
+    definition: Mapping[str, Any]
+    due_ms: int
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def recurrence_in(plan: Plan) -> Recurrence | None:
+    """Say when a plan that is in order recurs; None if it does not."""
+    if plan.every is None and plan.cron is None:
+        return None
+    minutes = None if plan.every is None else _minutes(plan.every)
+    return Recurrence(every_minutes=minutes, cron=plan.cron, timezone=plan.timezone)
+
+
+def recurrence_of(scheduled: Scheduled) -> Recurrence | None:
+    """Read when a schedule fires; None if somebody has made something else of it."""
+    if match := RATE.fullmatch(scheduled.expression):
+        return Recurrence(every_minutes=int(match[1]) * dict(UNITS)[match[2]])
+    fields = scheduled.expression.removeprefix("cron(").removesuffix(")")
+    try:
+        parse(fields)
+    except CronError:
+        return None
+    return Recurrence(cron=fields, timezone=scheduled.timezone)
+
+
+def problems_in(plan: Plan, now_ms: int | None = None) -> Iterator[tuple[str, str]]:
+    """Find what does not fit of when a plan recurs: the part, and its value with the fix."""
+    if plan.every is not None:
+        yield from (("every", problem) for problem in _of_every(plan.every))
+    if plan.cron is not None and plan.every is not None:
+        yield "cron", f"{plan.cron[:60]!r} stands beside every: give one of them"
+    elif plan.cron is not None:
+        yield from (("cron", problem) for problem in _of_cron(plan.cron, now_ms))
+    if plan.timezone is not None:
+        yield from (("timezone", problem) for problem in _of_zone(plan.timezone, plan.cron))
+    if plan.name is not None and len(plan.name) > NAME_CHARS_MAX and recurrence_in(plan):
+        fix = f"a crawl that recurs has a name of at most {NAME_CHARS_MAX} characters"
+        yield "name", f"{plan.name[:100]!r} does not fit: {fix}"
+
+
+def _of_every(every: str) -> Iterator[str]:
+    minutes = _minutes(every)
+    if minutes is None:
+        yield f"{every[:60]!r} does not fit: give minutes, hours or days, like 30m, 6h or 1 day"
+    elif not EVERY_MINUTES_MIN <= minutes <= EVERY_MINUTES_MAX:
+        most = EVERY_MINUTES_MAX // 24 // 60
+        yield f"{every[:60]!r} does not fit: give {EVERY_MINUTES_MIN} minutes to {most} days"
+
+
+def _minutes(every: str) -> int | None:
+    """Read a rate as people write it, `6h` or `1 day`; None if it is none."""
+    match = EVERY.fullmatch(every.strip().lower())
+    if match is None:
+        return None
+    return int(match[1]) * next(minutes for unit, minutes in UNITS if unit[0] == match[2][0])
+
+
+def _of_cron(cron: str, now_ms: int | None) -> Iterator[str]:
+    try:
+        read = parse(cron)
+    except CronError as error:
+        yield f"{cron[:60]!r} does not fit: {error}"
+        return
+    if not read.comes():
+        yield f"{cron[:60]!r} never comes: no day of the calendar is like that"
+    elif now_ms is not None and read.passed(now_ms):
+        yield f"{cron[:60]!r} never comes: its last year is {max(read.years)}, which is over"
+    gap = read.gap_minutes()
+    if gap < EVERY_MINUTES_MIN:
+        fix = f"leave {EVERY_MINUTES_MIN} minutes between two times, and not {gap}"
+        yield f"{cron[:60]!r} does not fit: {fix}"
+
+
+def _of_zone(timezone: str, cron: str | None) -> Iterator[str]:
+    if cron is None:
+        yield f"{timezone[:60]!r} is for cron alone: leave it out, or give cron"
+        return
+    known = available_timezones() if not (ZONE.fullmatch(timezone) and _zone(timezone)) else None
+    if known:  # where a machine has no list of zones, AWS is the judge
+        by_lower = {name.lower(): name for name in known}
+        near = difflib.get_close_matches(timezone[:60].lower(), by_lower, n=1)
+        fix = f"did you mean {by_lower[near[0]]}?" if near else "give one like Europe/Berlin"
+        yield f"{timezone[:60]!r} is no time zone: {fix}"
+
+
+def _zone(timezone: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, OSError, ValueError):  # a folder of zones is an OSError
+        return None
+
+
+# --- firings ------------------------------------------------------------------------------------
+
+
+def told_of(definition: Mapping[str, Any]) -> str:
+    """Write what a firing is told; raises ScheduleError if that is too much."""
+    # Escaped, so that AWS puts the time in where it was left open and nowhere else.
+    text = json.dumps(definition, separators=(",", ":")).replace("<", "\\u003c")
+    told = f'{{"due":"{DUE}","definition":{text}}}'
+    if len(told) > INPUT_BYTES_MAX:  # it is ASCII
+        raise ScheduleError(
+            f"the definition takes {len(told):,} bytes, and a schedule holds {INPUT_BYTES_MAX:,}:"
+            " name a sitemap that lists the seeds instead of them"
+        )
+    return told
+
+
+def firing_of(event: Mapping[str, Any], at_ms: int) -> Firing:
+    """Read what a firing was told; raises ScheduleError for what is none."""
+    definition, due = event.get("definition"), event.get("due")
+    if not isinstance(definition, Mapping) or not isinstance(due, str):
+        raise ScheduleError("a firing has the fields definition and due")
+    if due == DUE:
+        return Firing(definition=definition, due_ms=at_ms - at_ms % MINUTE_MS)
+    try:
+        moment = datetime.fromisoformat(due)
+    except ValueError as error:
+        raise ScheduleError(f"due is no time: {due[:60]!r}") from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return Firing(definition=definition, due_ms=round(moment.timestamp() * 1000))

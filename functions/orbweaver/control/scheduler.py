@@ -1,0 +1,145 @@
+"""Crawls that recur: kept as schedules, started by their firings.
+
+- A schedule has the name of its crawl and holds the whole definition, so putting it again replaces
+  it, and what lies on somebody's disk is asked no more.
+- A firing starts a run whose id follows from the name and the time it was due: a firing that comes
+  twice starts one crawl, and completes a start that was cut short.
+- While another run of the name has not ended the firing is passed over, unless the definition
+  lets runs overlap.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.control import definition
+from orbweaver.control.crawl_control import ControlError
+from orbweaver.control.crawl_spec import Overlap
+from orbweaver.control.schedule import (
+    NAME_CHARS_MAX,
+    Scheduled,
+    ScheduleError,
+    firing_of,
+    recurrence_in,
+    recurrence_of,
+    told_of,
+)
+from orbweaver.control.spec_checks import crawl_of
+from orbweaver.model.crawl import run_id
+from orbweaver.model.metrics import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.control.crawl_spec import Plan
+    from orbweaver.control.ports import Schedules
+    from orbweaver.model.ports import Clock, Metrics
+
+NEXT_MAX = 3
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coming:
+    """A schedule, and when it fires next; no times where that cannot be told."""
+
+    scheduled: Scheduled
+    next_ms: tuple[int, ...]
+
+
+class Timetable:
+    """Puts crawls on a schedule, lists them, and takes them off."""
+
+    def __init__(self, *, schedules: Schedules, control: Control, clock: Clock) -> None:
+        """Take the ports, and who knows whether the stack would take a crawl."""
+        self._schedules = schedules
+        self._control = control
+        self._clock = clock
+
+    async def put(self, plan: Plan) -> Coming:
+        """Have what a plan asks for recur; raises PlanError and ControlError."""
+        now_ms = self._clock.now_ms()
+        crawl = crawl_of(plan, now_ms)
+        recurrence = recurrence_in(plan)
+        if recurrence is None:
+            raise ControlError(
+                "the definition does not say when: give every or cron in its table [schedule]"
+            )
+        self._control.check(crawl)
+        if len(crawl.name) > NAME_CHARS_MAX:
+            fix = f"give one of at most {NAME_CHARS_MAX} characters"
+            raise ControlError(f"the name {crawl.name!r} is too long for a schedule: {fix}")
+        document = definition.document_of(replace(plan, name=crawl.name))
+        try:
+            told = told_of(document)
+        except ScheduleError as error:
+            raise ControlError(str(error)) from error
+        scheduled = Scheduled(
+            name=crawl.name,
+            expression=recurrence.expression,
+            timezone=recurrence.timezone,
+            first_ms=recurrence.first_ms(now_ms),
+            told=told,
+        )
+        coming = self._coming(scheduled, now_ms)
+        if not coming.next_ms:
+            raise ControlError(f"{recurrence.expression} never comes: give a time that does")
+        await self._schedules.put(scheduled)
+        return coming
+
+    async def list(self) -> tuple[Coming, ...]:
+        """List what recurs, by name."""
+        now_ms = self._clock.now_ms()
+        return tuple(self._coming(one, now_ms) for one in await self._schedules.list())
+
+    async def remove(self, name: str) -> None:
+        """Have a crawl recur no more; raises ControlError if there is no such schedule."""
+        if not await self._schedules.remove(name):
+            known = ", ".join(one.name for one in await self._schedules.list()) or "none"
+            raise ControlError(
+                f"there is no schedule {name[:100]!r}; those that there are: {known}"
+            )
+
+    def _coming(self, scheduled: Scheduled, now_ms: int) -> Coming:
+        recurrence = recurrence_of(scheduled)
+        times = recurrence.after(now_ms, scheduled.first_ms, NEXT_MAX) if recurrence else ()
+        return Coming(scheduled=scheduled, next_ms=times)
+
+
+class Starter:
+    """Starts what a firing asks for."""
+
+    def __init__(self, *, control: Control, clock: Clock, metrics: Metrics) -> None:
+        """Take who starts crawls."""
+        self._control = control
+        self._clock = clock
+        self._metrics = metrics
+
+    async def fire(self, event: Mapping[str, Any]) -> dict[str, str]:
+        """Start a run, or pass the firing over; which run, or which one was in the way.
+
+        What does not fit is raised: it will not fit later, and ends where somebody looks.
+        """
+        firing = firing_of(event, self._clock.now_ms())
+        plan = definition.parse(firing.definition)
+        name = crawl_of(plan, firing.due_ms).name
+        run = run_id(name, firing.due_ms)
+        if plan.overlap is Overlap.SKIP and (other := await self._in_the_way(name, run)):
+            _log.warning("schedule.skipped", extra={"crawl": run, "running": other})
+            self._metrics.add(Metric.SCHEDULES_SKIPPED, 1)
+            return {"skipped": run, "running": other}
+        crawl = await self._control.start(replace(plan, id=run), goes_on=False)
+        _log.info("schedule.started", extra={"crawl": crawl.id})
+        self._metrics.add(Metric.SCHEDULES_STARTED, 1)
+        return {"crawl": crawl.id}
+
+    async def _in_the_way(self, name: str, run: str) -> str | None:
+        """Name another run that has not ended; None if the run of this firing was begun already."""
+        crawls = [crawl for crawl in await self._control.crawls() if crawl.name == name]
+        if any(crawl.id == run for crawl in crawls):
+            return None
+        return next((crawl.id for crawl in crawls if crawl.finished_at_ms is None), None)

@@ -1,0 +1,118 @@
+"""What a plan begins with: its seeds and sitemaps as canonical URLs, and what is wrong with them.
+
+- Every reference is canonical or refused, with what is wrong and the URL that was probably meant.
+  One that is given twice counts once.
+- The name defaults to the first one's host, so that the same site crawled again finds its claims.
+- Parameters of a person's choice are taken out of URLs beside the usual ones, or instead of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from orbweaver.diagnostics.url_changes import meant_by
+from orbweaver.model.crawl import DEFAULT_CRAWL
+from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.control.crawl_spec import Plan
+
+SEEDS_MAX = 10_000
+# The definition is one item of at most 400 KB; the rest of it is small.
+SEEDS_BYTES_MAX = 256 * 1024
+# As canonical URLs spell it; a star at the end stands for any rest.
+PARAMETER = re.compile(r"[!-\"$-%'-)+-<>-~]{1,64}\*?|\*")
+PARAMETERS_MAX = 100
+# Of the items of one part; nobody reads more.
+PROBLEMS_MAX = 20
+
+
+def tracking_of(plan: Plan) -> tuple[str, ...] | None:
+    """Name the parameters that are taken out; None for the usual ones."""
+    mine = {name.lower() for name in plan.strip_parameters}
+    if plan.keep_parameters:
+        return tuple(sorted(mine))
+    return tuple(sorted(mine | TRACKING_PARAMETERS)) if mine - TRACKING_PARAMETERS else None
+
+
+def references_of(
+    plan: Plan, tracking: tuple[str, ...] | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the seeds of a plan, and the sitemaps that it names; ValueError if one is none."""
+    seeds = dict.fromkeys(_canonical_of(url, tracking) for url in plan.seeds)
+    sitemaps = dict.fromkeys(_canonical_of(url, tracking) for url in plan.sitemap_urls)
+    return tuple(seeds), tuple(sitemaps)
+
+
+def name_of(url: str) -> str:
+    """Name a crawl after a URL's host: `example.com`, `127.0.0.1-8000`."""
+    host = host_of(url).partition("://")[2].strip("[]")
+    name = re.sub(r"[^a-z0-9._]+", "-", host.lower()).lstrip("-._")[:80].strip("-")
+    return name if name not in ("", DEFAULT_CRAWL) else "crawl"
+
+
+def problems_in(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Find what does not fit of where a plan begins: the part, and its value with the fix."""
+    parameters = tuple(_of_parameters(plan))
+    yield from parameters
+    yield from _of_references(plan, None if parameters else tracking_of(plan))
+
+
+def _of_parameters(plan: Plan) -> Iterator[tuple[str, str]]:
+    for name in plan.strip_parameters:
+        if not PARAMETER.fullmatch(name):
+            fix = "give one as URLs spell it, like ref or my_* (a * at the end stands for any rest)"
+            yield "strip_parameters", f"{name[:100]!r} is not a parameter's name: {fix}"
+    if len(plan.strip_parameters) > PARAMETERS_MAX:
+        number = len(plan.strip_parameters)
+        yield "strip_parameters", f"{number:,} are too many: at most {PARAMETERS_MAX}"
+
+
+def _of_references(plan: Plan, tracking: tuple[str, ...] | None) -> Iterator[tuple[str, str]]:
+    count = len(plan.seeds) + len(plan.sitemap_urls)
+    if not count:
+        yield "seeds", "there is no seed: give at least one URL"
+    elif count > SEEDS_MAX:
+        yield "seeds", f"{count:,} seeds are too many: at most {SEEDS_MAX:,} a crawl"
+    else:
+        problems = [
+            problem
+            for part in ("seeds", "sitemap_urls")
+            for reference in getattr(plan, part)
+            if (problem := _of_reference(reference, part, tracking)) is not None
+        ]
+        yield from problems[:PROBLEMS_MAX]
+        if len(problems) > PROBLEMS_MAX:
+            yield "seeds", f"{len(problems) - PROBLEMS_MAX:,} more cannot be crawled"
+        if not problems:
+            yield from _of_size(*references_of(plan, tracking))
+
+
+def _of_size(seeds: tuple[str, ...], sitemaps: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    size = sum(len(seed.encode()) for seed in seeds + sitemaps)
+    if size > SEEDS_BYTES_MAX:
+        fix = "start two crawls of one name, which share what they have seen"
+        yield (
+            "seeds",
+            f"the seeds take {size:,} bytes, and a crawl holds {SEEDS_BYTES_MAX:,}: {fix}",
+        )
+
+
+def _of_reference(
+    reference: str, part: str, tracking: tuple[str, ...] | None
+) -> tuple[str, str] | None:
+    try:
+        _canonical_of(reference, tracking)
+    except ValueError as error:
+        meant = meant_by(reference)
+        hint = f"; did you mean {meant}?" if meant else ""
+        return part, f"{redacted(reference)!r} cannot be crawled: {error}{hint}"
+    return None
+
+
+def _canonical_of(reference: str, tracking: tuple[str, ...] | None) -> str:
+    stripped = TRACKING_PARAMETERS if tracking is None else frozenset(tracking)
+    return canonicalize(reference, tracking=stripped)

@@ -1,0 +1,195 @@
+"""Webhooks: where one may lead, what is posted when a crawl has ended, and what the answer means.
+
+- https, to any host that is public, on a port of the web. http only to an address that is not,
+  written as such: a stack on one machine allows those, on any port, and is the only one to dial
+  them. No user name, no password.
+- The body is signed together with the time, by HMAC-SHA256 under a key that the receiver has too.
+  Who posts is known by that; a time that is long past gives a copy away, and so does `id`.
+- Only 2xx is taken for an answer. What is refused for good (a redirect, another 4xx than 408 and
+  429, an address that must not be dialled) is not repeated; everything else is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, TypeAlias
+
+from orbweaver.model.address_policy import PORTS, verdict
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.redacted_names import HTTP_PORT, local_of, named_by, port_of
+from orbweaver.model.url import canonicalize, host_of, hostname_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.control.crawl_spec import Plan
+    from orbweaver.model.address_policy import Allowed
+    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.http_exchange import Headers
+
+EVENT = "CrawlCompleted"
+# Of the body: it grows when a name goes or changes its meaning. The first named every counter.
+VERSION = 2
+# What is told of a crawl's counters, beside outcomes and why they came about.
+TOLD = ("claimed", "bytes", "items", "items_invalid", "retries")
+SCHEME = "v1"
+KEY_CHARS_MIN = 16
+AUTHORITY = re.compile(r"\s*[a-z]+:[/\\]*([^/\\?#]*)", re.IGNORECASE)
+SUCCESS, REDIRECT, REFUSED, BROKEN = 200, 300, 400, 500
+AGAIN = frozenset({408, 429})
+
+
+class WebhookError(ValueError):
+    """It is no webhook, or the key cannot sign; the text says why, and shows neither."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """The receiver has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """It will never be taken."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undelivered:
+    """It may be taken later."""
+
+    why: str
+
+
+Delivery: TypeAlias = Delivered | Refused | Undelivered
+
+
+# --- where it leads -----------------------------------------------------------------------------
+
+
+def webhook_of(text: str) -> str:
+    """Return the URL that is posted to; raises WebhookError, whose text shows no part of it."""
+    try:
+        url = canonicalize(text, tracking=frozenset())
+    except ValueError as error:
+        raise WebhookError(f"{error}: give an https URL") from error
+    authority = AUTHORITY.match(text)
+    if authority is not None and "@" in authority[1]:
+        fix = "give it without user and password: the signature says who posts"
+        raise WebhookError(fix)
+    if url.startswith("http://") and not _inner(url):
+        raise WebhookError("it is http: give an https URL")
+    if not _inner(url) and local_of(url) is None and port_of(url) not in PORTS:
+        ports = ", ".join(map(str, sorted(PORTS)))
+        raise WebhookError(f"no stack dials its port, {port_of(url)}: give one of {ports}")
+    return url
+
+
+def problems_in(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Find what does not fit of a plan's webhook: the part, and the fix; its value is not shown."""
+    if plan.webhook is not None:
+        try:
+            webhook_of(plan.webhook)
+        except WebhookError as error:
+            yield "webhook", str(error)
+
+
+def refusal_of(url: str, *, signing: bool, allowed: Allowed) -> str | None:
+    """Say why a stack would not post to a webhook; None if it would."""
+    if not signing:
+        return (
+            "webhooks are signed, and this stack has no key to sign with: deploy with"
+            " -c webhook_secret=generate, or with the name of a secret of your own"
+        )
+    host = hostname_of(url).strip("[]")
+    named = named_by([host_of(url)])
+    why = verdict(host, port_of(url), allowed, named) if _is_address(host) else None
+    return None if why is None else f"the webhook must not be dialled: {why}"
+
+
+def shown(url: str) -> str:
+    """Write a webhook so that it may be shown: its path may be a secret."""
+    return host_of(url)
+
+
+def _inner(url: str) -> bool:
+    """Whether a URL leads to an address, written as such, that is not public."""
+    host = hostname_of(url).strip("[]")
+    return _is_address(host) and verdict(host, HTTP_PORT) is not None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+# --- what is posted -----------------------------------------------------------------------------
+
+
+def body_of(crawl: Crawl, total: Tally) -> bytes:
+    """Write what is said of a crawl; the same every time it is said."""
+    said = {
+        "event": EVENT,
+        "version": VERSION,
+        "id": crawl.id,
+        "crawl": crawl.id,
+        "name": crawl.name,
+        "state": crawl.state,
+        "stop": crawl.stop,
+        "totals": public(total),
+        "started_at_ms": crawl.started_at_ms,
+        "finished_at_ms": crawl.finished_at_ms,
+    }
+    return json.dumps(said, separators=(",", ":")).encode()
+
+
+def public(total: Tally) -> dict[str, int]:
+    """Choose of a crawl's counters those that are documented; nought is left out."""
+    told = {*TOLD, *Outcome, *(f"{outcome}.{reason}" for outcome in Outcome for reason in Reason)}
+    told |= {f"refused.{refusal}" for refusal in Refusal}
+    return {key: number for key, number in sorted(total.items()) if key in told and number}
+
+
+def headers_of(key: str, at_s: int, body: bytes) -> Headers:
+    """Write the headers that a body is posted with at a moment."""
+    return (
+        ("Content-Type", "application/json"),
+        ("X-Orbweaver-Event", EVENT),
+        ("X-Orbweaver-Timestamp", str(at_s)),
+        ("X-Orbweaver-Signature", signature_of(key, at_s, body)),
+    )
+
+
+def signature_of(key: str, at_s: int, body: bytes) -> str:
+    """Sign a body and the time; raises WebhookError for a key that could be guessed."""
+    if len(key) < KEY_CHARS_MIN:
+        raise WebhookError(f"the secret has {len(key)} characters: {KEY_CHARS_MIN} are the least")
+    signed = hmac.new(key.encode(), f"{at_s}.".encode() + body, hashlib.sha256)
+    return f"{SCHEME}={signed.hexdigest()}"
+
+
+# --- what came of it ----------------------------------------------------------------------------
+
+
+def delivery_of(answer: Response | Failure) -> Delivery:
+    """Say what an answer means, or that there was none."""
+    if isinstance(answer, Failure):
+        why = f"{answer.reason}: {answer.detail}"
+        return Refused(why=why) if answer.reason is Reason.ADDRESS else Undelivered(why=why)
+    status = answer.status
+    if SUCCESS <= status < REDIRECT:
+        return Delivered()
+    if REDIRECT <= status < BROKEN and status not in AGAIN:
+        what = "a redirect, which is not followed" if status < REFUSED else "a refusal"
+        return Refused(why=f"the receiver answered {status}: {what}")
+    return Undelivered(why=f"the receiver answered {status}")

@@ -1,0 +1,110 @@
+"""Webhooks: a crawl that has ended is told to whom its definition names.
+
+Nothing is remembered of it. An event that comes twice is posted twice, under the same `id`, by
+which the receiver knows it; so whatever fails is simply raised, and Lambda tries again. What the
+receiver refuses for good is put aside at once, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any, assert_never
+
+from orbweaver.control.webhook import (
+    Delivered,
+    Refused,
+    Undelivered,
+    body_of,
+    delivery_of,
+    headers_of,
+    shown,
+)
+from orbweaver.model.http_exchange import Request
+from orbweaver.model.metrics import Metric
+from orbweaver.model.url import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.control.webhook import Delivery
+    from orbweaver.frontier.ports import Crawls
+    from orbweaver.frontier.queues import Queue
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Clock, Fetcher, Metrics, Secrets
+    from orbweaver.model.settings import Settings
+
+TOTAL_S = 10.0
+# Nobody reads the answer; so much of it is taken in to keep the receiver from an error.
+ANSWER_BYTES_MAX = 4_096
+
+_log = logging.getLogger(__name__)
+
+
+class NotDelivered(Exception):
+    """The receiver may take it later; the text says why it did not."""
+
+
+class Notifier:
+    """Posts what crawls came to."""
+
+    def __init__(
+        self,
+        *,
+        crawls: Crawls,
+        secrets: Secrets,
+        fetcher: Fetcher,
+        queue: Queue,
+        clock: Clock,
+        metrics: Metrics,
+        settings: Settings,
+    ) -> None:
+        """Take the ports; what is refused for good is buried on the queue."""
+        self._crawls = crawls
+        self._secrets = secrets
+        self._fetcher = fetcher
+        self._queue = queue
+        self._clock = clock
+        self._metrics = metrics
+        self._settings = settings
+
+    async def notify(self, event: Mapping[str, Any]) -> dict[str, str]:
+        """Post the end of the crawl that an event names; raises NotDelivered to be asked again."""
+        crawl = await self._crawls.get(event["detail"]["crawl"])
+        if crawl is None or crawl.webhook is None:
+            return {"webhook": "none"}
+        delivery = await self._post(crawl, crawl.webhook)
+        told = {"crawl": crawl.id, "receiver": shown(crawl.webhook)}
+        match delivery:
+            case Delivered():
+                _log.info("webhook.delivered", extra=told)
+                self._metrics.add(Metric.WEBHOOKS_DELIVERED, 1)
+                return {"webhook": "delivered"}
+            case Refused():
+                _log.error("webhook.refused", extra={**told, "error": delivery.why})
+                self._metrics.add(Metric.WEBHOOKS_REFUSED, 1)
+                await self._queue.bury(json.dumps(event), delivery.why)
+                return {"webhook": "refused"}
+            case Undelivered():
+                _log.warning("webhook.failed", extra={**told, "error": delivery.why})
+                self._metrics.add(Metric.WEBHOOKS_FAILED, 1)
+                raise NotDelivered(f"{crawl.id}: {delivery.why}")
+            case _:
+                assert_never(delivery)
+
+    async def _post(self, crawl: Crawl, url: str) -> Delivery:
+        books = await self._crawls.books(crawl)
+        body = body_of(crawl, books.total)
+        # Read every time, so that a key that was changed counts at once.
+        key = await self._secrets.read(self._settings.webhook_secret)
+        request = Request(
+            url=url,
+            user_agent=self._settings.user_agent,
+            accept=frozenset(),
+            body_bytes_max=ANSWER_BYTES_MAX,
+            total_s=TOTAL_S,
+            headers=headers_of(key, self._clock.now_ms() // 1000, body),
+            body=body,
+            named=frozenset({host_of(url)}),
+        )
+        return delivery_of(await self._fetcher.fetch(request))

@@ -1,0 +1,151 @@
+"""Deliveries: an export that stands is brought to whoever is to have it.
+
+- Whatever is there already is not brought again: not a file, not the beginning of one. So an order
+  that comes twice costs two readings, and one that was cut off goes on where it was
+  (delivery/transfer.py).
+- When time is short, the order is sent once more and this one is done: what was reached lies at the
+  receiver. Whoever is given little time still comes a little further.
+- What may work later is put off, longer and longer, for about a day; what will not (a host key
+  that is not known, a key that is not taken) is put aside at once, with its reason.
+- Receivers have orders of their own: one that is in trouble does not hold the others up.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from orbweaver.delivery.plan import (
+    TRIES_MAX,
+    Order,
+    OrderError,
+    order_of,
+    retry_s,
+    shipped,
+    spelled,
+)
+from orbweaver.delivery.transfer import GONE, UNFINISHED, Delivered, Shipment, Source
+from orbweaver.exporting.manifest import PREFIX, decode_manifest
+from orbweaver.model.errors import Permanent, Transient
+from orbweaver.model.metrics import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from orbweaver.delivery.ports import Courier, Deliveries
+    from orbweaver.model.ports import Clock, Files, Metrics
+
+# What an invocation keeps of its time, to end a window and say where it is.
+RESERVE_MS = 60_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receiver:
+    """Somebody who is to have exports, in some formats; `courier` opens the way there."""
+
+    formats: tuple[str, ...]
+    courier: Callable[[], AbstractAsyncContextManager[Courier]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A message as taken from the queue; `handle` is that of this taking, the `receives`-th."""
+
+    id: str
+    body: str
+    handle: str
+    receives: int
+
+
+class Deliverer:
+    """Carries out orders."""
+
+    def __init__(
+        self,
+        *,
+        files: Files,
+        receivers: Mapping[str, Receiver],
+        queue: Deliveries,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        """Take the ports, and the receivers by the names that orders have for them."""
+        self._files = files
+        self._receivers = receivers
+        self._queue = queue
+        self._clock = clock
+        self._metrics = metrics
+
+    async def run(self, taken: Taken, deadline_ms: int) -> tuple[str, ...]:
+        """Carry out one message's order; its id if the message is to come back."""
+        try:
+            order = order_of(taken.body)
+        except OrderError as error:
+            return await self._aside(taken, str(error))
+        names = [*self._receivers] if order.to is None else [order.to]
+        if not set(names) <= self._receivers.keys():
+            return await self._aside(taken, f"this stack delivers nothing to {order.to!r}")
+        if len(names) > 1:
+            for name in names:
+                await self._queue.send(spelled(replace(order, to=name)))
+            return ()
+        for name in names:
+            return await self._carried_out(taken, order, name, deadline_ms)
+        return ()
+
+    async def _carried_out(
+        self, taken: Taken, order: Order, name: str, deadline_ms: int
+    ) -> tuple[str, ...]:
+        told = {"receiver": name, "manifest": order.path, "receives": taken.receives}
+        try:
+            delivered = await self._deliver(order, self._receivers[name], deadline_ms)
+        except Permanent as error:
+            _log.error("delivery.refused", extra={**told, "error": str(error)})
+            return await self._aside(taken, str(error))
+        except Transient as error:
+            _log.warning("delivery.failed", extra={**told, "error": str(error)})
+            self._metrics.add(Metric.DELIVERIES_FAILED, 1)
+            if taken.receives >= TRIES_MAX:
+                return await self._aside(taken, str(error))
+            await self._queue.put_off(taken.handle, retry_s(taken.receives))
+            return (taken.id,)
+        ended = {"how": delivered.how, "files": delivered.files, "bytes": delivered.bytes}
+        _log.info("delivery.ended", extra={**told, **ended})
+        self._metrics.add(Metric.DELIVERED_FILES, delivered.files)
+        self._metrics.add(Metric.DELIVERED_BYTES, delivered.bytes)
+        if delivered.how == UNFINISHED:
+            await self._queue.send(taken.body)
+        else:
+            self._metrics.add(Metric.DELIVERIES, 1)
+        return ()
+
+    async def _aside(self, taken: Taken, reason: str) -> tuple[str, ...]:
+        self._metrics.add(Metric.DELIVERIES_REFUSED, 1)
+        await self._queue.bury(taken.body, reason)
+        return ()
+
+    async def _deliver(self, order: Order, receiver: Receiver, deadline_ms: int) -> Delivered:
+        body = await self._files.get(PREFIX + order.path)
+        if body is None:
+            return Delivered(how=GONE)
+        whole = decode_manifest(body)
+        if whole is None:
+            raise Permanent(f"{order.path} is not a manifest of this version")
+        try:
+            manifest = shipped(whole, receiver.formats)
+        except ValueError as error:
+            raise Permanent(f"{order.path}: {error}") from error
+        async with receiver.courier() as courier:
+            shipment = Shipment(
+                courier=courier,
+                manifest=manifest,
+                formats=receiver.formats,
+                source=Source(files=self._files, key=PREFIX + order.path, body=body),
+                clock=self._clock,
+                deadline_ms=deadline_ms - RESERVE_MS,
+            )
+            return await shipment.deliver(again=order.again)

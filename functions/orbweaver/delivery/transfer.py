@@ -1,0 +1,164 @@
+"""One export on its way to one receiver.
+
+Order of effects: manifests that will not be true go, then files that are to have other content or
+are not of the export any more, then the ledger says what is to come, then the files come, then the
+manifest. delivery/plan.py says why.
+
+An export that is made anew while it is delivered is left where it is: the new one has an order of
+its own. This is looked at every few seconds, and before the manifest comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from orbweaver.delivery.plan import Remains, decode_ledger, encode_ledger, ledger_path, steps_of
+from orbweaver.exporting.manifest import encode_manifest
+from orbweaver.model.errors import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from orbweaver.delivery.plan import Steps
+    from orbweaver.delivery.ports import Courier
+    from orbweaver.exporting.manifest import File, Manifest
+    from orbweaver.model.ports import Clock, Files
+
+# As large as a manifest of a hundred thousand files.
+STANDING_BYTES_MAX = 64 * 1024 * 1024
+# Files at a time: what a server takes to answer is hidden, and memory stays small.
+AT_ONCE = 4
+LOOK_MS = 5_000
+
+DONE, STOOD, UNFINISHED = "delivered", "stood", "unfinished"
+GONE = "gone"  # the export was withdrawn or made anew, and its own order comes or has come
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """How an order ended, and what was brought for it."""
+
+    how: str
+    files: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The manifest of an export, as it was found."""
+
+    files: Files
+    key: str
+    body: bytes
+
+    async def stands(self) -> bool:
+        """Whether it is what it was."""
+        return await self.files.get(self.key) == self.body
+
+
+class _Changed(Exception):
+    """The export was made anew meanwhile."""
+
+
+class Shipment:
+    """One export on its way to one receiver."""
+
+    def __init__(
+        self,
+        *,
+        courier: Courier,
+        manifest: Manifest,
+        formats: tuple[str, ...],
+        source: Source,
+        clock: Clock,
+        deadline_ms: int,
+    ) -> None:
+        self._courier = courier
+        self._manifest = manifest
+        self._formats = formats
+        self._source = source
+        self._clock = clock
+        self._deadline_ms = deadline_ms
+        self._looked_ms = clock.now_ms()
+        self._brought = Delivered(how=DONE)
+
+    async def deliver(self, *, again: bool) -> Delivered:
+        """Bring the export."""
+        said = encode_manifest(self._manifest)
+        standing = await self._courier.read(self._manifest.path, STANDING_BYTES_MAX)
+        if standing == said and not again:
+            return Delivered(how=STOOD)
+        steps = steps_of(self._manifest, await self._ledger(), self._formats)
+        if not steps.nothing:
+            await self._make_room(steps)
+        sizes = await self._courier.sizes([file.path for file in self._manifest.files])
+        missing = [file for file in self._manifest.files if sizes.get(file.path) != file.bytes]
+        try:
+            if not await self._bring(missing):
+                return replace(self._brought, how=UNFINISHED)
+            await self._look()
+        except _Changed:
+            return replace(self._brought, how=GONE)
+        await self._courier.write(self._manifest.path, said)
+        await self._settle(steps)
+        return self._brought
+
+    async def _make_room(self, steps: Steps) -> None:
+        await self._courier.remove([Remains(path=path) for path in steps.manifests])
+        await self._courier.remove(steps.remains)
+        await self._note(steps.ledger)
+
+    async def _bring(self, missing: list[File]) -> bool:
+        """Bring files, some at a time; False if time ran out before all of them were there."""
+        rest = iter(missing)
+        results = await asyncio.gather(
+            *(self._carry(rest) for _ in range(AT_ONCE)), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return all(results)
+
+    async def _carry(self, rest: Iterator[File]) -> bool:
+        """Bring one file after the other, until there is no other, or no time."""
+        for file in rest:
+            if self._clock.now_ms() - self._looked_ms >= LOOK_MS:
+                await self._look()
+            if not await self._courier.bring(file, self._deadline_ms):
+                return False
+            done = self._brought
+            self._brought = replace(done, files=done.files + 1, bytes=done.bytes + file.bytes)
+            if self._clock.now_ms() >= self._deadline_ms:
+                return next(rest, None) is None
+        return True
+
+    async def _look(self) -> None:
+        """See whether the export still is the one that is being delivered."""
+        self._looked_ms = self._clock.now_ms()
+        if not await self._source.stands():
+            raise _Changed
+
+    async def _settle(self, steps: Steps) -> None:
+        """See to it that the ledger says what came: another order of the day may have written it.
+
+        What that order did not know of is added to what it says; where it says that another
+        version of a file came, both are in doubt.
+        """
+        ledger = await self._ledger()
+        ours = {file.path: file.sha256 for file in self._manifest.files}
+        if any(ledger.get(path, sha256) != sha256 for path, sha256 in ours.items()):
+            await self._courier.remove([Remains(path=self._manifest.path)])
+            raise Transient("another version of the export was delivered meanwhile")
+        if ledger.keys() >= ours.keys():
+            return
+        await self._note({**steps.ledger, **ledger})
+
+    async def _ledger(self) -> Mapping[str, str]:
+        day = self._manifest.day
+        return decode_ledger(day, await self._courier.read(ledger_path(day), STANDING_BYTES_MAX))
+
+    async def _note(self, ledger: Mapping[str, str]) -> None:
+        day = self._manifest.day
+        await self._courier.write(ledger_path(day), encode_ledger(day, ledger))

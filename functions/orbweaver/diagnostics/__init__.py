@@ -1,0 +1,12 @@
+"""What is stored of a URL, a host or a crawl, in words for a person.
+
+Decides nothing; reads.
+
+    reason_texts    words for outcomes and reasons
+    url_changes     what canonicalisation changed
+    url_status      how a URL ended
+    explanation     its life, in words
+    explainer       what is read for that
+    host_status     how a crawl does at a host
+    refusal_report  what was left out, and why
+"""

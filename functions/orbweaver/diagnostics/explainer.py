@@ -1,0 +1,200 @@
+"""What is stored of a URL, collected for `diagnostics/explanation.py`.
+
+Nothing is written, and nothing is fetched unless somebody gives a way to fetch a robots.txt. How
+far a claimed URL has come follows from journals: the one of the pack that claimed it says who
+linked it, and which pack it was sent in; the journal of that one, how it ended or came back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from orbweaver.diagnostics.explanation import explain
+from orbweaver.diagnostics.url_status import Facts, Journey, choose
+from orbweaver.frontier.journal import outbox
+from orbweaver.model.errors import UnknownCrawl
+from orbweaver.model.target import Prior
+from orbweaver.model.url import canonicalize, host_of, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from orbweaver.diagnostics.explanation import Explanation
+    from orbweaver.frontier.claims import Standing
+    from orbweaver.frontier.ports import Crawls, Frontier, History, Packs
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.model.ports import Clock
+    from orbweaver.model.settings import Settings
+    from orbweaver.politeness.host_schedule import RobotsEntry
+    from orbweaver.politeness.ports import Hosts
+
+    AskRobots = Callable[[str, Crawl], Awaitable[RobotsEntry | None]]
+
+# Packs that a URL is followed through: each time it is put off or tried again is one.
+PACKS_MAX = 100
+# Names of crawls that are asked for a claim, where no scope says which one is meant.
+NAMES_MAX = 25
+
+
+class Finder(Protocol):
+    """What finds crawls and records by what a person calls them."""
+
+    async def find(self, which: str | None = None) -> Crawl:
+        """Find a crawl by its id or name; raises UnknownCrawl."""
+
+    async def page(self, url: str, crawl: Crawl | None = None) -> tuple[PageRecord, ...]:
+        """Find the records of a URL on the newest day that has any, newest first."""
+
+
+class Explainer:
+    """Explains URLs."""
+
+    def __init__(
+        self,
+        *,
+        finder: Finder,
+        crawls: Crawls,
+        frontier: Frontier,
+        packs: Packs,
+        history: History,
+        hosts: Hosts,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        """Take the ports; `finder` finds crawls and records."""
+        self._finder = finder
+        self._crawls = crawls
+        self._frontier = frontier
+        self._packs = packs
+        self._history = history
+        self._hosts = hosts
+        self._clock = clock
+        self._settings = settings
+
+    async def explain(
+        self, reference: str, which: str | None = None, ask: AskRobots | None = None
+    ) -> tuple[Facts, Explanation]:
+        """Say what became of a reference in a crawl, or in the one it is most likely of.
+
+        `ask` fetches a robots.txt that no copy is kept of. Raises UnknownCrawl.
+        """
+        crawl, chosen = await self._choose(reference, which)
+        settings = self._settings
+        facts = Facts(
+            reference=reference,
+            crawl=crawl,
+            chosen=chosen,
+            now_ms=self._clock.now_ms(),
+            agent=settings.user_agent,
+            retention_s=settings.page_retention_s,
+            bounds=settings.bounds,
+            allowed=settings.allowed,
+        )
+        try:
+            url = canonicalize(reference, tracking=crawl.stripped)
+        except ValueError:
+            return facts, explain(facts)
+        facts = await self._collect(facts, url)
+        if facts.robots is None and ask is not None and crawl.obey_robots:
+            facts = replace(facts, robots=await ask(host_of(url), crawl))
+        return facts, explain(facts)
+
+    async def _choose(self, reference: str, which: str | None) -> tuple[Crawl, str]:
+        if which is not None:
+            return await self._finder.find(which), "as asked for"
+        crawls = await self._crawls.list()
+        if not crawls:
+            raise UnknownCrawl("there is no crawl yet")
+        chosen = choose(crawls, reference)
+        if chosen is not None:
+            return chosen
+        newest = {crawl.name: crawl for crawl in reversed(crawls)}
+        names = list(reversed(newest.values()))[:NAMES_MAX]
+        claims = await asyncio.gather(*(self._claim_in(crawl, reference) for crawl in names))
+        for crawl, claim in zip(names, claims, strict=True):
+            if claim is not None:
+                return crawl, "the newest that has claimed it"
+        return crawls[0], "the newest; it lies in the scope of none"
+
+    async def _claim_in(self, crawl: Crawl, reference: str) -> Standing | None:
+        try:
+            url = canonicalize(reference, tracking=crawl.stripped)
+        except ValueError:
+            return None
+        return await self._frontier.standing(crawl.name, url)
+
+    async def _collect(self, facts: Facts, url: str) -> Facts:
+        crawl = facts.crawl
+        claim, host = await asyncio.gather(
+            self._frontier.standing(crawl.name, url), self._hosts.look(host_of(url))
+        )
+        facts = replace(facts, claim=claim, host=host, robots=host.robots)
+        passed = None
+        if claim is not None and claim.crawl is not None:
+            if claim.crawl != crawl.id:
+                facts = replace(facts, owner=await self._crawls.get(claim.crawl))
+            journey, passed = await self._follow(claim, url)
+            facts = replace(facts, journey=journey)
+        record = await self._record(facts, url)
+        if claim is None and record is None and passed is None:
+            samples = await self._crawls.samples(crawl.id)
+            reasons = [reason for reason, urls in samples.items() if redacted(url) in urls]
+            facts = replace(facts, refused=tuple(sorted(reasons)))
+        return replace(facts, record=record or passed)
+
+    async def _record(self, facts: Facts, url: str) -> PageRecord | None:
+        """Find the record of the chosen run, or else of the run that has the claim."""
+        crawl, claim = facts.crawl, facts.claim
+        own = claim is None or claim.crawl in (None, crawl.id)
+        if not own:
+            found = await self._finder.page(url, crawl)
+            if found:
+                return found[0]
+        if claim is not None and claim.crawl is not None:
+            prior = Prior(crawl=claim.crawl, at_ms=claim.at_ms)
+            record = (await self._history.before({url: prior})).get(url)
+            if record is not None:
+                return record
+        # Of a claim that waited for more than a day, or that is gone by now.
+        found = await self._finder.page(url, facts.run)
+        return found[0] if found else None
+
+    async def _follow(self, claim: Standing, url: str) -> tuple[Journey, PageRecord | None]:
+        """Follow a URL from the pack that claimed it to the one that it is in now."""
+        journey = Journey(pack=claim.pack)
+        for _ in range(PACKS_MAX):
+            known = (await self._packs.recall([journey.pack])).get(journey.pack)
+            if known is None or known.journal is None:
+                break
+            journal, ledger = known.journal, known.ledger
+            record = next((one for one in journal.records if one.url == url), None)
+            if record is not None and journey.target is not None:
+                return journey, record
+            end = next((one for one in journal.unrecorded if one.url == url), None)
+            if end is not None and journey.target is not None:
+                return replace(journey, end=end), None
+            if ledger is None:  # this pack is being settled
+                target = next((one for one in journal.candidates if one.url == url), None)
+                return replace(journey, target=journey.target or target), None
+            letters = outbox(journey.pack, claim.crawl or "", journal, ledger)
+            sent = [
+                (letter, target)
+                for letter in letters
+                for target in letter.pack.targets
+                if target.url == url
+            ]
+            if not sent:
+                return replace(journey, gone=journey.target is not None), None
+            letter, target = sent[0]
+            before = journey.target
+            put_off = before is not None and before.attempt == target.attempt
+            journey = Journey(
+                pack=letter.pack.id,
+                target=target,
+                deferrals=journey.deferrals + put_off,
+                due_at_ms=journal.at_ms + letter.delay_s * 1000,
+            )
+        return journey, None

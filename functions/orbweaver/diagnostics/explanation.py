@@ -1,0 +1,327 @@
+"""Why a URL was or was not crawled, said from stored facts alone.
+
+The statements follow the way of a URL: what it is, which crawl is meant, which rules decide, who
+linked it, who claimed it, where it waits, how its host takes it, how it ended, and when next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.budget.budget_rules import reasons_of
+from orbweaver.diagnostics.host_status import why_blocked
+from orbweaver.diagnostics.reason_texts import (
+    REASONS,
+    moment,
+    rules_words,
+    scope_rule,
+    span,
+    trap_rule,
+)
+from orbweaver.diagnostics.url_changes import changes
+from orbweaver.diagnostics.url_status import Fate, fate_of, refusal_of, robots_of
+from orbweaver.frontier.admission import in_scope
+from orbweaver.frontier.crawler_traps import trap
+from orbweaver.model.backoff import ATTEMPTS_MAX
+from orbweaver.model.crawl import Stop
+from orbweaver.model.crawl_rules import depth_limit
+from orbweaver.model.cuts import told
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.target import Kind
+from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.url_rules import deciding, said_of
+from orbweaver.model.user_agent import identity_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.diagnostics.url_status import Facts
+    from orbweaver.frontier.claims import Standing
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.politeness.host_schedule import Host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One thing that is known: what it is about, and the words."""
+
+    about: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What became of a URL in one sentence, and everything that is known of it, in order."""
+
+    fate: Fate
+    verdict: str
+    refusal: str | None = None
+    statements: tuple[Statement, ...] = ()
+
+
+def explain(facts: Facts) -> Explanation:
+    """Say what became of a URL, and why."""
+    try:
+        url = canonicalize(facts.reference, tracking=facts.crawl.stripped)
+    except ValueError as error:
+        verdict = f"it would be refused as {Refusal.INVALID}: {error}"
+        said = (Statement(about="crawl", words=_crawl(facts)),)
+        return Explanation(
+            fate=Fate.MALFORMED, verdict=verdict, refusal=Refusal.INVALID, statements=said
+        )
+    fate, refused = fate_of(facts, url), refusal_of(facts, url)
+    if fate is Fate.UNSEEN and refused is not None:
+        fate = Fate.REFUSED
+    statements = tuple(
+        Statement(about=about, words=words) for about, words in _statements(facts, url, fate)
+    )
+    return Explanation(
+        fate=fate,
+        verdict=_verdict(facts, url, fate, refused),
+        refusal=refused[0] if refused and fate is Fate.REFUSED else None,
+        statements=statements,
+    )
+
+
+# --- the sentence -------------------------------------------------------------------------------
+
+
+def _verdict(facts: Facts, url: str, fate: Fate, refused: tuple[str, str] | None) -> str:
+    record, run, journey = facts.record, facts.run, facts.journey
+    if fate is Fate.ENDED and record is None and journey is not None and journey.end is not None:
+        end = journey.end
+        return f"{end.outcome}: {end.reason} ({REASONS[end.reason]}); {_not_recorded(facts, url)}"
+    if fate is Fate.ENDED and record is not None:
+        other = f", by the run {record.crawl}" if record.crawl != facts.crawl.id else ""
+        return f"{record.outcome}: {record.reason} ({REASONS[record.reason]}){other}"
+    if fate is Fate.UNASKED:
+        return f"never asked for: {_unasked(facts, url)}"
+    if fate is Fate.REFUSED and refused is not None:
+        return f"never claimed; it is refused as {refused[0]}: {refused[1]}"
+    words = {
+        Fate.LAPSED: "it was claimed once; that claim has lapsed, and no record is kept any more",
+        Fate.PARKED: f"it waits, for {run.id} is paused: `orbweaver resume {run.id}` goes on",
+        Fate.RETRYING: "it was asked for, which failed; it is tried again",
+        Fate.WAITING: "it is claimed, and waits for its turn or is being asked for",
+    }
+    return words.get(fate) or _unseen(facts.crawl, url)
+
+
+def _unseen(crawl: Crawl, url: str) -> str:
+    if url in crawl.references:
+        return "it is a seed, and not claimed yet: its message waits, or the run was over first"
+    if crawl.live:
+        return "never seen; it would be crawled if a page within the scope links to it"
+    return (
+        f"never seen, and {crawl.id} is over; a new run would crawl it if a page within the scope"
+        " links to it"
+    )
+
+
+def _not_recorded(facts: Facts, url: str) -> str:
+    """Say why there is no record of a URL; the rules may have changed since it ended."""
+    place = deciding(facts.run.rules, url).get("record")
+    if place is None or facts.run.rules[place].record is not False:
+        return "no record was kept of it, by a rule of that time"
+    return f"rules[{place}] keeps no record of it"
+
+
+def _unasked(facts: Facts, url: str) -> str:
+    run = facts.run
+    if facts.orphaned and facts.claim is not None:
+        return f"{facts.claim.crawl}, whose URL it is, is not stored any more"
+    if run.stop in (Stop.CANCELLED, Stop.DURATION, Stop.BYTES, Stop.DOLLARS):
+        return f"{REASONS[Reason(run.stop)]} (skipped: {run.stop}, which leaves no record)"
+    if reasons := reasons_of(run):
+        told = " or ".join(f"{REASONS[reason]} (skipped: {reason})" for reason in reasons)
+        return f"{told}, which leaves no record"
+    if facts.claim is not None and facts.now_ms - facts.claim.at_ms > facts.retention_s * 1000:
+        return f"or its record is gone, which is kept for {span(facts.retention_s)}"
+    if said_of(run.rules, url).record is False:
+        return f"or its journal is gone, for {_not_recorded(facts, url)}"
+    return f"{run.id} is {run.state}, and has no record of it"
+
+
+# --- the statements -----------------------------------------------------------------------------
+
+
+def _statements(facts: Facts, url: str, fate: Fate) -> Iterator[tuple[str, str]]:
+    yield "url", url
+    for change in changes(facts.reference, tracking=facts.crawl.stripped):
+        yield "changed", change
+    yield "crawl", _crawl(facts)
+    yield "scope", _scope(facts, url, fate)
+    for place, words in rules_words(facts.crawl.rules, url) if _is_page(facts, url) else ():
+        yield "rule", f"rules[{place}], where {facts.crawl.rules[place].match} is found: {words}"
+    trapped = trap(url, facts.bounds)
+    looks = f"looks like one: {trap_rule(trapped, facts.bounds)}" if trapped else "none"
+    yield "trap", f"{looks} (a seed may)" if trapped and url in facts.crawl.references else looks
+    yield "robots", robots_of(facts, url)[1]
+    names = [name for name, _ in identity_of(facts.crawl, host_of(url), facts.agent).headers]
+    if names:
+        yield "asked", f"with the headers {', '.join(names)}"
+    if facts.crawl.cookies:
+        yield "asked", "with the cookies that its site has set in the crawl"
+    yield from _origin(facts, url)
+    if facts.claim is not None:
+        yield from _claim(facts, url, facts.claim)
+    if fate in (Fate.WAITING, Fate.RETRYING, Fate.PARKED):
+        yield from _waiting(facts, fate)
+    if facts.host is not None:
+        yield from _host(facts.host, facts.now_ms)
+    if facts.record is not None:
+        yield from _record(facts.record)
+    if facts.claim is not None:
+        yield "again", _again(facts, url, facts.claim)
+
+
+def _crawl(facts: Facts) -> str:
+    crawl = facts.crawl
+    stop = f", {crawl.stop}" if crawl.stop is not None else ""
+    return f"{crawl.id} ({crawl.state}{stop}): {facts.chosen}"
+
+
+def _scope(facts: Facts, url: str, fate: Fate) -> str:
+    crawl, referrer = facts.crawl, _referrer(facts)
+    if url in crawl.references:
+        return "it is a seed"
+    if referrer is not None:
+        said = scope_rule(crawl, url, referrer)
+        taken = fate not in (Fate.REFUSED, Fate.UNSEEN)
+        widened = taken and not in_scope(crawl, url, referrer)
+        return f"{said}; a redirect of a seed widens it" if widened else said
+    begun = crawl.anchors or crawl.references
+    near = next((seed for seed in begun if in_scope(crawl, url, seed)), None)
+    page = near or next(iter(begun), None)
+    if page is None:
+        return f"scope {crawl.scope}: it depends on the page that links to it"
+    return scope_rule(crawl, url, page)
+
+
+def _referrer(facts: Facts) -> str | None:
+    if facts.record is not None:
+        return facts.record.referrer
+    journey = facts.journey
+    return journey.target.referrer if journey is not None and journey.target is not None else None
+
+
+def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
+    """Say who linked a claimed URL first, and how deep it lies."""
+    record, journey, claim = facts.record, facts.journey, facts.claim
+    target = journey.target if journey is not None else None
+    if record is None and claim is None:
+        yield from _links(facts)
+        return
+    referrer = _referrer(facts)
+    if referrer is not None:
+        yield "linked by", referrer
+    elif url in facts.crawl.references or (record or target) is not None:
+        yield "linked by", "nobody: it is a seed"
+    else:
+        yield "linked by", "unknown until it ends"
+    if record is not None:
+        depth = record.depth
+    elif target is not None:
+        depth = target.depth
+    else:
+        depth = claim.depth if claim is not None else 0
+    yield "depth", f"{depth} of {depth_limit(facts.run, said_of(facts.run.rules, url))}"
+
+
+def _links(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Say what is known of links to a URL that was never claimed."""
+    kept = "pages whose links are left out are not kept"
+    if facts.refused:
+        reasons = " and ".join(facts.refused)
+        yield "linked by", f"some page: a link to it was refused as {reasons}; {kept}"
+    else:
+        yield "linked by", f"not known: {kept}"
+
+
+def _is_page(facts: Facts, url: str) -> bool:
+    target = facts.journey.target if facts.journey is not None else None
+    if target is not None and target.kind is Kind.SITEMAP:
+        return False
+    return url not in facts.crawl.sitemap_urls
+
+
+def _window_s(run: Crawl, url: str) -> int:
+    window_s = said_of(run.rules, url).window_s
+    return run.window_s if window_s is None else window_s
+
+
+def _claim(facts: Facts, url: str, claim: Standing) -> Iterator[tuple[str, str]]:
+    run = claim.crawl or "a run that is not known"
+    yield "claim", f"by pack {claim.pack} of {run}, {moment(claim.at_ms)}"
+    crawl = facts.crawl
+    if claim.crawl == crawl.id or crawl.continuous:
+        return
+    window_s = _window_s(crawl, url)
+    if crawl.stale_before_ms(crawl.started_at_ms, window_s) <= claim.at_ms < crawl.started_at_ms:
+        yield (
+            "claim",
+            f"{crawl.id} passes it over: that is within its window, {span(window_s)}",
+        )
+    else:
+        yield "claim", f"that is another run than {crawl.id}"
+
+
+def _again(facts: Facts, url: str, claim: Standing) -> str:
+    """Say when the claim stops to hold for a new run, or for a crawl without end."""
+    run, expires_ms, window_s = facts.run, claim.expires_s * 1000, _window_s(facts.run, url)
+    at_ms = min(claim.at_ms + window_s * 1000, expires_ms)
+    if expires_ms <= facts.now_ms:
+        return f"at once: the claim has lapsed, {moment(expires_ms)}"
+    who = "it" if run.continuous else f"a new run of {run.name}"
+    if at_ms <= facts.now_ms:
+        return f"by {who}, at once: the window is {span(window_s)}"
+    return f"by {who}, from {moment(at_ms)} on, or as soon as a sitemap says that it has changed"
+
+
+def _waiting(facts: Facts, fate: Fate) -> Iterator[tuple[str, str]]:
+    journey = facts.journey
+    if journey is None or journey.target is None:
+        yield "queue", "its pack's journal is gone, so where it waits is not known"
+        return
+    target = journey.target
+    times = "once" if journey.deferrals == 1 else f"{journey.deferrals} times"
+    # At least: a pack that is put off whole leaves no journal.
+    put_off = f", put off at least {times}" if journey.deferrals else ""
+    yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{put_off}"
+    if fate is Fate.PARKED:
+        yield "queue", f"in pack {journey.pack}, which is set aside until the crawl goes on"
+    elif journey.due_at_ms is not None and journey.due_at_ms > facts.now_ms:
+        yield "queue", f"in pack {journey.pack}, not before {moment(journey.due_at_ms)}"
+    else:
+        yield "queue", f"in pack {journey.pack}: on the queue, or in work"
+
+
+def _host(host: Host, now_ms: int) -> Iterator[tuple[str, str]]:
+    if host.blocked_until_ms > now_ms:
+        until, why = moment(host.blocked_until_ms), why_blocked(host, now_ms)
+        yield "host", f"{host.name} is left alone until {until}: {why}"
+        return
+    next_ms = max(host.tat_ms, host.line_ms)
+    free = f"from {moment(next_ms)} on" if next_ms > now_ms else "now"
+    failed = f"; {host.failures} requests in a row without an answer" if host.failures else ""
+    yield "host", f"{host.name} may be asked {free}{failed}"
+
+
+def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
+    asked = "asked" if record.status is not None or record.latency_ms is not None else "decided"
+    yield "ended", f"{record.outcome}: {record.reason}, {asked} {moment(record.fetched_at)}"
+    yield "means", REASONS[record.reason]
+    yield "attempt", f"{record.attempt}"
+    if record.status is not None:
+        yield "status", str(record.status)
+    if record.error is not None:
+        leads = record.outcome is Outcome.REDIRECTED or record.reason is Reason.CANONICAL
+        yield ("leads to" if leads else "error"), record.error
+    if record.cut is not None:
+        yield "cut", told(record.cut)
+    if record.body_key is not None:
+        yield "body", f"{record.body_key}, {record.body_length} bytes from {record.body_offset}"
+    elif record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED):
+        yield "body", "not kept: bodies are not stored"

@@ -1,0 +1,150 @@
+"""What a crawl left out, and why: links refused, URLs skipped and failed, parts of pages cut.
+
+Counts are those of the books. Examples of what was claimed come from page records; those of what
+was refused are what workers kept, spelled so that they may be shown to anybody. What ended because
+the crawl was over has no record, and so no example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from orbweaver.diagnostics.reason_texts import REASONS, REFUSALS
+from orbweaver.frontier.pack_result import SAMPLES_MAX
+from orbweaver.model.cuts import COUNTER, PAGES, PARTS, parts_of
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.page_record import PageRecord
+
+REFUSED = "refused"
+KINDS = (REFUSED, str(Outcome.SKIPPED), str(Outcome.FAILED), COUNTER)
+# Records that are looked at for examples: the rare ones may go without.
+RECORDS_MAX = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """One reason: how often, what it means, and some URLs that it was the reason for.
+
+    `kind` is `refused` for links that were never claimed, `incomplete` for pages of which the
+    part that `reason` names is not whole, or else an outcome. Of refused links `taken` counts the
+    examples that were asked for all the same, since another page leads to them by a way that fits;
+    they are none of `samples`.
+    """
+
+    kind: str
+    reason: str
+    count: int
+    means: str
+    samples: tuple[str, ...] = ()
+    # What the records of these URLs name as the error, each once.
+    causes: tuple[str, ...] = ()
+    taken: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that a crawl left out, by reason; most frequent first within a kind.
+
+    `nothing_new` says that it ended without one URL: all that it began at was seen before.
+    """
+
+    crawl: Crawl
+    skipped: tuple[Skipped, ...]
+    nothing_new: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Examples:
+    """Collects URLs for the reasons that the books have, from records in any order."""
+
+    wanted: dict[tuple[str, str], int]
+    found: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    causes: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
+    looked_at: int = 0
+
+    @classmethod
+    def of(cls, total: Tally) -> Examples:
+        """Say for which reasons there are URLs to be found."""
+        return cls(
+            wanted={
+                (kind, reason): min(count, SAMPLES_MAX)
+                for kind, reason, count in _counts(total)
+                if kind != REFUSED
+            }
+        )
+
+    @property
+    def enough(self) -> bool:
+        """Whether there is nothing more to look for, or no end of it."""
+        return not self.wanted or self.looked_at >= RECORDS_MAX
+
+    def see(self, record: PageRecord) -> None:
+        """Take a record's URL for an example, if one of its kind is wanted."""
+        self.looked_at += 1
+        keys = [(str(record.outcome), str(record.reason))]
+        keys += [(COUNTER, name) for name, _ in parts_of(record.cut)] if record.cut else []
+        for key in keys:
+            if key in self.wanted:
+                self.found.setdefault(key, []).append(record.url)
+                if record.error:
+                    self.causes.setdefault(key, {})[record.error] = None
+                self.wanted[key] -= 1
+                if not self.wanted[key]:
+                    del self.wanted[key]
+
+
+def report_of(
+    crawl: Crawl,
+    total: Tally,
+    examples: Examples,
+    refused: Mapping[str, Sequence[str]],
+    ended: AbstractSet[str] = frozenset(),
+) -> Report:
+    """Put the report together.
+
+    `refused` holds the examples of refusals, `ended` those of them that have a record.
+    """
+    samples = {(REFUSED, reason): urls for reason, urls in refused.items()}
+    lines = []
+    for kind, reason, count in _counts(total):
+        known = samples.get((kind, reason), ())
+        left = [url for url in known if url not in ended]
+        skipped = Skipped(
+            kind=kind,
+            reason=reason,
+            count=count,
+            means=_means(kind, reason),
+            samples=tuple(left if known else examples.found.get((kind, reason), ())),
+            taken=len(known) - len(left),
+            causes=tuple(examples.causes.get((kind, reason), ())),
+        )
+        lines.append(skipped)
+    lines.sort(key=lambda line: (KINDS.index(line.kind), -line.count, line.reason))
+    nothing_new = not crawl.live and not total.get("claimed") and not lines
+    return Report(crawl=crawl, skipped=tuple(lines), nothing_new=nothing_new)
+
+
+def _counts(total: Tally) -> list[tuple[str, str, int]]:
+    counts = []
+    for key, count in total.items():
+        kind, dot, reason = key.partition(".")
+        if dot and count and kind in KINDS and key != f"{COUNTER}.{PAGES}":
+            counts.append((kind, reason, count))
+    return counts
+
+
+def _means(kind: str, reason: str) -> str:
+    """Say what a reason means; books may be of another release."""
+    if kind == COUNTER:
+        return PARTS.get(reason, "")
+    try:
+        return REFUSALS[Refusal(reason)] if kind == REFUSED else REASONS[Reason(reason)]
+    except ValueError:
+        return ""

@@ -1,0 +1,211 @@
+"""What is stored of a URL, of which crawl it is, what became of it, which rule would refuse it.
+
+Its *fate* is decided in this order: it is no URL; it has ended (there is a record); it is claimed,
+and its claim has lapsed, its run was over first, waits with its run, or waits for its turn; it was
+never claimed, and a rule refuses it, or none does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from orbweaver.diagnostics.reason_texts import REFUSALS, moment, never_asked, scope_rule, trap_rule
+from orbweaver.frontier.admission import admit_pattern, in_scope
+from orbweaver.frontier.crawler_traps import trap
+from orbweaver.model.address_policy import PUBLIC_ONLY
+from orbweaver.model.crawl import Scope, State
+from orbweaver.model.crawl_rules import depth_limit
+from orbweaver.model.outcome import Reason, Refusal
+from orbweaver.model.redacted_names import origins_of
+from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.url_limits import DEFAULT_BOUNDS
+from orbweaver.model.url_patterns import first_match
+from orbweaver.model.url_rules import deciding, said_of
+from orbweaver.model.user_agent import identity_of
+from orbweaver.politeness.robots_txt import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from orbweaver.frontier.claims import Standing
+    from orbweaver.frontier.journal import Unrecorded
+    from orbweaver.model.address_policy import Allowed
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.model.target import Target
+    from orbweaver.model.url_limits import Bounds
+    from orbweaver.politeness.host_schedule import Host, RobotsEntry
+
+
+class Fate(StrEnum):
+    """What became of a URL."""
+
+    MALFORMED = "malformed"
+    ENDED = "ended"
+    WAITING = "waiting"
+    RETRYING = "retrying"
+    PARKED = "parked"
+    UNASKED = "unasked"
+    LAPSED = "lapsed"
+    REFUSED = "refused"
+    UNSEEN = "unseen"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journey:
+    """How far a claimed URL has come, by the journals of the packs it was in; `pack` is the last.
+
+    `target` is what it was sent as, None if its first journal is gone. `gone` says that its last
+    pack is done with it; without a record it ended unasked.
+    """
+
+    pack: str
+    target: Target | None = None
+    deferrals: int = 0
+    due_at_ms: int | None = None
+    gone: bool = False
+    # How it ended, where a rule keeps no record of it.
+    end: Unrecorded | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is stored of a URL, and of the crawl that is asked about; `owner` is its claim's run."""
+
+    reference: str
+    crawl: Crawl
+    chosen: str
+    now_ms: int
+    agent: str
+    retention_s: int
+    bounds: Bounds = DEFAULT_BOUNDS
+    allowed: Allowed = PUBLIC_ONLY
+    claim: Standing | None = None
+    owner: Crawl | None = None
+    journey: Journey | None = None
+    record: PageRecord | None = None
+    host: Host | None = None
+    robots: RobotsEntry | None = None
+    # Reasons for which links to it were refused, as far as examples of them are kept.
+    refused: tuple[str, ...] = ()
+
+    @property
+    def run(self) -> Crawl:
+        """The run whose URL it is."""
+        return self.owner or self.crawl
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether the URL belongs to another run, which is not stored any more."""
+        claim = self.claim
+        others = claim is not None and claim.crawl not in (None, self.crawl.id)
+        return others and self.owner is None
+
+
+def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
+    """Of crawls, newest first, choose the one that a URL is most likely asked about, and say why.
+
+    The newest whose seeds' scope it lies in, if that is a scope at all; else the newest that takes
+    any host; None if it can be of none by its seeds.
+    """
+    for crawl in crawls:
+        seeds = crawl.anchors or crawl.references
+        url = _canonical(reference, crawl)
+        if url is not None and crawl.scope is not Scope.ANY and belongs(crawl, url, seeds):
+            return crawl, "the newest whose scope it lies in"
+    anywhere = (crawl for crawl in crawls if crawl.scope is Scope.ANY)
+    found = next(anywhere, None)
+    return None if found is None else (found, "the newest that takes every host")
+
+
+def _canonical(reference: str, crawl: Crawl) -> str | None:
+    try:
+        return canonicalize(reference, tracking=crawl.stripped)
+    except ValueError:
+        return None
+
+
+def fate_of(facts: Facts, url: str) -> Fate:
+    """Decide what became of a URL; one that was never claimed is `UNSEEN` here."""
+    claim, journey = facts.claim, facts.journey
+    unrecorded = journey is not None and journey.end is not None
+    if unrecorded or (facts.record is not None and facts.record.url == url):
+        return Fate.ENDED
+    if claim is None:
+        return Fate.UNSEEN
+    if claim.expires_s * 1000 <= facts.now_ms:
+        return Fate.LAPSED
+    if facts.orphaned or not facts.run.live or (journey is not None and journey.gone):
+        return Fate.UNASKED
+    if facts.run.state is State.PAUSED:
+        return Fate.PARKED
+    attempt = journey.target.attempt if journey is not None and journey.target is not None else 1
+    return Fate.RETRYING if attempt > 1 else Fate.WAITING
+
+
+# --- rules --------------------------------------------------------------------------------------
+
+
+def refusal_of(facts: Facts, url: str) -> tuple[str, str] | None:
+    """Find the first rule that refuses a URL: its name and words."""
+    found = _left_out(facts, url)
+    if found is not None:
+        return found
+    allowed, words = robots_of(facts, url)
+    if not allowed:
+        return Reason.ROBOTS, words
+    journey = facts.journey
+    local = journey.target.local if journey is not None and journey.target is not None else None
+    named = origins_of(facts.crawl) | ({local} if local is not None else set())
+    closed = never_asked(url, facts.allowed, named)
+    return None if closed is None else (Reason.ADDRESS, closed)
+
+
+def _left_out(facts: Facts, url: str) -> tuple[Refusal, str] | None:
+    """Find the first rule that keeps a URL from being claimed, as a seed or as a seed's link."""
+    crawl = facts.crawl
+    seed = url in crawl.references
+    said = said_of(crawl.rules, url)
+    if not seed and depth_limit(crawl, said) < 1:
+        if said.depth_max is None:
+            return Refusal.DEPTH, f"{crawl.id} follows no links (--max-depth 0)"
+        place = deciding(crawl.rules, url)["depth_max"]
+        return Refusal.DEPTH, f"rules[{place}] lets none in but seeds (depth 0)"
+    begun = crawl.anchors or crawl.references
+    if not seed and begun and not belongs(crawl, url, begun):
+        return Refusal.SCOPE, scope_rule(crawl, url, begun[0])
+    left_out = admit_pattern(crawl, url, seed=seed)
+    if left_out is Refusal.EXCLUDE:
+        return left_out, f"--exclude {first_match(crawl.exclude, url)} is found in it"
+    if left_out is None and not seed:
+        left_out = trap(url, facts.bounds)
+    if left_out is None:
+        return None
+    return left_out, trap_rule(left_out, facts.bounds) or REFUSALS[left_out]
+
+
+def robots_of(facts: Facts, url: str) -> tuple[bool, str]:
+    """Say whether robots.txt lets a URL be asked for as far as is known, and what decides."""
+    if not facts.crawl.obey_robots:
+        return True, "not asked (--ignore-robots)"
+    entry = facts.robots
+    if entry is None:
+        return True, f"no copy of {host_of(url)}/robots.txt is kept: --fetch asks for it now"
+    since = f", as of {moment(entry.fetched_at_ms)}"
+    if entry.verdict == "allow":
+        return True, f"there is none, so everything is allowed{since}"
+    if entry.verdict == "unreachable":
+        return False, f"unreachable, so nothing is allowed: {entry.detail or 'no answer'}{since}"
+    agent = identity_of(facts.crawl, host_of(url), facts.agent).token
+    decided = parse(entry.body or b"").decide(agent, url)
+    if decided.why is None:
+        return True, f"no rule matches{since}"
+    group = f" (User-agent: {decided.group})" if decided.group else ""
+    return decided.allowed, f"{decided.why}{group}{since}"
+
+
+def belongs(crawl: Crawl, url: str, pages: Iterable[str]) -> bool:
+    """Whether a URL would belong to a crawl as a link of one of these pages."""
+    return any(in_scope(crawl, url, page) for page in pages)

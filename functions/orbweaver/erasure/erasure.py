@@ -1,0 +1,271 @@
+"""Has URLs, a host or a crawl forgotten: everything that the stack stores of it goes.
+
+Order of effects. First goes what could bring the rest back, then what depends on nothing; readers
+see it a few moments longer, and nothing that is gone returns, wherever this is killed:
+
+    look       count, and refuse while a crawl that is at work has any of it
+    wait       until no worker is at it that began before its crawl was paused or had ended
+    sweep      dead letters, queues, parked packs, journals; again until there is none of it: what
+               ends there gives rise to new messages
+    claims     a journal that is carried out again would claim again
+    crawls     seeds of definitions, examples of what was refused
+    records    a journal would store them again, an export reads them
+    files      stored pages, exports, what change feeds compare with (erasure/files.py)
+    cookies    of a crawl, or of the site of a host: they are in one item
+    tables     of items, in the catalogue, of names no run of which is left
+    hosts      robots.txt and health; slots and blocks that lie ahead stay: they protect the host
+    burial     of a crawl all of which goes its definition and books, last: till then a copy of a
+               message finds it finished, and afterwards what is left says just that
+
+Each step may be repeated; run again, it finds less to do. What a crawl finds afterwards is not
+kept away: its definition does that, by `exclude`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from orbweaver.control.crawl_control import CLOSE_S, Conflict
+from orbweaver.erasure.exports import OnlyRead
+from orbweaver.erasure.files import Blotter
+from orbweaver.erasure.messages import Sweeper
+from orbweaver.erasure.preview import exported, is_claimed, survey
+from orbweaver.erasure.rules import definition_left, record_left, samples_left
+from orbweaver.fetching.cookies import jar_of
+from orbweaver.model.columns import items_folder
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import Permanent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from orbweaver.erasure.messages import Stores
+    from orbweaver.erasure.ports import ClaimTrace, RecordTrace
+    from orbweaver.erasure.preview import Look
+    from orbweaver.erasure.scope import Meant
+    from orbweaver.model.crawl import Crawl
+
+    Say = Callable[[str], None]
+
+BATCH = 100
+SWEEPS_MAX = 50
+# What a queue holds back, it holds back for a quarter of an hour.
+HIDDEN_WAIT_S, HIDDEN_LOOK_S = 960, 15
+EDIT_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What was removed or changed, by kind, and what could not be."""
+
+    done: Mapping[str, int] = field(default_factory=dict)
+    left: tuple[str, ...] = ()
+
+
+class Forgetter:
+    """Has things forgotten, with the rights of whoever runs it."""
+
+    def __init__(self, stores: Stores, say: Say = lambda _: None) -> None:
+        """Take all that is stored; `say` is told what is being done."""
+        self._stores = stores
+        self._traces = stores.traces
+        self._crawls = stores.crawls
+        self._clock = stores.clock
+        self._say = say
+
+    async def count(self, meant: Meant, look: Look) -> Forgotten:
+        """Count what would be removed or changed; messages on the queues are not looked at."""
+        files = OnlyRead(self._stores.files)
+        blotter = Blotter(files=files, clock=self._clock, meant=meant, say=self._say)
+        await blotter.count()
+        done = Counter(look.found)
+        done.update(blotter.done)
+        return Forgotten(done=+done, left=tuple(blotter.left))
+
+    async def forget(self, meant: Meant, look: Look | None = None) -> Forgotten:
+        """Remove all of it; raises Conflict while a crawl that has any is at work."""
+        if look is None:
+            self._say("looking through the tables")
+            look = await survey(self._stores, meant)
+        refuse(look, meant)
+        await self._quiet(look)
+        sweeper = Sweeper(self._stores, meant)
+        await self._sweep(sweeper, look)
+        done, left = Counter(sweeper.done), sorted(sweeper.left)
+        done.update(await self._claims(meant))
+        if not meant.runs:
+            left += await self._definitions(meant, done)
+        done.update(await self._records(meant))
+        blotter = Blotter(
+            files=self._stores.files,
+            clock=self._clock,
+            meant=meant,
+            say=self._say,
+            events=self._stores.events,
+        )
+        names = await self._names(meant, look)
+        await blotter.blot()
+        done.update(blotter.done)
+        left += await self._tables(names, meant, done)
+        if meant.host is not None:
+            kept = await self._hosts(meant, done)
+            left += [f"{host}: when it may be asked again, until that has passed" for host in kept]
+        await self._cookies(meant, done)
+        for crawl in look.crawls:
+            if meant.run(crawl.id):
+                await self._traces.bury_crawl(crawl)
+                done["crawls"] += 1
+        # What ended here may have been the last of a paused crawl.
+        for crawl in await self._crawls.list():
+            if crawl.state is State.PAUSED:
+                await self._stores.settler.finish(crawl.id)
+        return Forgotten(done=+done, left=(*left, *blotter.left))
+
+    async def _quiet(self, look: Look) -> None:
+        """Wait until nobody is at it who had just looked when its crawl was paused or ended."""
+        now_ms = self._clock.now_ms()
+        wait_ms = 0
+        for crawl in look.crawls:
+            since_ms = now_ms if crawl.finished_at_ms is None else crawl.finished_at_ms
+            wait_ms = max(wait_ms, since_ms + CLOSE_S * 1000 - now_ms)
+        if wait_ms > 0:
+            self._say(f"waiting {wait_ms / 1000:.0f} s for workers to be done")
+            await self._clock.sleep(wait_ms / 1000)
+
+    async def _sweep(self, sweeper: Sweeper, look: Look) -> None:
+        self._say("looking through queues and journals")
+        paused = any(crawl.live for crawl in look.crawls)
+        until_ms = self._clock.now_ms() + HIDDEN_WAIT_S * 1000
+        found = 0
+        while found < SWEEPS_MAX:
+            if await sweeper.sweep():
+                found += 1
+                continue
+            # Of a crawl that has ended, they come to nothing by themselves.
+            if not paused or not await sweeper.hidden():
+                return
+            if self._clock.now_ms() >= until_ms:
+                break
+            self._say("waiting for messages that the queue holds back, up to a quarter of an hour")
+            await self._clock.sleep(HIDDEN_LOOK_S)
+        sweeper.left.add(
+            "messages kept coming, or are held back: run this again when the queues are empty"
+        )
+
+    async def _claims(self, meant: Meant) -> Counter[str]:
+        self._say("removing claims")
+        done: Counter[str] = Counter()
+        gone: list[ClaimTrace] = []
+        stripped: list[ClaimTrace] = []
+        async for claim in self._traces.claims():
+            if is_claimed(claim, meant):
+                whole = meant.url(claim.url) or meant.run(claim.crawl)
+                (gone if whole else stripped).append(claim)
+                done["claims"] += 1
+            if len(gone) + len(stripped) >= BATCH:
+                await self._traces.remove_claims(gone)
+                await self._traces.strip_claims(stripped)
+                gone, stripped = [], []
+        await self._traces.remove_claims(gone)
+        await self._traces.strip_claims(stripped)
+        return done
+
+    async def _definitions(self, meant: Meant, done: Counter[str]) -> list[str]:
+        """Take it out of definitions and examples; name what was edited again and again."""
+        edited = []
+        for listed in await self._crawls.list():
+            crawl: Crawl | None = listed
+            for _ in range(EDIT_TRIES):
+                if crawl is None or (left := definition_left(crawl, meant)) == crawl:
+                    break
+                if await self._traces.redefine(left, crawl):
+                    done["definitions"] += 1
+                    break
+                crawl = await self._crawls.get(listed.id)
+            else:
+                edited.append(f"the definition of {listed.id} was edited meanwhile: run this again")
+            samples = await self._crawls.samples(listed.id)
+            kept = samples_left(samples, meant)
+            if kept != dict(samples):
+                await self._traces.put_samples(listed.id, kept)
+                done["samples"] += 1
+        return edited
+
+    async def _records(self, meant: Meant) -> Counter[str]:
+        self._say("removing page records")
+        done: Counter[str] = Counter()
+        gone: list[RecordTrace] = []
+        async for trace in self._traces.records():
+            left = record_left(trace.record, meant)
+            if left is None:
+                gone.append(trace)
+            elif left is not trace.record:
+                await self._stores.pages.store([left])
+                done["mentions_in_records"] += 1
+            if len(gone) >= BATCH:
+                await self._traces.remove_records(gone)
+                done["records"] += len(gone)
+                gone = []
+        await self._traces.remove_records(gone)
+        done["records"] += len(gone)
+        return done
+
+    async def _cookies(self, meant: Meant, done: Counter[str]) -> None:
+        """Remove the cookies of a crawl, or those of a host's whole site: they are in one item."""
+        async for crawl_id, site in self._traces.cookies():
+            if meant.run(crawl_id) or (meant.host is not None and _site_of(meant.host) == site):
+                await self._traces.remove_cookies(crawl_id, site)
+                done["cookies"] += 1
+
+    async def _names(self, meant: Meant, look: Look) -> set[str]:
+        """Name the crawls of which runs go as a whole."""
+        known = await exported(self._stores.files) if meant.runs else {}
+        known |= {crawl.id: crawl.name for crawl in look.crawls}
+        return {name for run, name in known.items() if meant.run(run)}
+
+    async def _tables(self, names: set[str], meant: Meant, done: Counter[str]) -> list[str]:
+        """Remove the tables of items of crawls no run of which is left; what could not be."""
+        catalogue = self._stores.catalogue
+        if catalogue is None or not names:
+            return []
+        crawls = await self._crawls.list()
+        stay = {crawl.name for crawl in crawls if not meant.run(crawl.id)}
+        stay |= set((await exported(self._stores.files)).values())
+        left = []
+        for name in sorted(names - stay):
+            try:
+                done["tables"] += await catalogue.remove(items_folder(name))
+            except Permanent as error:
+                left.append(f"the tables of items of {name} in the catalogue: {error}")
+        return left
+
+    async def _hosts(self, meant: Meant, done: Counter[str]) -> list[str]:
+        kept = []
+        async for host in self._traces.hosts():
+            if meant.url(f"{host}/"):
+                done["hosts"] += 1
+                if not await self._traces.remove_host(host, self._clock.now_ms()):
+                    kept.append(host)
+        return kept
+
+
+def _site_of(host: str) -> str:
+    """Return the site of a host as it is meant: an origin, or without a scheme."""
+    return jar_of(f"{host if '://' in host else f'https://{host}'}/")
+
+
+def refuse(look: Look, meant: Meant) -> None:
+    """Raise Conflict if a crawl that has any of it is at work."""
+    unfinished = [crawl for crawl in look.crawls if meant.run(crawl.id)]
+    unfinished = [crawl for crawl in unfinished if crawl.state is not State.FINISHED]
+    if unfinished:
+        named = ", ".join(f"{crawl.id} is {crawl.state}" for crawl in unfinished)
+        raise Conflict(f"{named}: `orbweaver cancel` it, or wait for its end")
+    if look.working:
+        named = ", ".join(crawl.id for crawl in look.working)
+        raise Conflict(
+            f"still at work with it: {named}. Pause (`orbweaver pause`) or cancel it, or wait for"
+            " its end; a paused one goes on without it afterwards"
+        )

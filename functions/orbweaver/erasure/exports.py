@@ -1,0 +1,301 @@
+"""Says anew what was exported: files without what is to be forgotten, and manifests that mean them.
+
+Order of effects, for a day of which any file holds any of it:
+
+    note      the manifests that mean such files, below `_work/forget/`
+    withdraw  those manifests, so that no reader goes by them
+    write     the files anew, or remove those of which nothing is left
+    return    the manifests, with what stands now
+    announce  them, each as if it had been exported; then its note goes
+
+- Receivers of exports bring what they are told of: by the announcement what they have is put right
+  as well. Of a manifest that means nothing any more, and stays away, nobody is told.
+- Killed anywhere, the notes say which manifests are to come back, and what they say of a file is
+  read from the file. A note is the manifest as it was: names of files and counts.
+- Of a run that goes as a whole, files go by their names.
+- An export that is under way has read records that are gone by now. It is waited for, and what it
+  wrote is looked through once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from orbweaver.erasure.formats import Blotted, blotted, outcomes
+from orbweaver.exporting.manifest import (
+    MANIFESTS,
+    PREFIX,
+    WORK,
+    File,
+    Manifest,
+    decode_manifest,
+    encode_manifest,
+    place_of,
+)
+from orbweaver.exporting.requests import RUN_MS_MAX
+from orbweaver.exporting.run_state import RUN, begun_ms
+from orbweaver.frontier.retrying import all_of
+from orbweaver.frontier.warc import WarcError
+from orbweaver.model.columns import ITEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from orbweaver.erasure.scope import Meant
+    from orbweaver.exporting.manifest import Place
+    from orbweaver.exporting.ports import ExportEvents
+    from orbweaver.model.ports import Clock, Files
+
+    Say = Callable[[str], None]
+
+T = TypeVar("T")
+# What reading a file raises that is not what its name says.
+UNREADABLE = (WarcError, ValueError, OSError)
+# Files in memory at a time.
+AT_ONCE = 4
+NOTES = f"{PREFIX}{WORK}forget/"
+# An invocation of the exporter is over by then.
+EXPORT_WAIT_S, EXPORT_LOOK_S = 960, 15
+
+
+class Reader:
+    """Looks through files; `done` counts what was done, `left` says what could not be."""
+
+    def __init__(self, *, files: Files | OnlyRead, meant: Meant) -> None:
+        """Take the port, and what is meant."""
+        self.files = files
+        self.meant = meant
+        self.done: Counter[str] = Counter()
+        self.left: list[str] = []
+
+    async def look(self, key: str) -> Blotted:
+        """Look through a file; one that cannot be read is left, and said."""
+        body = await self.files.get(key)
+        if body is None:
+            return Blotted(gone={})
+        try:
+            return await asyncio.to_thread(blotted, key, body, self.meant)
+        except UNREADABLE as error:
+            said = f"{key} cannot be read ({error}): look at it, or remove it"
+            self.left += [] if said in self.left else [said]
+            return Blotted(gone={})
+
+    async def remove(self, keys: Iterable[str], what: str) -> None:
+        """Remove files."""
+        gone = list(keys)
+        if gone:
+            await self.files.delete(gone)
+            self.done[what] += len(gone)
+
+    async def all(self, calls: Iterable[Awaitable[T]]) -> list[T]:
+        """Await all, a few at a time."""
+        return await all_of(calls, AT_ONCE)
+
+
+class Restater:
+    """Goes through exports."""
+
+    def __init__(
+        self, *, reader: Reader, clock: Clock, say: Say, events: ExportEvents | None
+    ) -> None:
+        """Take who looks through files, who is told of it, and the bus if any export changes."""
+        self._reader = reader
+        self._files = reader.files
+        self._meant = reader.meant
+        self._clock = clock
+        self._say = say
+        self._events = events
+        # Rows that are gone and rows that were changed, by format: each format has the same ones.
+        self._counted: dict[str, Counter[str]] = {"rows": Counter(), "cells": Counter()}
+
+    async def under_way(self) -> bool:
+        """Wait until no export that may have read what is gone is at work; whether one was."""
+        until_ms = self._clock.now_ms() + EXPORT_WAIT_S * 1000
+        waited = False
+        while days := await self._running():
+            if self._clock.now_ms() >= until_ms:
+                said = ", ".join(sorted(days))
+                self._reader.left.append(
+                    f"an export of {said} has not ended: run this again when it has"
+                )
+                return True
+            self._say(f"waiting for the export of {', '.join(sorted(days))}")
+            waited = True
+            await self._clock.sleep(EXPORT_LOOK_S)
+        return waited
+
+    async def _running(self) -> set[str]:
+        dead_ms = self._clock.now_ms() - RUN_MS_MAX
+        days = set()
+        for key in await self._files.list(f"{PREFIX}{WORK}dt="):
+            parts = key.removeprefix(f"{PREFIX}{WORK}dt=").split("/")
+            runs = [part for part in parts if RUN.fullmatch(part)]
+            if runs and begun_ms(runs[0]) > dead_ms:
+                days.add(parts[0])
+        return days
+
+    async def restate(self) -> None:
+        """Go through all exports."""
+        parts: dict[str, list[Place]] = {}
+        manifests: dict[str, set[str]] = {}
+        for key in await self._files.list(PREFIX):
+            path = key.removeprefix(PREFIX)
+            place = place_of(path)
+            if place is not None:
+                parts.setdefault(place.day, []).append(place)
+            elif path.startswith(MANIFESTS):
+                manifests.setdefault(_day_of(path), set()).add(path)
+        for key in await self._files.list(NOTES):
+            path = key.removeprefix(NOTES)
+            manifests.setdefault(_day_of(path), set()).add(path)
+        for day in sorted(parts.keys() | manifests.keys()):
+            self._say(f"looking through the exports of {day}")
+            await self._day(parts.get(day, []), sorted(manifests.get(day, ())))
+
+    async def _day(self, places: list[Place], paths: list[str]) -> None:
+        affected = set(await self._affected(places))
+        touched: dict[str, Manifest] = {}
+        for path in paths:
+            noted = await self._manifest(f"{NOTES}{path}")
+            standing = await self._manifest(f"{PREFIX}{path}")
+            manifest = noted or standing
+            if manifest is not None and (noted or self._concerns(manifest, affected)):
+                touched[path] = manifest
+        for path, manifest in touched.items():
+            await self._files.put(f"{NOTES}{path}", encode_manifest(manifest))
+        await self._files.delete([f"{PREFIX}{path}" for path in touched])
+        await self._reader.all(self._rewrite(path) for path in sorted(affected))
+        for path, manifest in touched.items():
+            await self._return(path, manifest)
+            await self._files.delete([f"{NOTES}{path}"])
+
+    def _concerns(self, manifest: Manifest, affected: set[str]) -> bool:
+        if self._meant.run(manifest.crawl) or any(map(self._meant.run, manifest.crawls)):
+            return True
+        return any(file.path in affected for file in manifest.files)
+
+    async def _affected(self, places: list[Place]) -> list[str]:
+        """Name the files that hold any of it."""
+
+        async def holds(place: Place) -> bool:
+            if self._whole(place):
+                return True
+            return (await self._reader.look(f"{PREFIX}{place.path}")).body is not None
+
+        found = await self._reader.all(holds(place) for place in places)
+        return [place.path for place, held in zip(places, found, strict=True) if held]
+
+    def _whole(self, place: Place) -> bool:
+        """Whether a file goes by its name."""
+        return self._meant.run(place.crawl)
+
+    async def _rewrite(self, path: str) -> None:
+        place = place_of(path)
+        if place is not None and self._whole(place):
+            await self._reader.remove([f"{PREFIX}{path}"], "export_files")
+            return
+        found = await self._reader.look(f"{PREFIX}{path}")
+        if found.body is None:
+            return
+        self._reader.done["export_files"] += 1
+        if found.rows:
+            await self._files.put(f"{PREFIX}{path}", found.body)
+        else:
+            await self._files.delete([f"{PREFIX}{path}"])
+        for kind, counted in self._counted.items():
+            counted["" if place is None else place.format] += found.gone.get(kind, 0)
+            self._reader.done[kind] = max(counted.values())
+
+    async def _return(self, path: str, manifest: Manifest) -> None:
+        """Put a manifest back, with what stands now, and announce it."""
+        files = [await self._standing(file) for file in manifest.files]
+        kept = [file for file in files if file is not None]
+        crawls = {}
+        for crawl, sums in manifest.crawls.items():
+            mine = [file for file in kept if file.crawl == crawl]
+            if not mine or self._meant.run(crawl):
+                continue
+            rows = _rows(mine, sums.rows)
+            counted = await self._outcomes(mine)
+            crawls[crawl] = replace(
+                sums, rows=rows, outcomes=sums.outcomes if counted is None else counted
+            )
+        if self._meant.run(manifest.crawl) or (manifest.crawls and not crawls):
+            return  # there is nothing that it could mean
+        # Tables of items are called after their crawls: those without a file are not named.
+        tables = {file.table for file in kept}
+        columns = {
+            table: rows
+            for table, rows in manifest.columns.items()
+            if table in tables or not table.startswith(ITEMS)
+        }
+        left = replace(manifest, files=tuple(kept), crawls=crawls, columns=columns)
+        await self._files.put(f"{PREFIX}{path}", encode_manifest(left))
+        if self._events is not None:
+            await self._events.exported(left, f"{PREFIX}{path}")
+
+    async def _standing(self, file: File) -> File | None:
+        """Say what a file is by now; None if it is gone."""
+        body = await self._files.get(f"{PREFIX}{file.path}")
+        if body is None:
+            return None
+        digest = hashlib.sha256(body).hexdigest()
+        if digest == file.sha256:
+            return file
+        try:
+            found = await asyncio.to_thread(blotted, file.path, body, self._meant)
+        except UNREADABLE:
+            return file  # left as it is, which was said
+        return replace(file, rows=found.rows, bytes=len(body), sha256=digest)
+
+    async def _outcomes(self, files: list[File]) -> dict[str, int] | None:
+        pages = [file for file in files if file.table == "pages" and file.format != "warc"]
+        if not pages:
+            return None
+        total: Counter[str] = Counter()
+        for file in pages:
+            if file.format == pages[0].format:
+                body = await self._files.get(f"{PREFIX}{file.path}")
+                try:
+                    total.update(outcomes(file.path, body or b"") or {})
+                except UNREADABLE:
+                    return None
+        return dict(sorted(total.items()))
+
+    async def _manifest(self, key: str) -> Manifest | None:
+        body = await self._files.get(key)
+        return None if body is None else decode_manifest(body)
+
+
+def _day_of(path: str) -> str:
+    return path.partition("dt=")[2].partition("/")[0].removesuffix(".json")
+
+
+def _rows(files: list[File], before: Mapping[str, int]) -> Mapping[str, int]:
+    """Count rows by table: all formats of a table have the same, but for WARC."""
+    counted: dict[str, Counter[str]] = {}
+    for file in files:
+        if file.format != "warc":
+            counted.setdefault(file.table, Counter())[file.format] += file.rows
+    if not counted:
+        return before
+    return {table: max(formats.values()) for table, formats in sorted(counted.items())}
+
+
+class OnlyRead:
+    """Files to which nothing happens."""
+
+    def __init__(self, files: Files) -> None:
+        """Take the port."""
+        self.get = files.get
+        self.list = files.list
+
+    async def put(self, _key: str, _body: bytes) -> None:
+        """Leave a file as it is."""
+
+    async def delete(self, _keys: Sequence[str]) -> None:
+        """Leave files where they are."""

@@ -1,0 +1,290 @@
+"""Takes what is to be forgotten out of messages, parked packs and journals: they bring it back.
+
+Of a crawl that has finished, or is not there any more, nothing counts: a message goes, or is sent
+again without what is meant. Of a paused crawl every claimed URL still has to come to an outcome.
+So whoever holds a pack here does with it what a worker would (docs/protocol.md):
+
+    a ledger     what it gave rise to is sent, unless it was; that is looked through later
+    a journal    it is carried out
+    neither      a journal is written by which the URLs that are meant end `skipped: forgotten` and
+                 the others go on in packs of their own; it is carried out
+
+Then the message goes. A copy of it, whenever it turns up, finds the ledger. Journals of packs that
+are committed and sent serve nobody and go with what they hold; the ledger, without any URL, stays.
+
+Messages that hold none of it are sent anew and then deleted: put back, they would count as failed
+once more. Sent first, then deleted: a crash in between leaves a copy, which comes to nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.erasure.rules import ended, in_journal, message_left
+from orbweaver.frontier.dead_letters import UNKNOWN_CRAWL
+from orbweaver.frontier.envelope import Newer
+from orbweaver.frontier.journal import Letter, outbox
+from orbweaver.frontier.messages import Close, Loose, Malformed, Pack, Seeds, Source, decode, encode
+from orbweaver.frontier.pack_result import Draft
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.version import REMEDY
+from orbweaver.worker.seeding import draft_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from orbweaver.erasure.ports import JournalTrace, Lane, Traces
+    from orbweaver.erasure.scope import Meant
+    from orbweaver.exporting.ports import Catalogue, ExportEvents
+    from orbweaver.frontier.dead_letters import DeadLetter
+    from orbweaver.frontier.journal import Journal
+    from orbweaver.frontier.messages import Message
+    from orbweaver.frontier.ports import Crawls, Packs, Pages
+    from orbweaver.frontier.queues import DeadLetters, Queue
+    from orbweaver.model.ports import Clock, Files
+    from orbweaver.worker.apply_journal import Settler
+
+# Longer than it takes to deal with all that is taken in one go.
+HOLD_S = 900
+TAKEN_MAX = 40
+# What is held in memory of one queue; about 2.5 KB each.
+MESSAGES_MAX = 50_000
+
+
+class Sweeper:
+    """Goes through messages and journals; `done` counts what it did, `left` says what it left."""
+
+    def __init__(self, stores: Stores, meant: Meant) -> None:
+        """Take all that is stored, and what is meant."""
+        self._traces = stores.traces
+        self._lanes = stores.lanes
+        self._dead_letters = stores.dead_letters
+        self._queue = stores.queue
+        self._packs = stores.packs
+        self._crawls = stores.crawls
+        self._settler = stores.settler
+        self._clock = stores.clock
+        self._meant = meant
+        self._known: dict[str, Crawl | None] = {}
+        self.done: Counter[str] = Counter()
+        self.left: set[str] = set()
+
+    async def sweep(self) -> bool:
+        """Go through everything once; whether there was any of it."""
+        before = self.done.total()
+        await self._dead()
+        for lane in self._lanes:
+            await self._lane(lane)
+        await self._parked()
+        await self._journals()
+        return self.done.total() > before
+
+    async def hidden(self) -> int:
+        """Count, about, the messages that nobody can look at now."""
+        return sum([await lane.hidden() for lane in self._lanes])
+
+    # --- queues -----------------------------------------------------------------------------
+
+    async def dead_letters(self) -> list[DeadLetter]:
+        """Look at the dead letters that hold any of it; they stay where they are."""
+        taken = await self._take(self._dead_letters, "the dead-letter queue")
+        await self._dead_letters.put_back(taken)
+        return [letter for letter in taken if self._holds(letter)]
+
+    async def _dead(self) -> None:
+        taken = await self._take(self._dead_letters, "the dead-letter queue")
+        try:
+            held = [letter for letter in taken if self._holds(letter)]
+            for letter in held:
+                reason = letter.reason or "received too often"
+
+                async def bury(
+                    message: Message, reason: str = reason, source: Source = letter.source
+                ) -> None:
+                    await self._queue.bury(_body(message), reason, source)
+
+                if await self._settle(decode(letter.body, letter.source), letter.body, bury):
+                    await self._dead_letters.delete([letter])
+                    taken.remove(letter)
+                    self.done["dead_letters"] += 1
+        finally:
+            await self._dead_letters.put_back(taken)
+
+    async def _lane(self, lane: Lane) -> None:
+        taken = await self._take(lane, "the queue")
+        for letter in taken:
+            message = decode(letter.body, letter.source)
+            held = self._holds(letter)
+            if held and await self._settle(message, letter.body, self._send):
+                self.done["messages"] += 1
+            elif isinstance(message, Malformed | Newer):
+                await lane.put_back([letter])  # for the worker to bury, or to hold
+                continue
+            else:
+                await self._send(message)
+            await lane.delete([letter])
+
+    async def _take(self, lane: Lane | DeadLetters, where: str) -> list[DeadLetter]:
+        """Take all messages that can be taken."""
+        found: dict[str, DeadLetter] = {}
+        while len(found) < MESSAGES_MAX:
+            some = await lane.take(TAKEN_MAX, HOLD_S)
+            new = {letter.id: letter for letter in some}
+            if not new.keys() - found.keys():
+                return list(found.values())
+            found |= new
+        self.left.add(f"{where} has more than {MESSAGES_MAX:,} messages: run this again")
+        return list(found.values())
+
+    def _holds(self, letter: DeadLetter) -> bool:
+        message = decode(letter.body, letter.source)
+        return message_left(message, letter.body, self._meant) is not message
+
+    async def _send(self, message: Message) -> None:
+        if isinstance(message, Malformed | Newer):
+            return
+        crawl = await self._crawl(message.crawl)
+        express = crawl is not None and crawl.express
+        match message:
+            case Pack():
+                await self._queue.send([Letter(pack=message)], express=express)
+            case Seeds():
+                await self._queue.send_seeds([message], express=express)
+            case Close():
+                await self._queue.send_close(message, 0)
+            case Loose():
+                await self._dead_letters.resend([encode(message)], Source.SEEDS)
+
+    # --- a message --------------------------------------------------------------------------
+
+    async def _settle(
+        self, message: Message, body: str, instead: Callable[[Message], Awaitable[None]]
+    ) -> bool:
+        """See to it that a message can go; False if it has to stay, as a worker may have it."""
+        if isinstance(message, Newer):
+            self.left.add(f"messages {message.said}: {REMEDY}, and run this again")
+            return False
+        left = message_left(message, body, self._meant)
+        crawl = None if isinstance(message, Malformed) else await self._crawl(message.crawl)
+        if crawl is not None and crawl.live and isinstance(message, Pack | Seeds):
+            if crawl.state is not State.PAUSED:
+                self._stays(crawl)
+                return False
+            await self._end(crawl, message, left)
+        elif left is not None and left is not message:
+            await instead(left)
+        return True
+
+    async def _end(self, crawl: Crawl, message: Pack | Seeds, left: Message | None) -> None:
+        """Bring a message of a paused crawl to its end, as a worker would."""
+        known = (await self._packs.recall([message.id])).get(message.id)
+        if known is not None and known.ledger is not None:
+            if known.journal is not None:
+                await self._settler.resend(crawl, message.id, known.journal, known.ledger)
+            return
+        journal = known.journal if known is not None else None
+        if journal is None:
+            journal = self._journal(crawl, message, left)
+            journal = await self._packs.write_journal(message.id, journal)
+        await self._settler.apply(crawl, message.id, journal)
+
+    def _journal(self, crawl: Crawl, message: Pack | Seeds, left: Message | None) -> Journal:
+        if isinstance(message, Pack):
+            return ended(message, crawl, self._meant, self._clock.now_ms())
+        if isinstance(left, Seeds):
+            return draft_of(left, crawl).journal((), message.at_ms)
+        draft = Draft(crawl.id, crawl.hosts_counted)
+        if message.planned:
+            draft.count("seeds")
+        return draft.journal((), message.at_ms)
+
+    # --- tables -----------------------------------------------------------------------------
+
+    async def _parked(self) -> None:
+        async for trace in self._traces.parked():
+            message = decode(trace.body)
+            if message_left(message, trace.body, self._meant) is message:
+                continue
+            if await self._settle(message, trace.body, self._send):
+                await self._packs.unpark(trace.crawl, [trace.pack])
+                self.done["parked"] += 1
+
+    async def _journals(self) -> None:
+        async for trace in self._traces.journals():
+            if trace.journal is None:
+                await self._traces.remove_journals([trace])  # nobody can read what it holds
+            elif in_journal(trace.journal, self._meant) and await self._served(trace):
+                await self._traces.remove_journals([trace])
+                self.done["journals"] += 1
+
+    async def _served(self, trace: JournalTrace) -> bool:
+        """Have a journal be of no use to anybody any more; False if somebody works by it."""
+        journal = trace.journal
+        if journal is None or trace.stray:
+            return True
+        owner = journal.crawl or next((record.crawl for record in journal.records), "")
+        if not owner:
+            return await self._of_nobody(trace.pack)
+        crawl = await self._crawl(owner)
+        if crawl is None or crawl.state is State.FINISHED:
+            return True
+        if crawl.state is State.PAUSED:
+            known = (await self._packs.recall([trace.pack]))[trace.pack]
+            if known.ledger is None:
+                await self._settler.apply(crawl, trace.pack, journal)
+            else:
+                await self._settler.resend(crawl, trace.pack, journal, known.ledger)
+        known = (await self._packs.recall([trace.pack]))[trace.pack]
+        if known.ledger is not None:
+            letters = outbox(trace.pack, crawl.id, journal, known.ledger)
+            more = letters or journal.unasked or journal.past or known.ledger.surplus
+            if known.ledger.sent or not more:
+                return True
+        self._stays(crawl)
+        return False
+
+    async def _of_nobody(self, pack: str) -> bool:
+        """Whether a journal of an earlier version, which does not say whose it is, may go."""
+        known = (await self._packs.recall([pack]))[pack]
+        if known.ledger is not None and known.ledger.sent:
+            return True
+        if all(crawl.state is State.FINISHED for crawl in await self._crawls.list()):
+            return True
+        self.left.add("journals of an earlier version: run this again when no crawl is at work")
+        return False
+
+    def _stays(self, crawl: Crawl) -> None:
+        self.left.add(
+            f"{crawl.id} is {crawl.state} and has come upon it meanwhile: pause it, and run this"
+            " again"
+        )
+
+    async def _crawl(self, crawl_id: str) -> Crawl | None:
+        if crawl_id not in self._known:
+            self._known[crawl_id] = await self._crawls.get(crawl_id)
+        return self._known[crawl_id]
+
+
+def _body(message: Message) -> str:
+    return UNKNOWN_CRAWL if isinstance(message, Malformed | Newer) else encode(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """All places that something is stored in, and who brings packs to an end."""
+
+    traces: Traces
+    lanes: Sequence[Lane]
+    dead_letters: DeadLetters
+    queue: Queue
+    packs: Packs
+    crawls: Crawls
+    pages: Pages
+    files: Files
+    settler: Settler
+    events: ExportEvents
+    clock: Clock
+    # Where tables of items are known; None where there is no catalogue.
+    catalogue: Catalogue | None = None

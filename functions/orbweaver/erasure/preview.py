@@ -1,0 +1,127 @@
+"""Looks for what is to be forgotten in tables and among dead letters; nothing is changed.
+
+It says whose it is as well: crawls that are at work have to be paused first. Of messages that are
+not dead, nothing is said: looking at one counts as a failure of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.erasure.messages import Stores, Sweeper
+from orbweaver.erasure.rules import definition_left, in_journal, message_left, record_left
+from orbweaver.exporting.manifest import MANIFESTS, PREFIX, decode_manifest
+from orbweaver.frontier.messages import Malformed, decode
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import StoredNewer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from typing import TypeAlias
+
+    from orbweaver.erasure.ports import ClaimTrace
+    from orbweaver.erasure.scope import Meant
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Files
+
+    Holding: TypeAlias = AsyncIterator[tuple[str, set[str]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What there is of it in tables and among dead letters, and whose: crawls that have any."""
+
+    found: Mapping[str, int]
+    crawls: tuple[Crawl, ...] = ()
+
+    @property
+    def working(self) -> tuple[Crawl, ...]:
+        """Those of them that are at work, or draining."""
+        return tuple(one for one in self.crawls if one.state in (State.RUNNING, State.STOPPING))
+
+
+async def exported(files: Files) -> dict[str, str]:
+    """Name the runs that exports know of, with their names."""
+    known: dict[str, str] = {}
+    for key in await files.list(PREFIX + MANIFESTS):
+        body = await files.get(key)
+        manifest = None if body is None else decode_manifest(body)
+        if manifest is not None:
+            known |= {crawl: sums.name for crawl, sums in manifest.crawls.items()}
+    return known
+
+
+async def survey(stores: Stores, meant: Meant) -> Look:
+    """Count what there is of it, and name the crawls that have any.
+
+    Raises StoredNewer where a newer version has stored a crawl: that may have some.
+    """
+    for other in await stores.crawls.newer():
+        raise StoredNewer(other.said)
+    found: Counter[str] = Counter()
+    owners: set[str] = set(meant.runs)
+    for kind, of in _KINDS.items():
+        async for name, who in of(stores, meant):
+            found[name or kind] += 1
+            owners.update(who)
+    crawls = await stores.crawls.list()
+    for crawl in crawls:
+        if not meant.runs and definition_left(crawl, meant) != crawl:
+            found["definitions"] += 1
+            owners.add(crawl.id)
+    return Look(found=found, crawls=tuple(one for one in crawls if one.id in owners))
+
+
+# Each says of everything that holds any of it what that is, if it has a name of its own, and whose.
+
+
+async def _claims(stores: Stores, meant: Meant) -> Holding:
+    async for claim in stores.traces.claims():
+        if is_claimed(claim, meant):
+            yield "", {claim.crawl, claim.was}
+
+
+async def _records(stores: Stores, meant: Meant) -> Holding:
+    async for trace in stores.traces.records():
+        left = record_left(trace.record, meant)
+        if left is not trace.record:
+            yield "" if left is None else "mentions_in_records", {trace.record.crawl}
+
+
+async def _journals(stores: Stores, meant: Meant) -> Holding:
+    async for trace in stores.traces.journals():
+        journal = trace.journal
+        if journal is not None and in_journal(journal, meant):
+            yield "", {journal.crawl, *(record.crawl for record in journal.records)}
+
+
+async def _parked(stores: Stores, meant: Meant) -> Holding:
+    async for trace in stores.traces.parked():
+        message = decode(trace.body)
+        if message_left(message, trace.body, meant) is not message:
+            yield "", {trace.crawl}
+
+
+async def _dead_letters(stores: Stores, meant: Meant) -> Holding:
+    for letter in await Sweeper(stores, meant).dead_letters():
+        message = decode(letter.body, letter.source)
+        crawl = None if isinstance(message, Malformed) else message.crawl
+        yield "", set() if crawl is None else {crawl}
+
+
+_KINDS = {
+    "claims": _claims,
+    "records": _records,
+    "journals": _journals,
+    "parked": _parked,
+    "dead_letters": _dead_letters,
+}
+
+
+def is_claimed(claim: ClaimTrace, meant: Meant) -> bool:
+    """Whether a claim is of it, or keeps one that is."""
+    return (
+        meant.url(claim.url) or meant.run(claim.crawl) or bool(claim.was and meant.run(claim.was))
+    )

@@ -1,0 +1,149 @@
+"""What is to be forgotten: some URLs, those of a host, or everything of some runs.
+
+Rules
+- A URL is meant as every crawl spells it, without the parameters that each leaves out.
+- A host is named as `example.org` (whatever scheme and port), `example.org:8080` or
+  `https://example.org`; hosts below it are others.
+- A crawl is a run by its id, or all runs of a name, those too that only exports still know of.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from orbweaver.model.crawl import Crawl
+
+# Another path may begin with one that is meant; a full stop or a question mark may end a sentence.
+END = r"(?![\w/~%=&-]|[.?]+[\w/~%=&-])"
+# A method below is called as they are.
+Raw: TypeAlias = bytes
+BytesPattern: TypeAlias = "re.Pattern[bytes]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meant:
+    """What is to be forgotten; `runs` and `names` are those of crawls all of which is."""
+
+    urls: frozenset[str] = frozenset()
+    host: str | None = None
+    runs: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    # Bodies and texts of other pages that mention it are to go, too.
+    mentions: bool = False
+
+    def url(self, url: str | None) -> bool:
+        """Whether a URL is meant."""
+        if not url:
+            return False
+        if self.host is None:
+            return url in self.urls
+        if not url.startswith(("http://", "https://")):
+            return False
+        origin = host_of(url)
+        return self.host in (origin, origin.partition("://")[2], hostname_of(url))
+
+    def run(self, crawl_id: str | None) -> bool:
+        """Whether everything of a run is meant."""
+        return crawl_id in self.runs
+
+    def reference(self, reference: str) -> bool:
+        """Whether a reference means a URL that is meant, by whatever it is spelled."""
+        spellings = {reference}
+        for tracking in ({}, {"tracking": frozenset[str]()}):
+            try:
+                spellings.add(canonicalize(reference, **tracking))  # type: ignore[arg-type]
+            except ValueError:
+                continue
+        return any(self.url(url) for url in spellings)
+
+    def shown(self, sample: str) -> bool:
+        """Whether an example may be of a URL that is meant: queries are left out of examples."""
+        return self.url(sample) or sample in self._redacted
+
+    def text(self, text: str | None) -> bool:
+        """Whether a text mentions it."""
+        return bool(text) and self._needles is not None and bool(self._needles.search(text or ""))
+
+    def bytes(self, body: bytes) -> bool:
+        """Whether a body mentions it, whole or by its path."""
+        return self._raw is not None and bool(self._raw.search(body))
+
+    def line(self, line: Raw) -> bool:
+        """Whether a line of an export may hold it; cheaper than to read the line."""
+        return self._whole is not None and bool(self._whole.search(line))
+
+    @cached_property
+    def _whole(self) -> BytesPattern | None:
+        pattern = self._pattern(paths=False)
+        return re.compile(pattern.encode()) if pattern else None
+
+    @cached_property
+    def _redacted(self) -> frozenset[str]:
+        return frozenset(map(redacted, self.urls))
+
+    @cached_property
+    def _needles(self) -> re.Pattern[str] | None:
+        pattern = self._pattern(paths=False)
+        return re.compile(pattern) if pattern else None
+
+    @cached_property
+    def _raw(self) -> BytesPattern | None:
+        pattern = self._pattern(paths=True)
+        return re.compile(pattern.encode()) if pattern else None
+
+    def _pattern(self, *, paths: bool) -> str:
+        if self.host is not None:
+            name = re.escape(self.host.partition("://")[2] or self.host)
+            return rf"//(?:[^/\s\"'<>@]*@)?{name}(?![\w-]|\.[\w-])"
+        spelled: set[str] = set()
+        for url in self.urls:
+            path = url[len(host_of(url)) :]
+            for text in (url, path) if paths and len(path) > 1 else (url,):
+                # As JSON, HTML and headers have it.
+                spelled |= {text, html.escape(text), text.replace("/", "\\/")}
+        # Another one may begin or end with it.
+        longest_first = sorted(spelled, key=lambda text: (-len(text), text))
+        any_of = "|".join(map(re.escape, longest_first))
+        return rf"(?<![\w/.~%-])(?:{any_of}){END}" if any_of else ""
+
+
+def meant_url(reference: str, crawls: Iterable[Crawl], *, mentions: bool = False) -> Meant:
+    """Mean a URL, as all these crawls spell it; raises ValueError for what is none."""
+    urls = {canonicalize(reference)}
+    for tracking in (frozenset[str](), *(crawl.stripped for crawl in crawls)):
+        try:
+            urls.add(canonicalize(reference, tracking=tracking))
+        except ValueError:  # too long with all its parameters
+            continue
+    return Meant(urls=frozenset(urls), mentions=mentions)
+
+
+def meant_host(named: str, *, mentions: bool = False) -> Meant:
+    """Mean a host; raises ValueError for what names none."""
+    text = named.strip().lower().rstrip("/")
+    spelled = text if "://" in text else f"http://{text}"
+    origin = host_of(canonicalize(f"{spelled}/"))
+    if "://" in text:
+        return Meant(host=origin, mentions=mentions)
+    return Meant(host=origin.partition("://")[2], mentions=mentions)
+
+
+def meant_crawl(which: str, crawls: Iterable[Crawl], known: Mapping[str, str]) -> Meant:
+    """Mean a run by its id, or all runs of a name; `known` names runs that only exports know."""
+    runs = {crawl.id: crawl.name for crawl in crawls}
+    runs = {**known, **runs}
+    if which in runs:
+        return Meant(runs=frozenset({which}))
+    return Meant(
+        runs=frozenset({run for run, name in runs.items() if name == which} | {which}),
+        names=frozenset({which}),
+    )

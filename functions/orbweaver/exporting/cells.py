@@ -1,0 +1,163 @@
+"""What stands in a cell of an exported table: the same value for every format.
+
+Rules
+- A value of its column's type stands there as it is; half a surrogate pair, which no encoding
+  has, as U+FFFD.
+- Rules of a crawl may change, so an item found before may hold what its column no longer is. Where
+  it says the same in the column's type (5 is "5", "12.3" is a number), that stands there; the cell
+  is empty otherwise. An export never fails for a value.
+- Moments are those that ISO 8601 has four digits of a year for.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from orbweaver.model.columns import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from orbweaver.model.columns import Column, Table
+
+Fit: TypeAlias = "Callable[[Any], Any]"
+
+INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
+# As JSON writes a number: no sign but minus, no zeros before it.
+DIGITS = re.compile(r"-?(?:0|[1-9][0-9]{0,13})(?:\.[0-9]{1,4})?")
+STEP = Decimal("0.0001")
+SURROGATE = re.compile("[\ud800-\udfff]")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+MOMENT_MIN = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MILLISECOND
+MOMENT_MAX = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - EPOCH) // MILLISECOND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Takes rows of a table apart."""
+
+    _columns: tuple[tuple[str, bool, Fit], ...]
+
+    @classmethod
+    def of(cls, table: Table) -> Cells:
+        """Return what takes rows of a table apart."""
+        return cls(
+            _columns=tuple(
+                (column.name, column.type is Type.STRING and not column.many, _fit_of(column))
+                for column in table.columns
+            )
+        )
+
+    def of_row(self, row: Mapping[str, Any]) -> list[Any]:
+        """Return the values of a row in the order of its columns."""
+        found = row.get
+        return [
+            value
+            # Most are texts in ASCII, whose class and signs are known without a look at them.
+            if (value := found(name)) is None
+            or (text and value.__class__ is str and value.isascii())
+            else fit(value)
+            for name, text, fit in self._columns
+        ]
+
+
+def iso(at_ms: int) -> str:
+    """Write a moment as ISO 8601, UTC, to the millisecond."""
+    moment = EPOCH + timedelta(milliseconds=at_ms)
+    # Below the year 1000 too: isoformat writes four digits.
+    return moment.isoformat(timespec="milliseconds")[:23] + "Z"
+
+
+def _fit_of(column: Column) -> Fit:
+    fit = _FITS[column.type]
+    if not column.many:
+        return fit
+
+    def many(value: Any) -> list[Any]:
+        parts = value if isinstance(value, list | tuple) else (value,)
+        return [None if part is None else fit(part) for part in parts]
+
+    return many
+
+
+def _string(value: Any) -> str | None:
+    if value.__class__ is not str:
+        if isinstance(value, str):
+            value = str.__str__(value)  # of an enumeration
+        elif isinstance(value, int | float):
+            return json.dumps(value)
+        else:
+            return None
+    return value if value.isascii() else SURROGATE.sub("\ufffd", value)
+
+
+def _integer(value: Any) -> int | None:
+    if value.__class__ is not int:
+        digits = _decimal(value)
+        number = None if digits is None else Decimal(digits)
+        if number is None or number != number.to_integral_value():
+            return None
+        value = int(number)
+    return value if INTEGER_MIN <= value <= INTEGER_MAX else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _decimal(value: Any) -> str | None:
+    if value.__class__ is str and DIGITS.fullmatch(value):
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        # Of a float the digits that it is written with.
+        number = Decimal(str(value))
+        exact = number.quantize(STEP)
+    except (InvalidOperation, ValueError):  # no number, or far too large a one
+        return None
+    digits = format(exact, "f").rstrip("0").rstrip(".")
+    return digits if exact == number and DIGITS.fullmatch(digits) else None
+
+
+def _boolean(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _date(value: Any) -> str | None:
+    try:
+        # Python also reads 20261121 and 2026-W47-6: only what it writes itself is a day's name.
+        if isinstance(value, str) and date.fromisoformat(value).isoformat() == value:
+            return value
+    except ValueError:
+        pass
+    return None
+
+
+def _moment(value: Any) -> int | None:
+    known = isinstance(value, int) and not isinstance(value, bool)
+    return value if known and MOMENT_MIN <= value <= MOMENT_MAX else None
+
+
+_FITS: dict[Type, Fit] = {
+    Type.STRING: _string,
+    Type.INTEGER: _integer,
+    Type.NUMBER: _number,
+    Type.DECIMAL: _decimal,
+    Type.BOOLEAN: _boolean,
+    Type.DATE: _date,
+    Type.MOMENT: _moment,
+}

@@ -1,0 +1,217 @@
+"""How the pages of a run differ from what was known of them: created, updated, unchanged, deleted.
+
+What is known is the snapshot of the run of the same name that ended last before this one
+(exporting/snapshot.py), whichever of them is exported first.
+
+- A page is *created* if there was none, *unchanged* if its body is the same (SHA-256) or the server
+  said so (304), and *updated* otherwise. Sitemaps are no pages.
+- It is *deleted* if it is gone (404, 410, or a page that says so), if it leads elsewhere (redirect,
+  another one as canonical) or if the crawl is to leave it out (noindex).
+- Failures and robots.txt change nothing: what is not known to be gone is still there.
+- A page that this run did not ask for is as it was, unless it was *due*, so that the run would have
+  asked, had anything led to it. Due is what no claim held when the run began. Such a page is
+  deleted if the run went to its own end (no limit was met, nobody cancelled it, and no other run of
+  the name held claims when it ended) and what led to it is read, or gone itself, or deleted for the
+  same reason. A page below one that could not be read is left as it is.
+- A run that asks again for failures (`retry_of`) leaves all as it is that it does not ask for. A
+  crawl without end (the one bare URLs belong to) has no run before it, so no feed.
+- Of a URL that another run asked for later than this one, this one says nothing.
+
+Of a page only the referrer that led to it last is known. Where that one is read and another one
+cannot be, the page is deleted, and created again once that one leads to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.exporting.snapshot import Entry
+from orbweaver.model.columns import CHANGES
+from orbweaver.model.crawl import State, Stop
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.url_rules import said_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+
+NAMES = tuple(column.name for column in CHANGES.columns)
+GONE_STATUSES = frozenset({404, 410})
+# What is left out of the data, and may have led to others.
+LEFT_OUT = frozenset({Reason.CANONICAL, Reason.NOINDEX})
+
+
+class Change(StrEnum):
+    """What became of a page."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    DELETED = "deleted"
+
+
+class Seen(StrEnum):
+    """What a record says of its URL: a page, something that leads on, nothing there, or nothing."""
+
+    PAGE = "page"
+    LEAD = "lead"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+def seen(record: PageRecord) -> Seen:
+    """Say what a record says of its URL."""
+    match record.outcome, record.reason:
+        case (Outcome.REDIRECTED, _) | (Outcome.FETCHED, Reason.SITEMAP):
+            return Seen.LEAD
+        case Outcome.SKIPPED, reason if reason in LEFT_OUT:
+            return Seen.LEAD
+        case Outcome.FETCHED, Reason.SOFT_404:
+            return Seen.GONE
+        case Outcome.FAILED, Reason.HTTP_CLIENT_ERROR if record.status in GONE_STATUSES:
+            return Seen.GONE
+        case ((Outcome.FETCHED | Outcome.UNCHANGED), _):
+            return Seen.PAGE
+        case _:
+            return Seen.UNKNOWN
+
+
+# --- runs ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run that has ended, the one before it, and whether what it did not find is gone."""
+
+    crawl: Crawl
+    previous: str | None
+    whole: bool
+
+    @property
+    def id(self) -> str:
+        """Its crawl's."""
+        return self.crawl.id
+
+
+def has_feed(crawl: Crawl) -> bool:
+    """Whether a crawl is a run that has ended."""
+    return _ended(crawl) is not None and not crawl.continuous
+
+
+def run_of(crawl: Crawl, crawls: Iterable[Crawl]) -> Run:
+    """Put a run that has ended in its place among all crawls."""
+    others = [other for other in crawls if other.name == crawl.name and other.id != crawl.id]
+    mine = _order(crawl)
+    before = [other for other in others if has_feed(other) and _order(other) < mine]
+    previous = max(before, key=_order, default=None)
+    beside = any(
+        other.started_at_ms < mine[0] and not (has_feed(other) and _order(other) < mine)
+        for other in others
+    )
+    return Run(
+        crawl=crawl,
+        previous=None if previous is None else previous.id,
+        whole=crawl.stop is Stop.FINISHED and crawl.retry_of is None and not beside,
+    )
+
+
+def _ended(crawl: Crawl) -> int | None:
+    return crawl.finished_at_ms if crawl.state is State.FINISHED else None
+
+
+def _order(crawl: Crawl) -> tuple[int, str]:
+    return crawl.finished_at_ms or 0, crawl.id
+
+
+# --- what becomes of one URL --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is known of a URL from now on, and the row that says what has changed.
+
+    `pending` is for exporting/orphans.py to decide: the entry stands, or is deleted.
+    """
+
+    entry: Entry | None = None
+    row: list[Any] | None = None
+    pending: bool = False
+
+
+def judge(run: Run, before: Entry | None, record: PageRecord | None) -> Verdict:
+    """Say what a run means for a URL, of which this was known and this is recorded."""
+    if record is None:
+        return Verdict(entry=before, pending=before is not None and is_due(run, before))
+    if before is not None and record.fetched_at < before.asked_ms:
+        return Verdict(entry=before)
+    match seen(record):
+        case Seen.PAGE:
+            return _page(run, before, record)
+        case Seen.LEAD:
+            entry = _entry(run, record, page=False, sha256=None)
+            return Verdict(entry=entry, row=deleted(run, before, record.fetched_at))
+        case Seen.GONE:
+            return Verdict(row=deleted(run, before, record.fetched_at))
+        case _:
+            # Asked for all the same: a claim holds from then on.
+            asked = before and replace(before, asked_ms=record.fetched_at)
+            return Verdict(entry=asked)
+
+
+def _page(run: Run, before: Entry | None, record: PageRecord) -> Verdict:
+    known = before if before is not None and before.page else None
+    digest = record.sha256
+    if known is None:
+        change = Change.CREATED
+    elif record.outcome is Outcome.UNCHANGED:
+        change, digest = Change.UNCHANGED, digest or known.sha256
+    else:
+        change = Change.UNCHANGED if digest == known.sha256 else Change.UPDATED
+    entry = _entry(run, record, page=True, sha256=digest)
+    return Verdict(entry=entry, row=_row(run, entry.url, change, record.fetched_at, digest, known))
+
+
+def _entry(run: Run, record: PageRecord, *, page: bool, sha256: str | None) -> Entry:
+    return Entry(
+        url=record.url,
+        page=page,
+        sha256=sha256,
+        crawl=run.id,
+        asked_ms=record.fetched_at,
+        referrer=record.referrer,
+    )
+
+
+def deleted(run: Run, before: Entry | None, at_ms: int) -> list[Any] | None:
+    """Say that what was known of a URL is deleted; None where that was no page."""
+    if before is None or not before.page:
+        return None
+    return _row(run, before.url, Change.DELETED, at_ms, None, before)
+
+
+def _row(
+    run: Run, url: str, change: Change, at_ms: int, digest: str | None, before: Entry | None
+) -> list[Any]:
+    was = (None, None) if before is None else (before.crawl, before.sha256)
+    return [run.id, url, change.value, at_ms, digest, *was]
+
+
+def is_due(run: Run, entry: Entry) -> bool:
+    """Whether a run would have asked for a URL that anything led to, so that nothing did."""
+    crawl = run.crawl
+    if not run.whole:
+        return False
+    said = said_of(crawl.rules, entry.url)
+    if said.record is False:  # it may have been asked for
+        return False
+    window_s = said.window_s if entry.page else None
+    return entry.asked_ms < crawl.stale_before_ms(entry.asked_ms, window_s)
+
+
+def as_row(values: Collection[Any]) -> Mapping[str, Any]:
+    """Name the values of a row."""
+    return dict(zip(NAMES, values, strict=True))

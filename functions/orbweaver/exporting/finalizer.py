@@ -1,0 +1,137 @@
+"""Sealing a run: from units that are done to an export that stands.
+
+Order of effects
+
+    1  put the manifest, if it is not the one that stands already
+    2  remove the day's files that it does not name: those of earlier runs
+    3  audit: every file that it names is there and is the one that it means
+    4  make tables of items known; announce the export
+    5  remove the run; look whether the manifest still stands
+
+- Where the audit finds another file, somebody has put it by an older order. The manifest goes, and
+  the units that it belongs to are worked on once more.
+- Where the run does not count any more after the audit, a fellow has sealed it, or a later one has
+  begun, which withdraws the manifest before it puts anything else. If the audit failed, too, the
+  manifest goes and the day is exported again.
+- Two that seal at once put the same manifest. One that finds units that are not done has been
+  overtaken by an audit, and orders them again.
+- Step 5 looks because a copy of an old order may have begun on a unit while the run was removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.exporting.glue_registration import register_items
+from orbweaver.exporting.manifest import encode_manifest, place_of
+from orbweaver.exporting.run_state import manifest_of
+from orbweaver.model.columns import CHANGES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.exporting.file_store import Store
+    from orbweaver.exporting.manifest import File, Manifest
+    from orbweaver.exporting.orders import Order
+    from orbweaver.exporting.ports import Catalogue, ExportEvents
+    from orbweaver.exporting.repair import Mender
+    from orbweaver.exporting.run_state import Progress, Unit
+    from orbweaver.exporting.runs import Runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealer:
+    """Puts manifests."""
+
+    store: Store
+    runs: Runs
+    mender: Mender
+    events: ExportEvents | None
+    catalogue: Catalogue | None
+
+    async def seal(self, order: Order) -> Manifest | None:
+        """Seal a run whose units are done; its manifest, if it stands."""
+        scope, run = order.scope, order.run
+        if await self.runs.current(scope) != run:
+            await self.runs.sweep(scope, run)
+            await self.mender.missing(scope)
+            return None
+        plan = await self.runs.plan(scope, run)
+        if plan is None:  # somebody who sealed it died in the end
+            await self._remove(order)
+            return None
+        states = await self.runs.all_progress(scope, run, plan.units)
+        left = [(unit, progress.ticket) for unit, progress in states if not progress.done]
+        if left:
+            await self.runs.order_units(scope, run, left)
+            return None
+        manifest = manifest_of(scope, states)
+        if not await self._stands(order, states, manifest):
+            return None
+        await self._tell(manifest)
+        await self._remove(order)
+        return manifest
+
+    async def _tell(self, manifest: Manifest) -> None:
+        """Make tables of items known, and announce the export."""
+        catalogue, events = self.catalogue, self.events
+        if catalogue is not None:
+            await register_items(manifest, catalogue, self.store.tried)
+        if events is not None:
+            key = self.store.key(manifest.path)
+            await self.store.tried(lambda: events.exported(manifest, key))
+
+    async def _stands(
+        self, order: Order, states: Sequence[tuple[Unit, Progress]], manifest: Manifest
+    ) -> bool:
+        """Put a manifest and look at what stands; whether it is what the run has come to."""
+        scope, body = order.scope, encode_manifest(manifest)
+        if not await self._put(order, body):
+            return False
+        await self.mender.clear(scope, None, manifest.files)
+        damaged = await self.store.damaged(manifest.files)
+        if await self.runs.current(scope) != order.run:
+            if damaged:
+                await self.mender.replace(scope, body)
+            return False
+        if damaged:
+            await self._again(order, states, damaged)
+        return not damaged
+
+    async def _put(self, order: Order, body: bytes) -> bool:
+        """Put the manifest; False if the run does not count any more."""
+        path = order.scope.manifest
+        standing = await self.store.get(path)
+        if await self.runs.current(order.scope) != order.run:
+            return False
+        if standing != body:
+            await self.store.put(path, body)
+        return True
+
+    async def _remove(self, order: Order) -> None:
+        await self.runs.remove(order.scope, order.run)
+        await self.mender.missing(order.scope)
+
+    async def _again(
+        self, order: Order, states: Sequence[tuple[Unit, Progress]], damaged: Sequence[File]
+    ) -> None:
+        """Withdraw the manifest, and have the units of files that are not theirs worked on anew."""
+        scope, run = order.scope, order.run
+        await self.store.delete([scope.manifest])
+        hit = {_owner(file) for file in damaged}
+        again = [
+            (unit, progress.ticket)
+            for unit, progress in states
+            if (unit.crawl, unit.group if unit.groups else None) in hit
+        ]
+        for unit, ticket in again:
+            await self.runs.again(scope, run, unit, ticket)
+        await self.runs.order_units(scope, run, again)
+
+
+def _owner(file: File) -> tuple[str, int | None]:
+    """Say which unit a file is of."""
+    place = place_of(file.path)
+    group = None if place is None or file.table == CHANGES.name else place.group
+    return file.crawl, group

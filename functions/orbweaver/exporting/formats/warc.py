@@ -1,0 +1,146 @@
+"""WARC 1.1 with an index beside it: the answers of pages, as they were stored.
+
+Rules
+- First a `warcinfo`, then the response members byte for byte: what one range request reads of a
+  stored segment, another reads of this file. Other records, like those that stand where a page was
+  forgotten, are passed over.
+- Behind each response its `request`, as far as the response says what it was asked for with. The
+  index has responses alone.
+- The index is CDXJ: a line for each response, of its SURT, its time in 14 digits and JSON that says
+  where it lies. Sorted by bytes, so that readers search it by halves; what exceeds
+  `LINES_MAX` is sorted in files of its own and merged.
+- Numbers in the index are texts, as all programs write and some read it.
+
+Source: ISO 28500:2017; specs.webrecorder.net/cdxj/0.1.0.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import tempfile
+import zlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, BinaryIO
+
+from orbweaver.exporting.formats.hashed_file import Sink
+from orbweaver.exporting.formats.surt import surt
+from orbweaver.frontier.warc import CR_LF, GZIP_WBITS, REQUEST_FIELD, request, warcinfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from orbweaver.exporting.formats.hashed_file import Made
+    from orbweaver.model.page_record import PageRecord
+
+SUFFIX, INDEX_SUFFIX = ".warc.gz", ".cdxj"
+ABOUT = {
+    "software": "Orbweaver",
+    "format": "WARC File Format 1.1",
+    "conformsTo": "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+}
+LINES_MAX = 20_000
+HEAD_BYTES = 4_096
+UNKNOWN_TYPE = "unk"  # as indexes say of an answer without a type
+
+
+class WarcWriter:
+    """Writes responses and their index; `name` is what the file will be called in the end."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder, self._name = folder, name
+        self._sink = Sink(folder, SUFFIX)
+        self._index = Index(folder)
+        self.rows = 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes are written."""
+        return self._sink.bytes
+
+    def add(self, record: PageRecord, member: bytes) -> bool:
+        """Append the stored response of a page; False if the member is none."""
+        head = _head(member)
+        if head.get("warc-type") != "response":
+            return False
+        if not self.rows:
+            about = ABOUT | {"isPartOf": record.crawl}
+            self._sink.write(warcinfo(self._name, record.fetched_at, about))
+        media_type = (record.content_type or "").partition(";")[0].strip().lower()
+        entry = {
+            "url": record.url,
+            "mime": media_type or UNKNOWN_TYPE,
+            "status": str(record.status),
+            "digest": head["warc-payload-digest"],
+            "length": str(len(member)),
+            "offset": str(self._sink.bytes),
+            "filename": self._name.rpartition("/")[2],
+        }
+        moment = datetime.fromtimestamp(record.fetched_at // 1000, tz=UTC)
+        key = f"{surt(record.url)} {moment.strftime('%Y%m%d%H%M%S')}"
+        self._index.add(f"{key} {json.dumps(entry)}\n".encode())
+        self._sink.write(member)
+        asked = head.get(REQUEST_FIELD.lower())
+        if asked is not None:
+            self._sink.write(
+                request(record.url, record.fetched_at, head["warc-record-id"], asked) or b""
+            )
+        self.rows += 1
+        return True
+
+    def close(self) -> tuple[Made, ...]:
+        """End the file, then its index."""
+        index = Sink(self._folder, INDEX_SUFFIX)
+        for line in self._index.lines():
+            index.write(line)
+        self._index.close()
+        return self._sink.made(self.rows), index.made(self.rows)
+
+    def discard(self) -> None:
+        """Give both up."""
+        self._index.close()
+        self._sink.discard()
+
+
+class Index:
+    """Lines to be sorted, `LINES_MAX` of them in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lines: list[bytes] = []
+        self._runs: list[BinaryIO] = []
+
+    def add(self, line: bytes) -> None:
+        """Take a line in."""
+        self._lines.append(line)
+        if len(self._lines) == LINES_MAX:
+            run = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed by `close`
+            run.writelines(sorted(self._lines))
+            run.seek(0)
+            self._runs.append(run)
+            self._lines.clear()
+
+    def lines(self) -> Iterator[bytes]:
+        """Give all lines in order, once."""
+        return iter(heapq.merge(*self._runs, sorted(self._lines)))
+
+    def close(self) -> None:
+        """Let go of what lies in files."""
+        for run in self._runs:
+            run.close()
+        self._runs.clear()
+
+
+def _head(member: bytes) -> dict[str, str]:
+    """Read the headers of a record without what it holds."""
+    inflate = zlib.decompressobj(GZIP_WBITS)
+    text = inflate.decompress(member, HEAD_BYTES)
+    while CR_LF * 2 not in text:
+        more = inflate.decompress(inflate.unconsumed_tail, HEAD_BYTES)
+        if not more:
+            break
+        text += more
+    lines = text.partition(CR_LF * 2)[0].decode("utf-8", "replace").split("\r\n")
+    pairs = (line.partition(":") for line in lines[1:])
+    return {name.strip().lower(): value.strip() for name, _, value in pairs}

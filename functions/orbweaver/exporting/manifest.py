@@ -1,0 +1,288 @@
+"""What an export is: where its files lie, and the manifest that says which of them it means.
+
+Layout, below the export's prefix (a bucket's) or folder (a person's), the same for both:
+
+    <table>/<format>/dt=<day>/crawl=<crawl>/part-<group>-<chunk><suffix>
+    pages/warc/dt=<day>/crawl=<crawl>/<crawl>-<day>-<group>-<chunk><suffix>
+    manifests/dt=<day>.json                 of a day
+    manifests/dt=<day>/crawl=<crawl>.json   of one crawl's records of a day
+    _work/…, _snapshots/…                   what exporters keep for each other
+
+- A group is some of the shards of a day, a chunk a stretch of its rows; all formats of all tables
+  are cut at the same rows.
+- The manifest says which files make up the export, and by their SHA-256 whether they are those it
+  means; it says nothing of the run that wrote it. Readers go by it, never by a listing.
+- A name within its folder is enough, but for archives: those are gathered in one place, and their
+  indexes name no folders. So they are called after crawl and day.
+- A group or chunk of more digits grows wider; the order of files is the manifest's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.exporting.cells import Cells, iso
+from orbweaver.model.columns import PAGES, SCHEMA, Column, Type
+from orbweaver.model.page_record import DAY_MS, day_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from orbweaver.model.page_record import PageRecord
+
+PREFIX = "exports/"
+FORMATS = ("jsonl", "csv", "parquet", "warc")
+# What lies beside the tables, and is none.
+MANIFESTS, WORK, SNAPSHOTS = "manifests/", "_work/", "_snapshots/"
+PART = re.compile(
+    r"(?P<table>.+)/(?P<format>[a-z]+)/dt=(?P<day>[^/]+)/crawl=(?P<crawl>[^/]+)"
+    r"/(?P<stem>part|(?P=crawl)-(?P=day))-(?P<group>\d{2,})-(?P<chunk>\d{5,})(?P<suffix>\.[^/]*)"
+)
+
+
+class ExportEventError(ValueError):
+    """An event asks for nothing that can be exported; the text says what it may be."""
+
+
+def formats_in(text: str) -> tuple[str, ...]:
+    """Read a list of formats, separated by commas; raises ValueError for what is none."""
+    named = {name.strip() for name in text.split(",")}
+    if unknown := sorted(named.difference(FORMATS)):
+        raise ValueError(f"{unknown[0]!r} is no format: give some of {','.join(FORMATS)}")
+    return tuple(name for name in FORMATS if name in named)
+
+
+# --- layout -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a file's path says of it."""
+
+    table: str
+    format: str
+    day: str
+    crawl: str
+    group: int
+    chunk: int
+    suffix: str
+    # What its name begins with.
+    stem: str = "part"
+
+    @property
+    def path(self) -> str:
+        """Where it lies, below the prefix."""
+        folder = folder_of(self.table, self.format, self.day, self.crawl)
+        return f"{folder}{self.stem}-{self.group:02d}-{self.chunk:05d}{self.suffix}"
+
+
+def stem_of(file_format: str, day: str, crawl: str) -> str:
+    """Say what the names of a format's files begin with, of a crawl and day."""
+    return f"{crawl}-{day}" if file_format == "warc" else "part"
+
+
+def folder_of(table: str, file_format: str, day: str, crawl: str | None = None) -> str:
+    """Name the folder of a table's files of a day, or of one crawl's; it ends in a slash."""
+    folder = f"{table}/{file_format}/dt={day}/"
+    return folder if crawl is None else f"{folder}crawl={crawl}/"
+
+
+def path_of(
+    table: str, file_format: str, day: str, crawl: str, group: int, chunk: int, suffix: str
+) -> str:
+    """Say where a file lies, below the prefix."""
+    place = Place(
+        table=table,
+        format=file_format,
+        day=day,
+        crawl=crawl,
+        group=group,
+        chunk=chunk,
+        suffix=suffix,
+        stem=stem_of(file_format, day, crawl),
+    )
+    return place.path
+
+
+def place_of(path: str) -> Place | None:
+    """Read a path back; None for what is no file of an export."""
+    match = PART.fullmatch(path)
+    if match is None:
+        return None
+    found: dict[str, Any] = match.groupdict()
+    return Place(**found | {"group": int(found["group"]), "chunk": int(found["chunk"])})
+
+
+def manifest_path(day: str, crawl: str | None = None) -> str:
+    """Say where the manifest of a day lies, or of one crawl's records of it."""
+    return (
+        f"{MANIFESTS}dt={day}.json" if crawl is None else f"{MANIFESTS}dt={day}/crawl={crawl}.json"
+    )
+
+
+# --- the manifest -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """One file, as it lies there; `path` is below the prefix."""
+
+    path: str
+    table: str
+    format: str
+    crawl: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """What an export holds of one crawl: rows by table, pages by outcome."""
+
+    name: str
+    rows: Mapping[str, int] = field(default_factory=dict)
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """Which files make up a day; `crawl` is set where only that crawl's rows were wanted.
+
+    `crawls` are those of which there are rows, by id; `columns` those of each table.
+    """
+
+    day: str
+    crawl: str | None = None
+    crawls: Mapping[str, Sums] = field(default_factory=dict)
+    files: tuple[File, ...] = ()
+    columns: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Where it lies, below the prefix."""
+        return manifest_path(self.day, self.crawl)
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """How many rows each table has, in whichever format."""
+        total: Counter[str] = Counter()
+        for sums in self.crawls.values():
+            total.update(sums.rows)
+        return dict(sorted(total.items()))
+
+    @property
+    def bytes(self) -> int:
+        """How large all files are together."""
+        return sum(file.bytes for file in self.files)
+
+    def named(self) -> Mapping[str, File]:
+        """List its files by their paths."""
+        return {file.path: file for file in self.files}
+
+    def contradicts(self, file: File) -> bool:
+        """Whether it means another file at that path; one it does not name is free."""
+        return any(mine.path == file.path and mine != file for mine in self.files)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Render a manifest as ASCII JSON, the same bytes for the same files."""
+    body = {
+        "schema": SCHEMA,
+        "day": manifest.day,
+        "crawl": manifest.crawl,
+        "rows": manifest.rows,
+        "crawls": {crawl: _sums(sums) for crawl, sums in sorted(manifest.crawls.items())},
+        "files": [file_as_json(file) for file in manifest.files],
+        "columns": {
+            table: columns_as_json(columns) for table, columns in sorted(manifest.columns.items())
+        },
+    }
+    return json.dumps(body, indent=1).encode() + b"\n"
+
+
+def decode_manifest(body: bytes) -> Manifest | None:
+    """Read a manifest back; None for what is not one of this schema."""
+    try:
+        raw = json.loads(body)
+        if raw["schema"] != SCHEMA:
+            return None
+        return Manifest(
+            day=raw["day"],
+            crawl=raw["crawl"],
+            crawls={crawl: Sums(**sums) for crawl, sums in raw["crawls"].items()},
+            files=tuple(File(**file) for file in raw["files"]),
+            columns={table: columns_of_json(rows) for table, rows in raw["columns"].items()},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def file_as_json(file: File) -> dict[str, Any]:
+    """Render a file as JSON has it."""
+    return {
+        "path": file.path,
+        "table": file.table,
+        "format": file.format,
+        "crawl": file.crawl,
+        "rows": file.rows,
+        "bytes": file.bytes,
+        "sha256": file.sha256,
+    }
+
+
+def columns_as_json(columns: Iterable[Column]) -> list[list[Any]]:
+    """Render columns as JSON has them: name, type, whether each value is a list."""
+    return [[column.name, str(column.type), column.many] for column in columns]
+
+
+def columns_of_json(raw: Iterable[list[Any]]) -> tuple[Column, ...]:
+    """Read columns back; raises ValueError for what is none."""
+    return tuple(Column(name=name, type=Type(kind), many=many) for name, kind, many in raw)
+
+
+def _sums(sums: Sums) -> dict[str, Any]:
+    return {
+        "name": sums.name,
+        "rows": dict(sorted(sums.rows.items())),
+        "outcomes": dict(sorted(sums.outcomes.items())),
+    }
+
+
+# --- days ---------------------------------------------------------------------------------------
+
+
+def check_day(day: object) -> str:
+    """Pass a day's name through if it is one: `YYYY-MM-DD`, and in the calendar."""
+    try:
+        # Python also reads 20261121 and 2026-W47-6: only what it writes itself is a day's name.
+        if isinstance(day, str) and date.fromisoformat(day).isoformat() == day:
+            return day
+    except ValueError:
+        pass
+    raise ExportEventError(f"a day is written YYYY-MM-DD (2026-11-21), not {day!r}"[:200])
+
+
+def days_between(first_ms: int, last_ms: int) -> tuple[str, ...]:
+    """Name the UTC days that two moments and the time between them touch."""
+    return tuple(
+        day_of(number * DAY_MS) for number in range(first_ms // DAY_MS, last_ms // DAY_MS + 1)
+    )
+
+
+# --- pages, one by one ---------------------------------------------------------------------------
+
+
+def page_as_json(record: PageRecord) -> dict[str, Any]:
+    """Render a record as JSON has it: as a line of an export."""
+    row = {column.name: getattr(record, column.name) for column in PAGES.columns}
+    found = dict(zip(row, _PAGE.of_row(row), strict=True))
+    return found | {"fetched_at": iso(record.fetched_at)}
+
+
+_PAGE = Cells.of(PAGES)

@@ -1,0 +1,99 @@
+"""What is done about files that a standing manifest does not mean.
+
+- Before and after a file is put, a manifest that means another one by its name is withdrawn:
+  before, so that readers never see the two together; after, because it may have come meanwhile.
+- A worker whose run does not count any more may have put a file all the same, just before it
+  noticed, or died of it. It looks at what stands of the crawl it worked on: where that is not what
+  the manifest means, the manifest goes and the day is exported again. Where there is neither a
+  manifest nor a run that counts, somebody withdrew it when the export was thought to be done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.exporting.manifest import FORMATS, MANIFESTS, folder_of, place_of
+from orbweaver.exporting.orders import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.exporting.file_store import Store
+    from orbweaver.exporting.manifest import File
+    from orbweaver.exporting.run_state import Scope
+    from orbweaver.exporting.runs import Runs
+
+ITEMS = "items/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mender:
+    """Keeps manifests and files together."""
+
+    store: Store
+    runs: Runs
+
+    async def withdraw(self, scope: Scope, files: Sequence[File]) -> None:
+        """Remove a manifest that means other files by these names, or that nobody can read."""
+        body, manifest = await self.store.manifest(scope.manifest)
+        if body is None:
+            return
+        named = {} if manifest is None else manifest.named()
+        if manifest is None or any(named.get(file.path, file) != file for file in files):
+            await self.store.delete([scope.manifest])
+
+    async def mend(self, scope: Scope, crawl: str) -> None:
+        """Look after what a worker may have left of a crawl, of a run that does not count."""
+        current = await self.runs.current(scope)
+        body, manifest = await self.store.manifest(scope.manifest)
+        if body is None:
+            await self.missing(scope)
+            return
+        if manifest is not None:
+            named = [file for file in manifest.files if file.crawl == crawl]
+            if not await self.store.damaged(named):
+                if current is None:
+                    await self.clear(scope, crawl, named)
+                return
+        await self.replace(scope, body)
+
+    async def replace(self, scope: Scope, body: bytes) -> None:
+        """Withdraw a manifest that is not true, unless somebody has, and export the day again."""
+        # Whoever counts may have withdrawn it meanwhile, to put other files.
+        if await self.store.get(scope.manifest) == body:
+            await self.store.delete([scope.manifest])
+            await self._export_again(scope)
+
+    async def missing(self, scope: Scope) -> None:
+        """Have a scope exported again that has no manifest, and that nobody is at."""
+        if await self.runs.current(scope) is None and await self.store.get(scope.manifest) is None:
+            await self._export_again(scope)
+
+    async def _export_again(self, scope: Scope) -> None:
+        await self.runs.order(Kind.PLAN, scope, self.runs.ticket(0)[1])
+
+    async def clear(self, scope: Scope, crawl: str | None, named: Sequence[File]) -> None:
+        """Remove all files of a day, or of one crawl of it, but these; others' are left."""
+        kept = {file.path for file in named}
+        present = await self._present(scope.day, crawl or scope.crawl)
+        await self.store.delete([path for path in present if path not in kept])
+
+    async def _present(self, day: str, crawl: str | None) -> list[str]:
+        """List the files of a day, or of one crawl of it."""
+        found: list[str] = []
+        for table in await self._tables():
+            for name in FORMATS:
+                found += await self.store.list(folder_of(table, name, day, crawl))
+        return [path for path in found if place_of(path) is not None]
+
+    async def _tables(self) -> list[str]:
+        """Name the tables that there are files of."""
+        tables: list[str] = []
+        for folder in await self.store.folders(""):
+            if folder == ITEMS:
+                for name in await self.store.folders(ITEMS):
+                    tables += await self.store.folders(name)
+            elif folder != MANIFESTS and not folder.startswith("_"):
+                tables.append(folder)
+        return [folder.rstrip("/") for folder in tables]

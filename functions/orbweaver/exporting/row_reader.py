@@ -1,0 +1,160 @@
+"""The rows of a unit: records shard by shard in key order, and what is stored of their pages.
+
+Rules
+- Order follows from the keys alone, however the parallel reads are timed.
+- A transient fault is waited out where it stopped.
+- Memory: `READ_AHEAD_ROWS` records of `SHARDS_AHEAD` shards, and `PARTS_AHEAD` parts of bodies.
+- A part that is gone (its retention is over, or it is forgotten) is left out, as if never stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.exporting.chunk import WARC, Row
+from orbweaver.frontier import warc
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from orbweaver.exporting.file_store import Store
+    from orbweaver.exporting.run_state import Cut, Progress, Scope, Unit
+    from orbweaver.frontier.ports import Pages
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.model.ports import Files
+
+READ_AHEAD_ROWS = 500
+SHARDS_AHEAD = 4
+# A body has at most 5 MiB, if nobody has set more.
+PARTS_AHEAD = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Reads the rows of units."""
+
+    pages: Pages
+    store: Store
+    bodies: Files
+    read_ahead_rows: int = READ_AHEAD_ROWS
+
+    async def rows(
+        self, scope: Scope, unit: Unit, progress: Progress, cut: Cut
+    ) -> AsyncGenerator[Row, None]:
+        """Read all rows of a unit behind its progress, in order."""
+        asked: deque[asyncio.Task[Row]] = deque()
+        try:
+            async with aclosing(self._records(scope, unit, progress, cut)) as records:
+                async for shard, key, record in records:
+                    if not asked and not _stored(record, cut):
+                        yield Row(shard=shard, key=key, record=record)
+                        continue
+                    asked.append(asyncio.create_task(self._row(shard, key, record, cut)))
+                    while len(asked) >= PARTS_AHEAD or (asked and asked[0].done()):
+                        yield await asked.popleft()
+            while asked:
+                yield await asked.popleft()
+        finally:
+            for part in asked:
+                part.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+
+    # --- what is stored of a page -----------------------------------------------------------
+
+    async def _row(self, shard: int, key: str, record: PageRecord, cut: Cut) -> Row:
+        text = answer = None
+        if cut.formats != (WARC,):
+            text = await self._part(record, record.text_offset, record.text_length)
+        if WARC in cut.formats:
+            answer = await self._part(record, record.body_offset, record.body_length)
+        document = None if text is None else _document(text)
+        return Row(shard=shard, key=key, record=record, text=document, answer=answer)
+
+    async def _part(
+        self, record: PageRecord, offset: int | None, length: int | None
+    ) -> bytes | None:
+        if record.body_key is None or offset is None or length is None:
+            return None
+        key = record.body_key
+        return await self.store.tried(lambda: self.bodies.cut(key, offset, length))
+
+    # --- records ----------------------------------------------------------------------------
+
+    async def _records(
+        self, scope: Scope, unit: Unit, progress: Progress, cut: Cut
+    ) -> AsyncGenerator[tuple[int, str, PageRecord], None]:
+        """Read records, some shards ahead."""
+        shards = [shard for shard in unit.shards(cut.shards) if shard >= progress.shard]
+        inboxes: dict[int, _Inbox] = {}
+        readers: dict[int, asyncio.Task[None]] = {}
+        try:
+            for place, shard in enumerate(shards):
+                for ahead in shards[place : place + SHARDS_AHEAD]:
+                    if ahead not in readers:
+                        after = progress.after if ahead == progress.shard else None
+                        inboxes[ahead] = _Inbox(self.read_ahead_rows)
+                        reading = self._read(scope.day, ahead, after, unit.crawl, inboxes[ahead])
+                        readers[ahead] = asyncio.create_task(reading)
+                inbox = inboxes.pop(shard)
+                while (item := await inbox.take()) is not None:
+                    yield shard, *item
+                await readers[shard]  # raises what ended it, if not the shard's end
+        finally:
+            for reader in readers.values():
+                reader.cancel()
+            await asyncio.gather(*readers.values(), return_exceptions=True)
+
+    async def _read(
+        self, day: str, shard: int, after: str | None, crawl: str, inbox: _Inbox
+    ) -> None:
+        """Read one shard into its inbox; a transient fault is waited out where it stopped."""
+        patience = self.store.patience
+        reading = patience.read_shard(self.pages, day, shard, crawl=crawl, after=after)
+        try:
+            async with aclosing(reading) as rows:
+                async for key, record in rows:
+                    await inbox.give(key, record)
+        finally:
+            inbox.end()
+
+
+def _stored(record: PageRecord, cut: Cut) -> bool:
+    """Whether anything of a page is to be read beside its record."""
+    return record.body_key is not None and (record.text_offset is not None or WARC in cut.formats)
+
+
+def _document(member: bytes) -> Mapping[str, Any] | None:
+    """Read a page's text; None for what is none any more."""
+    try:
+        record = warc.read(member)
+        found = json.loads(record.payload) if record.type == "conversion" else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+class _Inbox:
+    """Records of one shard, read but not yet taken: at most `rows_max`."""
+
+    def __init__(self, rows_max: int) -> None:
+        # The queue itself has no bound, so that the end always fits: the room is what bounds it.
+        self._queue: asyncio.Queue[tuple[str, PageRecord] | None] = asyncio.Queue()
+        self._room = asyncio.Semaphore(rows_max)
+
+    async def give(self, key: str, record: PageRecord) -> None:
+        await self._room.acquire()
+        self._queue.put_nowait((key, record))
+
+    def end(self) -> None:
+        self._queue.put_nowait(None)
+
+    async def take(self) -> tuple[str, PageRecord] | None:
+        item = await self._queue.get()
+        if item is not None:
+            self._room.release()
+        return item

@@ -1,0 +1,206 @@
+"""Snapshots of runs, read and written bundle by bundle.
+
+A bundle is whole or not there, and by its name follows from the run: writing it again changes
+nothing. At most one bundle of each stream that is read or written is in memory.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from orbweaver.exporting import snapshot
+from orbweaver.exporting.manifest import PREFIX
+from orbweaver.exporting.snapshot import Bundle, Kind, Place, entry_of
+from orbweaver.frontier.retrying import Patience
+from orbweaver.model.errors import Permanent
+from orbweaver.model.page_record import shard_of
+from orbweaver.model.url import url_hash
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from random import Random
+
+    from orbweaver.exporting.snapshot import Entry, Head, Shard
+    from orbweaver.model.ports import Clock, Files
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshots:
+    """The snapshots below a prefix, which is empty or ends in a slash."""
+
+    files: Files
+    clock: Clock
+    random: Random
+    prefix: str = PREFIX
+    lines_max: int = snapshot.LINES_MAX
+
+    @property
+    def patience(self) -> Patience:
+        """How storage is called."""
+        return Patience(clock=self.clock, random=self.random)
+
+    def place(self, name: str, run: str) -> Place:
+        """Say where the snapshot of a run is."""
+        return Place(prefix=self.prefix, name=name, run=run)
+
+    # --- what says how far one is -----------------------------------------------------------
+
+    async def head(self, name: str, run: str | None) -> Head | None:
+        """Read the head of a run's snapshot; None if it has none."""
+        if run is None:
+            return None
+        return snapshot.head_of(await self._get(self.place(name, run).head))
+
+    async def shard(self, place: Place, number: int) -> Shard | None:
+        """Read what one shard came to; None if it is not through."""
+        return snapshot.shard_of(await self._get(place.shard(number)))
+
+    async def put(self, key: str, what: Shard | Head) -> None:
+        """Write a head, or that a shard is through."""
+        await self._put(key, snapshot.encode(what))
+
+    async def prune(self, name: str, wanted: Iterable[str | None]) -> None:
+        """Remove the snapshots of all runs of a name but these."""
+        keys = await self.patience.tried(
+            lambda: self.files.list(snapshot.folder_of(self.prefix, name))
+        )
+        for run in sorted(snapshot.runs_in(self.prefix, name, keys).difference(wanted)):
+            place = self.place(name, run)
+            # The head first: what is left of a snapshot is none.
+            rest = [key for key in keys if key.startswith(place.folder) and key != place.head]
+            await self._delete([place.head])
+            await self._delete(rest)
+
+    # --- bundles ----------------------------------------------------------------------------
+
+    def sink(self, place: Place, kind: Kind, number: int) -> Sink:
+        """Begin the bundles of a kind."""
+        return Sink(snapshots=self, place=place, kind=kind, number=number)
+
+    async def lines(
+        self, place: Place, kind: Kind, number: int, bundles: Mapping[str, int]
+    ) -> AsyncIterator[bytes]:
+        """Read all lines of a kind, of one shard."""
+        for chunk in range(bundles[kind]):
+            key = place.bundle(kind, number, chunk)
+            body = await self._get(key)
+            if body is None:
+                raise Permanent(f"{key} is not there, though a snapshot names it")
+            for line in snapshot.lines_of(body):
+                yield line
+
+    async def all_of(
+        self, place: Place, kind: Kind, shards: Sequence[Shard]
+    ) -> AsyncIterator[Entry]:
+        """Read all entries of a kind."""
+        for number, shard in enumerate(shards):
+            async for line in self.lines(place, kind, number, shard.bundles):
+                yield entry_of(line)
+
+    async def entries(
+        self, name: str, head: Head | None, number: int, count: int
+    ) -> AsyncIterator[tuple[str, Entry]]:
+        """Read what is known of one shard of so many, in the order of the URLs' hashes."""
+        if head is None:
+            return
+        # One that is cut into other shards may hold some of ours in each.
+        sources = range(len(head.shards)) if len(head.shards) != count else [number]
+        place = self.place(name, head.crawl)
+        streams = [
+            self._hashed(place, kind, source, head.shards[source])
+            for source in sources
+            for kind in (Kind.PAGES, Kind.KEPT)
+        ]
+        async for digest, entry in merged(streams):
+            if shard_of(digest, count) == number:
+                yield digest, entry
+
+    async def _hashed(
+        self, place: Place, kind: Kind, number: int, bundles: Mapping[str, int]
+    ) -> AsyncIterator[tuple[str, Entry]]:
+        async for line in self.lines(place, kind, number, bundles):
+            entry = entry_of(line)
+            yield url_hash(entry.url), entry
+
+    # --- files ------------------------------------------------------------------------------
+
+    async def _get(self, key: str) -> bytes | None:
+        return await self.patience.tried(lambda: self.files.get(key))
+
+    async def _put(self, key: str, body: bytes) -> None:
+        await self.patience.tried(lambda: self.files.put(key, body))
+
+    async def _delete(self, keys: Sequence[str]) -> None:
+        await self.patience.tried(lambda: self.files.delete(keys))
+
+
+@dataclass(slots=True, kw_only=True)
+class Sink:
+    """Lines on their way into the bundles of a kind, of one shard."""
+
+    snapshots: Snapshots
+    place: Place
+    kind: Kind
+    number: int
+    _bundle: Bundle = field(default_factory=Bundle)
+    _written: int = 0
+
+    async def add(self, line: bytes) -> None:
+        """Append a line."""
+        self._bundle.add(line)
+        if self._bundle.lines == self.snapshots.lines_max:
+            await self._write()
+
+    async def end(self) -> int:
+        """Write what is left; how many bundles there are."""
+        if self._bundle.lines:
+            await self._write()
+        return self._written
+
+    async def _write(self) -> None:
+        key = self.place.bundle(self.kind, self.number, self._written)
+        body = self._bundle.close()
+        await self.snapshots._put(key, body)  # noqa: SLF001 - of one piece with it
+        self._written += 1
+        self._bundle = Bundle()
+
+
+# --- streams in the order of their keys ---------------------------------------------------------
+
+
+async def merged(streams: Sequence[AsyncIterator[tuple[str, T]]]) -> AsyncIterator[tuple[str, T]]:
+    """Read several streams as one; of equal keys that of an earlier stream comes first."""
+    heap: list[tuple[str, int, T]] = []
+    for place, stream in enumerate(streams):
+        async for key, value in stream:
+            heap.append((key, place, value))
+            break
+    heapq.heapify(heap)
+    while heap:
+        key, place, value = heap[0]
+        yield key, value
+        async for key, value in streams[place]:
+            heapq.heapreplace(heap, (key, place, value))
+            break
+        else:
+            heapq.heappop(heap)
+
+
+async def joined(
+    first: AsyncIterator[tuple[str, S]], second: AsyncIterator[tuple[str, T]]
+) -> AsyncIterator[tuple[S | None, T | None]]:
+    """Pair two streams by their keys, each of which is in a stream once at most."""
+    one, two = await anext(first, None), await anext(second, None)
+    while one is not None or two is not None:
+        mine = one if one is not None and (two is None or one[0] <= two[0]) else None
+        yours = two if two is not None and (one is None or two[0] <= one[0]) else None
+        yield (None if mine is None else mine[1]), (None if yours is None else yours[1])
+        if mine is not None:
+            one = await anext(first, None)
+        if yours is not None:
+            two = await anext(second, None)

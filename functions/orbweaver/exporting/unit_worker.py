@@ -1,0 +1,224 @@
+"""Working through a unit, chunk by chunk, until it is done or time is short.
+
+Order of effects, for each chunk, after it is made in a temporary folder:
+
+    1  look whether the run counts, and nobody works on the unit by a higher ticket
+    2  for the files that are not there yet: withdraw, put, withdraw (mending.py), and look again
+    3  keep the state
+
+After the last one: keep the state as done, note it among what is done, and if that is all there
+is, have the run sealed.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.exporting.chunk import Chunk, Row, Tables
+from orbweaver.exporting.orders import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from orbweaver.exporting.feed import Feed
+    from orbweaver.exporting.file_store import Store
+    from orbweaver.exporting.manifest import File
+    from orbweaver.exporting.orders import Order
+    from orbweaver.exporting.repair import Mender
+    from orbweaver.exporting.row_reader import Reader
+    from orbweaver.exporting.run_state import Cut, Plan, Progress, Unit
+    from orbweaver.exporting.runs import Runs
+    from orbweaver.exporting.workspace import Desk
+    from orbweaver.frontier.ports import Crawls
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Clock
+
+
+class Hold(Enum):
+    """Whether a worker may go on."""
+
+    MINE = auto()
+    OTHERS = auto()
+    STALE = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitWorker:
+    """Works through units; with less than `reserve_ms` left no further chunk is begun."""
+
+    store: Store
+    runs: Runs
+    mender: Mender
+    reader: Reader
+    crawls: Crawls
+    feed: Feed | None
+    desk: Desk
+    clock: Clock
+    reserve_ms: int
+    # Who is told how far a unit is, after each of its chunks.
+    tell: Callable[[Progress], None] | None = None
+
+    async def work(self, order: Order, unit: Unit, deadline_ms: int | None) -> None:
+        """Do what an order asks for, as far as nobody else does it."""
+        scope, run = order.scope, order.run
+        plan = None
+        if await self.runs.current(scope) == run:
+            plan = await self.runs.plan(scope, run)
+        if plan is None:  # another run counts, or this one is sealed
+            await self._stop(order, unit)
+            return
+        progress = await self.runs.progress(scope, run, unit)
+        if progress.done:
+            await self._finish(order, unit, plan)
+            return
+        if progress.ticket > order.ticket:
+            return
+        if progress.ticket != order.ticket:
+            progress = progress.held_by(order.ticket)
+            await self.runs.keep(scope, run, unit, progress)
+        whole = await self._turn(order, unit, plan.cut, progress, deadline_ms)
+        if whole is not None:
+            await self.runs.keep(scope, run, unit, replace(whole, done=True))
+            await self._finish(order, unit, plan)
+
+    async def _finish(self, order: Order, unit: Unit, plan: Plan) -> None:
+        """Note that a unit is done, and have the run sealed if it was the last."""
+        await self.runs.finish(order.scope, order.run, unit)
+        if not await self.runs.unfinished(order.scope, order.run, plan):
+            await self.runs.order(Kind.SEAL, order.scope, order.run)
+        elif await self.runs.current(order.scope) != order.run:
+            await self._stop(order, unit)
+
+    async def _stop(self, order: Order, unit: Unit) -> None:
+        """See to what is left of work that nobody waits for any more."""
+        await self.runs.sweep(order.scope, order.run)
+        await self.mender.mend(order.scope, unit.crawl)
+
+    # --- a turn -----------------------------------------------------------------------------
+
+    async def _turn(
+        self, order: Order, unit: Unit, cut: Cut, progress: Progress, deadline_ms: int | None
+    ) -> Progress | None:
+        """Go through a unit's rows; all it has come to, or None if it is not for us to end it."""
+        crawl = await self.store.tried(lambda: self.crawls.get(unit.crawl))
+        if not unit.groups and not await self._made(crawl, deadline_ms):
+            await self._go_on(order, unit, progress)
+            return None
+        tables = Tables(unit.crawl, crawl)
+        async with aclosing(self._rows(order, unit, cut, progress, crawl)) as rows:
+            while True:
+                before = progress.chunk
+                ended, made = await self._chunk(order, unit, cut, progress, rows, tables)
+                if made is None:
+                    return None
+                progress = made
+                if self.tell is not None:
+                    self.tell(progress)
+                if ended:
+                    return progress
+                if progress.chunk != before and self._short(deadline_ms):
+                    await self._go_on(order, unit, progress)
+                    return None
+                await self.runs.keep(order.scope, order.run, unit, progress)
+
+    async def _go_on(self, order: Order, unit: Unit, progress: Progress) -> None:
+        """Leave the rest to another turn."""
+        await self.runs.keep(order.scope, order.run, unit, progress)
+        await self.runs.order_units(order.scope, order.run, [(unit, order.ticket)])
+
+    def _short(self, deadline_ms: int | None) -> bool:
+        return deadline_ms is not None and self.clock.now_ms() + self.reserve_ms >= deadline_ms
+
+    # --- a chunk ----------------------------------------------------------------------------
+
+    async def _chunk(
+        self,
+        order: Order,
+        unit: Unit,
+        cut: Cut,
+        progress: Progress,
+        rows: AsyncGenerator[Row | Mapping[str, Any], None],
+        tables: Tables,
+    ) -> tuple[bool, Progress | None]:
+        """Make a chunk and put its files in place: whether it was the last, and how far we are.
+
+        None: somebody else goes on with the unit, or nobody.
+        """
+        with self.desk.opened() as bench:
+            chunk = Chunk(bench, tables, day=order.scope.day, unit=unit, number=progress.chunk)
+            try:
+                ended = await _fill(chunk, rows, cut)
+                if chunk.empty:
+                    return ended, progress
+                made, paths = chunk.close()
+            except BaseException:
+                chunk.discard()
+                raise
+            hold = await self._mine(order, unit)
+            if hold is Hold.MINE and await self._place(order, made.files, paths):
+                hold = await self._mine(order, unit)
+        if hold is Hold.STALE:
+            await self._stop(order, unit)
+        return ended, progress.past(made) if hold is Hold.MINE else None
+
+    async def _place(self, order: Order, files: Sequence[File], paths: Mapping[str, Path]) -> bool:
+        """Put files in place, those that are not there already; whether there were any."""
+        changed = await self.store.damaged(files)
+        if not changed:
+            return False
+        await self.mender.withdraw(order.scope, changed)
+        for file in changed:
+            await self.store.put_file(file.path, paths[file.path], file.sha256)
+        await self.mender.withdraw(order.scope, changed)
+        return True
+
+    async def _mine(self, order: Order, unit: Unit) -> Hold:
+        """Look whether a unit is still for whoever has this order."""
+        if await self.runs.current(order.scope) != order.run:
+            return Hold.STALE
+        progress = await self.runs.progress(order.scope, order.run, unit)
+        others = progress.done or progress.ticket > order.ticket
+        return Hold.OTHERS if others else Hold.MINE
+
+    # --- rows -------------------------------------------------------------------------------
+
+    async def _made(self, crawl: Crawl | None, deadline_ms: int | None) -> bool:
+        """Have the changes of a crawl made; whether they are."""
+        if self.feed is None or crawl is None:
+            return True
+        until_ms = None if deadline_ms is None else deadline_ms - self.reserve_ms
+        return await self.feed.make(crawl, until_ms)
+
+    async def _rows(
+        self, order: Order, unit: Unit, cut: Cut, progress: Progress, crawl: Crawl | None
+    ) -> AsyncGenerator[Row | Mapping[str, Any], None]:
+        """Read the rows of a unit behind its progress: pages, or changes."""
+        if unit.groups:
+            async with aclosing(self.reader.rows(order.scope, unit, progress, cut)) as pages:
+                async for page in pages:
+                    yield page
+        elif self.feed is not None and crawl is not None:
+            passed = sum(progress.rows.values())
+            async for change in self.feed.rows(crawl):
+                if passed:
+                    passed -= 1
+                else:
+                    yield change
+
+
+async def _fill(
+    chunk: Chunk, rows: AsyncGenerator[Row | Mapping[str, Any], None], cut: Cut
+) -> bool:
+    """Fill a chunk; whether there are no more rows."""
+    async for row in rows:
+        if isinstance(row, Row):
+            chunk.add(row, cut)
+        else:
+            chunk.add_change(row, cut)
+        if chunk.full(cut):
+            return False
+    return True

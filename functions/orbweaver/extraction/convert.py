@@ -1,0 +1,180 @@
+"""Values of a field: from what was located to what its type is, or why it is none.
+
+- What JSON-LD has as a number or boolean is taken as such; all else is text, in which spaces are
+  single (but in HTML).
+- `values` comes first: what a text means, by the whole of it. What stands in no line of it is read
+  as it is.
+- A boolean is `true`, `yes`, `on` or `1`, or the opposite, in any case; whatever else a shop writes
+  ("In stock") is for `values`.
+- A URL is absolute, and canonical as links are; what is not of the web (`mailto:`) is none.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, assert_never
+
+from orbweaver.extraction import currencies, numbers
+from orbweaver.extraction.dates import NotDateError, moment_in, moment_ms
+from orbweaver.extraction.numbers import NotNumberError
+from orbweaver.model.item_rules import VALUE_CHARS_MAX, Kind
+from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
+
+if TYPE_CHECKING:
+    from orbweaver.model.item import Scalar
+    from orbweaver.model.item_rules import Field
+
+SHOWN_CHARS_MAX = 80
+INTEGER_MAX = 2**63
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
+
+class Unfit(ValueError):
+    """A value is none of its field's type; the text says what it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What references are resolved against, and the parameters that URLs do without."""
+
+    url: str | None = None
+    tracking: frozenset[str] = TRACKING_PARAMETERS
+
+
+NOWHERE = Base()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A value of its field's type; of a price its currency beside it."""
+
+    value: Scalar
+    currency: str | None = None
+
+
+def shown(raw: object) -> str:
+    """Write what was located so that a problem may show it."""
+    text = raw if isinstance(raw, str) else str(raw)
+    line = " ".join(text[: SHOWN_CHARS_MAX * 4].split())
+    return repr(line if len(line) <= SHOWN_CHARS_MAX else f"{line[: SHOWN_CHARS_MAX - 1]}…")
+
+
+def read(field: Field, raw: Scalar, base: Base = NOWHERE, currency: str | None = None) -> Read:
+    """Read what was located as the field's type; `currency` is what stands beside it as data.
+
+    Raises Unfit.
+    """
+    raw = next((value for text, value in field.values if raw == text), raw)
+    try:
+        if field.type is Kind.PRICE:
+            return _price(field, raw, currency)
+        return Read(value=_scalar(field, raw, base))
+    except (NotNumberError, NotDateError) as error:
+        article = "an" if field.type is Kind.INTEGER else "a"
+        raise Unfit(f"not {article} {field.type}: {shown(raw)} ({error})") from error
+
+
+def _scalar(field: Field, raw: Scalar, base: Base) -> Scalar:
+    found: Scalar
+    match field.type:
+        case Kind.STRING:
+            found = _string(field, raw)
+        case Kind.INTEGER:
+            found = _integer(field, raw)
+        case Kind.NUMBER | Kind.PRICE:
+            found = float(_decimal(field, raw, "."))
+        case Kind.DATE:
+            found = moment_in(_text(raw), field.format).date().isoformat()
+        case Kind.DATETIME:
+            found = moment_ms(moment_in(_text(raw), field.format))
+        case Kind.URL:
+            found = _url(raw, base)
+        case Kind.BOOLEAN:
+            found = _boolean(raw)
+        case _:
+            assert_never(field.type)
+    return found
+
+
+def _text(raw: Scalar) -> str:
+    if isinstance(raw, bool):
+        return "true" if raw else "false"
+    return raw if isinstance(raw, str) else str(raw)
+
+
+def _string(field: Field, raw: Scalar) -> str:
+    text = _text(raw)
+    if field.cut is not None:
+        return text[: field.cut].rstrip()
+    if len(text) > VALUE_CHARS_MAX:
+        raise Unfit(
+            f"longer than {VALUE_CHARS_MAX:,} characters: {shown(text)} (cut says how many)"
+        )
+    return text
+
+
+def _decimal(field: Field, raw: Scalar, points: str) -> Decimal:
+    if isinstance(raw, bool):
+        raise NotNumberError("true or false")
+    if isinstance(raw, int | float):
+        if isinstance(raw, float) and not math.isfinite(raw):
+            raise NotNumberError("no finite number")
+        return Decimal(repr(raw)) if abs(raw) < 10**numbers.DIGITS_MAX else _huge()
+    return numbers.number_in(_text(raw)[:VALUE_CHARS_MAX], decimal=field.decimal, points=points)
+
+
+def _huge() -> Decimal:
+    raise NotNumberError("too many digits")
+
+
+def _integer(field: Field, raw: Scalar) -> int:
+    value = _decimal(field, raw, "")
+    if value != value.to_integral_value():
+        raise NotNumberError("not a whole number")
+    if not -INTEGER_MAX <= value < INTEGER_MAX:
+        raise NotNumberError("more than 64 bits")
+    return int(value)
+
+
+def _price(field: Field, raw: Scalar, beside: str | None) -> Read:
+    known = None if beside is None else currencies.code_of(beside)
+    if not isinstance(raw, str):
+        value, found = _decimal(field, raw, "."), currencies.Currency()
+    else:
+        text = numbers.plain(raw[:VALUE_CHARS_MAX])
+        number = numbers.the_number(text)
+        try:
+            found = currencies.beside(text, number.start(), number.end())
+        except currencies.TwoCurrenciesError as error:
+            raise Unfit(f"not a price: {shown(raw)} (two currencies: {error})") from error
+        code = found.code or known or field.currency
+        points = ".," if code in currencies.THOUSANDTHS else ""
+        value = numbers.value_of(number[0], decimal=field.decimal, points=points)
+        value = -value if numbers.is_negative(text, number.start()) else value
+    try:
+        digits = numbers.digits_of(value)
+    except InvalidOperation as error:
+        raise NotNumberError("too many digits") from error
+    return Read(value=digits, currency=found.code or known or field.currency or found.guess)
+
+
+def _url(raw: Scalar, base: Base) -> str:
+    text = _text(raw)
+    try:
+        return canonicalize(text, base.url, tracking=base.tracking)
+    except ValueError as error:
+        raise Unfit(f"not a URL of the web: {shown(text)} ({error})") from error
+
+
+def _boolean(raw: Scalar) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    known = _BOOLEANS.get(_text(raw).strip().lower())
+    if known is None:
+        raise Unfit(f"not true or false: {shown(raw)} (say in values what it means)")
+    return known

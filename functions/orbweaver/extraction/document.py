@@ -1,0 +1,144 @@
+"""One page as rules see it: its tree and what is stated in it, each made once and when it is asked.
+
+What is worked out of one page is bounded (`work`): nodes lie in each other, and each may be wanted.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from orbweaver.extraction import json_ld as structured
+from orbweaver.extraction import microdata as stated
+from orbweaver.extraction.convert import Base
+from orbweaver.extraction.css import Extent, found, weight_of
+from orbweaver.extraction.work import UNITS_MAX, WRITTEN_A_UNIT, TooMuchError, Work
+from orbweaver.model.url import canonicalize
+from orbweaver.parsing.html_scan import text_of
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+    from orbweaver.extraction.json_ld import Objects
+    from orbweaver.parsing.page import Page
+
+# Elements whose content is text and no markup.
+_PLAIN = frozenset({"title", "script", "style", "textarea"})
+_JSON_LD = "application/ld+json"
+_NODES = "to look through, in elements that lie in each other or beside each other"
+
+
+class Document:
+    """A page, its URL, and what is made of it."""
+
+    def __init__(
+        self, page: Page, url: str, tracking: frozenset[str], units_max: int = UNITS_MAX
+    ) -> None:
+        self.page = page
+        self.url = url
+        self.work = Work(units_max, tried=units_max < UNITS_MAX)
+        # Items that are left out for their size or number.
+        self.items_cut = 0
+        self._tracking = tracking
+        self._extent: tuple[int, Extent] | None = None
+
+    @cached_property
+    def tree(self) -> LexborHTMLParser:
+        """The whole tree; raises WildPageError."""
+        return self.page.tree
+
+    @cached_property
+    def root(self) -> LexborNode:
+        """The `html` element."""
+        root = self.tree.root
+        if root is None:  # lexbor makes one of anything
+            raise TooMuchError("the page has no element")
+        return root
+
+    @cached_property
+    def base(self) -> Base:
+        """What references on it are resolved against: the first `base` that has one."""
+        node = self.tree.css_first("base[href]")
+        reference = None if node is None else node.attributes.get("href")
+        url = self.url
+        if reference:
+            try:
+                url = canonicalize(reference, self.url, tracking=frozenset())
+            except ValueError:
+                url = self.url
+        return Base(url=url, tracking=self._tracking)
+
+    @cached_property
+    def json_ld(self) -> Objects:
+        """Its JSON-LD."""
+        scripts = (
+            node.text()
+            for node in self.tree.css("script[type]")
+            if (node.attributes.get("type") or "").strip().lower().startswith(_JSON_LD)
+        )
+        return structured.json_ld(scripts, self.work)
+
+    @cached_property
+    def microdata(self) -> Objects:
+        """Its microdata."""
+        return stated.microdata(self.tree, self.text, self.work)
+
+    @property
+    def data_cut(self) -> int:
+        """How many scripts of JSON-LD, or elements of microdata, are not read or not whole."""
+        made = (self.__dict__.get(name) for name in ("json_ld", "microdata"))
+        return sum(objects.cut for objects in made if objects is not None)
+
+    @cached_property
+    def metas(self) -> dict[str, list[str]]:
+        """What its `meta` elements say."""
+        return stated.metas(self.tree)
+
+    def text(self, node: LexborNode) -> str:
+        """Return the text of a node as its readers see it, with single spaces."""
+        if node.tag in _PLAIN:
+            return " ".join(self._spend(node.text()).split())
+        return text_of(self._spend(node.html or "").encode("utf-8", "replace"))
+
+    def raw(self, node: LexborNode) -> str:
+        """Return the text of a node as it stands: white space as in the page, a line for `br`."""
+        if node.css_first("br") is None:
+            return self._spend(node.text())
+        pieces = (
+            "\n" if one.tag == "br" else one.text_content or ""
+            for one in node.traverse(include_text=True)
+            if one.is_text_node or one.tag == "br"
+        )
+        return self._spend("".join(pieces))
+
+    def html(self, node: LexborNode) -> str:
+        """Return the HTML of what is in a node."""
+        return self._spend(node.inner_html or "").strip()
+
+    def select(self, selector: str, within: LexborNode, *, itself: bool) -> list[LexborNode]:
+        """Find the nodes that a selector means within a node; `itself`: this one, too."""
+        self.work.call()
+        self.work.spend(weight_of(selector, self._extent_of(within)), _NODES)
+        return found(selector, within, itself=itself, spend=self._spend_on_nodes)
+
+    def _extent_of(self, node: LexborNode) -> Extent:
+        """Measure a node; fields of an item look at the same one, one after the other."""
+        if node.mem_id == self.root.mem_id:
+            return self._whole
+        if self._extent is None or self._extent[0] != node.mem_id:
+            html = node.html or ""
+            self.work.spend(len(html) // WRITTEN_A_UNIT, _NODES)
+            self._extent = node.mem_id, self._whole.part(html.count("<"), len(html))
+        return self._extent[1]
+
+    @cached_property
+    def _whole(self) -> Extent:
+        html = self.page.html
+        return Extent(tags=html.count(b"<"), chars=len(html), root=self.root)
+
+    def _spend_on_nodes(self, units: int) -> None:
+        self.work.spend(units, _NODES)
+
+    def _spend(self, text: str) -> str:
+        self.work.spend(len(text), "text in elements that lie in each other")
+        return text

@@ -1,0 +1,304 @@
+"""Extraction: what the rules of a crawl find on a page, as items; those that do not fit, with why.
+
+    rules       what is to be taken             definition  rules as a document
+    document    a page as rules see it          locating    where the values of a field are
+    selectors   CSS, in linear time             structured  JSON-LD
+    stated      meta, OpenGraph, microdata      values      types
+    numbers     numbers and prices              currencies  what stands beside prices
+    dates       dates and moments               regex       within what was located
+    work        a budget for all of it
+
+Nothing raises, whatever the page and the rules: what goes wrong is an invalid item. So is what is
+cut: nothing is left out in silence. A page that a rule is about and that has less than the rule
+says (`least`) has an invalid item in place of what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from orbweaver.extraction.convert import Unfit, read
+from orbweaver.extraction.document import Document
+from orbweaver.extraction.locate import Spot, located, objects_of
+from orbweaver.extraction.regex import found_in
+from orbweaver.extraction.work import UNITS_MAX, VALUE_UNITS, TooMuchError
+from orbweaver.model.cuts import counted
+from orbweaver.model.item import Item, to_row
+from orbweaver.model.item_rules import (
+    ITEMS_MAX,
+    LIST_MAX,
+    OBJECTS,
+    Field,
+    ItemRule,
+    Kind,
+    Source,
+    Take,
+    columns_of,
+    currency_name,
+)
+from orbweaver.model.url import TRACKING_PARAMETERS
+from orbweaver.model.url_patterns import places
+from orbweaver.parsing.parse_guard import WildPageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.extraction.convert import Read
+    from orbweaver.model.cuts import Cuts
+    from orbweaver.model.item import Scalar, Value
+    from orbweaver.parsing.page import Page
+
+__all__ = ["Extractor", "Field", "ItemRule", "Kind", "Source", "Take", "columns_of", "extract"]
+
+# As JSON; a record is one item of 400 KB.
+EXTRACTED_BYTES_MAX = 200_000
+ERROR_CHARS_MAX = 300
+
+# A function of the user's own: a page and its URL in, dicts out.
+Extractor: TypeAlias = (
+    "Callable[[Page, str], Iterable[Mapping[str, Any]] | Mapping[str, Any] | None]"
+)
+_NO_EXTRACTORS: Mapping[str, Extractor] = MappingProxyType({})
+
+
+def extract(
+    page: Page,
+    url: str,
+    rules: tuple[ItemRule, ...],
+    *,
+    tracking: frozenset[str] = TRACKING_PARAMETERS,
+    custom: Mapping[str, Extractor] | None = None,
+) -> tuple[Item, ...]:
+    """Find all items on a page that `url` answered with; `custom` are functions by name."""
+    return items_by(rules_for(rules, url), page, url, tracking=tracking, custom=custom)
+
+
+def items_by(
+    matching: tuple[ItemRule, ...],
+    page: Page,
+    url: str,
+    *,
+    tracking: frozenset[str] = TRACKING_PARAMETERS,
+    custom: Mapping[str, Extractor] | None = None,
+) -> tuple[Item, ...]:
+    """Find the items of rules that are about `url`, which answered with a page."""
+    return items_and_cuts(matching, page, url, tracking=tracking, custom=custom)[0]
+
+
+def items_and_cuts(
+    matching: tuple[ItemRule, ...],
+    page: Page,
+    url: str,
+    *,
+    tracking: frozenset[str] = TRACKING_PARAMETERS,
+    custom: Mapping[str, Extractor] | None = None,
+    units_max: int = UNITS_MAX,
+) -> tuple[tuple[Item, ...], Cuts]:
+    """Find the items of rules as `items_by`, and count what is left out for its size.
+
+    Raises HeavyError where that takes more than `units_max`, if those are less than there are.
+    """
+    if not matching:
+        return (), ()
+    document = Document(page, url, tracking, units_max)
+    items = tuple(_bounded(document, matching, _NO_EXTRACTORS if custom is None else custom))
+    return items, counted({"items": document.items_cut, "data": document.data_cut})
+
+
+def _bounded(
+    document: Document, matching: tuple[ItemRule, ...], custom: Mapping[str, Extractor]
+) -> Iterator[Item]:
+    bytes_left = EXTRACTED_BYTES_MAX
+    for rule in matching:
+        for place, item in enumerate(_items(document, rule, custom)):
+            size = len(json.dumps(to_row(item), ensure_ascii=False).encode("utf-8", "replace"))
+            if size > bytes_left:
+                document.items_cut += 1
+                many = f"more than {EXTRACTED_BYTES_MAX:,} bytes of items are on this page"
+                yield _invalid(rule, place, f"{many}: the rest is left out")
+                return
+            bytes_left -= size
+            yield item
+
+
+def rules_for(rules: tuple[ItemRule, ...], url: str) -> tuple[ItemRule, ...]:
+    """Choose the rules that are about a canonical URL."""
+    if not rules:
+        return ()
+    return tuple(rules[place] for place in places(tuple(rule.match for rule in rules), url))
+
+
+def are_of(rules: tuple[ItemRule, ...], url: str, items: tuple[Item, ...]) -> bool:
+    """Whether items that an earlier run found have the tables and columns of these rules."""
+    had = {item.table: [*item.fields] for item in items}
+    wanted = {
+        rule.name: [column.name for column in columns_of(rule)] for rule in rules_for(rules, url)
+    }
+    return had == wanted
+
+
+def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) -> Iterator[Item]:
+    place = 0
+    spots: list[Spot] = []
+    try:
+        spots = _spots(document, rule, custom)
+        for spot in spots:
+            if place == ITEMS_MAX:
+                document.items_cut += len(spots) - place
+                text = f"more than {ITEMS_MAX:,} items are on this page: the rest is left out"
+                yield _invalid(rule, place, text)
+                return
+            yield _item(document, rule, spot, place)
+            place += 1
+        if place < rule.least:
+            where = _where(rule)
+            text = f"{place} of at least {rule.least} found ({where})"
+            yield _invalid(rule, place, text, *_doubts(document, rule))
+    except TooMuchError as error:
+        document.items_cut += max(1, len(spots) - place)
+        left = f": {len(spots) - place:,} of {len(spots):,} items are left out" if spots else ""
+        yield _invalid(rule, place, f"{error}{left}")
+    except (WildPageError, Unfit) as error:
+        yield _invalid(rule, place, str(error))
+
+
+def _where(rule: ItemRule) -> str:
+    if rule.extractor is not None:
+        return f"extractor {rule.extractor}"
+    return f"css {rule.each!a}" if rule.each is not None else f"{rule.source}:{rule.of}"
+
+
+def _invalid(rule: ItemRule, place: int, *problems: str) -> Item:
+    columns = columns_of(rule)
+    fields: dict[str, Value] = {one.name: [] if one.many else None for one in columns}
+    return Item(table=rule.name, place=place, fields=fields, problems=problems)
+
+
+# --- items --------------------------------------------------------------------------------------
+
+
+def _spots(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) -> list[Spot]:
+    if rule.extractor is not None:
+        things = _extracted(document, rule.extractor, custom)
+        return [Spot(thing=thing, source=Source.CUSTOM) for thing in things]
+    if rule.source in OBJECTS:
+        objects = objects_of(document, rule.source).of(rule.of)
+        return [Spot(thing=thing, source=rule.source) for thing in objects]
+    if rule.each is not None:
+        nodes = document.select(rule.each, document.root, itself=True)
+        return [Spot(node=node) for node in nodes]
+    return [Spot()]
+
+
+def _extracted(
+    document: Document, name: str, custom: Mapping[str, Extractor]
+) -> list[Mapping[str, Any]]:
+    """Call a function of the user's own; raises Unfit with whatever it raises, or gives."""
+    function = custom.get(name)
+    if function is None:
+        known = f"there are {', '.join(sorted(custom))}" if custom else "none is deployed"
+        raise Unfit(f"extractor {name}: there is no such function ({known})")
+    try:
+        things = _listed(function(document.page, document.url))
+    except Exception as error:  # code of the user's own raises what it likes
+        said = f"extractor {name}: {type(error).__name__}: {error}"
+        raise Unfit(" ".join(said.split())[:ERROR_CHARS_MAX]) from error
+    odd = next((thing for thing in things if not isinstance(thing, Mapping)), None)
+    if odd is not None:
+        raise Unfit(f"extractor {name}: it gave a {type(odd).__name__} instead of a dict")
+    return things
+
+
+def _listed(given: Any) -> list[Any]:
+    if given is None:
+        return []
+    return [given] if isinstance(given, Mapping) else [*islice(given, ITEMS_MAX + 1)]
+
+
+def _item(document: Document, rule: ItemRule, spot: Spot, place: int) -> Item:
+    fields: dict[str, Value] = {}
+    problems: list[str] = []
+    anything = False
+    for field in rule.fields:
+        values: list[Read] = []
+        try:
+            values = [*islice(_values(document, field, spot), None if field.many else 1)]
+            anything = anything or (bool(values) and field.take is not Take.EXISTS)
+            values = values or _defaults(field)
+        except Unfit as error:
+            problems.append(f"{field.name}: {error}")
+            anything, values = True, []
+        fields |= _columns(field, values)
+    if not anything and not problems:
+        problems.append("nothing of it was found: has the page's template changed?")
+    if problems:
+        problems += _doubts(document, rule)
+    return Item(table=rule.name, place=place, fields=fields, problems=tuple(problems))
+
+
+def _doubts(document: Document, rule: ItemRule) -> list[str]:
+    """Say what of a page's JSON-LD or microdata could not be read, where that may be why."""
+    asked = {rule.source, *(field.source for field in rule.fields)} & OBJECTS
+    return [said for source in sorted(asked) for said in objects_of(document, source).problems]
+
+
+# --- fields -------------------------------------------------------------------------------------
+
+
+def _values(document: Document, field: Field, spot: Spot) -> Iterator[Read]:
+    """Read what is left of each place; raises Unfit where it is not of the field's type."""
+    number = 0
+    for raw, currency in located(document, field, spot):
+        left = _left(field, raw)
+        if left is not None:
+            document.work.spend(VALUE_UNITS, "values")
+            number += 1
+            if number > LIST_MAX:
+                raise Unfit(f"more than {LIST_MAX} values")
+            yield read(field, left, document.base, currency)
+
+
+def _left(field: Field, raw: Scalar) -> Scalar:
+    """What is left of what was located, or None."""
+    if isinstance(raw, str):
+        # Neither is text: half a character, and NUL.
+        raw = _spaced(raw.encode("utf-8", "replace").decode().replace("\0", ""), field.take)
+    if field.regex is not None and raw is not None:
+        raw = found_in(field.regex, raw if isinstance(raw, str) else json.dumps(raw))
+        raw = raw if raw is None or field.take is Take.RAW else raw.strip()
+    return None if isinstance(raw, str) and not raw.strip() else raw
+
+
+def _spaced(text: str, take: Take) -> str:
+    """Write the white space of a text as a field has it: single spaces, or as it stands."""
+    match take:
+        case Take.RAW:
+            return text
+        case Take.HTML:
+            return text.strip()
+        case _:
+            return " ".join(text.split())
+
+
+def _defaults(field: Field) -> list[Read]:
+    if field.required:
+        within = "" if field.regex is None else f", regex {field.regex!a}"
+        raise Unfit(f"missing ({field.place}{within})")
+    if field.default is None:
+        return []
+    default: Any = field.default
+    return [read(field, one) for one in (default if field.many else [default])]
+
+
+def _columns(field: Field, values: list[Read]) -> dict[str, Value]:
+    """Name the values of a field; a price has two columns."""
+    found: dict[str, list[Scalar]] = {field.name: [value.value for value in values]}
+    if field.type is Kind.PRICE:
+        found[currency_name(field.name)] = [value.currency for value in values]
+    if field.many:
+        return dict(found)
+    return {name: scalars[0] if scalars else None for name, scalars in found.items()}

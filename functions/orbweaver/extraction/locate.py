@@ -1,0 +1,145 @@
+"""Where the values of a field are on a page: as they are written there, with what stands beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.extraction.convert import Unfit, shown
+from orbweaver.extraction.microdata import property_of
+from orbweaver.model.item_rules import Kind, Source, Take
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from selectolax.lexbor import LexborNode
+
+    from orbweaver.extraction.document import Document
+    from orbweaver.extraction.json_ld import Objects
+    from orbweaver.model.item import Scalar
+    from orbweaver.model.item_rules import Field
+
+CURRENCY_KEY = "priceCurrency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """What an item is made of: a node, or an object of JSON-LD, microdata or an extractor."""
+
+    node: LexborNode | None = None
+    thing: Mapping[str, Any] | None = None
+    source: Source = Source.CSS
+
+
+def located(document: Document, field: Field, spot: Spot) -> Iterator[tuple[Scalar, str | None]]:
+    """List what stands where a field is looked for, each with the currency that is said of it.
+
+    Raises Unfit for what is no value at all.
+    """
+    match field.source:
+        case Source.CSS:
+            yield from ((value, None) for value in _of_nodes(document, field, spot))
+        case Source.JSONLD | Source.MICRODATA:
+            yield from _of_objects(document, field, spot)
+        case Source.OPENGRAPH:
+            name = property_of(field.where)
+            beside = document.metas.get(name.removesuffix("amount") + "currency", [None])[0]
+            yield from ((value, beside) for value in document.metas.get(name, ()))
+        case Source.META:
+            yield from ((value, None) for value in document.metas.get(field.where.lower(), ()))
+        case Source.CUSTOM:
+            yield from ((value, None) for value in _of_extractor(field, spot))
+
+
+def _of_nodes(document: Document, field: Field, spot: Spot) -> Iterator[Scalar]:
+    within = document.root if spot.node is None else spot.node
+    nodes = [within]
+    if field.where:
+        nodes = document.select(field.where, within, itself=spot.node is None)
+    if field.take is Take.EXISTS:
+        yield bool(nodes)
+        return
+    for node in nodes:
+        if field.attribute is not None:
+            value = node.attributes.get(field.attribute.lower())
+            if value is not None:
+                yield value
+        else:
+            yield _taken(document, field.take, node)
+
+
+def _taken(document: Document, take: Take, node: LexborNode) -> str:
+    match take:
+        case Take.HTML:
+            return document.html(node)
+        case Take.RAW:
+            return document.raw(node)
+        case _:
+            return document.text(node)
+
+
+def _of_objects(
+    document: Document, field: Field, spot: Spot
+) -> Iterator[tuple[Scalar, str | None]]:
+    objects = objects_of(document, field.source)
+    for one, path in _holders(objects, field, spot):
+        for value, holder in objects.values(path, one, url=field.type is Kind.URL):
+            yield value, _currency(holder) if field.type is Kind.PRICE else None
+
+
+def objects_of(document: Document, source: Source) -> Objects:
+    """Return the objects that a page states in one way or the other."""
+    return document.microdata if source is Source.MICRODATA else document.json_ld
+
+
+def _holders(objects: Objects, field: Field, spot: Spot) -> Iterator[tuple[Any, str]]:
+    """List the objects that a path begins at: `Product:offers.price`, or the item, or all."""
+    kind, colon, path = field.where.partition(":")
+    if colon and kind[:1].isupper():
+        yield from ((one, path) for one in objects.of(kind))
+    elif spot.thing is not None and spot.source is field.source:
+        yield spot.thing, field.where
+    else:
+        for root in objects.roots:
+            for one in root if isinstance(root, list) else [root]:
+                yield one, field.where
+                graph = one.get("@graph") if isinstance(one, Mapping) else None
+                yield from ((node, field.where) for node in _listed(graph))
+
+
+def _listed(one: Any) -> Iterable[Any]:
+    return one if isinstance(one, list) else [] if one is None else [one]
+
+
+def _currency(holder: Any) -> str | None:
+    said = holder.get(CURRENCY_KEY) if isinstance(holder, Mapping) else None
+    first = next(iter(_listed(said)), None)
+    return first if isinstance(first, str) else None
+
+
+def _of_extractor(field: Field, spot: Spot) -> Iterator[Scalar]:
+    given = None if spot.thing is None else spot.thing.get(field.where)
+    for one in given if isinstance(given, list | tuple) else [given]:
+        match one:
+            case None:
+                continue
+            case str() | int() | float():
+                yield one
+            case Decimal():
+                yield str(one)
+            case date():  # and datetime, which is one
+                yield one.isoformat()
+            case _:
+                kind = type(one).__name__
+                raise Unfit(f"the extractor gave a {kind}: {shown(_safely(one))}")
+
+
+def _safely(one: object) -> str:
+    """Write what somebody else made up; its `repr` is theirs, too."""
+    try:
+        return repr(one)
+    except Exception as error:  # noqa: BLE001 - code of the user's own raises what it likes
+        return type(error).__name__

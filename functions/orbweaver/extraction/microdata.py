@@ -1,0 +1,129 @@
+"""What pages state in attributes: `meta`, OpenGraph, and microdata as objects like JSON-LD's.
+
+- `meta` is looked up by name, property or itemprop, OpenGraph by property (`title` is `og:title`,
+  what has a colon is taken as it is); in any case, the first that says something.
+- A microdata item is an object of its types; a property is the text of its element, or what the
+  HTML Standard takes instead: `content`, `href`, `src`, `datetime`, `value`. `itemref` is not
+  followed.
+
+Source: https://html.spec.whatwg.org/multipage/microdata.html#values, https://ogp.me/.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.extraction.json_ld import NODES_MAX, Objects
+from orbweaver.extraction.work import OBJECT_UNITS, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+# Names of one property; more are passed over.
+NAMES_MAX = 100
+# The attribute that holds the value of a property, by element.
+_VALUED = {
+    "meta": "content",
+    **dict.fromkeys(("a", "area", "link"), "href"),
+    **dict.fromkeys(("audio", "embed", "iframe", "img", "source", "track", "video"), "src"),
+    "object": "data",
+    **dict.fromkeys(("data", "meter"), "value"),
+    "time": "datetime",
+}
+
+
+def metas(tree: LexborHTMLParser) -> dict[str, list[str]]:
+    """List what `meta` elements say, by name in lower case."""
+    found: dict[str, list[str]] = {}
+    for node in tree.css("meta[content]"):
+        attributes = node.attributes
+        content = (attributes.get("content") or "").strip()
+        names = {(attributes.get(key) or "").strip().lower() for key in _NAMES}
+        for name in names if content else ():
+            found.setdefault(name, []).append(content)
+    return found
+
+
+_NAMES = ("name", "property", "itemprop", "http-equiv")
+
+
+def property_of(name: str) -> str:
+    """Name the property that an OpenGraph name means."""
+    return name.lower() if ":" in name else f"og:{name.lower()}"
+
+
+def microdata(
+    tree: LexborHTMLParser, text: Callable[[LexborNode], str], work: Work | None = None
+) -> Objects:
+    """Read the microdata items of a page; what is looked at is paid for by `work`."""
+    found = Objects(work=work or Work())
+    # Of each node that was passed the item that it is in, if any.
+    scopes: dict[int, dict[str, Any] | None] = {}
+    nodes = tree.css("[itemscope], [itemprop]")
+    if len(nodes) > NODES_MAX:
+        found.cut += len(nodes) - NODES_MAX
+        found.problems.append(
+            f"more than {NODES_MAX:,} elements of microdata: the rest is not read"
+        )
+    seen: set[int] = set()
+    overnamed = 0
+    for node in nodes[:NODES_MAX]:
+        found.work.spend(OBJECT_UNITS, "microdata")
+        if node.mem_id in seen:  # lexbor lists what matches both twice
+            continue
+        seen.add(node.mem_id)
+        attributes = node.attributes
+        holder = _scope_of(node, scopes)
+        value: Any
+        if "itemscope" in attributes:
+            kinds = (attributes.get("itemtype") or "").split()
+            value = {"@type": kinds} | (
+                {"@id": attributes["itemid"]} if attributes.get("itemid") else {}
+            )
+            scopes[node.mem_id] = value
+        else:
+            value = _value(node, attributes, text)
+        names = (attributes.get("itemprop") or "").split(maxsplit=NAMES_MAX)
+        if len(names) > NAMES_MAX:
+            names.pop()
+            overnamed += 1
+        if holder is not None and names:
+            for name in names:
+                holder.setdefault(name, []).append(value)
+        elif "itemscope" in attributes:
+            found.roots.append(value)
+    if overnamed:
+        found.cut += overnamed
+        many = f"{overnamed:,} properties with more than {NAMES_MAX} names"
+        found.problems.append(f"{many}: the rest of them is not read")
+    return found
+
+
+def _scope_of(node: LexborNode, scopes: dict[int, dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Return the item that a node is in; each node on the way is looked at once."""
+    passed: list[int] = []
+    scope = None
+    above = node.parent
+    while above is not None:
+        here = above.mem_id
+        if here in scopes:
+            scope = scopes[here]
+            break
+        passed.append(here)
+        above = above.parent
+    scopes.update(dict.fromkeys(passed, scope))
+    return scope
+
+
+def _value(
+    node: LexborNode, attributes: dict[str, str | None], text: Callable[[LexborNode], str]
+) -> str:
+    # Shops put content on any element, and mean it.
+    if attributes.get("content"):
+        return attributes["content"] or ""
+    name = _VALUED.get(node.tag or "")
+    if name is not None and attributes.get(name):
+        return attributes[name] or ""
+    return text(node)

@@ -1,0 +1,57 @@
+"""Regular expressions within what was located: RE2, whose time grows with the text alone.
+
+Unlike patterns of URLs (`model/url_patterns.py`) they are about text of any alphabet, and capture.
+
+Source: https://github.com/google/re2/wiki/Syntax.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from orbweaver.model.url_patterns import PatternError, automaton
+
+CHARS_MAX = 500
+MEMORY_BYTES = 256 * 1024
+
+
+def problem_of(pattern: str) -> str | None:
+    """Say what does not fit in one, or None."""
+    shown = ascii(pattern[:100])
+    if not 1 <= len(pattern) <= CHARS_MAX:
+        return f"{shown} has {len(pattern):,} characters: give 1 to {CHARS_MAX}"
+    said = _refused(pattern)
+    if said is not None:
+        fix = "give one that RE2 takes (no lookaround, no references back)"
+        return f"{shown} is not a regular expression: {said}: {fix}"
+    if _compiled(pattern).groups > 1:
+        return f"{shown} has several groups: give one, around what is wanted; (?:…) is none"
+    return None
+
+
+def found_in(pattern: str, text: str) -> str | None:
+    """Return its group where it has one, else all of what it matches; None for no match."""
+    compiled = _compiled(pattern)
+    # RE2 reads UTF-8, which has no lone surrogates.
+    sound = text.encode("utf-8", "replace").decode()
+    found = compiled.search(sound)
+    if found is None:
+        return None
+    part: str | None = found.group(compiled.groups)
+    return part
+
+
+def _refused(pattern: str) -> str | None:
+    try:
+        _compiled(pattern)
+    except PatternError as error:
+        return str(error)
+    except UnicodeError:
+        return "it holds half a character"
+    return None
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    return automaton(pattern, MEMORY_BYTES)

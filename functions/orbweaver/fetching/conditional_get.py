@@ -1,0 +1,80 @@
+"""Asking again for what was fetched before, without getting it again (RFC 9110, section 13).
+
+A page is asked for on condition that it changed, if its earlier record has a validator and its
+links are not needed: it had none, or lies as deep as the crawl goes. Of an unchanged page nothing
+but the status line comes, and a crawl that cannot see its links would end early, and silently. What
+is redacted is always got again: what an earlier run has kept of it may not be. So is what has items
+of other columns than today's rules, what lacks the text that is to be stored now, and what a retry
+was begun at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.model.http_exchange import Condition
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import HEADER_CHARS_MAX
+
+if TYPE_CHECKING:
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.model.target import Target
+
+
+def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Condition | None:
+    """Say on what condition a URL is asked for; None for none."""
+    if before is None or before.reason not in (Reason.OK, Reason.NOT_MODIFIED) or crawl.redacted:
+        return None
+    if before.links != 0 and target.depth < crawl.depth_max:
+        return None
+    if crawl.retry_of is not None or (crawl.texts and before.text_offset is None):
+        return None
+    if not _have_columns(crawl, target, before):
+        return None
+    condition = Condition(etag=_whole(before.etag), last_modified=_whole(before.last_modified))
+    return condition if condition.etag or condition.last_modified else None
+
+
+def _have_columns(crawl: Crawl, target: Target, before: PageRecord) -> bool:
+    if not crawl.items:
+        return not before.extracted
+    # As in `conclude`: for crawls that have items.
+    from orbweaver.extraction.extract import are_of
+
+    return are_of(crawl.items, target.url, before.extracted)
+
+
+def still(record: PageRecord, before: PageRecord) -> PageRecord:
+    """Fill the record of an unchanged page in from the one before; `bytes` counts what came: 0."""
+    if record.outcome is not Outcome.UNCHANGED:
+        return record
+    return replace(
+        record,
+        content_type=before.content_type,
+        charset=before.charset,
+        bytes=0,
+        title=before.title,
+        description=before.description,
+        language=before.language,
+        canonical=before.canonical,
+        links=before.links,
+        sha256=before.sha256,
+        etag=record.etag or before.etag,
+        last_modified=record.last_modified or before.last_modified,
+        body_key=before.body_key,
+        body_offset=before.body_offset,
+        body_length=before.body_length,
+        text_offset=before.text_offset,
+        text_length=before.text_length,
+        items=before.items,
+        items_invalid=before.items_invalid,
+        extracted=before.extracted,
+        cut=before.cut,
+    )
+
+
+def _whole(validator: str | None) -> str | None:
+    """A validator, unless its record may have cut it."""
+    return validator if validator and len(validator) < HEADER_CHARS_MAX else None

@@ -1,0 +1,314 @@
+"""Cookies of a crawl, site by site: which are taken, which go with a request (RFC 6265bis).
+
+Rules
+- A cookie is for the host that set it, unless it names a domain that the host belongs to; a public
+  suffix is none, except for a host that is one itself. A site is what a jar is kept for: no cookie
+  can be for two sites.
+- `Secure` ones are set and sent over https alone, and http cannot put others in their place;
+  `__Secure-` and `__Host-` are what they say. Paths match whole segments.
+- `Max-Age` comes before `Expires`; neither lasts beyond 400 days. `SameSite` and `HttpOnly` say
+  nothing to a crawler, which runs no scripts and sends no request on a site's behalf.
+- A jar is bounded in number and size; what does not fit, or is refused, is counted.
+- Values are secrets: they are shown nowhere.
+
+Sources: draft-ietf-httpbis-rfc6265bis, sections 5.5 to 5.8; dates as by RFC 6265, 5.1.1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+from orbweaver.model.registrable_domain import is_suffix, site_of
+from orbweaver.model.url import canonicalize, hostname_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+COOKIES_MAX = 50
+JAR_CHARS_MAX = 32_768
+LINES_MAX = 50  # of an answer
+COOKIE_BYTES_MAX, ATTRIBUTE_BYTES_MAX = 4_096, 1_024
+LIFE_MS_MAX = 400 * 86_400_000
+# A cookie that is set again with a later end is stored again once that has moved by so much of it.
+LIFE_SHARE = 10
+
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
+_SECONDS = re.compile(r"-?[0-9]{1,18}")
+_SPACES = " \t"
+_SECURE_PREFIX, _HOST_PREFIX = "__secure-", "__host-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cookie:
+    """A cookie that was taken; with `host_only` its domain is one host's name."""
+
+    name: str
+    value: str = field(repr=False)
+    domain: str
+    host_only: bool = True
+    path: str = "/"
+    secure: bool = False
+    expires_at_ms: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str, bool, str]:
+        """What it is known by: another one of this key takes its place."""
+        return self.name, self.domain, self.host_only, self.path
+
+    def expired(self, now_ms: int) -> bool:
+        """Whether its time is over."""
+        return self.expires_at_ms is not None and self.expires_at_ms <= now_ms
+
+
+# In the order in which they were set first.
+Jar: TypeAlias = tuple[Cookie, ...]
+
+
+def jar_of(url: str) -> str:
+    """Name the site whose jar has the cookies of a URL."""
+    return site_of(hostname_of(url))
+
+
+def taken(jar: Jar, lines: Iterable[bytes], url: str, now_ms: int) -> tuple[Jar, int]:
+    """Take the values of Set-Cookie of an answer; the jar after it, and how many were refused."""
+    kept = {one.key: one for one in jar if not one.expired(now_ms)}
+    refused = 0
+    for place, line in enumerate(lines):
+        cookie = parsed(line, url, now_ms) if place < LINES_MAX else None
+        if cookie is None or _overlays(cookie, kept.values(), url):
+            refused += 1
+        elif cookie.expired(now_ms):
+            kept.pop(cookie.key, None)
+        else:
+            kept[cookie.key] = cookie
+    chars = sum(map(_chars, kept.values()))
+    while len(kept) > COOKIES_MAX or chars > JAR_CHARS_MAX:
+        chars -= _chars(kept.pop(next(iter(kept))))
+        refused += 1
+    return tuple(kept.values()), refused
+
+
+def header_of(jar: Jar, url: str, now_ms: int) -> str | None:
+    """Write the Cookie header of a request; None if no cookie is for it."""
+    host, path, secure = hostname_of(url), _path_of(url), url.startswith("https:")
+    found = [
+        one
+        for one in jar
+        if not one.expired(now_ms)
+        and (one.domain == host if one.host_only else _shares(host, one.domain))
+        and _is_below(path, one.path)
+        and (secure or not one.secure)
+    ]
+    found.sort(key=lambda one: -len(one.path))
+    return "; ".join(f"{one.name}={one.value}" if one.name else one.value for one in found) or None
+
+
+def beside(given: str, header: str) -> str:
+    """Join a Cookie header that a person gave and one of a jar; what is given comes first."""
+    names = {pair.partition("=")[0].strip() for pair in given.split(";")}
+    pairs = [pair for pair in header.split("; ") if pair.partition("=")[0] not in names]
+    return "; ".join([given, *pairs])
+
+
+def differs(jar: Jar, before: Jar, now_ms: int) -> bool:
+    """Whether a jar is worth storing anew: an end that has moved by little is not."""
+    if [_lasting(one) for one in jar] != [_lasting(one) for one in before]:
+        return True
+    return any(
+        abs((new.expires_at_ms or 0) - (old.expires_at_ms or 0)) * LIFE_SHARE
+        > max(0, (new.expires_at_ms or 0) - now_ms)
+        for new, old in zip(jar, before, strict=True)
+        if new.expires_at_ms != old.expires_at_ms
+    )
+
+
+def to_text(jar: Jar) -> str:
+    """Write a jar down."""
+    rows = [
+        [one.name, one.value, one.domain, one.host_only, one.path, one.secure, one.expires_at_ms]
+        for one in jar
+    ]
+    return json.dumps(rows, separators=(",", ":"))
+
+
+def from_text(text: str) -> Jar:
+    """Read a jar back."""
+    return tuple(
+        Cookie(
+            name=name,
+            value=value,
+            domain=domain,
+            host_only=host_only,
+            path=path,
+            secure=secure,
+            expires_at_ms=expires_at_ms,
+        )
+        for name, value, domain, host_only, path, secure, expires_at_ms in json.loads(text)
+    )
+
+
+# --- one line -----------------------------------------------------------------------------------
+
+
+def parsed(line: bytes, url: str, now_ms: int) -> Cookie | None:
+    """Read a value of Set-Cookie as set by the answer to a URL; None if it is refused."""
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        return None
+    pair, _, rest = text.partition(";")
+    name, equals, value = pair.partition("=")
+    name, value = (
+        (name.strip(_SPACES), value.strip(_SPACES)) if equals else ("", pair.strip(_SPACES))
+    )
+    if _CONTROL.search(text) or not (name or value):
+        return None
+    if len(name.encode()) + len(value.encode()) > COOKIE_BYTES_MAX:
+        return None
+    attributes = _attributes(rest)
+    domain = _domain_of(attributes.get("domain", ""), hostname_of(url))
+    if domain is None:
+        return None
+    path = attributes.get("path", "")
+    cookie = Cookie(
+        name=name,
+        value=value,
+        domain=domain or hostname_of(url),
+        host_only=not domain,
+        path=path if path.startswith("/") else _folder_of(url),
+        secure="secure" in attributes,
+        expires_at_ms=_end_of(attributes, now_ms),
+    )
+    return cookie if _is_as_named(cookie, path) and _may_be_set(cookie, url) else None
+
+
+def _attributes(text: str) -> Mapping[str, str]:
+    """Read attributes, the last of a name; values that are too long are passed over."""
+    found: dict[str, str] = {}
+    for part in text.split(";"):
+        name, _, value = part.partition("=")
+        if len(value.strip(_SPACES).encode()) <= ATTRIBUTE_BYTES_MAX:
+            found[name.strip(_SPACES).lower()] = value.strip(_SPACES)
+    return found
+
+
+def _domain_of(named: str, host: str) -> str | None:
+    """Return the domain that a cookie is for; empty: its host alone. None: it is refused."""
+    named = named.removeprefix(".")
+    if not named:
+        return ""
+    try:
+        domain = hostname_of(canonicalize(f"https://{named}/"))
+    except ValueError:
+        return None
+    if domain == host and (is_suffix(domain) or _is_address(host)):
+        return ""
+    return None if is_suffix(domain) or not _shares(host, domain) else domain
+
+
+def _is_as_named(cookie: Cookie, path: str) -> bool:
+    """Whether a cookie keeps what its name promises."""
+    name = (cookie.name or cookie.value).lower()
+    if not cookie.name and name.startswith((_SECURE_PREFIX, _HOST_PREFIX)):
+        return False
+    if name.startswith(_HOST_PREFIX):
+        return cookie.secure and cookie.host_only and path == "/"
+    return cookie.secure or not name.startswith(_SECURE_PREFIX)
+
+
+def _may_be_set(cookie: Cookie, url: str) -> bool:
+    return url.startswith("https:") or not cookie.secure
+
+
+def _overlays(cookie: Cookie, jar: Iterable[Cookie], url: str) -> bool:
+    """Whether a cookie set over http would stand before one that is for https."""
+    return not url.startswith("https:") and any(
+        one.secure
+        and one.name == cookie.name
+        and (_belongs(one.domain, cookie.domain) or _belongs(cookie.domain, one.domain))
+        and _is_below(cookie.path, one.path)
+        for one in jar
+    )
+
+
+def _belongs(host: str, domain: str) -> bool:
+    return host == domain or (host.endswith(f".{domain}") and not _is_address(host))
+
+
+def _shares(host: str, domain: str) -> bool:
+    """Whether a host belongs to a domain of its own site: below it there may be suffixes."""
+    return _belongs(host, domain) and site_of(host) == site_of(domain)
+
+
+def _is_address(host: str) -> bool:
+    return host.startswith("[") or host.rpartition(".")[2].isdigit()
+
+
+def _is_below(path: str, folder: str) -> bool:
+    if not path.startswith(folder):
+        return False
+    return len(path) == len(folder) or folder.endswith("/") or path[len(folder)] == "/"
+
+
+def _path_of(url: str) -> str:
+    return url[url.index("/", 8) :].partition("?")[0]
+
+
+def _folder_of(url: str) -> str:
+    return _path_of(url).rpartition("/")[0] or "/"
+
+
+def _lasting(cookie: Cookie) -> Cookie:
+    return cookie if cookie.expires_at_ms is None else replace(cookie, expires_at_ms=0)
+
+
+def _chars(cookie: Cookie) -> int:
+    return sum(map(len, (cookie.name, cookie.value, cookie.domain, cookie.path)))
+
+
+# --- when it ends -------------------------------------------------------------------------------
+
+_DELIMITER = re.compile("[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
+_TIME = re.compile(r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?![0-9])")
+_DAY = re.compile(r"([0-9]{1,2})(?![0-9])")
+_YEAR = re.compile(r"([0-9]{2,4})(?![0-9])")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def _end_of(attributes: Mapping[str, str], now_ms: int) -> int | None:
+    """Return when a cookie ends; None: with the crawl."""
+    seconds = attributes.get("max-age", "")
+    if _SECONDS.fullmatch(seconds):
+        left_s = int(seconds)
+        return now_ms + min(left_s * 1000, LIFE_MS_MAX) if left_s > 0 else 0
+    end_ms = moment_of(attributes.get("expires", ""))
+    return None if end_ms is None else min(end_ms, now_ms + LIFE_MS_MAX)
+
+
+def moment_of(text: str) -> int | None:
+    """Read a date as cookies have them, in ms since the epoch; None if it is none."""
+    time = day = month = year = None
+    for token in _DELIMITER.split(text):
+        if time is None and (found := _TIME.match(token)):
+            time = (int(found[1]), int(found[2]), int(found[3]))
+        elif day is None and (found := _DAY.match(token)):
+            day = int(found[1])
+        elif month is None and token[:3].lower() in _MONTHS:
+            month = _MONTHS.index(token[:3].lower()) + 1
+        elif year is None and (found := _YEAR.match(token)):
+            year = int(found[1])
+    if time is None or day is None or month is None or year is None:
+        return None
+    year += 1900 if 70 <= year <= 99 else 2000 if year <= 69 else 0  # noqa: PLR2004 - as RFC 6265
+    if year < 1601:  # noqa: PLR2004 - likewise
+        return None
+    try:
+        hour, minute, second = time
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None
+    return max(0, round(moment.timestamp() * 1000))

@@ -1,0 +1,191 @@
+"""What an answer means: the page is read, leads elsewhere, comes back later, or has ended.
+
+Sources: RFC 9110 (status codes, Retry-After), RFC 9309 for nothing here. Pages that keep
+crawlers out: `fetching/block_page.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import TypeAlias
+
+from orbweaver.fetching.block_page import STATUSES as KEEPING_OUT
+from orbweaver.fetching.block_page import Rule, rule_of
+from orbweaver.model.backoff import TOO_MANY_REQUESTS, TRANSIENT, attempts_max, transient_status
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.http_headers import location_of
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.parsing.sniffing import HTML_TYPES, declared_in, kind_of
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+NO_CONTENT = frozenset({204, 205})
+PARTIAL_CONTENT = 206
+NOT_MODIFIED = 304
+SERVICE_UNAVAILABLE = 503
+FORBIDDEN = frozenset({401, 403, 407})
+CLIENT_ERROR_MIN, SERVER_ERROR_MIN = 400, 500
+SUCCESS_MIN, REDIRECT_MIN = 200, 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A page to parse."""
+
+    body: bytes
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """A redirect, `location` as the server wrote it."""
+
+    location: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """Worth asking again; `block` slows the whole host down, by `retry_after_s` if it said so."""
+
+    reason: Reason
+    error: str
+    block: bool = False
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """An outcome."""
+
+    outcome: Outcome
+    reason: Reason
+    error: str | None = None
+
+
+Verdict: TypeAlias = Read | Lead | Retry | End
+
+
+def judge(
+    answer: Response | Failure,
+    *,
+    attempt: int,
+    now_ms: int,
+    conditional: bool = False,
+    any_type: bool = False,
+    others_kept: bool = False,
+) -> Verdict:
+    """Decide on an answer to attempt number `attempt`, asked for on condition or not.
+
+    Only pages are read, or bodies of `any_type`; `others_kept`: what is no page is fetched as well.
+    """
+    if conditional and isinstance(answer, Response) and answer.status == NOT_MODIFIED:
+        return End(outcome=Outcome.UNCHANGED, reason=Reason.NOT_MODIFIED)
+    verdict = (
+        _judge_failure(answer)
+        if isinstance(answer, Failure)
+        else _judge_response(answer, now_ms, any_type=any_type, others_kept=others_kept)
+    )
+    if isinstance(verdict, Retry) and not verdict.block and attempt >= attempts_max(verdict.reason):
+        return End(outcome=Outcome.FAILED, reason=verdict.reason, error=verdict.error)
+    return verdict
+
+
+def exhausted(retry: Retry, attempt: int) -> End | None:
+    """The end of a URL that has had all its attempts, though its host is to be left alone."""
+    if attempt < attempts_max(retry.reason):
+        return None
+    return End(outcome=Outcome.FAILED, reason=retry.reason, error=retry.error)
+
+
+def retry_after_s(value: str | None, now_ms: int) -> float | None:
+    """Read a Retry-After header, seconds or a date; None if there is none that makes sense."""
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, moment.timestamp() - now_ms / 1000)
+
+
+def unless_kept_out(read: Read, answer: Response | Failure, links: int) -> Read | End:
+    """What was to be read, unless it is a page that keeps crawlers out; it has so many links."""
+    if not isinstance(answer, Response):
+        return read
+    rule = rule_of(answer.status, answer.headers, read.body, links=links)
+    return read if rule is None else _kept_out(rule)
+
+
+def bare(answer: Response | Failure) -> Response | Failure:
+    """An answer without its body."""
+    return replace(answer, body=None) if isinstance(answer, Response) else answer
+
+
+def bare_of_cookies(answer: Response, *, stored: bool) -> Response:
+    """An answer without what it sets: nothing that is sent back is stored, or read by others."""
+    if not answer.cookies and "set-cookie" not in answer.headers:
+        return answer
+    if stored:
+        return replace(answer, cookies=())
+    headers = {name: value for name, value in answer.headers.items() if name != "set-cookie"}
+    octets = {name: value for name, value in answer.octets.items() if name != "set-cookie"}
+    return replace(answer, headers=headers, octets=octets, cookies=())
+
+
+def _kept_out(rule: Rule) -> End:
+    return End(outcome=Outcome.FAILED, reason=Reason.BLOCKED, error=rule.name)
+
+
+def _judge_failure(failure: Failure) -> Verdict:
+    if failure.reason in TRANSIENT:
+        return Retry(reason=failure.reason, error=failure.detail)
+    return End(outcome=Outcome.FAILED, reason=failure.reason, error=failure.detail)
+
+
+def _judge_response(answer: Response, now_ms: int, *, any_type: bool, others_kept: bool) -> Verdict:
+    status = answer.status
+    error = f"HTTP {status}"
+    if SUCCESS_MIN <= status < REDIRECT_MIN:
+        return _judge_success(answer, any_type=any_type, others_kept=others_kept)
+    if status in REDIRECTS and (location := location_of(answer)):
+        return Lead(location=location)
+    rule = rule_of(status, answer.headers, answer.body) if status in KEEPING_OUT else None
+    if rule is not None:
+        error = f"{error}: {rule.name}"
+    if transient_status(status):
+        wait_s = retry_after_s(answer.headers.get("retry-after"), now_ms)
+        block = status in (TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE)
+        reason = Reason.BLOCKED if status == TOO_MANY_REQUESTS else Reason.HTTP_SERVER_ERROR
+        return Retry(reason=reason, error=error, block=block, retry_after_s=wait_s)
+    if status >= SERVER_ERROR_MIN:
+        return End(outcome=Outcome.FAILED, reason=Reason.HTTP_SERVER_ERROR, error=error)
+    if status >= CLIENT_ERROR_MIN:
+        reason = Reason.FORBIDDEN if status in FORBIDDEN else Reason.HTTP_CLIENT_ERROR
+        reason = reason if rule is None else Reason.BLOCKED
+        return End(outcome=Outcome.FAILED, reason=reason, error=error)
+    return End(outcome=Outcome.FAILED, reason=Reason.HTTP_STATUS, error=error)
+
+
+def _judge_success(answer: Response, *, any_type: bool, others_kept: bool) -> Verdict:
+    rule = rule_of(answer.status, answer.headers, None)
+    if rule is not None:
+        return _kept_out(rule)
+    if answer.status in NO_CONTENT:
+        return End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)
+    if answer.body is None:
+        return End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)
+    cut = answer.truncated or answer.status == PARTIAL_CONTENT
+    reason = Reason.TRUNCATED if cut else Reason.OK
+    kind = kind_of(answer.headers, answer.body)
+    if kind in HTML_TYPES or any_type:
+        return Read(body=answer.body, reason=reason)
+    if others_kept:
+        return End(outcome=Outcome.FETCHED, reason=reason)
+    error = None if kind == declared_in(answer.headers) else f"looks like {kind}"
+    return End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE, error=error)

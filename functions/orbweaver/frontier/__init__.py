@@ -1,0 +1,25 @@
+"""The protocol's values and ports: messages, claims, journals, admission, dead letters.
+
+Decides what belongs to a crawl and how it is written down; orders no effects (`worker` does).
+
+    envelope        what all messages have
+    messages        what is on the queues
+    belonging       whether a message's URL belongs to its crawl
+    admission       why a URL is refused
+    crawler_traps   URLs without end
+    seen_urls       claims that need no second look
+    claims          where packs and URLs stand
+    pack_result     what a pack is coming to
+    journal         what it came to, and its outbox
+    journal_codec   the same as stored
+    resumption      earlier runs that a run goes on from
+    refetch         pages that lack text or body
+    stored_content  what is kept of a page
+    body_file       bodies and texts of a batch in one file
+    warc            its records
+    yield_drop      how a run does beside the one before
+    dead_letters    why they lie there
+    queues          ports of queues
+    ports           ports of tables
+    retrying        calls of ports, repeated after a fault
+"""

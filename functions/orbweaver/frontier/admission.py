@@ -1,0 +1,347 @@
+"""Why a URL is refused: the one file that answers that question.
+
+`admit_link` decides for a link before it is claimed; a refusal is counted at its page. What looks
+like a trap (`frontier/crawler_traps.py`) is refused as well, where a person has not asked for it;
+and what a crawl's patterns leave out (`model/url_patterns.py`). What its rules say of a URL
+(`model/url_rules.py`) is asked here, once: what holds for it later on goes with it.
+`admit_sitemap`, `admit_entry` and `admit_child` do so for sitemaps and what they list.
+`admit_target` decides for claimed URLs before they are asked for; a refusal is their outcome.
+Whether a URL that a message brings belongs to its crawl at all, `frontier/belonging.py` says.
+Doubt refuses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, assert_never
+
+from orbweaver.frontier.crawler_traps import trap
+from orbweaver.model.crawl import Crawl, Scope, State, Stop
+from orbweaver.model.crawl_rules import depth_limit, depth_limits
+from orbweaver.model.outcome import Reason, Refusal
+from orbweaver.model.redacted_names import local_of
+from orbweaver.model.registrable_domain import same_site
+from orbweaver.model.target import Kind, Target
+from orbweaver.model.url import host_of
+from orbweaver.model.url_limits import DEFAULT_BOUNDS
+from orbweaver.model.url_patterns import matches
+from orbweaver.model.url_rules import said_of
+
+if TYPE_CHECKING:
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.url_limits import Bounds
+    from orbweaver.model.url_rules import Rule
+    from orbweaver.parsing.sitemap import Entry
+
+REDIRECTS_MAX = 10
+# Refusals that a later run may lift, by another limit or scope.
+LIFTABLE = frozenset(
+    {Refusal.DEPTH, Refusal.SCOPE, Refusal.INCLUDE, Refusal.EXCLUDE, Refusal.BUDGET}
+    | {Refusal.DOLLARS}
+)
+# Indexes of indexes, and redirects on the way to them; sitemaps.org allows one index.
+INDEXES_MAX = 3
+
+
+def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> bool:
+    """Whether a link found on `page_url` belongs to the crawl; `root` is one more folder of it."""
+    match crawl.scope:
+        case Scope.ANY:
+            return True
+        case Scope.HOST:
+            return url.startswith(host_of(page_url) + "/")
+        case Scope.DOMAIN:
+            return url.startswith(host_of(page_url) + "/") or same_site(url, page_url)
+        case Scope.PREFIX:
+            if root is not None and url.startswith(root):
+                return True
+            return url.startswith(prefixes(crawl.anchored))
+        case _:
+            assert_never(crawl.scope)
+
+
+@lru_cache(maxsize=16)
+def prefixes(seeds: tuple[str, ...]) -> tuple[str, ...]:
+    """The folders that seeds lie in: a seed's URL up to its last slash, without a query."""
+    return tuple(dict.fromkeys(map(_folder, seeds)))
+
+
+def _folder(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[0] + "/"
+
+
+def admit_seed(crawl: Crawl, url: str, *, planned: bool = True) -> Target | Refusal:
+    """Decide on a seed: only a pattern that leaves it out can speak against it.
+
+    One that the crawl was not begun with (`planned`) names its own server where that is not public.
+    """
+    left_out = admit_pattern(crawl, url, seed=True)
+    local = None if planned else local_of(url)
+    return left_out or ruled(Target(url=url, depth=0, local=local), said_of(crawl.rules, url))
+
+
+def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
+    """Decide on a seed that failed in another run: as deep as it lay, whoever claimed it then."""
+    admitted = admit_seed(crawl, url)
+    if isinstance(admitted, Refusal):
+        return admitted
+    return replace(
+        admitted,
+        depth=depth,
+        root=next((root for root in crawl.roots if url.startswith(root)), None),
+        modified_at_ms=_newer(crawl, crawl.started_at_ms, admitted.window_s),
+    )
+
+
+def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS) -> Target | None:
+    """Decide once more on a URL that an earlier run left out; None if this one does, too.
+
+    It is looked at as it was found: linked to from a page, or where a redirect led.
+    """
+    if target.kind is Kind.SITEMAP:
+        return replace(target, attempt=1, prior=None, first=0, counted=False)
+    admitted: Target | Refusal = Refusal.SCOPE
+    if target.referrer is None:
+        admitted = admit_seed(crawl, target.url) if not target.bound else Refusal.SCOPE
+    elif target.hops:
+        source = replace(target, url=target.referrer, hops=target.hops - 1)
+        admitted = admit_redirect(crawl, target.url, source, bounds)
+    elif target.site is not None:
+        if of_hosts(crawl, target.url, frozenset({target.site})) and _is_wanted(crawl, target):
+            admitted = ruled(target, said_of(crawl.rules, target.url))
+    else:
+        page = replace(target, url=target.referrer, depth=target.depth - 1)
+        admitted = admit_link(crawl, target.url, page, bounds)
+    if isinstance(admitted, Refusal):
+        return None
+    return replace(admitted, attempt=1, prior=None, counted=False)
+
+
+def _is_wanted(crawl: Crawl, target: Target) -> bool:
+    """Whether a page that a sitemap lists is neither too deep nor left out by a pattern."""
+    wanted = _within(crawl, target.url, target.depth) is not None
+    return wanted and admit_pattern(crawl, target.url) is None
+
+
+def admit_link(
+    crawl: Crawl, url: str, page: Target, bounds: Bounds = DEFAULT_BOUNDS
+) -> Target | Refusal:
+    """Decide on a link of a page: the target it becomes, or why it is left out."""
+    said = _within(crawl, url, page.depth + 1)
+    if said is None:
+        return Refusal.DEPTH
+    if not in_scope(crawl, url, page.url, page.root):
+        return Refusal.SCOPE
+    left_out = admit_pattern(crawl, url) or trap(url, bounds)
+    if left_out is not None:
+        return left_out
+    return ruled(led(page, url, page.depth + 1), said)
+
+
+def _within(crawl: Crawl, url: str, depth: int) -> Rule | None:
+    """Return what rules say of a URL at a depth; None if it is too deep."""
+    _, most = depth_limits(crawl)
+    if depth > most:
+        return None
+    said = said_of(crawl.rules, url)
+    return said if depth <= depth_limit(crawl, said) else None
+
+
+def ruled(target: Target, said: Rule) -> Target:
+    """Give a target along what rules say of it that holds until it has ended."""
+    if not said.express and said.window_s is None:
+        return target
+    return replace(target, express=bool(said.express), window_s=said.window_s)
+
+
+def admit_redirect(
+    crawl: Crawl, url: str, source: Target, bounds: Bounds = DEFAULT_BOUNDS
+) -> Target | Refusal:
+    """Decide on where a redirect leads: same depth, one hop more.
+
+    A seed may lead out of the scope (example.com to www.example.com), which widens it: to that
+    host or domain, or to a folder there; what is found there stays there.
+    """
+    if source.hops >= REDIRECTS_MAX:
+        return Refusal.REDIRECTS
+    if source.kind is Kind.SITEMAP:
+        hops = source.hops + 1
+        new = replace(source, attempt=1, first=0, prior=None, counted=False)
+        return replace(new, url=url, hops=hops, referrer=source.url)
+    root = source.root
+    if not in_scope(crawl, url, source.url, root):
+        if source.depth > 0 or source.bound:
+            return Refusal.SCOPE
+        root = root_of(url, source) if crawl.scope is Scope.PREFIX else None
+    asked_for = source.depth == 0 and not source.bound
+    left_out = admit_pattern(crawl, url, seed=asked_for) or trap(url, bounds)
+    if left_out is not None:
+        return left_out
+    said = said_of(crawl.rules, url)
+    if crawl.rules and source.depth > depth_limit(crawl, said):
+        return Refusal.DEPTH
+    hops = source.hops + 1
+    target = replace(led(source, url, source.depth), hops=hops, root=root, bound=source.bound)
+    return ruled(target, said)
+
+
+def led(source: Target, url: str, depth: int) -> Target:
+    """Make a target of what another one led to, in the same part of the crawl."""
+    return Target(url=url, depth=depth, referrer=source.url, root=source.root, local=source.local)
+
+
+def root_of(url: str, source: Target) -> str:
+    """The folder that a crawl of one keeps to where its seed leads to `url`.
+
+    Never a wider one: `/docs/` that leads to `/login`, or to another host's `/`, stays `/docs/`.
+    And of a whole host, the whole of the other one.
+    """
+    folder, host = _folder(url), host_of(url)
+    kept = source.root or _folder(source.url)
+    before = kept[len(host_of(kept)) :]
+    keeps = before == "/" or before.startswith(folder[len(host) :])
+    return host + before if keeps else folder
+
+
+def widens(crawl: Crawl, url: str, source: Target) -> bool:
+    """Whether a redirect that was admitted leads out of what was the scope so far."""
+    if source.kind is Kind.SITEMAP:
+        return False  # what it lists is looked at for itself
+    return not in_scope(crawl, url, source.url, source.root)
+
+
+# --- sitemaps -----------------------------------------------------------------------------------
+
+
+def admit_sitemap(
+    crawl: Crawl,
+    url: str,
+    *,
+    site: str | None = None,
+    referrer: str | None = None,
+    root: str | None = None,
+    local: str | None = None,
+) -> Target | Refusal:
+    """Decide on a sitemap that a person named, or the robots.txt of the host `site`.
+
+    It may lie anywhere, and is asked for in every run: what it lists may have changed.
+    """
+    if depth_limits(crawl)[1] < 1:
+        return Refusal.DEPTH
+    return Target(
+        url=url,
+        depth=0,
+        referrer=referrer,
+        root=root,
+        local=local,
+        kind=Kind.SITEMAP,
+        site=site,
+        modified_at_ms=_newer(crawl, crawl.started_at_ms),
+    )
+
+
+def vouched(crawl: Crawl, sitemap: Target) -> frozenset[str]:
+    """Hosts that a sitemap may list pages of.
+
+    That is the host whose robots.txt named it (sitemaps.org: a cross submit), or the hosts that
+    the person meant who named it: its own, and those of the seeds.
+    """
+    if sitemap.site is not None:
+        return frozenset({sitemap.site})
+    return frozenset({host_of(sitemap.url), *map(host_of, crawl.anchors or crawl.seeds)})
+
+
+def admit_entry(
+    crawl: Crawl,
+    entry: Entry,
+    sitemap: Target,
+    hosts: frozenset[str],
+    bounds: Bounds = DEFAULT_BOUNDS,
+) -> Target | Refusal:
+    """Decide on a page that a sitemap lists, which may speak for `hosts`: it is a seed's link."""
+    url, depth = entry.url, sitemap.depth + 1
+    said = _within(crawl, url, depth)
+    if said is None:
+        return Refusal.DEPTH
+    if crawl.scope is Scope.PREFIX:
+        belongs = in_scope(crawl, url, sitemap.url, sitemap.root)
+    else:
+        belongs = of_hosts(crawl, url, hosts)
+    if not belongs:
+        return Refusal.SCOPE
+    left_out = admit_pattern(crawl, url) or trap(url, bounds)
+    if left_out is not None:
+        return left_out
+    target = replace(
+        led(sitemap, url, depth),
+        modified_at_ms=_newer(crawl, entry.modified_at_ms, said.window_s),
+        # Its referrer does not show that it belongs: the host does that named the sitemap.
+        site=None if host_of(url) == host_of(sitemap.url) else sitemap.site,
+    )
+    return ruled(target, said)
+
+
+def admit_child(
+    crawl: Crawl, entry: Entry, index: Target, hosts: frozenset[str]
+) -> Target | Refusal:
+    """Decide on a sitemap that an index lists: on the index's own host, or one of `hosts`.
+
+    One that does not say when it was changed is asked for in every run.
+    """
+    if index.hops >= INDEXES_MAX:
+        return Refusal.DEPTH
+    if not of_hosts(crawl, entry.url, hosts | {host_of(index.url)}):
+        return Refusal.SCOPE
+    modified_at_ms = entry.modified_at_ms
+    if modified_at_ms is None:
+        modified_at_ms = crawl.started_at_ms
+    return replace(
+        index,
+        url=entry.url,
+        attempt=1,
+        hops=index.hops + 1,
+        referrer=index.url,
+        prior=None,
+        modified_at_ms=_newer(crawl, modified_at_ms),
+        first=0,
+        counted=False,
+    )
+
+
+def of_hosts(crawl: Crawl, url: str, hosts: frozenset[str]) -> bool:
+    """Whether a URL lies on one of these hosts, or on their sites where that is the scope."""
+    if host_of(url) in hosts:
+        return True
+    return crawl.scope is Scope.DOMAIN and any(same_site(url, host) for host in hosts)
+
+
+def _newer(crawl: Crawl, modified_at_ms: int | None, window_s: int | None = None) -> int | None:
+    """When a URL was changed, if claims of earlier runs are to be compared with it.
+
+    Never later than the crawl's start: so its own claims hold, whatever a sitemap says.
+    """
+    if modified_at_ms is None:
+        return None
+    modified_at_ms = min(modified_at_ms, crawl.started_at_ms)
+    # What is older than the window changes nothing.
+    stale_before_ms = crawl.stale_before_ms(crawl.started_at_ms, window_s)
+    return modified_at_ms if modified_at_ms > stale_before_ms else None
+
+
+def admit_target(crawl: Crawl, now_ms: int) -> Reason | None:
+    """Decide whether a crawl's claimed URLs may be asked for now: None, or why not."""
+    if crawl.state in (State.STOPPING, State.FINISHED):
+        return Reason.DURATION if crawl.stop is Stop.DURATION else Reason.CANCELLED
+    if not crawl.continuous and now_ms >= crawl.started_at_ms + crawl.duration_max_s * 1000:
+        return Reason.DURATION
+    return None
+
+
+def admit_pattern(crawl: Crawl, url: str, *, seed: bool = False) -> Refusal | None:
+    """Say whether a crawl's patterns leave a URL out; `seed`: it was asked for by name."""
+    if crawl.exclude and matches(crawl.exclude, url):
+        return Refusal.EXCLUDE
+    if crawl.include and not seed and not matches(crawl.include, url):
+        return Refusal.INCLUDE
+    return None

@@ -1,0 +1,119 @@
+"""A segment: what is stored of the pages of one crawl by one invocation, as one file.
+
+It is a WARC file (`frontier/warc.py`), and a page's record says which part of it is the page's.
+Names never repeat, so a file is written once. One that no record means, since its invocation died
+too soon or another one had been faster, is swept up with all others once its time is over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from orbweaver.frontier import warc
+from orbweaver.model.page_record import day_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from random import Random
+    from typing import Any
+
+    from orbweaver.model.http_exchange import Response
+    from orbweaver.model.page_record import PageRecord
+
+PREFIX = "bodies/"
+# Where a part begins, and how many bytes it has.
+Span: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What is to be stored of a page: its answer, what was made of it; both as records."""
+
+    url: str
+    response: bytes | None = None
+    conversion: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where what is stored of a page lies."""
+
+    key: str
+    body: Span | None = None
+    text: Span | None = None
+
+
+def folder_of(crawl_id: str) -> str:
+    """Name the folder that holds the segments of a crawl."""
+    return f"{PREFIX}{crawl_id}/"
+
+
+def kept_of(
+    url: str,
+    at_ms: int,
+    *,
+    answer: Response,
+    body: bytes | None,
+    document: Mapping[str, Any] | None,
+) -> Kept | None:
+    """Make records of an answer with this body, and of what was made of it; None for neither."""
+    if body is None and document is None:
+        return None
+    response = conversion = None
+    if body is not None:
+        response = warc.response(
+            url,
+            at_ms,
+            status=answer.status,
+            headers=answer.headers,
+            body=body,
+            truncated=answer.truncated,
+            octets=answer.octets,
+            asked=answer.asked,
+        )
+    if document is not None:
+        conversion = warc.conversion(url, at_ms, document, stored=body is not None)
+    return Kept(url=url, response=response, conversion=conversion)
+
+
+class Segment:
+    """A file that is being filled."""
+
+    def __init__(self, crawl_id: str, at_ms: int, random: Random) -> None:
+        """Begin an empty one, under a name that no other has."""
+        name = f"{random.getrandbits(128):032x}.warc.gz"
+        self.key = f"{folder_of(crawl_id)}dt={day_of(at_ms)}/{name}"
+        about = {"software": "orbweaver", "format": warc.VERSION, "isPartOf": crawl_id}
+        self._pieces = [warc.warcinfo(name, at_ms, about)]
+        self.size = len(self._pieces[0])
+
+    def add(self, kept: Kept) -> Place:
+        """Append what is stored of a page."""
+        body, text = self._append(kept.response), self._append(kept.conversion)
+        return Place(key=self.key, body=body, text=text)
+
+    def _append(self, member: bytes | None) -> Span | None:
+        if member is None:
+            return None
+        span = (self.size, len(member))
+        self._pieces.append(member)
+        self.size += len(member)
+        return span
+
+    def whole(self) -> bytes:
+        """Return the file."""
+        return b"".join(self._pieces)
+
+
+def located(record: PageRecord, place: Place) -> PageRecord:
+    """Write into a record where what is stored of its page lies."""
+    body, text = place.body or (None, None), place.text or (None, None)
+    return replace(
+        record,
+        body_key=place.key,
+        body_offset=body[0],
+        body_length=body[1],
+        text_offset=text[0],
+        text_length=text[1],
+    )

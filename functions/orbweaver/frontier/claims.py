@@ -1,0 +1,91 @@
+"""Where packs and URLs stand: what the tables say of them, and what a commit comes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.frontier.journal import Journal, Ledger
+    from orbweaver.model.target import Prior
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """What is known of a pack from earlier deliveries; what cannot be read, `newer` says."""
+
+    journal: Journal | None = None
+    ledger: Ledger | None = None
+    strikes: int = 0
+    newer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A crawl that was stored by a newer version: its names, which every version has."""
+
+    id: str
+    name: str
+    started_at_ms: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """This commit took effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyCommitted:
+    """Another delivery was first; its ledger stands."""
+
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverBudget:
+    """Nothing was written: the budget admits no more than `left` claims."""
+
+    left: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """Nothing was written: the crawl is finished, its books are sealed."""
+
+
+CommitResult: TypeAlias = Committed | AlreadyCommitted | OverBudget | Closed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimer:
+    """Who claims: the pack, for a crawl of this name, as of its journal's moment."""
+
+    name: str
+    crawl: str
+    pack: str
+    at_ms: int
+    stale_before_ms: int
+    expires_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A URL's last claim as stored, whether or not it still holds for anybody."""
+
+    # Claims did not always say of which run they are, nor how deep.
+    crawl: str | None
+    pack: str
+    at_ms: int
+    expires_s: int
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of URLs: which another pack holds, and who held those that are free again."""
+
+    held: frozenset[str] = frozenset()
+    lapsed: Mapping[str, Prior] = field(default_factory=dict)

@@ -1,0 +1,121 @@
+"""Traps: sites that make URLs without end, by mistake or on purpose; what of them is refused.
+
+By the URL alone (`trap`), for links and for what redirects lead to, but not for seeds:
+
+- `path_depth`: more than 20 segments in the path, or labels in the host
+- `repetition`: a segment of the path, or a label of the host, more than twice. `/a/b/a/b/a/b` is
+  caught by each of its segments.
+- `query`: more than 20 parameters, more than 1,000 characters, or the same parameter more than
+  twice (`?a=1&a=1&a=1`; names may be repeated, as in `?tag=a&tag=b&tag=c`)
+
+By how many there are of a kind (`Shares`), for links that are new to the crawl; not for what a
+sitemap lists:
+
+- `pattern`: the folder of a URL, or its path and the names of its parameters, has had its share.
+  Numbers count as one, as do long runs of letters and digits (session ids), and the order of the
+  parameters does not matter. So calendars, shuffled parameters, session ids and names that grow
+  leave the rest of the host alone.
+
+Shares are kept by each container for itself, and forgotten with it: while n of them work, up to n
+times as many come through. What ends every trap is the crawl's depth and its budget of pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+from orbweaver.model.outcome import Refusal
+from orbweaver.model.url import host_of, hostname_of
+from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PATTERNS_MAX = 20_000
+# A UUID, a long run of letters and digits, or a number; escapes are bytes of words.
+_UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+_VARYING = re.compile(rf"{_UUID}|[0-9A-Za-z]{{16,}}|(?<!%)(?<!%[0-9A-Fa-f])[0-9]+")
+
+
+def trap(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:
+    """Say why a canonical URL looks like one of a trap; None if it does not."""
+    stem, _, query = url.partition("?")
+    path_at = stem.index("/", 8)
+    labels, label_times = _labels(stem[:path_at])
+    segments = stem[path_at + 1 :].removesuffix("/").split("/")
+    if labels > bounds.path_segments_max or len(segments) > bounds.path_segments_max:
+        return Refusal.PATH_DEPTH
+    if label_times > bounds.repeats_max or _repeats(segments, bounds.repeats_max):
+        return Refusal.REPETITION
+    if not query:
+        return None
+    parameters = query.split("&")
+    long = len(query) > bounds.query_chars_max or len(parameters) > bounds.query_parameters_max
+    return Refusal.QUERY if long or _repeats(parameters, bounds.repeats_max) else None
+
+
+@lru_cache(maxsize=1_024)
+def _labels(origin: str) -> tuple[int, int]:
+    """Return how many labels a host has, and how often the most frequent one; of addresses 1."""
+    labels = hostname_of(origin).split(".")
+    return (1, 1) if labels[-1].isdigit() else (len(labels), max(Counter(labels).values()))
+
+
+def _repeats(parts: list[str], times_max: int) -> bool:
+    if len(parts) - len(set(parts)) < times_max:
+        return False
+    return max(Counter(parts).values()) > times_max
+
+
+def patterns(url: str) -> tuple[str, ...]:
+    """Return the kinds that a canonical URL is one of: its folder, and its query's form."""
+    stem, _, query = url.partition("?")
+    origin = host_of(stem)
+    folder, _, name = stem[len(origin) :].rpartition("/")
+    kinds = (f"{_host(origin)}{_generalised(folder)}/",)
+    if not query:
+        return kinds
+    names = {_generalised(parameter.partition("=")[0]) for parameter in query.split("&")}
+    return (*kinds, f"{kinds[0]}{_generalised(name)}?{'&'.join(sorted(names))}")
+
+
+@lru_cache(maxsize=1_024)
+def _host(origin: str) -> str:
+    """Generalise a host's name: not its port, and no address."""
+    name = hostname_of(origin)
+    if name.startswith("[") or name.rpartition(".")[2].isdigit():
+        return origin
+    return origin.replace(name, _generalised(name), 1)
+
+
+def _generalised(text: str) -> str:
+    return _VARYING.sub(lambda run: "0" if run[0].isdigit() else "*", text)
+
+
+class Shares:
+    """Counts the new URLs of each pattern in each crawl; a bounded memory, which may forget."""
+
+    def __init__(self, bounds: Bounds = DEFAULT_BOUNDS) -> None:
+        """Start with nothing taken."""
+        self._bounds = bounds
+        self._taken: Counter[tuple[str, str]] = Counter()
+
+    def take(self, crawl: str, urls: Iterable[str]) -> set[str]:
+        """Take the shares that new URLs need; returns those for which nothing is left."""
+        refused = set()
+        for url in urls:
+            keys = [(crawl, pattern) for pattern in patterns(url)]
+            limits = (self._bounds.folder_urls_max, self._bounds.query_urls_max)
+            if any(self._taken[key] >= most for key, most in zip(keys, limits, strict=False)):
+                refused.add(url)
+            else:
+                self._taken.update(keys)
+        if len(self._taken) > PATTERNS_MAX:
+            # A trap is what has the most.
+            most = nlargest(PATTERNS_MAX // 2, self._taken.items(), key=lambda item: item[1])
+            self._taken = Counter(dict(most))
+        return refused

@@ -1,0 +1,288 @@
+"""Dead letters: what one is, why it lies there, which belong together, what is sent back.
+
+Rules
+- A cause is a reason without what differs from letter to letter, so that a thousand letters of one
+  mistake are one line. One without a reason was moved by SQS, or was too large to take one along.
+- A body may hold anything, so nothing of it is shown but URLs, redacted, and names of fields.
+- Sent back, a pack has failed never; a loose message becomes seeds whose ids follow from the
+  letter's, so that a copy of it is the same message.
+- What came from the seed queue is read as seeds for ever: no redrive makes a pack of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from orbweaver.frontier.envelope import Newer
+from orbweaver.frontier.messages import (
+    Close,
+    Loose,
+    Malformed,
+    Message,
+    Pack,
+    Seeds,
+    Source,
+    decode,
+    seeds_of,
+)
+from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
+from orbweaver.model.version import NEWER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+CAUSE_CHARS_MAX = 100
+FIELDS_SHOWN = 10
+# What is no JSON may be anything; so much of it says whose it is, and is no password.
+START_CHARS = 12
+NEWER_VERSION = "newer version"
+# How reasons begin whose rest is of one letter only.
+_CAUSES = {
+    "unknown crawl ": "unknown crawl",
+    "no usable URL": "no usable URL",
+    "failed ": "failed too often",
+    "crashed its worker ": "crashed its worker",
+    "unknown field ": "unknown field",
+    "version ": "unknown version",
+    NEWER: NEWER_VERSION,
+}
+# Why a letter that was asked for is not sent back.
+HOPELESS = "malformed"
+UNKNOWN_CRAWL = "unknown crawl"
+# What is sent back and fails at once is a new letter; it is not for the run that sent it.
+NEW = "new since the start"
+RECEIVED_TOO_OFTEN = "received too often"
+_URL = re.compile(r"https?:", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A message on the dead-letter queue; `handle` is the queue's word for having taken it.
+
+    `sent_at_ms` is when it was buried, or first sent if SQS moved it; `receives` counts every look.
+    """
+
+    id: str
+    body: str = field(repr=False)
+    reason: str | None
+    receives: int
+    sent_at_ms: int
+    first_received_at_ms: int | None = None
+    source: Source = Source.PACKS
+    handle: str = field(default="", repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A dead letter that was read: what it is, and why it is dead."""
+
+    letter: DeadLetter
+    message: Message
+    cause: str
+    references: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """Which of the kinds of messages it is, in lower case."""
+        return type(self.message).__name__.lower()
+
+    @property
+    def crawl(self) -> str | None:
+        """The crawl it belongs to."""
+        return None if isinstance(self.message, Malformed) else self.message.crawl
+
+    @property
+    def failures(self) -> int:
+        """How many deliveries came to nothing before the last time that it was put off."""
+        return self.message.failures if isinstance(self.message, Pack) else 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether it would come straight back: it is no message, or has no URL."""
+        match self.message:
+            case Malformed():
+                return True
+            case Loose(references=references):
+                return not any(_canonical(reference) for reference in references)
+            case _:
+                return False
+
+    @property
+    def first_seen_ms(self) -> int:
+        """When its URLs came to be known, as far as it says."""
+        made = self.message
+        known = (made.at_ms,) if isinstance(made, Pack | Seeds) and made.at_ms else ()
+        return min(self.letter.sent_at_ms, *known) if known else self.letter.sent_at_ms
+
+    @property
+    def last_seen_ms(self) -> int:
+        """When it was buried; of what SQS moved, when it was first received."""
+        received_ms = None if self.letter.reason else self.letter.first_received_at_ms
+        return max(self.letter.sent_at_ms, received_ms or 0)
+
+    def hosts(self) -> frozenset[str]:
+        """Spell the hosts of its URLs: by name, with the port, and with the scheme."""
+        found: set[str] = set()
+        for url in filter(None, map(_canonical, self.references)):
+            origin = host_of(url)
+            found |= {hostname_of(url), origin, origin.partition("://")[2]}
+        return frozenset(found)
+
+
+def read(letter: DeadLetter) -> Case:
+    """Read a dead letter; never raises."""
+    message = decode(letter.body, letter.source)
+    match message:
+        case Pack():
+            references = tuple(target.url for target in message.targets)
+        case Seeds() | Loose():
+            references = message.references
+        case _:
+            references = ()
+    return Case(
+        letter=letter, message=message, cause=_cause(letter, message), references=references
+    )
+
+
+def _cause(letter: DeadLetter, message: Message) -> str:
+    reason = letter.reason
+    if reason is None:
+        if isinstance(message, Newer):
+            return NEWER_VERSION
+        if not isinstance(message, Malformed):
+            return f"{RECEIVED_TOO_OFTEN} ({type(message).__name__.lower()})"
+        reason = message.reason
+    for start, cause in _CAUSES.items():
+        if reason.startswith(start):
+            return cause
+    return reason[:CAUSE_CHARS_MAX]
+
+
+def _canonical(reference: str) -> str | None:
+    try:
+        return canonicalize(reference)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which dead letters are meant: those with these words in their reason, with URLs of a host."""
+
+    reason: str | None = None
+    host: str | None = None
+
+    def takes(self, case: Case) -> bool:
+        """Whether a letter is meant."""
+        if self.reason is not None:
+            told = f"{case.cause}\n{case.letter.reason or ''}".casefold()
+            if self.reason.casefold() not in told:
+                return False
+        return self.host is None or self.host.lower().rstrip("/") in case.hosts()
+
+
+EVERYTHING = Selection()
+
+
+# --- groups -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Letters of one cause; `sample` is the newest of them."""
+
+    cause: str
+    count: int
+    kinds: Mapping[str, int]
+    oldest_ms: int
+    newest_ms: int
+    sample: Case
+
+
+def grouped(cases: Iterable[Case]) -> tuple[Group, ...]:
+    """Put letters together by cause, the most frequent first."""
+    causes: dict[str, list[Case]] = {}
+    for case in cases:
+        causes.setdefault(case.cause, []).append(case)
+    groups = [_group(cause, members) for cause, members in causes.items()]
+    return tuple(sorted(groups, key=lambda group: (-group.count, group.cause)))
+
+
+def _group(cause: str, members: list[Case]) -> Group:
+    # By id as well, so that the same letters have the same sample in whatever order they came.
+    sample = max(members, key=lambda case: (case.first_seen_ms, case.letter.id))
+    return Group(
+        cause=cause,
+        count=len(members),
+        kinds=dict(sorted(Counter(case.kind for case in members).items())),
+        oldest_ms=min(case.first_seen_ms for case in members),
+        newest_ms=sample.first_seen_ms,
+        sample=sample,
+    )
+
+
+# --- what is shown ----------------------------------------------------------------------------
+
+
+def outline(case: Case) -> str:
+    """Say what a body holds that has no URLs to show, without anything that may be a secret."""
+    text = case.letter.body.strip()
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        if _URL.match(text):
+            return redacted(text)
+        start = redacted(text, START_CHARS)
+        return start if len(text) <= START_CHARS else f"{start}… ({len(text):,} characters)"
+    if isinstance(raw, dict):
+        names = [f"{name[:40]}: {_shape(raw[name])}" for name in list(raw)[:FIELDS_SHOWN]]
+        more = ", …" if len(raw) > FIELDS_SHOWN else ""
+        return f"{{{', '.join(names)}{more}}}"
+    return _shape(raw)
+
+
+def _shape(value: object) -> str:
+    match value:
+        case str() if _URL.match(value):
+            return redacted(value)
+        case str():
+            return f"text of {len(value):,}"
+        case list():
+            return f"list of {len(value):,}"
+        case dict():
+            return f"object of {len(value):,}"
+        case int() | float():
+            return "true or false" if isinstance(value, bool) else "number"
+        case _:
+            return "null"
+
+
+# --- sending back -----------------------------------------------------------------------------
+
+
+Revived: TypeAlias = Pack | tuple[Seeds, ...]
+
+
+def revived(case: Case, now_ms: int) -> Revived | None:
+    """Make of a letter what is sent back; None of what goes as it is."""
+    message = case.message
+    if case.hopeless or isinstance(message, Malformed | Close | Newer):
+        return None
+    match message:
+        case Pack():
+            return replace(message, failures=0)
+        case Seeds():
+            return (message,)
+        case Loose():
+            return seeds_of(
+                case.letter.id,
+                message.crawl,
+                message.references,
+                at_ms=now_ms,
+                planned=False,
+                dropped=True,
+            )

@@ -1,0 +1,214 @@
+"""What a pack came to: decided once, written once, and replayed by every later delivery.
+
+The journal is a redo log. A delivery fetches, then writes its journal *if absent*; from there on
+whoever holds the pack (this delivery, a duplicate, a redelivery after a crash) does the same
+things with the same values: claims the same candidates as of the same moment, stores the same
+records under the same keys, commits the same counts. The ledger then adds the one fact that
+depends on others: which candidates this pack won. Journal + ledger determine the outbox, so its
+packs have the same ids whoever sends them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier.messages import Pack, Past, Seeds, child_id, past_of
+from orbweaver.model.outcome import Outcome, Refusal
+from orbweaver.model.target import PACK_TARGETS_MAX, Kind, Target
+from orbweaver.model.url import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from orbweaver.model.crawl import Tally
+    from orbweaver.model.outcome import Reason
+    from orbweaver.model.page_record import PageRecord
+
+DELAY_S_MAX = 900
+# Deferred URLs that come due within this many seconds of each other travel together.
+TOGETHER_S = 5
+NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A URL that has no outcome yet and comes back after a delay: deferred, or a retry."""
+
+    target: Target
+    delay_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrecorded:
+    """How a URL ended of which no record is kept, because a rule says so."""
+
+    url: str
+    outcome: Outcome
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """Everything a pack came to before others had a say; `at_ms` is the moment it claims as of.
+
+    `alone` sends every returning URL in a pack of its own, so that one that crashes us goes on
+    by itself.
+    """
+
+    at_ms: int
+    records: tuple[PageRecord, ...] = ()
+    again: tuple[Again, ...] = ()
+    candidates: tuple[Target, ...] = ()
+    tally: Tally = field(default_factory=dict)
+    alone: bool = False
+    # What was reserved of the crawl's allowances, by part: what of it the tally has not spent goes
+    # back with the commit.
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    # URLs that ended without having been asked for, because the crawl did: other runs may.
+    unasked: tuple[str, ...] = ()
+    unrecorded: tuple[Unrecorded, ...] = ()
+    # Whose it is; those of earlier versions do not say.
+    crawl: str = ""
+    # Links that a limit or the scope left out, for later runs of the crawl's name
+    # (worker/retracing.py).
+    left: tuple[Target, ...] = ()
+    # What of an earlier run is to be looked through next.
+    past: tuple[Past, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The fact that a pack is committed: `children` index the candidates it won and may send.
+
+    `surplus` says that it had won more than the budget left, and must give those claims back;
+    `sent`, that this is done and its outbox is on the queue: without that word a copy of an early
+    pack would send everything that came of it again.
+    """
+
+    pack: str
+    children: tuple[int, ...]
+    surplus: bool = False
+    sent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """A pack to send, and how long the queue is to hold it."""
+
+    pack: Pack
+    delay_s: int = 0
+
+    @property
+    def express(self) -> bool:
+        """Whether it goes past others: URLs that do travel apart from those that do not."""
+        return any(target.express for target in self.pack.targets)
+
+
+def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[Letter, ...]:
+    """List the packs that a committed pack gives rise to; the same list every time."""
+    children = [journal.candidates[place] for place in ledger.children]
+    groups: list[tuple[list[Target], int]] = []
+    for express in (True, False):
+        lane = [target for target in children if target.express is express]
+        groups += [(group, 0) for group in _by_host(lane)]
+    for express in (True, False):
+        coming = [item for item in journal.again if item.target.express is express]
+        groups += _by_due(coming, 1 if journal.alone else PACK_TARGETS_MAX)
+    return tuple(
+        Letter(
+            pack=Pack(
+                id=child_id(pack_id, place), crawl=crawl, at_ms=journal.at_ms, targets=tuple(group)
+            ),
+            delay_s=delay_s,
+        )
+        for place, (group, delay_s) in enumerate(groups)
+    )
+
+
+def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[Seeds, ...]:
+    """List the messages that look through more of earlier runs; the same list every time."""
+    return tuple(
+        past_of(pack_id, crawl, past, place, journal.at_ms)
+        for place, past in enumerate(journal.past)
+    )
+
+
+def apart(pack: Pack, at_ms: int) -> Journal:
+    """Journal a pack that crashed us before: nothing done, every URL sent on by itself."""
+    again = tuple(Again(target=target, delay_s=0) for target in pack.targets)
+    return Journal(at_ms=at_ms, again=again, alone=True, crawl=pack.crawl)
+
+
+def surplus_of(journal: Journal, ledger: Ledger) -> tuple[Target, ...]:
+    """List the candidates whose claims, if this pack holds them, are to be given back."""
+    kept = set(ledger.children)
+    return tuple(target for place, target in enumerate(journal.candidates) if place not in kept)
+
+
+def commit_tally(
+    journal: Journal,
+    ledger: Ledger,
+    won: int,
+    hosts: Sequence[str] = (),
+    *,
+    claim_nanodollars: int,
+) -> Tally:
+    """Counts that a commit adds: the journal's, the claims kept, and those beyond the budget.
+
+    `claim_nanodollars` is what a claim costs that is kept.
+    Of `hosts` claims are counted by themselves, too, under the host's place.
+    """
+    tally = dict(journal.tally)
+    tally["claimed"] = len(ledger.children)
+    if hosts:
+        places = {host: place for place, host in enumerate(hosts)}
+        for child in ledger.children:
+            place = places.get(host_of(journal.candidates[child].url))
+            if place is not None:
+                key = f"host.{place}.claimed"
+                tally[key] = tally.get(key, 0) + 1
+    if ledger.children:
+        paid = claim_nanodollars * len(ledger.children)
+        tally["nanodollars"] = tally.get("nanodollars", 0) + paid
+    if won > len(ledger.children):
+        key = f"refused.{Refusal.BUDGET}"
+        tally[key] = tally.get(key, 0) + won - len(ledger.children)
+    return tally
+
+
+def _by_host(targets: Sequence[Target]) -> Iterator[list[Target]]:
+    """Cut targets into full packs of one host each, then mixed packs of what is left.
+
+    A sitemap stands for thousands of URLs, so it travels alone.
+    """
+    hosts: defaultdict[str, list[Target]] = defaultdict(list)
+    for target in targets:
+        if target.kind is Kind.SITEMAP:
+            yield [target]
+        else:
+            hosts[host_of(target.url)].append(target)
+    rest: list[Target] = []
+    for queue in hosts.values():
+        full = len(queue) - len(queue) % PACK_TARGETS_MAX
+        yield from _cut(queue[:full])
+        rest += queue[full:]
+    yield from _cut(rest)
+
+
+def _by_due(again: Sequence[Again], size: int) -> Iterator[tuple[list[Target], int]]:
+    """Cut returning targets into packs that come due together, at the latest one's time."""
+    due: defaultdict[int, list[Again]] = defaultdict(list)
+    for item in again:
+        due[-(-item.delay_s // TOGETHER_S)].append(item)
+    for bucket in sorted(due):
+        delay_s = max(item.delay_s for item in due[bucket])
+        for group in _cut([item.target for item in due[bucket]], size):
+            yield group, delay_s
+
+
+def _cut(targets: Sequence[Target], size: int = PACK_TARGETS_MAX) -> Iterator[list[Target]]:
+    for start in range(0, len(targets), size):
+        yield list(targets[start : start + size])

@@ -1,0 +1,337 @@
+"""What travels on the queues, and its one codec.
+
+Kinds, told apart by `decode`:
+
+* `Loose`: what a person drops: a bare URL, `{"url": …}` or `{"urls": […]}`, with an optional
+  `"crawl"`; first turned into `Seeds`, as it has no identity. The seed queue takes nothing else.
+* `Seeds`: references that nobody has claimed yet.
+* `Pack`: up to 25 URLs that *are* claimed. Its id is stable over resends and redrives: a child's
+  id follows from its parent's id and its place in the parent's outbox.
+* `Close`: a crawl that was cancelled a while ago is to end now, whatever is still queued.
+* `Newer`: a body of a newer version, known by its envelope (frontier/envelope.py).
+* `Malformed`: a body that can never succeed, with the reason that goes to the dead-letter queue.
+
+Bodies are ASCII JSON: SQS refuses characters outside XML 1.0 (`InvalidMessageContents`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+
+from orbweaver.frontier.envelope import (
+    CRAWL_ID_CHARS_MAX,
+    VERSION,
+    InvalidError,
+    Newer,
+    identity,
+    integer,
+    newer,
+    refuse,
+)
+from orbweaver.model.crawl import DEFAULT_CRAWL
+from orbweaver.model.target import PACK_TARGETS_MAX, Target, from_rows, to_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
+
+# A claim each, well inside one invocation even on a slow table.
+SEEDS_REFERENCES_MAX = 100
+REFERENCE_CHARS_MAX = 8_192
+# References that become a hundred messages, or so; characters of one message, escaped.
+LOOSE_REFERENCES_MAX, SEEDS_CHARS_MAX = 10_000, 700_000
+# Packs of an earlier run that are looked through at a time: each may have left a thousand URLs out.
+PAST_PACKS_MAX = 5
+PACK_ID_CHARS_MAX = 64
+
+
+class Source(StrEnum):
+    """Which queue a body is from: one whose senders may seed, or one of the stack's own."""
+
+    SEEDS = "seeds"
+    PACKS = "packs"
+
+    @classmethod
+    def of(cls, queue: str, pack_queues: AbstractSet[str]) -> Source:
+        """Say what may come from a queue of this name: from one that is not known, seeds alone.
+
+        Without a name no queue is involved, but a caller that may invoke the worker itself.
+        """
+        return cls.PACKS if not queue or queue in pack_queues else cls.SEEDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """Claimed URLs of one crawl; `at_ms` is when it was made.
+
+    `failures` counts deliveries that came to nothing before it was last put off, as the queue's
+    own count starts anew with every message; `put_offs`, how often that was.
+    """
+
+    id: str
+    crawl: str
+    at_ms: int
+    targets: tuple[Target, ...]
+    failures: int = 0
+    put_offs: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """Packs of an earlier run, to be looked through for URLs that it left out.
+
+    Where none are named, those that the run began with.
+    """
+
+    run: str
+    packs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seeds:
+    """Unclaimed references; `planned` ones are awaited, `dropped` ones are from the seed queue.
+
+    Those with a `past` have no references: what they bring stands in journals of an earlier run.
+    """
+
+    id: str
+    crawl: str
+    at_ms: int
+    references: tuple[str, ...]
+    planned: bool = False
+    dropped: bool = False
+    past: Past | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """A crawl cancelled at `at_ms` is to end; what the queue holds back is not waited for."""
+
+    crawl: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loose:
+    """References dropped on the queue by hand."""
+
+    crawl: str
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Malformed:
+    """A body that can never succeed."""
+
+    reason: str
+
+
+Message: TypeAlias = Pack | Seeds | Close | Loose | Newer | Malformed
+
+
+def child_id(parent: str, place: int | str) -> str:
+    """Name the message that stands at `place` among those `parent` gives rise to."""
+    return blake2b(f"{parent}/{place}".encode(), digest_size=16).hexdigest()
+
+
+def seeds_of(
+    origin: str,
+    crawl: str,
+    references: Sequence[str],
+    *,
+    at_ms: int,
+    planned: bool,
+    dropped: bool = False,
+) -> tuple[Seeds, ...]:
+    """Cut references into `Seeds` messages whose ids follow from `origin` and their place."""
+    return tuple(
+        Seeds(
+            id=child_id(origin, place),
+            crawl=crawl,
+            at_ms=at_ms,
+            references=some,
+            planned=planned,
+            dropped=dropped,
+        )
+        for place, some in enumerate(_cut(references))
+    )
+
+
+def past_of(origin: str, crawl: str, past: Past, place: int | str, at_ms: int) -> Seeds:
+    """Make the message at `place` by which a run looks through packs of an earlier one."""
+    return Seeds(
+        id=child_id(origin, f"past/{place}"),
+        crawl=crawl,
+        at_ms=at_ms,
+        references=(),
+        planned=True,
+        past=past,
+    )
+
+
+def _cut(references: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Cut references into what one message holds; canonical URLs are cut by number alone."""
+    some, chars = list[str](), 0
+    for reference in references:
+        length = len(json.dumps(reference))  # escapes make six characters of one
+        if len(some) == SEEDS_REFERENCES_MAX or (some and chars + length > SEEDS_CHARS_MAX):
+            yield tuple(some)
+            some, chars = [], 0
+        some.append(reference)
+        chars += length
+    if some:
+        yield tuple(some)
+
+
+def encode(message: Pack | Seeds | Close | Loose) -> str:
+    """Render a message as ASCII JSON of the current version."""
+    match message:
+        case Pack():
+            body: dict[str, Any] = _encode_pack(message)
+        case Seeds():
+            body = {
+                "v": VERSION,
+                "seeds": message.id,
+                "crawl": message.crawl,
+                "at": message.at_ms,
+                "urls": message.references,
+                "planned": message.planned,
+                **({"dropped": True} if message.dropped else {}),
+                **({} if message.past is None else {"past": past_row(message.past)}),
+            }
+        case Close():
+            body = {"v": VERSION, "close": message.crawl, "at": message.at_ms}
+        case Loose():
+            body = {"urls": message.references, "crawl": message.crawl}
+        case _:
+            assert_never(message)
+    return json.dumps(body, ensure_ascii=True, separators=(",", ":"))
+
+
+def decode(body: str, source: Source = Source.PACKS) -> Message:
+    """Tell what a body from a queue is; never raises."""
+    text = body.strip()
+    if not text.startswith(("{", "[", '"')):
+        return _decode_reference(text)
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        return Malformed(reason="body is neither a URL nor valid JSON")
+    if isinstance(raw, str):
+        return _decode_reference(raw)
+    if not isinstance(raw, dict):
+        return Malformed(reason="body must be a URL or a JSON object")
+    try:
+        return _decode_object(raw, source)
+    except InvalidError as error:
+        return Malformed(reason=str(error))
+
+
+def _decode_reference(text: str) -> Loose | Malformed:
+    if not text:
+        return Malformed(reason="body is empty")
+    if len(text) > REFERENCE_CHARS_MAX:
+        return Malformed(reason=f"URL is longer than {REFERENCE_CHARS_MAX} characters")
+    return Loose(crawl=DEFAULT_CRAWL, references=(text,))
+
+
+def _decode_object(raw: dict[str, Any], source: Source) -> Message:
+    if "v" not in raw:
+        return _decode_loose(raw)
+    if source is Source.SEEDS:
+        refuse("the seed queue takes seeds only: a URL, url or urls, and perhaps crawl")
+    if raw["v"] != VERSION:
+        strange = Malformed(reason=f"version {str(raw['v'])[:20]} is not {VERSION}")
+        return newer(raw, VERSION) or strange
+    if "pack" in raw:
+        return _decode_pack(raw)
+    if "seeds" in raw:
+        past = past_in(raw["past"]) if "past" in raw else None
+        return Seeds(
+            id=identity(raw, "seeds", PACK_ID_CHARS_MAX),
+            crawl=identity(raw, "crawl", CRAWL_ID_CHARS_MAX),
+            at_ms=integer(raw.get("at"), "at"),
+            references=() if past else _references(raw.get("urls"), SEEDS_REFERENCES_MAX),
+            planned=raw.get("planned") is True,
+            dropped=raw.get("dropped") is True,
+            past=past,
+        )
+    if "close" in raw:
+        crawl = identity(raw, "close", CRAWL_ID_CHARS_MAX)
+        return Close(crawl=crawl, at_ms=integer(raw.get("at"), "at"))
+    return Malformed(reason="versioned body holds neither pack, seeds nor close")
+
+
+def _decode_loose(raw: dict[str, Any]) -> Loose:
+    unknown = sorted(set(raw) - {"url", "urls", "crawl"})
+    if unknown:
+        refuse(f"unknown field {unknown[0][:40]!r}: use url, urls and crawl")
+    if ("url" in raw) == ("urls" in raw):
+        refuse("give either url or urls")
+    listed = raw["urls"] if "urls" in raw else [raw["url"]]
+    crawl = identity(raw, "crawl", CRAWL_ID_CHARS_MAX) if "crawl" in raw else DEFAULT_CRAWL
+    return Loose(crawl=crawl, references=_references(listed, LOOSE_REFERENCES_MAX))
+
+
+def past_row(past: Past) -> list[Any]:
+    """Render packs of an earlier run."""
+    return [past.run, *past.packs]
+
+
+def past_in(row: object) -> Past:
+    """Read packs of an earlier run back; raises InvalidError."""
+    strings = isinstance(row, list) and all(isinstance(item, str) for item in row)
+    if not strings or not isinstance(row, list) or not 1 <= len(row) <= PAST_PACKS_MAX + 1:
+        refuse(f"past is a run and at most {PAST_PACKS_MAX} ids of packs")
+    run, *packs = row
+    return Past(run=run, packs=tuple(packs))
+
+
+def _encode_pack(pack: Pack) -> dict[str, Any]:
+    rows, referrers = to_rows(pack.targets)
+    return {
+        "v": VERSION,
+        "pack": pack.id,
+        "crawl": pack.crawl,
+        "at": pack.at_ms,
+        "urls": rows,
+        "from": referrers,
+        "failures": pack.failures,
+        "put_offs": pack.put_offs,
+    }
+
+
+def _decode_pack(raw: dict[str, Any]) -> Pack:
+    rows, referrers = raw.get("urls"), raw.get("from", [])
+    if not isinstance(rows, list) or not 1 <= len(rows) <= PACK_TARGETS_MAX:
+        refuse(f"a pack holds 1 to {PACK_TARGETS_MAX} urls")
+    if not isinstance(referrers, list):
+        refuse("from must be a list")
+    return Pack(
+        id=identity(raw, "pack", PACK_ID_CHARS_MAX),
+        crawl=identity(raw, "crawl", CRAWL_ID_CHARS_MAX),
+        at_ms=integer(raw.get("at"), "at"),
+        targets=_targets(rows, referrers),
+        failures=integer(raw.get("failures", 0), "failures"),
+        put_offs=integer(raw.get("put_offs", 0), "put_offs"),
+    )
+
+
+def _targets(rows: list[Any], referrers: list[Any]) -> tuple[Target, ...]:
+    try:
+        return tuple(from_rows(rows, referrers))
+    except ValueError as error:
+        raise InvalidError(str(error)) from error
+
+
+def _references(value: object, count_max: int) -> tuple[str, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= count_max:
+        refuse(f"urls must be a list of 1 to {count_max} strings")
+    for item in value:
+        if not isinstance(item, str) or len(item) > REFERENCE_CHARS_MAX:
+            refuse(f"a URL must be a string of at most {REFERENCE_CHARS_MAX} characters")
+    return tuple(value)

@@ -1,0 +1,238 @@
+"""What a pack is coming to, until it is written down as its journal."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from itertools import islice
+from math import ceil
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier.body_file import Kept, Place, located
+from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Again, Journal, Unrecorded
+from orbweaver.model.cuts import counters
+from orbweaver.model.outcome import Outcome, Refusal
+from orbweaver.model.target import Kind, Target
+from orbweaver.model.url import host_of, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from orbweaver.frontier.messages import Past
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.model.target import Prior
+
+
+# Of each reason for which references are refused.
+SAMPLES_MAX = 5
+
+
+class Draft:
+    """Collects what a pack comes to while its URLs end, in any order."""
+
+    def __init__(self, crawl: str, hosts: Sequence[str] = ()) -> None:
+        """Start empty for a pack of `crawl`, of which the books count some hosts by themselves."""
+        self._crawl = crawl
+        self._hosts = {host: place for place, host in enumerate(hosts)}
+        self._records: dict[str, PageRecord] = {}
+        self._again: dict[str, Again] = {}
+        self._candidates: dict[str, Target] = {}
+        self._tally: Counter[str] = Counter()
+        self._samples: defaultdict[str, list[str]] = defaultdict(list)
+        self._unasked: list[str] = []
+        self._unrecorded: set[str] = set()
+        self._kept: list[Kept] = []
+        # By URL and depth: what lies too deep by one way may not by another.
+        self._left: dict[tuple[str, int], Target] = {}
+        self._past: list[Past] = []
+        self._reopened: set[str] = set()
+
+    def end(self, record: PageRecord, *, recorded: bool = True) -> None:
+        """Note a URL's outcome, and whether a record of it is to be kept."""
+        self._records[record.url] = record
+        if not recorded:
+            self._unrecorded.add(record.url)
+        self.end_unrecorded(record.outcome, record.reason)
+        self._end_at_host(record.url, record.outcome)
+        if record.bytes:
+            self._tally["bytes"] += record.bytes
+        for name in counters(record.cut):
+            self._tally[name] += 1
+        if record.items and recorded:
+            self._tally["items"] += record.items
+            self._tally["items_invalid"] += record.items_invalid or 0
+
+    def keep(self, kept: Kept) -> None:
+        """Note what is to be stored of a page whose outcome is noted."""
+        if kept.url not in self._unrecorded:
+            self._kept.append(kept)
+
+    @property
+    def kept(self) -> Sequence[Kept]:
+        """What is to be stored of pages, in a segment."""
+        return self._kept
+
+    def locate(self, places: Mapping[str, Place]) -> None:
+        """Note where it lies."""
+        for url, place in places.items():
+            self._records[url] = located(self._records[url], place)
+
+    def end_unrecorded(self, outcome: str, reason: str) -> None:
+        """Count an outcome without a page record: a crawl that was stopped records nothing."""
+        self._tally[outcome] += 1
+        self._tally[f"{outcome}.{reason}"] += 1
+
+    def leave(self, target: Target, reason: str) -> None:
+        """Note a URL that is not asked for because its crawl is over."""
+        self._unasked.append(target.url)
+        self.end_unrecorded(Outcome.SKIPPED, reason)
+        self._end_at_host(target.url, Outcome.SKIPPED)
+
+    def _end_at_host(self, url: str, outcome: Outcome) -> None:
+        place = self._hosts.get(host_of(url)) if self._hosts else None
+        if place is not None:
+            self._tally[f"host.{place}.done"] += 1
+            self._tally[f"host.{place}.failed"] += outcome is Outcome.FAILED
+
+    def again(self, target: Target, delay_s: float, *, why: str) -> None:
+        """Send a URL round once more, `why` being `retries` or `deferrals`.
+
+        Never at once: a host that is blocked for another 300 ms would be asked about all the time.
+        """
+        delay = min(max(1, ceil(delay_s)), DELAY_S_MAX)
+        self._again[target.url] = Again(target=target, delay_s=delay)
+        self._tally[why] += 1
+
+    def put_off(self, order: Sequence[Target]) -> int | None:
+        """Seconds until the first of a pack's URLs returns, if none of them was even asked for."""
+        if not order or any(
+            target.url not in self._again or not _same(self._again[target.url].target, target)
+            for target in order
+        ):
+            return None
+        return min(item.delay_s for item in self._again.values())
+
+    def link(self, target: Target) -> None:
+        """Note a link that is in scope; the first one that names a URL counts, or a sitemap."""
+        standing = self._candidates.get(target.url)
+        if standing is None or (target.kind is Kind.SITEMAP and standing.kind is Kind.PAGE):
+            self._candidates[target.url] = target
+
+    def links_to(self, url: str) -> bool:
+        """Whether a URL is among the links noted so far."""
+        return url in self._candidates
+
+    def refuse(self, refusal: Refusal, count: int = 1, urls: Iterable[str] = ()) -> None:
+        """Count references that are not to be claimed; some of them may serve as examples."""
+        if count:
+            self._tally[f"refused.{refusal}"] += count
+        taken = self._samples[refusal] if urls else []
+        taken += [redacted(url) for url in islice(urls, max(0, SAMPLES_MAX - len(taken)))]
+
+    def leave_out(self, target: Target) -> None:
+        """Remember a link that a limit or the scope left out: a later run may have another."""
+        self._left.setdefault((target.url, target.depth), target)
+
+    @property
+    def left(self) -> tuple[Target, ...]:
+        """The links that were left out and are to be remembered."""
+        return tuple(self._left.values())
+
+    def keep_left(self, targets: Sequence[Target]) -> None:
+        """Remember these of the links that were left out, and no others."""
+        self._left = {(target.url, target.depth): target for target in targets}
+
+    def reopen(self, urls: Iterable[str]) -> None:
+        """Note that claims of these links were just abandoned: what is known of them is old."""
+        self._reopened.update(urls)
+
+    @property
+    def reopened(self) -> frozenset[str]:
+        """URLs of links that only a claim can tell of whether they are claimed."""
+        return frozenset(self._reopened)
+
+    def look_through(self, past: Past) -> None:
+        """Have packs of an earlier run looked through next."""
+        self._past.append(past)
+
+    @property
+    def samples(self) -> Mapping[str, Sequence[str]]:
+        """Examples of what was refused, by reason, as they may be shown to anybody."""
+        return {reason: tuple(dict.fromkeys(urls)) for reason, urls in self._samples.items()}
+
+    def count(self, key: str, count: int = 1) -> None:
+        """Count anything else."""
+        self._tally[key] += count
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """URLs of the links noted so far."""
+        return tuple(self._candidates)
+
+    @property
+    def links(self) -> tuple[Target, ...]:
+        """The links noted so far."""
+        return tuple(self._candidates.values())
+
+    @property
+    def returning(self) -> int:
+        """How many URLs come back."""
+        return len(self._again)
+
+    @property
+    def modified(self) -> dict[str, int]:
+        """When those of these links were changed last that say so, in ms."""
+        return {
+            url: target.modified_at_ms
+            for url, target in self._candidates.items()
+            if target.modified_at_ms is not None
+        }
+
+    def knows(self, url: str) -> bool:
+        """Whether a URL has ended, or comes back."""
+        return url in self._records or url in self._again or url in self._unasked
+
+    def outcome(self, url: str) -> Outcome | None:
+        """How a URL ended, if it has by now."""
+        record = self._records.get(url)
+        return None if record is None else record.outcome
+
+    def drop(self, urls: Iterable[str]) -> None:
+        """Forget links that need not be claimed."""
+        for url in urls:
+            self._candidates.pop(url, None)
+
+    def recall(self, priors: Mapping[str, Prior]) -> None:
+        """Note of links when they were last claimed."""
+        for url in priors.keys() & self._candidates.keys():
+            self._candidates[url] = replace(self._candidates[url], prior=priors[url])
+
+    def journal(
+        self, order: Sequence[Target], at_ms: int, reserved: Mapping[str, int] = NOTHING
+    ) -> Journal:
+        """Close the draft, in the pack's order; `reserved` is what was reserved for it."""
+        urls = [target.url for target in order]
+        ended = [self._records[url] for url in urls if url in self._records]
+        return Journal(
+            at_ms=at_ms,
+            records=tuple(record for record in ended if record.url not in self._unrecorded),
+            again=tuple(self._again[url] for url in urls if url in self._again),
+            candidates=tuple(self._candidates.values()),
+            tally=MappingProxyType(dict(sorted(self._tally.items()))),
+            reserved=reserved,
+            unasked=tuple(self._unasked),
+            unrecorded=tuple(
+                Unrecorded(url=record.url, outcome=record.outcome, reason=record.reason)
+                for record in ended
+                if record.url in self._unrecorded
+            ),
+            crawl=self._crawl,
+            left=self.left,
+            past=tuple(self._past),
+        )
+
+
+def _same(target: Target, sent: Target) -> bool:
+    """Whether a target is as it was sent; that it was counted, its pack's grant says as well."""
+    return target == sent or replace(target, counted=sent.counted) == sent

@@ -1,0 +1,63 @@
+"""The queues: what is to be crawled, and what never could be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from orbweaver.frontier.messages import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.frontier.dead_letters import DeadLetter
+    from orbweaver.frontier.envelope import Waiting
+    from orbweaver.frontier.journal import Letter
+    from orbweaver.frontier.messages import Close, Seeds
+
+
+class Queue(Protocol):
+    """The queue of packs, its express lane and the dead-letter queue."""
+
+    async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
+        """Send packs; returns once every one of them is accepted.
+
+        Letters that go past others (`Letter.express`) take the express lane in any case.
+        """
+
+    async def send_seeds(self, seeds: Sequence[Seeds], *, express: bool) -> None:
+        """Send seeds; returns once every one of them is accepted."""
+
+    async def send_close(self, close: Close, delay_s: int) -> None:
+        """Send word that a cancelled crawl is to end, on the express lane."""
+
+    async def hold(self, waiting: Sequence[Waiting], *, express: bool) -> None:
+        """Send bodies of newer versions again, byte for byte, with the longest delay.
+
+        They are counted as received anew. Each keeps its crawl's group, and says since when it
+        waits.
+        """
+
+    async def bury(self, body: str, reason: str, source: Source = Source.PACKS) -> None:
+        """Put a message that can never succeed on the dead-letter queue.
+
+        With its reason, and which kind of queue it came from: it is read as such ever after.
+        """
+
+
+class DeadLetters(Protocol):
+    """The dead-letter queue, for whoever looks after it."""
+
+    async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
+        """Take some letters; nobody else sees them for so long. None once there are no more.
+
+        The same one may come twice.
+        """
+
+    async def put_back(self, letters: Sequence[DeadLetter]) -> None:
+        """Let everybody see letters again; what is not held any more is passed over."""
+
+    async def delete(self, letters: Sequence[DeadLetter]) -> None:
+        """Remove letters that were taken."""
+
+    async def resend(self, bodies: Sequence[str], source: Source = Source.PACKS) -> None:
+        """Send bodies as they are to the queue that they belong to."""

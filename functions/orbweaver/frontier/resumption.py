@@ -1,0 +1,113 @@
+"""Which earlier runs a run goes on from, and how much of its limit of pages these have used.
+
+- A run goes on from the newest run of its name that began at the same seeds and sitemaps, has
+  finished, and began within the window: its claims hold, so its seeds would not be asked for. And
+  from all that this one went on from, as far as they are within the window, too.
+- It is worth it where one of them left something out that may be asked for now: by its limit of
+  pages, bytes, dollars, time or pages of a host, as it was cancelled, or by a depth, scope or
+  pattern that is another one now.
+- Its limit of pages holds for all of them together: of 200 pages, 60 of which an earlier run has
+  asked for, 140 are left. What ended unasked is not counted. Other limits are each run's own.
+- A run that asks for everything again (`--window 0s`) goes on from none, and neither does a retry,
+  nor a run that a schedule starts: each of its runs has the limit for itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier.messages import child_id, seeds_of
+from orbweaver.model.crawl import DAY_S, Crawl, State, Stop
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from orbweaver.model.crawl import Tally
+
+# URLs that end for these reasons were not asked for.
+UNASKED = (Reason.CANCELLED, Reason.DURATION, Reason.BYTES, Reason.DOLLARS, Reason.HOST_PAGES)
+LIMITED = (Refusal.BUDGET, Refusal.DOLLARS)
+# Runs that one goes on from: each began within the window.
+RUNS_MAX = 20
+
+
+def earlier(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
+    """List the runs that a run may go on from, newest first.
+
+    Journals are kept for `journals_s`. Those of a run that began before that are gone in part, and
+    what is missing would be taken for URLs that nobody asked for.
+    """
+    if crawl.continuous or crawl.retry_of is not None or not crawl.window_s:
+        return ()
+    since_ms = crawl.stale_before_ms(crawl.started_at_ms)
+    since_ms = max(since_ms, crawl.started_at_ms - (journals_s - DAY_S) * 1000)
+    within = {
+        other.id: other
+        for other in others
+        if other.name == crawl.name
+        and other.id != crawl.id
+        and since_ms <= other.started_at_ms <= crawl.started_at_ms
+        and other.state is State.FINISHED
+        and other.retry_of is None
+        and set(other.references) == set(crawl.references)
+    }
+    newest = max(within.values(), key=lambda other: other.started_at_ms, default=None)
+    if newest is None:
+        return ()
+    ids = (newest.id, *newest.resumes)
+    return tuple(within[run] for run in ids if run in within)[:RUNS_MAX]
+
+
+def resumed(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Tally]) -> Crawl:
+    """Have a run go on from earlier ones; as it is where these left nothing out for it."""
+    runs = tuple(runs)
+    if not runs or not _left_out(crawl, runs, totals):
+        return crawl
+    return replace(
+        crawl,
+        resumes=tuple(run.id for run in runs),
+        pages_carried=sum(asked_for(totals[run.id]) for run in runs),
+        seeds_planned=crawl.seeds_planned + len(runs),
+    )
+
+
+def asked_for(total: Tally) -> int:
+    """Count the URLs that a run has claimed, without those that ended unasked."""
+    return total.get("claimed", 0) - unasked(total)
+
+
+def unasked(total: Tally) -> int:
+    """Count the URLs that a run has claimed and not asked for."""
+    return sum(total.get(f"{Outcome.SKIPPED}.{reason}", 0) for reason in UNASKED)
+
+
+def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Tally]) -> bool:
+    """Whether earlier runs, the newest first, left something out that this one may ask for.
+
+    The newest went on from the others, so what these left out counts where it would do so again.
+    """
+    newest = runs[0]
+    total = totals[newest.id]
+    if newest.stop is not Stop.FINISHED or unasked(total) or _refused((total,), *LIMITED):
+        return True
+    all_of_them = [totals[run.id] for run in runs]
+    deeper = crawl.depth_max > newest.depth_max or crawl.rules != newest.rules
+    if deeper and _refused(all_of_them, Refusal.DEPTH):
+        return True
+    if crawl.scope is not newest.scope and _refused(all_of_them, Refusal.SCOPE):
+        return True
+    patterns = (crawl.include, crawl.exclude) != (newest.include, newest.exclude)
+    return patterns and _refused(all_of_them, Refusal.INCLUDE, Refusal.EXCLUDE)
+
+
+def _refused(totals: Iterable[Tally], *reasons: Refusal) -> bool:
+    return any(total.get(f"refused.{reason}", 0) for total in totals for reason in reasons)
+
+
+def roots_of(run: Crawl) -> tuple[str, ...]:
+    """Name what a run began with: its messages of seeds, and those by which it went on itself."""
+    seeds = seeds_of(run.id, run.id, run.references, at_ms=run.started_at_ms, planned=True)
+    pasts = (child_id(run.id, f"past/{earlier_run}") for earlier_run in run.resumes)
+    return (*(message.id for message in seeds), *pasts)

@@ -1,0 +1,103 @@
+"""How ports are called by whoever has time: again after a fault that passes, and a few at a time.
+
+A fault is waited out a few times, with waits that grow; what lasts longer is for whoever called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
+from orbweaver.model.errors import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from random import Random
+
+    from orbweaver.frontier.ports import Pages
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.model.ports import Clock
+
+T = TypeVar("T")
+STORAGE_BASE_S = 2.0  # a busy bucket is back sooner than a busy site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Tries a few times, with waits between that grow from `base_s`."""
+
+    clock: Clock
+    random: Random
+    base_s: float = STORAGE_BASE_S
+
+    async def tried(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call a port; a transient fault is waited out a few times."""
+        for attempt in range(1, ATTEMPTS_MAX):
+            try:
+                return await call()
+            except Transient:
+                await self._wait(attempt)
+        return await call()
+
+    async def read_shard(
+        self, pages: Pages, day: str, shard: int, *, crawl: str, after: str | None = None
+    ) -> AsyncGenerator[tuple[str, PageRecord], None]:
+        """Read a crawl's records of a shard; a fault is waited out, and read on where it stopped.
+
+        Each record that arrives gives all tries back.
+        """
+        failures = 0
+        while True:
+            try:
+                async with closing(pages.read_shard(day, shard, after=after, crawl=crawl)) as rows:
+                    async for key, record in rows:
+                        yield key, record
+                        after, failures = key, 0
+            except Transient:
+                failures += 1
+                if failures == ATTEMPTS_MAX:
+                    raise
+                await self._wait(failures)
+            else:
+                return
+
+    async def _wait(self, attempt: int) -> None:
+        await self.clock.sleep(backoff_s(attempt, self.random, self.base_s))
+
+
+@asynccontextmanager
+async def closing(rows: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
+    """End a reading that is left in its middle at once, and not when it is found unused."""
+    try:
+        yield rows
+    finally:
+        if isinstance(rows, AsyncGenerator):
+            await rows.aclose()
+
+
+async def happens(event: asyncio.Event, within_s: float) -> None:
+    """Wait until something happens from now on, or for so long."""
+    event.clear()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            await event.wait()
+
+
+async def all_of(calls: Iterable[Awaitable[T]], at_once: int) -> list[T]:
+    """Await all, so many at a time; what comes of each, in order; raises the first error at once.
+
+    Each is taken from a generator when its turn comes, so none is left that was never awaited.
+    """
+    found: dict[int, T] = {}
+
+    async def take(turns: Iterator[tuple[int, Awaitable[T]]]) -> None:
+        for place, call in turns:
+            found[place] = await call
+
+    turns = enumerate(calls)
+    await asyncio.gather(*(take(turns) for _ in range(at_once)))
+    return [found[place] for place in sorted(found)]

@@ -1,0 +1,142 @@
+"""What is kept of a page: its body, what was made of it, its record; redacted, where it has to be.
+
+Rules
+- Bodies: those of HTML pages, of all that was fetched, or none, as the crawl says. Texts: of HTML.
+- Redaction comes before anything is kept: of title, description and error, of what rules found, of
+  text, Markdown and body. URLs stay as they are, or nobody could ask for them: also one that stands
+  in place of an error, for where a page leads. Digests and sizes are of what was sent.
+- A page in another charset than UTF-8 is kept in UTF-8 with a mark if it is redacted; a mark comes
+  before all that header and page say (HTML Standard, 13.2.3.2).
+- What is no text cannot be redacted (a PDF), and is not kept then.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.model.crawl import Bodies
+from orbweaver.model.cuts import counted
+from orbweaver.model.page_record import DESCRIPTION_CHARS_MAX
+from orbweaver.parsing.charset import UTF_8
+from orbweaver.parsing.main_text import main_text
+from orbweaver.parsing.pii_redaction import LEFT_OUT, redact, redact_bytes
+from orbweaver.parsing.sniffing import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.model.cuts import Cuts
+    from orbweaver.model.http_exchange import Response
+    from orbweaver.model.item import Item, Value
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.parsing.main_text import MainText
+    from orbweaver.parsing.page import Page
+
+_TEXT = re.compile(r"text/.*|application/((.*\+)?(json|xml)|javascript|x-javascript|ecmascript)")
+_MARKED = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """What of an answer is kept, and what is taken out of all that before."""
+
+    bodies: Bodies = Bodies.HTML
+    texts: bool = False
+    redacted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harvest:
+    """A page's body and its texts, where they are to be kept, as they may be."""
+
+    body: bytes | None = None
+    document: Mapping[str, Any] | None = None
+    cut: Cuts = ()
+
+
+def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
+    """Take from an answer what is to be kept; `page` is what was read of it, if it is one."""
+    if page is None:
+        body = _other_body(keeping, answer)
+        wanted = keeping.bodies is Bodies.ALL and answer.body is not None
+        withheld = int(wanted and body is None)
+        given_up = _redaction(body) if keeping.redacted else {}
+        return Harvest(body=body, cut=counted({**given_up, "withheld": withheld}))
+    html = redact_bytes(page.html, keeping.redacted) if keeping.redacted else page.html
+    body = answer.body
+    if keeping.bodies is Bodies.OFF or body is None:
+        body = None
+    elif html != page.html:
+        own = page.charset == UTF_8 and not body.startswith(codecs.BOM_UTF8)
+        body = html if own else codecs.BOM_UTF8 + html
+    cut = counted(_redaction(html)) if keeping.redacted else ()
+    if not keeping.texts:
+        return Harvest(body=body, cut=cut)
+    found = main_text(html, page.base)
+    document = _document(page, found, keeping.redacted)
+    return Harvest(body=body, document=document, cut=found.cut + cut)
+
+
+def _redaction(redacted_body: bytes | None) -> dict[str, int]:
+    """Count whether redaction gave up."""
+    return {"redaction": int(LEFT_OUT in (redacted_body or b""))}
+
+
+def redacted(record: PageRecord, kinds: tuple[str, ...]) -> PageRecord:
+    """Redact what a record says of its page."""
+
+    def clean(text: str | None) -> str | None:
+        return redact(text, kinds) if text else text
+
+    error = record.error or ""
+    leads = error.startswith(("http://", "https://")) and " " not in error
+    return replace(
+        record,
+        title=clean(record.title),
+        description=clean(record.description),
+        error=record.error if leads else clean(record.error),
+        extracted=tuple(redacted_item(item, kinds) for item in record.extracted),
+    )
+
+
+def redacted_item(item: Item, kinds: tuple[str, ...]) -> Item:
+    """Redact the texts of an item, and of what is wrong with it."""
+
+    def clean(value: Value) -> Value:
+        if isinstance(value, str):
+            return redact(value, kinds)
+        if isinstance(value, list | tuple):
+            return [redact(one, kinds) if isinstance(one, str) else one for one in value]
+        return value
+
+    return replace(
+        item,
+        fields={name: clean(value) for name, value in item.fields.items()},
+        problems=tuple(redact(problem, kinds) for problem in item.problems),
+    )
+
+
+def _other_body(keeping: Keeping, answer: Response) -> bytes | None:
+    """Return the body of what is no HTML page, if it is to be kept and can be."""
+    if keeping.bodies is not Bodies.ALL or answer.body is None:
+        return None
+    if not keeping.redacted:
+        return answer.body
+    if answer.body.startswith(_MARKED) or not _TEXT.fullmatch(kind_of(answer.headers, answer.body)):
+        return None
+    return redact_bytes(answer.body, keeping.redacted)
+
+
+def _document(page: Page, found: MainText, kinds: tuple[str, ...]) -> dict[str, Any]:
+    """Make the texts of a page; an address may have been cut in two by tags until now."""
+    description = (page.description or "")[:DESCRIPTION_CHARS_MAX] or None
+    return {
+        "title": page.title and redact(page.title, kinds),
+        "description": description and redact(description, kinds),
+        "language": page.language,
+        "text": redact(found.text, kinds),
+        "markdown": redact(found.markdown, kinds),
+    }

@@ -1,0 +1,304 @@
+"""WARC 1.1 (ISO 28500:2017): records as gzip members, written, read, found again, and blotted out.
+
+Rules
+- Every record is a gzip member of its own (annex D), so that one is read by one range request, and
+  a file is its members in a row. No byte says when or where a member was compressed.
+- `response`: what was answered, with the head as it was sent. The body is stored decoded, so its
+  `Content-Encoding` and `Transfer-Encoding` are kept under names of our own, as Common Crawl does,
+  and `Content-Length` is that of what is there.
+- What an answer was asked for with is a field of its record, `X-Crawler-Request`: the names and
+  values of headers, secrets redacted, as JSON. So a page's body stays one record and one range. An
+  export makes a `request` of it.
+- `conversion`: what was made of a page, as JSON; it refers to its response, where that is stored.
+- A tombstone is a record of any length from `TOMBSTONE_BYTES_MIN` on. One is put in the place of
+  a record that is to be forgotten, so that what stands behind it stays where it is.
+- Times are to the second in UTC; digests are SHA-256, in base 32 like all digests of this format.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from isal import isal_zlib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from orbweaver.model.http_exchange import Headers
+
+Kind = Literal["warcinfo", "request", "response", "conversion", "metadata"]
+VERSION = "WARC/1.1"
+# Deflates a page in a tenth of the time of zlib's default; the file is a sixth larger.
+LEVEL = 2
+GZIP_WBITS = 31
+# What is named otherwise, since it is not true of the body as it is stored.
+RENAMED = ("content-encoding", "transfer-encoding", "content-length")
+JSON_TYPE = "application/json"
+CR_LF = b"\r\n"
+REQUEST_FIELD = "X-Crawler-Request"
+# A member's header (RFC 1952): the flag that says a comment follows, and what comes before that.
+COMMENTED, HEADER_REST = 0x10, 6
+CHUNK_BYTES = 65_536
+TOMBSTONE_BODY = b"forgotten"
+_LENGTH = re.compile(r"[0-9]{1,15}")
+_NO_OCTETS: Mapping[str, bytes] = MappingProxyType({})
+
+
+class WarcError(ValueError):
+    """Bytes that are no WARC record; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record as read: header names in lower case."""
+
+    type: str
+    headers: Mapping[str, str]
+    payload: bytes
+
+    @property
+    def url(self) -> str | None:
+        """What it is about."""
+        return self.headers.get("warc-target-uri")
+
+    def body(self) -> bytes:
+        """Return the body of a response, without the head of the answer."""
+        head, found, body = self.payload.partition(CR_LF * 2)
+        if self.type != "response" or not found:
+            raise WarcError(f"a {self.type} of {len(head)} bytes holds no answer")
+        return body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """Where a record lies in a file, and what it says."""
+
+    offset: int
+    length: int
+    record: Record
+
+
+# --- written ------------------------------------------------------------------------------------
+
+
+def record_id(*parts: str) -> str:
+    """Name a record after what it is, so that the same one has the same name."""
+    digest = hashlib.blake2b(
+        "\0".join(parts).encode("utf-8", "replace"), digest_size=16
+    ).hexdigest()
+    fields = (digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:])
+    return f"<urn:uuid:{'-'.join(fields)}>"
+
+
+def warcinfo(name: str, at_ms: int, about: Mapping[str, str]) -> bytes:
+    """Begin a file of that name: who made it, for what."""
+    body = b"".join(_line(f"{key}: {value}") for key, value in about.items())
+    headers = {
+        "WARC-Record-ID": record_id("warcinfo", name),
+        "WARC-Filename": name,
+        "Content-Type": "application/warc-fields",
+    }
+    return _member("warcinfo", at_ms, headers, body)
+
+
+def response(
+    url: str,
+    at_ms: int,
+    *,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    truncated: bool,
+    octets: Mapping[str, bytes] = _NO_OCTETS,
+    asked: Headers = (),
+) -> bytes:
+    """Store an answer: header names as they came, or in lower case; the body is decoded.
+
+    `octets` are values that are not UTF-8, as they came; `asked` are the headers that it was asked
+    for with, as they may be stored.
+    """
+    head = [_line(f"HTTP/1.1 {status} {_phrase(status)}")]
+    for name, value in headers.items():
+        shown = f"X-Crawler-{name}" if name.lower() in RENAMED else name
+        raw = octets.get(name)
+        head.append(_line(f"{shown}: {value}") if raw is None else _raw_line(shown, raw))
+    head.append(_line(f"Content-Length: {len(body)}"))
+    payload = b"".join(head) + CR_LF + body
+    named = {
+        "WARC-Record-ID": record_id("response", url, str(at_ms)),
+        "WARC-Target-URI": url,
+        "Content-Type": "application/http;msgtype=response",
+        "WARC-Payload-Digest": digest_of(body),
+    }
+    if truncated:
+        named["WARC-Truncated"] = "length"
+    if asked:
+        named[REQUEST_FIELD] = json.dumps(asked, separators=(",", ":"))
+    return _member("response", at_ms, named, payload)
+
+
+def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
+    """Make the record of a GET from what its answer's record says of it; None for what is not that.
+
+    `asked` is the field of the answer's record, `response_id` what that one is called.
+    """
+    try:
+        pairs = [(str(name), str(value)) for name, value in json.loads(asked)]
+    except (ValueError, TypeError):
+        return None
+    target = url.partition("://")[2]
+    path = target[len(target.partition("/")[0]) :] or "/"
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in pairs)]
+    named = {
+        "WARC-Record-ID": record_id("request", url, str(at_ms)),
+        "WARC-Target-URI": url,
+        "WARC-Concurrent-To": response_id,
+        "Content-Type": "application/http;msgtype=request",
+    }
+    return _member("request", at_ms, named, b"".join(map(_line, lines)) + CR_LF)
+
+
+def conversion(url: str, at_ms: int, document: Mapping[str, Any], *, stored: bool) -> bytes:
+    """Store what was made of a page; `stored`: its response is in the same file."""
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    named = {
+        "WARC-Record-ID": record_id("conversion", url, str(at_ms)),
+        "WARC-Target-URI": url,
+        "Content-Type": JSON_TYPE,
+    }
+    if stored:
+        named["WARC-Refers-To"] = record_id("response", url, str(at_ms))
+    return _member("conversion", at_ms, named, body.encode("utf-8", "replace"))
+
+
+def digest_of(body: bytes) -> str:
+    """Write a body's digest as WARC does."""
+    return "sha256:" + base64.b32encode(hashlib.sha256(body).digest()).decode()
+
+
+def _member(kind: Kind, at_ms: int, named: Mapping[str, str], block: bytes) -> bytes:
+    moment = datetime.fromtimestamp(at_ms // 1000, tz=UTC)
+    headers = {
+        "WARC-Type": kind,
+        "WARC-Date": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        **named,
+        "Content-Length": str(len(block)),
+    }
+    head = _line(VERSION) + b"".join(_line(f"{name}: {value}") for name, value in headers.items())
+    text = head + CR_LF + block + CR_LF * 2
+    packed: bytes = isal_zlib.compress(text, LEVEL, GZIP_WBITS)
+    return packed
+
+
+def _line(text: str) -> bytes:
+    # What a server sends may hold ends of lines, and characters of its own.
+    return text.replace("\r", " ").replace("\n", " ").encode("utf-8", "replace") + CR_LF
+
+
+def _raw_line(name: str, value: bytes) -> bytes:
+    return name.encode() + b": " + value.replace(b"\r", b" ").replace(b"\n", b" ") + CR_LF
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"
+
+
+# --- read ---------------------------------------------------------------------------------------
+
+
+def read(member: bytes) -> Record:
+    """Read the one record of a member; raises WarcError."""
+    text, length = _inflated(member, 0)
+    if length != len(member):
+        raise WarcError(f"{len(member) - length} bytes stand behind the record")
+    return _parsed(text)
+
+
+def members(body: bytes) -> Iterator[Member]:
+    """Read a file record by record; raises WarcError where it is none."""
+    offset = 0
+    while offset < len(body):
+        text, length = _inflated(body, offset)
+        yield Member(offset=offset, length=length, record=_parsed(text))
+        offset += length
+
+
+def _inflated(body: bytes, offset: int) -> tuple[bytes, int]:
+    """Unpack the member that begins there; it and its length."""
+    inflate = zlib.decompressobj(GZIP_WBITS)
+    pieces, end = [], offset
+    try:
+        while not inflate.eof and end < len(body):
+            pieces.append(inflate.decompress(body[end : end + CHUNK_BYTES]))
+            end = min(end + CHUNK_BYTES, len(body))
+    except zlib.error as error:
+        raise WarcError(f"no gzip member at byte {offset}: {error}") from error
+    if not inflate.eof:
+        raise WarcError(f"the gzip member at byte {offset} is cut short")
+    return b"".join(pieces), end - offset - len(inflate.unused_data)
+
+
+def _parsed(text: bytes) -> Record:
+    head, found, block = text.partition(CR_LF * 2)
+    version, *lines = head.decode("utf-8", "replace").split("\r\n")
+    if not found or not version.startswith("WARC/"):
+        raise WarcError(f"no WARC record: {text[:40]!r}")
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines)
+    }
+    try:
+        digits, kind = headers["content-length"], headers["warc-type"]
+    except KeyError as error:
+        raise WarcError(f"a WARC record without {error}") from error
+    if _LENGTH.fullmatch(digits) is None:
+        raise WarcError(f"a WARC record of {digits[:40]!r} bytes")
+    length = int(digits)
+    if block[length:] != CR_LF * 2:
+        raise WarcError(f"a record of {length} bytes has {len(block) - 4}")
+    return Record(type=kind, headers=headers, payload=block[:length])
+
+
+# --- blotted out --------------------------------------------------------------------------------
+
+
+def tombstone(length: int) -> bytes:
+    """Make a record of exactly so many bytes that says nothing but that another was here.
+
+    It is the same for all records of that length; a comment in the member's header fills it up.
+    Raises WarcError below `TOMBSTONE_BYTES_MIN`, which no page's record is.
+    """
+    room = length - TOMBSTONE_BYTES_MIN
+    if room < 0:
+        raise WarcError(f"a tombstone has {TOMBSTONE_BYTES_MIN} bytes or more, not {length}")
+    if room == 0:
+        return _TOMBSTONE
+    fixed, flags, rest = _TOMBSTONE[:3], _TOMBSTONE[3] | COMMENTED, _TOMBSTONE[4:]
+    comment = b"-" * (room - 1) + b"\0"
+    return fixed + bytes([flags]) + rest[:HEADER_REST] + comment + rest[HEADER_REST:]
+
+
+def is_tombstone(record: Record) -> bool:
+    """Tell whether a record stands for another one that was forgotten."""
+    return record.type == "metadata" and record.payload == TOMBSTONE_BODY
+
+
+_TOMBSTONE = _member(
+    "metadata",
+    0,
+    {"WARC-Record-ID": record_id("tombstone"), "Content-Type": "text/plain"},
+    TOMBSTONE_BODY,
+)
+TOMBSTONE_BYTES_MIN = len(_TOMBSTONE)

@@ -1,0 +1,207 @@
+"""Which addresses and ports may be dialled: global unicast on a web port, or what was named.
+
+The verdict is on the address a socket would dial, never on a name. Rules:
+
+- Doubt refuses: what is not an address is not dialled.
+- An IPv6 address that carries an IPv4 one by which it is reached (mapped, NAT64's well-known
+  prefix) is judged by the one inside. Tunnels (6to4, Teredo) and NAT64 prefixes of local use are
+  refused whatever is inside: nothing public is served there.
+- IPv4: all but the blocks of IANA's special-purpose registry that are not globally reachable,
+  multicast and the reserved end. IPv6: 2000::/3 alone, less such blocks in it.
+- The ports are those of the web, so that a public name cannot lead to a mail server or a database.
+- A stack on one machine crawls servers of that machine, by its allow-list. An address of the list
+  is dialled on the ports that the request's crawl was begun with (`model/redacted_names.py`) and
+  no other; an entry with ports (`127.0.0.1:8000`, `10.0.0.0/8:80-90`, `[::1]:8000`) opens those
+  for all.
+- The stack's own ports (the emulator behind it) are closed at every address that is not public.
+
+Sources: IANA's IPv4 and IPv6 Special-Purpose Address Registries (`ipaddress.is_global` follows
+them too, but differs between Python's patch releases); RFC 4291, 6052 and 8215; the port list is
+the one of the Advocate library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import TypeAlias
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+# Addresses with ports that are named; an IPv4 address is never spelled as a mapped one here.
+Named: TypeAlias = AbstractSet[tuple[Address, int]]
+
+NONE_NAMED: Named = frozenset()
+PORT_MAX = 65_535
+
+PORTS = frozenset({80, 443, 8000, 8080, 8443})
+
+_SPECIAL_V4 = {
+    IPv4Network(block): what
+    for block, what in (
+        ("0.0.0.0/8", "this network"),
+        ("10.0.0.0/8", "private"),
+        ("100.64.0.0/10", "shared (carrier-grade NAT)"),
+        ("127.0.0.0/8", "loopback"),
+        ("168.63.129.16/32", "a cloud's platform endpoint"),  # Azure's, in a public block
+        ("169.254.0.0/16", "link-local"),
+        ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "for protocol assignments"),
+        ("192.0.2.0/24", "for documentation"),
+        ("192.88.99.0/24", "6to4 relays"),
+        ("192.168.0.0/16", "private"),
+        ("198.18.0.0/15", "for benchmarks"),
+        ("198.51.100.0/24", "for documentation"),
+        ("203.0.113.0/24", "for documentation"),
+        ("224.0.0.0/4", "multicast"),
+        ("240.0.0.0/4", "reserved"),
+    )
+}
+_SPECIAL_V6 = {
+    IPv6Network(block): what
+    for block, what in (
+        ("::/128", "unspecified"),
+        ("::1/128", "loopback"),
+        ("::/96", "IPv4-compatible"),
+        ("64:ff9b:1::/48", "NAT64 of local use"),
+        ("2001::/32", "Teredo"),
+        ("2001::/23", "for protocol assignments"),
+        ("2001:db8::/32", "for documentation"),
+        ("2002::/16", "6to4"),
+        ("3fff::/20", "for documentation"),
+        ("fc00::/7", "private"),
+        ("fe80::/10", "link-local"),
+        ("fec0::/10", "site-local"),
+        ("ff00::/8", "multicast"),
+    )
+}
+_GLOBAL_UNICAST_V6 = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """What may be dialled besides the public web, by the word of a stack's operator."""
+
+    # Where a crawl's seeds name the very address and port.
+    networks: tuple[Network, ...] = ()
+    # For every request: a network, and its first and last port.
+    always: tuple[tuple[Network, int, int], ...] = ()
+    # Ports that the stack itself listens on.
+    closed: frozenset[int] = frozenset()
+
+
+PUBLIC_ONLY = Allowed()
+# `127.0.0.1:80`, `10.0.0.0/8:80-90`, `[::1]:80`, `[fd00::/8]:80`
+_OFF_THE_WEB = f"port {{}} is not one of {', '.join(map(str, sorted(PORTS)))}"
+_WITH_PORTS = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*)):(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
+
+
+def verdict(
+    address: str, port: int, allowed: Allowed = PUBLIC_ONLY, named: Named | None = NONE_NAMED
+) -> str | None:
+    """Say why this address and port must not be dialled; None if they may be.
+
+    `named` are those that the request's crawl was begun with; None stands for all there are, where
+    the request is not known yet.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return f"{address!r} is not an address"
+    dialled = _unmapped(parsed)
+    what = _special(dialled)
+    if what is not None and port in allowed.closed:
+        return f"{address} is {what}, and port {port} there is the stack's own: it is never crawled"
+    if _opened((parsed, dialled), port, allowed):
+        return None
+    listed = any(form in network for network in allowed.networks for form in (parsed, dialled))
+    if listed and (named is None or what is None or (dialled, port) in named):
+        return None
+    place = f"{at(dialled)}:{port}"
+    fix = (
+        f", and no seed names {place}: give http://{place}/ as a seed,"
+        f" or deploy with allow_addresses={place}"
+    )
+    if what is not None:
+        return f"{address} is {what}{fix if listed else ''}"
+    return None if port in PORTS else _OFF_THE_WEB.format(port)
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is global unicast."""
+    return _special(_unmapped(address)) is None
+
+
+def at(address: Address) -> str:
+    """Write an address as URLs do."""
+    return f"[{address}]" if isinstance(address, IPv6Address) else str(address)
+
+
+def parse_allowed(text: str, closed: frozenset[int] = frozenset()) -> Allowed:
+    """Read a comma-separated list of addresses and networks, with ports or without.
+
+    ValueError names what is neither. `closed` are ports of the stack itself.
+    """
+    networks: list[Network] = []
+    always: list[tuple[Network, int, int]] = []
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        ported = _WITH_PORTS.fullmatch(entry)
+        if ported is None:
+            networks.append(_network(entry, entry))
+            continue
+        network = _network(ported[1] if ported[2] is None else ported[2], entry)
+        first, last = int(ported[3]), int(ported[4] or ported[3])
+        if not 1 <= first <= last <= PORT_MAX:
+            raise ValueError(f"{entry!r} has no ports from 1 to {PORT_MAX}, like 8000 or 8000-8010")
+        always.append((network, first, last))
+    return Allowed(networks=tuple(networks), always=tuple(always), closed=closed)
+
+
+def _network(text: str, entry: str) -> Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        message = (
+            f"{entry!r} is not an address or network, like 127.0.0.1, 10.0.0.0/8 or"
+            f" 127.0.0.1:8000: {error}"
+        )
+        raise ValueError(message) from error
+
+
+def _opened(forms: tuple[Address, Address], port: int, allowed: Allowed) -> bool:
+    """Whether an entry with ports opens this one."""
+    return any(
+        form in network
+        for network, first, last in allowed.always
+        if first <= port <= last
+        for form in forms
+    )
+
+
+def _unmapped(address: Address) -> Address:
+    if isinstance(address, IPv6Address):
+        return address.ipv4_mapped or address
+    return address
+
+
+def _special(address: Address) -> str | None:
+    """Say what an address is if it is not global unicast."""
+    if isinstance(address, IPv4Address):
+        return next((what for block, what in _SPECIAL_V4.items() if address in block), None)
+    if address in _NAT64:
+        inside = _special(IPv4Address(int(address) & 0xFFFF_FFFF))
+        return None if inside is None else f"NAT64 of an address that is {inside}"
+    what = next((what for block, what in _SPECIAL_V6.items() if address in block), None)
+    if what is None and address not in _GLOBAL_UNICAST_V6:
+        return "not global unicast"
+    return what

@@ -1,0 +1,134 @@
+"""The tables of an export: their names, and their columns with types.
+
+A row is a mapping of column names to values:
+
+    STRING   str                          BOOLEAN  bool
+    INTEGER  int, 64 bits                 DATE     str, YYYY-MM-DD
+    NUMBER   float, finite                MOMENT   int, ms since the epoch
+    DECIMAL  str, its digits ("12.30"), at most 14 before the point and 4 behind it
+
+or None, or of a column of `many` a list of such values; what else stands in a row is passed over,
+and what a cell makes of another value is said in exporting/cells.py. Names and types are public: a
+column that changes its meaning or goes away raises `SCHEMA`, a new last one does not. No two names
+of a table differ by case alone: most that read tables fold it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from orbweaver.model.page_record import COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SCHEMA = 2
+
+
+class Type(StrEnum):
+    """What the values of a column are."""
+
+    STRING = "string"
+    INTEGER = "integer"
+    NUMBER = "number"
+    DECIMAL = "decimal"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    MOMENT = "moment"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: its name, what its values are, and whether each is a list of them."""
+
+    name: str
+    type: Type = Type.STRING
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table: its name, which is also its folder, and its columns in order.
+
+    Raises ValueError where two columns have one name.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        """Look for columns that readers could not tell apart."""
+        if len({column.name.lower() for column in self.columns}) < len(self.columns):
+            raise ValueError(f"columns of {self.name} share a name")
+
+
+INTEGERS = frozenset(
+    {"status", "depth", "bytes", "latency_ms", "attempt", "links", "body_offset", "body_length"}
+    | {"items", "items_invalid", "text_offset", "text_length"}
+)
+# Which item of which page: what the columns of every table of items begin with.
+ORIGIN = (
+    Column(name="crawl"),
+    Column(name="url"),
+    Column(name="fetched_at", type=Type.MOMENT),
+    Column(name="place", type=Type.INTEGER),
+)
+
+
+def _page_column(name: str) -> Column:
+    kind = Type.INTEGER if name in INTEGERS else Type.STRING
+    return Column(name=name, type=Type.MOMENT if name == "fetched_at" else kind)
+
+
+PAGES = Table(name="pages", columns=tuple(_page_column(name) for name in COLUMNS))
+# The main text of pages, where a crawl asks for it.
+TEXTS = Table(
+    name="texts",
+    columns=(
+        *ORIGIN[:3],
+        *(Column(name=name) for name in ("title", "description", "language", "text", "markdown")),
+    ),
+)
+# What is not what a rule asks for: `item` is what was found, as JSON.
+INVALID_ITEMS = Table(
+    name="invalid_items",
+    columns=(
+        *ORIGIN,
+        Column(name="rule"),
+        Column(name="problems", many=True),
+        Column(name="item"),
+    ),
+)
+# How the pages of a crawl differ from those of its run before: `change` is created, updated,
+# unchanged or deleted.
+CHANGES = Table(
+    name="changes",
+    columns=(
+        Column(name="crawl"),
+        Column(name="url"),
+        Column(name="change"),
+        Column(name="found_at", type=Type.MOMENT),
+        Column(name="sha256"),
+        Column(name="previous_crawl"),
+        Column(name="previous_sha256"),
+    ),
+)
+
+
+ITEMS = "items/"
+
+
+def items_folder(name: str) -> str:
+    """Name the folder of the tables of items that the crawls of a name find."""
+    # No store takes a part of a path that is only dots, which earlier releases took for a name.
+    return f"{ITEMS}{name if name.strip('.') else name.replace('.', '%2E')}/"
+
+
+def item_table(name: str, rule: str, columns: Iterable[Column]) -> Table:
+    """Name the table of the items that a rule of the crawls of a name finds.
+
+    Raises ValueError for a column by a name of `ORIGIN`, which each such table begins with.
+    """
+    return Table(name=f"{items_folder(name)}{rule}", columns=(*ORIGIN, *columns))

@@ -1,0 +1,326 @@
+"""A crawl: what was asked for, where it stands, and whether its books balance.
+
+A crawl has an id (one run) and a name. The name is the dedup domain: runs of one name share
+their claims, so starting the same crawl again fetches nothing within its window.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from orbweaver.model.outcome import Outcome, Refusal
+from orbweaver.model.url import TRACKING_PARAMETERS, host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from orbweaver.model.http_exchange import Headers, HostHeaders
+    from orbweaver.model.item_rules import ItemRule
+    from orbweaver.model.url_rules import Rule
+
+Tally = Mapping[str, int]
+
+# The longest that a run may last.
+WEEK_S = 7 * 86_400
+HOSTS_COUNTED_MAX = 10
+# What a person's pausing, resuming or cancelling changes of a crawl.
+MOVED = ("state", "stop", "paused_at_ms", "paused_ms")
+DAY_S = 86_400
+
+
+class State(StrEnum):
+    """Where a crawl stands; `STOPPING` drains what is queued without asking for it."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    FINISHED = "finished"
+
+
+class Scope(StrEnum):
+    """Which links belong: on their page's host or domain, below a seed's path, or any."""
+
+    HOST = "host"
+    DOMAIN = "domain"
+    PREFIX = "prefix"
+    ANY = "any"
+
+
+class Bodies(StrEnum):
+    """Whose bodies are stored: nobody's, those of HTML pages, or of whatever there is."""
+
+    OFF = "off"
+    HTML = "html"
+    ALL = "all"
+
+
+class Stop(StrEnum):
+    """Why a crawl ended."""
+
+    FINISHED = "finished"
+    MAX_PAGES = "max_pages"
+    DURATION = "duration"
+    BYTES = "bytes"
+    DOLLARS = "dollars"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crawl:
+    """The definition and state of one run.
+
+    `window_s` is the dedup window; 0 asks for every URL again, once. A run's own claims hold as
+    long as any run may last, so a finite site always drains, and it may be given more time while
+    it runs. A `continuous` crawl (the one bare URLs belong to) has no end, and its claims lapse by
+    the window alone.
+    """
+
+    id: str
+    name: str
+    started_at_ms: int
+    seeds: tuple[str, ...] = ()
+    seeds_planned: int = 0
+    scope: Scope = Scope.HOST
+    depth_max: int = 20
+    pages_max: int = 1_000_000
+    # What it may receive and spend, and how many URLs of a host it may ask for; None: no limit.
+    bytes_max: int | None = None
+    nanodollars_max: int | None = None
+    host_pages_max: int | None = None
+    delay_ms: int = 1_000
+    concurrency: int = 1
+    window_s: int = WEEK_S
+    duration_max_s: int = WEEK_S
+    # Regular expressions: what links must match one of, and what none may match.
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    # What holds for some of its URLs only.
+    rules: tuple[Rule, ...] = ()
+    # What is taken from its pages.
+    items: tuple[ItemRule, ...] = ()
+    obey_robots: bool = True
+    # Whether sitemaps are read that the robots.txt of a seed's host names.
+    sitemaps: bool = True
+    sitemap_urls: tuple[str, ...] = ()
+    user_agent: str | None = None
+    # Each host sees one of them (model/user_agent.py); they come before `user_agent`.
+    user_agents: tuple[str, ...] = ()
+    # May hold secrets, so they are not shown.
+    headers: Headers = field(default=(), repr=False)
+    # By origin: for these alone, and before those above.
+    host_headers: HostHeaders = field(default=(), repr=False)
+    # Whether cookies that a site sets are sent back to it, within the crawl (fetching/cookies.py).
+    cookies: bool = False
+    # Through the proxies, where the stack has any.
+    proxied: bool = True
+    # Names of the parameters that are taken out of URLs, all of them; None: the usual ones.
+    tracking: tuple[str, ...] | None = None
+    # Pages that name another one as canonical are left for that one.
+    canonical_only: bool = False
+    # Pages that ask not to be indexed are left out instead of being marked.
+    noindex_skipped: bool = False
+    # What of pages is stored, and whether the main text is; what is taken out of all that before.
+    bodies: Bodies = Bodies.HTML
+    texts: bool = False
+    redacted: tuple[str, ...] = ()
+    # Who is told when it has ended; may hold a secret.
+    webhook: str | None = field(default=None, repr=False)
+    express: bool = False
+    continuous: bool = False
+    shards: int = 1
+    # What each shard may claim, where the budget was edited and is not spread evenly any more.
+    quotas: tuple[int, ...] = ()
+    # The first hosts it begins at; the books count their URLs by their places here.
+    hosts_counted: tuple[str, ...] = ()
+    # Of a run that asks again for what failed in another one: which, how deep its seeds lie, where
+    # that one began, and the folders that its seeds led to.
+    retry_of: str | None = None
+    seed_depths: tuple[int, ...] = ()
+    anchors: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    # The earlier runs of its name that it goes on from, and how much of its limit these have used
+    # (frontier/resumption.py).
+    resumes: tuple[str, ...] = ()
+    pages_carried: int = 0
+    # How many pages the run before it could read, where it may be compared
+    # (frontier/yield_drop.py).
+    pages_before: int | None = None
+    # What was asked for, as a digest: an edit does not change that.
+    work: str | None = None
+    edits: int = 0
+    state: State = State.RUNNING
+    stop: Stop | None = None
+    finished_at_ms: int | None = None
+    # Since when it is paused, and for how long it was before.
+    paused_at_ms: int | None = None
+    paused_ms: int = 0
+    announced: bool = False
+
+    @property
+    def live(self) -> bool:
+        """Whether its URLs may still be asked for."""
+        return self.state in (State.RUNNING, State.PAUSED)
+
+    @property
+    def pages_own(self) -> int:
+        """How many URLs it may claim itself, beside those of the runs that it goes on from."""
+        return max(0, self.pages_max - self.pages_carried)
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """What it begins with: seeds, and sitemaps that a person named; each once."""
+        return tuple(dict.fromkeys(self.seeds + self.sitemap_urls))
+
+    @property
+    def anchored(self) -> tuple[str, ...]:
+        """What its scope is measured by: the seeds of the first run, or sitemaps alone."""
+        return self.anchors or self.seeds or self.sitemap_urls
+
+    @property
+    def stripped(self) -> frozenset[str]:
+        """The parameters that its URLs do without."""
+        return TRACKING_PARAMETERS if self.tracking is None else frozenset(self.tracking)
+
+    def ran_ms(self, at_ms: int) -> int:
+        """How long it ran, or has been running by a moment, without its pauses."""
+        end_ms = at_ms if self.finished_at_ms is None else self.finished_at_ms
+        paused_ms = self.paused_ms
+        if self.paused_at_ms is not None:
+            paused_ms += max(0, end_ms - self.paused_at_ms)
+        return max(0, end_ms - self.started_at_ms - paused_ms)
+
+    def stale_before_ms(self, at_ms: int, window_s: int | None = None) -> int:
+        """Claims made before this moment no longer hold; `at_ms` is the claimer's time.
+
+        `window_s` is the window of URLs that have one of their own, by a rule.
+        """
+        start_ms = at_ms if self.continuous else self.started_at_ms
+        return start_ms - self._window_s(window_s) * 1000
+
+    def claim_expires_s(self, at_ms: int, window_s: int | None = None) -> int:
+        """When a claim made at `at_ms` may be deleted, in epoch seconds; `window_s` as above."""
+        window_s = self._window_s(window_s)
+        hold_s = window_s if self.continuous else max(window_s, WEEK_S)
+        return at_ms // 1000 + max(hold_s, DAY_S)
+
+    def _window_s(self, window_s: int | None) -> int:
+        return self.window_s if window_s is None else window_s
+
+    def shard_quota(self, shard: int) -> int:
+        """How many claims one counter shard may take, so that all together keep `pages_max`."""
+        if self.quotas:
+            return self.quotas[shard]
+        base, rest = divmod(self.pages_own, self.shards)
+        return base + (1 if shard < rest else 0)
+
+
+def default_crawl(at_ms: int) -> Crawl:
+    """The crawl that bare URLs on the queue belong to."""
+    return Crawl(
+        id=DEFAULT_CRAWL,
+        name=DEFAULT_CRAWL,
+        started_at_ms=at_ms,
+        continuous=True,
+        depth_max=5,
+        shards=16,
+        pages_max=100_000_000,
+    )
+
+
+def first_hosts(urls: Iterable[str]) -> tuple[str, ...]:
+    """List the hosts of which the books say how they do."""
+    hosts: dict[str, None] = {}
+    for url in urls:
+        hosts[host_of(url)] = None
+        if len(hosts) == HOSTS_COUNTED_MAX:
+            break
+    return tuple(hosts)
+
+
+def run_id(name: str, at_ms: int) -> str:
+    """Name one run of a crawl: its name and its start, to the second."""
+    moment = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
+    return f"{name}-{moment:%Y%m%d-%H%M%S}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """One counter shard as read: `commits` is its version, `closed` forbids further commits."""
+
+    commits: int = 0
+    closed: bool = False
+    tally: Tally = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """All counters of a crawl, read together."""
+
+    shards: tuple[Shard, ...]
+    total: Tally = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, shards: tuple[Shard, ...]) -> Books:
+        """Add the shards up."""
+        total: Counter[str] = Counter()
+        for shard in shards:
+            total.update(shard.tally)
+        return cls(shards=shards, total=MappingProxyType(dict(total)))
+
+    @property
+    def claimed(self) -> int:
+        """How many URLs belong to the crawl."""
+        return self.total.get("claimed", 0)
+
+    @property
+    def done(self) -> int:
+        """How many of them have an outcome."""
+        return sum(self.total.get(outcome, 0) for outcome in Outcome)
+
+    def balance(self, crawl: Crawl) -> bool:
+        """Whether every claimed URL has its outcome and every planned seed was taken in."""
+        return self.claimed == self.done and self.seeds_missing(crawl) == 0
+
+    def seeds_missing(self, crawl: Crawl) -> int:
+        """How many messages of seeds were not taken in, of those planned at first and since."""
+        planned = crawl.seeds_planned + self.total.get("seeds_more", 0)
+        return planned - self.total.get("seeds", 0)
+
+
+def stop_reason(crawl: Crawl, books: Books) -> Stop:
+    """Say why a crawl whose books balance has ended."""
+    if crawl.stop is not None:
+        return crawl.stop
+    if books.total.get(f"skipped.{Stop.DURATION}", 0):
+        return Stop.DURATION
+    for spent in (Stop.BYTES, Stop.DOLLARS):
+        if any(books.total.get(f"{how}.{spent}", 0) for how in ("skipped", "refused", "cut")):
+            return spent
+    if books.total.get(f"refused.{Refusal.BUDGET}", 0):
+        return Stop.MAX_PAGES
+    return Stop.FINISHED
+
+
+def moved(crawl: Crawl, state: State, stop: Stop | None, at_ms: int) -> Crawl:
+    """A crawl as it stands once a person has paused, resumed or cancelled it."""
+    since_ms = crawl.paused_at_ms
+    if state is State.PAUSED:
+        return replace(crawl, state=state, stop=stop, paused_at_ms=since_ms or at_ms)
+    paused_ms = crawl.paused_ms + (0 if since_ms is None else max(0, at_ms - since_ms))
+    return replace(crawl, state=state, stop=stop, paused_at_ms=None, paused_ms=paused_ms)
+
+
+def finished(crawl: Crawl, books: Books, at_ms: int) -> Crawl:
+    """The crawl as it stands once its books are sealed."""
+    return replace(
+        crawl, state=State.FINISHED, stop=stop_reason(crawl, books), finished_at_ms=at_ms
+    )
+
+
+DEFAULT_CRAWL = "default"

@@ -1,0 +1,99 @@
+"""A crawl as plain fields, and back: the one codec of its stored form.
+
+Fields that are not known here are passed over, and fields that are missing take their defaults, so
+a stored crawl outlives a deploy in either direction. One of a newer version is not read at all.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import MISSING, asdict, fields
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.model.crawl import Bodies, Crawl, Scope, State, Stop
+from orbweaver.model.url_rules import THINGS, Rule
+from orbweaver.model.version import FIELD, check
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.model.item_rules import ItemRule
+
+VERSION = 1
+COLUMNS = tuple(field.name for field in fields(Crawl))
+# What is of a run and not of its work.
+OF_THE_RUN = frozenset(
+    {"id", "started_at_ms", "state", "stop", "finished_at_ms", "announced"}
+    | {"work", "edits", "quotas", "hosts_counted", "pages_before", "paused_at_ms", "paused_ms"}
+    | {"resumes", "pages_carried"}
+)
+
+
+def to_fields(crawl: Crawl) -> dict[str, Any]:
+    """Render a crawl as plain fields of the current version, without those that are None."""
+    known = {key: value for key, value in asdict(crawl).items() if value is not None}
+    return {FIELD: VERSION, **known}
+
+
+def from_fields(raw: dict[str, Any]) -> Crawl:
+    """Read plain fields back; raises NewerVersion for those of a newer version."""
+    check(raw, f"the crawl {raw.get('id')!r}", VERSION)
+    known = {key: value for key, value in raw.items() if key in COLUMNS}
+    known["seeds"] = tuple(known.get("seeds", ()))
+    known["sitemap_urls"] = tuple(known.get("sitemap_urls", ()))
+    known["include"] = tuple(known.get("include", ()))
+    known["exclude"] = tuple(known.get("exclude", ()))
+    known["user_agents"] = tuple(known.get("user_agents", ()))
+    known["headers"] = tuple((name, value) for name, value in known.get("headers", ()))
+    known["host_headers"] = tuple(
+        (origin, tuple((name, value) for name, value in own))
+        for origin, own in known.get("host_headers", ())
+    )
+    known["bodies"] = Bodies(known.get("bodies", Bodies.HTML))
+    for name in (
+        *("quotas", "hosts_counted", "seed_depths", "anchors", "roots", "redacted", "resumes"),
+    ):
+        known[name] = tuple(known.get(name, ()))
+    known["rules"] = tuple(_rule(one) for one in known.get("rules", ()))
+    known["items"] = _items(known.get("items", ()))
+    tracking = known.get("tracking")
+    known["tracking"] = None if tracking is None else tuple(tracking)
+    known["scope"] = Scope(known.get("scope", Scope.HOST))
+    known["state"] = State(known.get("state", State.RUNNING))
+    stop = known.get("stop")
+    known["stop"] = None if stop is None else Stop(stop)
+    return Crawl(**known)
+
+
+def _items(raw: Sequence[dict[str, Any]]) -> tuple[ItemRule, ...]:
+    if not raw:
+        return ()
+    # As in `conclude`: for crawls that have items.
+    from orbweaver.model.item_rule_codec import rule_of
+
+    return tuple(rule_of(one) for one in raw)
+
+
+def _rule(raw: dict[str, Any]) -> Rule:
+    return Rule(match=raw["match"], **{thing: raw.get(thing) for thing in THINGS})
+
+
+def changes(crawl: Crawl, was: Crawl) -> dict[str, Any]:
+    """Return the plain fields in which a crawl differs from what it was; None for what is gone."""
+    new, old = asdict(crawl), asdict(was)
+    return {name: new[name] for name in COLUMNS if new[name] != old[name]}
+
+
+def digest_of(crawl: Crawl) -> str:
+    """Digest what a crawl asks for: all but what is of the run, so that it can be told again.
+
+    Fields that have their defaults do not count: one more, and it is still the same work.
+    """
+    asked = {
+        field.name: value
+        for field, value in zip(fields(Crawl), asdict(crawl).values(), strict=True)
+        if field.name not in OF_THE_RUN and value not in (field.default, MISSING)
+    }
+    text = json.dumps(asked, sort_keys=True, default=str)
+    return blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()

@@ -1,0 +1,53 @@
+"""What a crawl's rules say of a claimed URL: how deep it may lie, and how long its host is left."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from orbweaver.model.target import Kind, Target
+from orbweaver.model.url_rules import NOTHING, Rule, said_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.model.crawl import Crawl
+
+
+def said_of_target(crawl: Crawl, target: Target) -> Rule:
+    """Put together what a crawl's rules say of a claimed URL; nothing of sitemaps."""
+    return NOTHING if target.kind is Kind.SITEMAP else said_of(crawl.rules, target.url)
+
+
+def depth_limit(crawl: Crawl, said: Rule) -> int:
+    """How deep a URL may lie of which rules say this."""
+    return crawl.depth_max if said.depth_max is None else said.depth_max
+
+
+def depth_limits(crawl: Crawl) -> tuple[int, int]:
+    """Bound how deep a URL may lie, whichever it is: at least, at most."""
+    if not crawl.rules:
+        return crawl.depth_max, crawl.depth_max
+    return _extremes(crawl.depth_max, tuple(rule.depth_max for rule in crawl.rules))
+
+
+def delay_ms(crawl: Crawl, target: Target) -> int:
+    """How long a crawl waits between two requests to a host, the first of them this one."""
+    said = said_of_target(crawl, target)
+    return crawl.delay_ms if said.delay_ms is None else said.delay_ms
+
+
+def by_delay(crawl: Crawl, targets: Sequence[Target]) -> list[tuple[int, list[Target]]]:
+    """Group a host's targets by their delay, the shortest first, so that none waits for longer."""
+    if not crawl.rules:
+        return [(crawl.delay_ms, list(targets))]
+    groups: dict[int, list[Target]] = {}
+    for target in targets:
+        groups.setdefault(delay_ms(crawl, target), []).append(target)
+    return sorted(groups.items(), key=lambda group: group[0])
+
+
+@lru_cache(maxsize=16)
+def _extremes(depth_max: int, said: tuple[int | None, ...]) -> tuple[int, int]:
+    limits = [depth_max, *(depth for depth in said if depth is not None)]
+    return min(limits), max(limits)

@@ -1,0 +1,185 @@
+"""A claimed URL on its way, as a row of a pack, and what few have besides: the row's end.
+
+Rows of messages and journals end with an object of extras if there are any. Versions that know
+more of them write more; whoever reads passes over what it does not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+class Kind(StrEnum):
+    """What a URL is asked for: as a page, or as a list of pages."""
+
+    PAGE = "page"
+    SITEMAP = "sitemap"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """An earlier claim of a URL, which leads to what it was then: the run, and when."""
+
+    crawl: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A claimed URL on its way: `attempt` counts from 1, `hops` counts redirects behind it.
+
+    A claim of an earlier run that is older than `modified_at_ms` does not hold against it. Of a
+    sitemap, `hops` counts indexes too, `site` is the host that named it as its own (None: a
+    person did; a page has it that such a sitemap lists on another host than its own), and `first`
+    says how many of its references have been dealt with. `express` and `window_s` are what rules
+    said of it when it was found: whether it goes past others, and for how long earlier claims of
+    it hold (None: as long as any of the crawl's).
+    """
+
+    url: str
+    depth: int
+    attempt: int = 1
+    hops: int = 0
+    referrer: str | None = None
+    prior: Prior | None = None
+    # The folder that this part of the crawl keeps to, where a seed led out of its own.
+    root: str | None = None
+    # The origin that the seed behind it names, where it is not public and the crawl does not name
+    # it (model/redacted_names.py).
+    local: str | None = None
+    modified_at_ms: int | None = None
+    kind: Kind = Kind.PAGE
+    site: str | None = None
+    first: int = 0
+    express: bool = False
+    window_s: int | None = None
+    # It is one of the pages that its host may be asked for: that is counted once.
+    counted: bool = False
+    # It was dropped on the seed queue, so no redirect of it widens the scope.
+    bound: bool = False
+
+
+_SWITCHES = ("express", "counted", "bound")
+
+
+def next_attempt(target: Target) -> Target:
+    """The same URL, once more."""
+    return replace(target, attempt=target.attempt + 1)
+
+
+def to_rows(targets: Sequence[Target]) -> tuple[list[list[Any]], list[str]]:
+    """Render the targets of a pack as rows, and the referrers whose places they name."""
+    referrers: dict[str, int] = {}
+    rows = []
+    for target in targets:
+        place = -1
+        if target.referrer is not None:
+            place = referrers.setdefault(target.referrer, len(referrers))
+        row: list[Any] = [target.url, target.depth, target.attempt, target.hops, place]
+        if extras := extras_of(target):
+            row.append(extras)
+        rows.append(row)
+    return rows, list(referrers)
+
+
+def from_rows(rows: Sequence[Any], referrers: Sequence[Any]) -> Iterator[Target]:
+    """Read the rows of a pack back; ValueError for one that is none."""
+    for row in rows:
+        match row:
+            case [str(url), int(depth), int(attempt), int(hops), int(place), *rest] if min(
+                depth, attempt, hops
+            ) >= 0 and -1 <= place < len(referrers):
+                target = Target(
+                    url=url,
+                    depth=depth,
+                    attempt=attempt,
+                    hops=hops,
+                    referrer=None if place < 0 else str(referrers[place]),
+                )
+            case _:
+                raise ValueError("a pack's url row is [url, depth, attempt, hops, referrer]")
+        match rest:
+            case []:
+                yield target
+            case [dict(extras)]:
+                yield with_extras(target, extras)
+            case _:
+                raise ValueError("a pack's url row may end with one object")
+
+
+def extras_of(target: Target) -> dict[str, Any]:
+    """Render what few targets have, for the end of a row; nothing for most."""
+    extras: dict[str, Any] = {}
+    if target.prior is not None:
+        extras["prior"] = [target.prior.crawl, target.prior.at_ms]
+    given = {"root": target.root, "local": target.local, "modified": target.modified_at_ms}
+    extras |= {name: value for name, value in given.items() if value is not None}
+    if target.kind is not Kind.PAGE:
+        extras["kind"] = target.kind
+    if target.site is not None:
+        extras["site"] = target.site
+    if target.first:
+        extras["first"] = target.first
+    if target.window_s is not None:
+        extras["window"] = target.window_s
+    return extras | {name: True for name in _SWITCHES if getattr(target, name)}
+
+
+def with_extras(target: Target, extras: dict[str, Any]) -> Target:
+    """Read extras back; those of a newer version are passed over, ValueError if one is broken."""
+    match extras.get("prior"):
+        case None:
+            prior = None
+        case [str(crawl), int(at_ms)]:
+            prior = Prior(crawl=crawl, at_ms=at_ms)
+        case _:
+            raise ValueError("prior is [crawl, at]")
+    return replace(
+        target,
+        prior=prior,
+        root=_text(extras, "root"),
+        local=_text(extras, "local"),
+        modified_at_ms=_number(extras, "modified"),
+        kind=Kind(extras.get("kind", Kind.PAGE)),
+        site=_text(extras, "site"),
+        first=_number(extras, "first") or 0,
+        express=_switch(extras, "express"),
+        window_s=_number(extras, "window"),
+        counted=_switch(extras, "counted"),
+        bound=_switch(extras, "bound"),
+    )
+
+
+def _text(extras: dict[str, Any], name: str) -> str | None:
+    match extras.get(name):
+        case str() | None as text:
+            return text
+        case _:
+            raise ValueError(f"{name} is a URL")
+
+
+def _switch(extras: dict[str, Any], name: str) -> bool:
+    match extras.get(name, False):
+        case bool(switch):
+            return switch
+        case _:
+            raise ValueError(f"{name} is true or false")
+
+
+def _number(extras: dict[str, Any], name: str) -> int | None:
+    match extras.get(name):
+        case None:
+            return None
+        case bool():  # an int in Python, and no number in JSON
+            pass
+        case int(number) if number >= 0:
+            return number
+    raise ValueError(f"{name} is a number from 0")
+
+
+PACK_TARGETS_MAX = 25

@@ -1,0 +1,230 @@
+"""Who asks, and with what: the user agent and the extra headers of a request.
+
+Rules
+- A host sees one identity: of several user agents each host name has its own, for the whole crawl.
+- robots.txt is decided for the product token that is sent; of `Mozilla/5.0 (compatible; name/1.0)`
+  that is `name`, which is what sites call such a crawler.
+- Extra headers may add to a request, never change what it is: names that frame it, route it, or
+  that the crawler answers for itself are refused, and so is whatever could begin another header.
+- A header may hold a secret unless it is known not to (`OPEN_HEADERS`): it goes to the origins of
+  the crawl's own seeds only. A redirect or link to another origin drops it, and so does one from
+  https to http: where a host name has an https seed, its http origin gets none.
+- Headers of one host go to one origin alone, whoever leads there, and come before the others: a
+  host without a scheme is its https origin, or its http one where a seed has that and no https.
+- Errors name headers and never show what they hold.
+
+Sources: RFC 9110 section 5 (names and values) and 7.6.1 (hop by hop), RFC 9309 section 2.2.1.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.http_exchange import Headers, HostHeaders
+
+
+AGENTS_MAX = 100
+AGENT_CHARS_MAX = 500
+HEADERS_MAX = 20
+HEADERS_CHARS_MAX = 8_192
+HOSTS_MAX = 50
+HOST_HEADERS_CHARS_MAX = 65_536
+
+# What cannot be a secret, so that every host may see it; in lower case.
+OPEN_HEADERS = frozenset(
+    {"accept-language", "cache-control", "dnt", "from", "pragma", "priority", "referer"}
+    | {"save-data", "sec-gpc", "upgrade-insecure-requests"}
+)
+# Those and what the crawler says itself: an archive of requests has them as they were sent.
+_TOLD = OPEN_HEADERS | {"host", "user-agent", "accept", "accept-encoding"}
+_TOLD |= {"if-none-match", "if-modified-since"}
+REDACTED = "redacted"
+_FRAMING = "it frames or routes the message: leave it out"
+_OURS = "the crawler sets it itself: leave it out"
+# Names that are refused, with the fix; `-` at the end stands for any rest of the name.
+_REFUSED = {
+    **dict.fromkeys(("connection", "keep-alive", "te", "trailer", "upgrade", "via"), _FRAMING),
+    **dict.fromkeys(("transfer-encoding", "host", "expect", "http2-settings"), _FRAMING),
+    **dict.fromkeys(("content-", "proxy-", "forwarded", "max-forwards"), _FRAMING),
+    **dict.fromkeys(("accept", "accept-encoding", "accept-charset", "range"), _OURS),
+    **dict.fromkeys(("if-match", "if-none-match", "if-modified-since", "if-range"), _OURS),
+    "if-unmodified-since": _OURS,
+    "user-agent": "give it as the user agent (--user-agent)",
+    "set-cookie": "a request's header is called Cookie",
+    "cookie2": "a request's header is called Cookie",
+}
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_VALUE = re.compile(r"[!-~](?:[ !-~]*[!-~])?")
+_COMPATIBLE = re.compile(r"Mozilla/[0-9.]+ \(compatible; *([^/;)\s]+)")
+
+
+class IdentityError(ValueError):
+    """A user agent or header does not fit; the text says why and what would, without its value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What one host sees of us; `token` is what its robots.txt may call us."""
+
+    agent: str
+    token: str
+    headers: Headers = field(default=(), repr=False)
+
+
+def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
+    """Say as whom a crawl asks a host (an origin, as of `host_of`)."""
+    agent = crawl.user_agent or default_agent
+    if crawl.user_agents:
+        name = hostname_of(host)
+        agent = min(crawl.user_agents, key=lambda agent: _rank(agent, name))
+    headers = crawl.headers
+    if headers and host not in _own(crawl.anchors or crawl.seeds):
+        headers = tuple(pair for pair in headers if pair[0].lower() in OPEN_HEADERS)
+    own = next((own for origin, own in crawl.host_headers if origin == host), ())
+    return _identity(agent, joined(headers, own) if own else headers)
+
+
+def joined(headers: Headers, own: Headers) -> Headers:
+    """Put a host's own headers in the place of others of these names."""
+    names = {_plain(name) for name, _ in own}
+    return (*(pair for pair in headers if _plain(pair[0]) not in names), *own)
+
+
+def origins_of(hosts: HostHeaders, seeds: tuple[str, ...]) -> HostHeaders:
+    """Name hosts by their origins; raises IdentityError for what is no host, or named twice."""
+    found: dict[str, Headers] = {}
+    for text, headers in hosts:
+        origin = origin_of(text, seeds)
+        if origin in found:
+            raise IdentityError(f"{origin} is given twice: put its headers in one table")
+        found[origin] = headers
+    return tuple(found.items())
+
+
+def origin_of(text: str, seeds: tuple[str, ...]) -> str:
+    """Return the origin that a host of a definition is; raises IdentityError."""
+    try:
+        url = canonicalize(text if "://" in text else f"https://{text}/")
+    except ValueError:
+        url = ""
+    origin = host_of(url)
+    if not url or url != f"{origin}/" or "@" in text:
+        fix = "give a host like example.org, or an origin like https://example.org:8443"
+        raise IdentityError(f"{redacted(text, 60)!a} is no host: {fix}")
+    if "://" in text:
+        return origin
+    plain = host_of(canonicalize(f"http://{text}/"))
+    begun = {host_of(seed) for seed in seeds}
+    return plain if plain in begun and origin not in begun else origin
+
+
+@lru_cache(maxsize=256)
+def _identity(agent: str, headers: Headers) -> Identity:
+    return Identity(agent=agent, token=token_of(agent), headers=headers)
+
+
+@lru_cache(maxsize=256)
+def token_of(agent: str) -> str:
+    """Return the product token by which a robots.txt names a user agent."""
+    compatible = _COMPATIBLE.match(agent)
+    return compatible[1] if compatible else agent
+
+
+def check_agents(agents: tuple[str, ...]) -> None:
+    """Refuse user agents that are none; raises IdentityError."""
+    if len(agents) > AGENTS_MAX:
+        raise IdentityError(f"{len(agents)} user agents are too many: give up to {AGENTS_MAX}")
+    for agent in agents:
+        if not _VALUE.fullmatch(agent) or not _NAME.match(agent) or len(agent) > AGENT_CHARS_MAX:
+            shown = ascii(agent[:60])
+            raise IdentityError(
+                f"{shown} is not a user agent: give up to {AGENT_CHARS_MAX} printable ASCII"
+                " characters, like name/1.0 (+https://example.com/bot)"
+            )
+
+
+def problems_of_headers(headers: Headers) -> Iterator[str]:
+    """Find all headers that would change what a request is, and say what to do about each."""
+    if len(headers) > HEADERS_MAX:
+        yield f"{len(headers)} headers are too many: give up to {HEADERS_MAX}"
+        return
+    size = sum(len(name) + len(value) for name, value in headers)
+    if size > HEADERS_CHARS_MAX:
+        yield f"{size:,} characters are too many: give up to {HEADERS_CHARS_MAX:,}"
+        return
+    seen: set[str] = set()
+    for name, value in headers:
+        # Some servers read an underscore as a hyphen.
+        plain = _plain(name)
+        if not _NAME.fullmatch(name):
+            # What is no name may be a value that was typed in its place.
+            yield "a header's name is letters, digits and hyphens: give Name: value"
+        elif (fix := _refusal(plain)) is not None:
+            yield f"the header {name} cannot be given: {fix}"
+        elif plain in seen:
+            yield f"the header {name} is given twice: join the values in one"
+        elif not _VALUE.fullmatch(value):
+            yield (
+                f"the value of the header {name} does not fit: give printable ASCII without line"
+                " ends, and no space around it"
+            )
+        seen.add(plain)
+
+
+def check_host_headers(hosts: HostHeaders) -> None:
+    """Refuse hosts and headers that do not fit; raises IdentityError."""
+    if len(hosts) > HOSTS_MAX:
+        raise IdentityError(f"{len(hosts)} hosts are too many: give up to {HOSTS_MAX}")
+    size = sum(len(name) + len(value) for _, own in hosts for name, value in own)
+    if size > HOST_HEADERS_CHARS_MAX:
+        most = f"{HOST_HEADERS_CHARS_MAX:,}"
+        raise IdentityError(f"{size:,} characters of headers are too many: give up to {most}")
+    origins_of(hosts, ())
+    for host, own in hosts:
+        for problem in problems_of_headers(own):
+            raise IdentityError(f"{redacted(host, 60)!a}: {problem}")
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def stored_headers(headers: Iterable[tuple[str, str]]) -> Headers:
+    """Write the headers of a request as they may be stored: what may be a secret is not shown."""
+    return tuple(
+        (name, value if name.lower() in _TOLD else REDACTED)
+        for name, value in headers
+        if not name.lower().startswith("proxy-")
+    )
+
+
+def _refusal(name: str) -> str | None:
+    exact = _REFUSED.get(name)
+    family = _REFUSED.get(name.partition("-")[0] + "-")
+    return exact or family
+
+
+@lru_cache(maxsize=16)
+def _own(seeds: tuple[str, ...]) -> frozenset[str]:
+    """Return the origins that may see secrets."""
+    origins = {host_of(seed) for seed in seeds}
+    safe = {hostname_of(origin) for origin in origins if origin.startswith("https:")}
+    return frozenset(
+        origin
+        for origin in origins
+        if origin.startswith("https:") or hostname_of(origin) not in safe
+    )
+
+
+def _rank(agent: str, name: str) -> bytes:
+    return blake2b(f"{agent} {name}".encode(), digest_size=8).digest()

@@ -1,0 +1,20 @@
+"""Bytes to a page: charset, media type, links, page signals, sitemaps, main text, redaction.
+
+Decides what a body says; never what becomes of it. Work is linear in the bytes, and bounded.
+
+    media_type     the Content-Type header
+    sniffing       what a body is by its first bytes
+    charset        and the text as UTF-8
+    html_scan      the outline and text of HTML, by tokens
+    parse_guard    which HTML may become a tree
+    page           what a page says
+    links          the links of a page
+    refresh        pages that lead elsewhere
+    soft_404       pages that say "not found"
+    duplicates     content that comes again
+    main_text      plain text and Markdown
+    pii_redaction  addresses and phone numbers
+    sitemap        what a sitemap lists
+    sitemap_text   its text, a piece at a time
+    sitemap_xml    its items in XML
+"""

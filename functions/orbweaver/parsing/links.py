@@ -1,0 +1,85 @@
+"""The links of a page: canonical URLs made of its references, bounded in number and length.
+
+A short reference seen from a long base is a long URL, and each is stored in a journal, a claim and
+a message: so the characters of all links together are bounded, too. What is left out is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from orbweaver.model.url import REFERENCE_CHARS_MAX, SPACES, canonicalize
+from orbweaver.parsing import charset as charsets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LINKS_CHARS_MAX = 1_000_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Links:
+    """Makes links of references, and counts those that become none."""
+
+    base: str | None
+    charset: str
+    links_max: int
+    tracking: frozenset[str]
+    found: dict[str, None] = field(default_factory=dict)
+    cut: int = 0
+    foreign: int = 0
+    invalid: int = 0
+
+    def add(self, references: Iterable[str]) -> None:
+        """Add references; the same words mean the same, so they are looked at once."""
+        for words in _without_fragments(references):
+            if ":" in words and _is_foreign(words.strip(SPACES)):
+                self.foreign += 1
+            elif len(self.found) + self.invalid >= self.links_max:
+                self.cut += 1
+            else:
+                try:
+                    reference = words if words.isascii() else self._encoded(words)
+                    self.found[canonicalize(reference, self.base, tracking=self.tracking)] = None
+                except ValueError:
+                    self.invalid += 1
+
+    def _encoded(self, words: str) -> str:
+        """Escape what is not ASCII in a reference's query; raises ValueError if it is too long."""
+        if len(words) > REFERENCE_CHARS_MAX and len(words.strip(SPACES)) > REFERENCE_CHARS_MAX:
+            raise ValueError("the reference is too long")
+        return charsets.encode_query(words, self.charset)
+
+    def kept(self) -> tuple[str, ...]:
+        """Return the links that may be stored, and count those behind them as cut."""
+        links = tuple(self.found)
+        if sum(map(len, links)) > LINKS_CHARS_MAX:
+            sums = accumulate(map(len, links))
+            links = tuple(
+                link for link, chars in zip(links, sums, strict=True) if chars <= LINKS_CHARS_MAX
+            )
+            self.cut += len(self.found) - len(links)
+        return links
+
+
+def _without_fragments(references: Iterable[str]) -> dict[str, None]:
+    """References as far as they matter, each once; a page can have thousands to its own parts."""
+    return {
+        # Spaces before a fragment are part of the path, so both stay.
+        (reference if path[-1:] == " " else path): None
+        for reference in references
+        for path in (reference.partition("#")[0],)
+    }
+
+
+def _is_foreign(reference: str) -> bool:
+    """Whether a reference plainly has another scheme, such as `mailto:`; cheaper than parsing."""
+    scheme = reference.partition(":")[0].lower()
+    return (
+        scheme.isascii()
+        and scheme.isalnum()
+        and scheme[0].isalpha()
+        and scheme not in {"http", "https"}
+    )

@@ -1,0 +1,91 @@
+"""Media types: what a Content-Type header says (WHATWG MIME Sniffing Standard, section 4.4).
+
+The standard is kinder than RFC 9110 where servers are careless, and stricter where it matters: a
+value that names no type at all is None, and then the first bytes tell (`parsing/sniffing.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CHARS_MAX = 10_000
+_SPACES = "\n\r\t "
+_TOKEN = re.compile(r"[-!#$%&'*+.^_`|~A-Za-z0-9]+")
+_QUOTABLE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+# A quoted value: what stands in it, a backslash before anything, an end that may be missing.
+_QUOTED = re.compile(r'"((?:[^"\\]++|\\.)*+\\?+)"?+', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaType:
+    """A type and its parameters, names in lower case."""
+
+    essence: str
+    parameters: Mapping[str, str]
+
+    def __str__(self) -> str:
+        """Write it as the standard serializes it."""
+        return self.essence + "".join(
+            f";{name}={_written(value)}" for name, value in self.parameters.items()
+        )
+
+
+def parse(header: str) -> MediaType | None:
+    """Read a Content-Type; None if it names no type."""
+    return _parse(header[:CHARS_MAX].strip(_SPACES))
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str) -> MediaType | None:
+    essence, _, _ = text.partition(";")
+    essence = essence.rstrip(_SPACES)
+    kind, slash, subtype = essence.partition("/")
+    if not slash or not _TOKEN.fullmatch(kind) or not _TOKEN.fullmatch(subtype):
+        return None
+    return MediaType(
+        essence=essence.lower(), parameters=_parameters(text[len(text.partition(";")[0]) :])
+    )
+
+
+def _parameters(text: str) -> dict[str, str]:
+    """Read `;name=value;…`: the first of a name counts, and what is broken is passed over."""
+    found: dict[str, str] = {}
+    at, end = 0, len(text)
+    while at < end:
+        at += 1  # the semicolon
+        while at < end and text[at] in _SPACES:
+            at += 1
+        start = at
+        while at < end and text[at] not in ";=":
+            at += 1
+        name = text[start:at].lower()
+        if at >= end or text[at] == ";":
+            continue
+        at += 1  # the equals sign
+        quoted = _QUOTED.match(text, at)
+        if quoted is not None:
+            value = _ESCAPED.sub(r"\1", quoted[1])
+            at = text.find(";", quoted.end())
+            at = end if at < 0 else at
+        else:
+            start, at = at, text.find(";", at)
+            at = end if at < 0 else at
+            value = text[start:at].rstrip(_SPACES)
+            if not value:
+                continue
+        if _TOKEN.fullmatch(name) and _QUOTABLE.fullmatch(value):
+            found.setdefault(name, value)
+    return found
+
+
+def _written(value: str) -> str:
+    if _TOKEN.fullmatch(value):
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,292 @@
+"""What a page says: its links and wishes, title, description, language, canonical URL and charset.
+
+Links are what `a` and `area` refer to, and `link` that names the next or previous page of a series
+(`rel=next`, `rel=prev`): canonical, in document order, each once. A reference counts as seen from
+the first `base` that has one, if that is http or https (HTML Standard, 4.2.3); links withdrawn by
+`rel=nofollow` are left out, and all of them where the page's `meta` or the `X-Robots-Tag` header
+says so. What is left out is counted. Nothing raises, whatever the bytes.
+
+lexbor builds the tree (of a page that is not small: of its outline, see `parsing/html_scan.py`),
+and one query walks it once. Who needs the whole tree of such a page (`extraction/extract`) has it
+built then. The text is worked out only when it is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
+
+from orbweaver.model.cuts import beyond, counted
+from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, is_base
+from orbweaver.parsing import charset as charsets
+from orbweaver.parsing.html_scan import is_small, outline_of, text_of
+from orbweaver.parsing.links import Links
+from orbweaver.parsing.parse_guard import WildPageError, why_wild
+from orbweaver.parsing.refresh import Refresh, refresh_of
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+    from orbweaver.model.cuts import Cuts
+
+LINKS_MAX = 5_000
+TEXT_CHARS_MAX = 500
+LANGUAGE_CHARS_MAX = 35  # the longest that RFC 5646 asks to have room for
+
+# Naming the elements with `href` would double the time: each node is compared with each selector.
+_QUERY = "[href], meta[content], title"
+_LINKING = frozenset({"a", "area"})
+# Pages of a series (HTML Standard, 4.6.7.17), with a synonym that is still written.
+_SERIES = frozenset({"next", "prev", "previous"})
+_NOFOLLOW = {"nofollow", "none"}
+_NOINDEX = {"noindex", "none"}
+# Directives with a value after a colon; what else stands before a colon is an agent's name.
+_VALUED = ("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after")
+# Wishes may be addressed to us by name, and to whom we say we are.
+_EVERYBODY, _PRODUCT = "robots", "orbweaver"
+
+_Attributes: TypeAlias = dict[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A parsed page; `links_*` are the references that did not become links, by why."""
+
+    title: str | None
+    description: str | None
+    language: str | None
+    canonical: str | None
+    charset: str
+    nofollow: bool
+    noindex: bool
+    links: tuple[str, ...]
+    links_cut: int
+    links_nofollow: int
+    links_foreign: int
+    links_invalid: int
+    # Where the page leads by itself, if that is elsewhere (parsing/refresh.py).
+    refresh: str | None = None
+    # What its references are seen from, if they are of the web.
+    base: str | None = None
+    # What of all this is left out, beside links for a reason of theirs.
+    cut: Cuts = ()
+    # The page in UTF-8; gone where it was read elsewhere (worker/page_reading.py).
+    html: bytes = field(repr=False, compare=False)
+    whole: LexborHTMLParser | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def tree(self) -> LexborHTMLParser:
+        """The whole tree, built now where the outline was enough; raises WildPageError."""
+        if self.whole is not None:
+            return self.whole
+        if (why := why_wild(self.html)) is not None:
+            raise WildPageError(why)
+        return _tree(self.html)
+
+    @property
+    def text(self) -> str:
+        """The text that readers see; worked out anew each time, at about 25 MB/s."""
+        return text_of(self.html)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A page in UTF-8, and its outline where it is not small."""
+
+    charset: str
+    html: bytes
+    outline: bytes | None
+    # Tags of which the outline has only the first attributes.
+    tags_cut: int = 0
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the tree holds, as it is written; whose wishes count."""
+
+    addressees: frozenset[str]
+    title: str | None = None
+    language: str | None = None
+    base: str | None = None
+    description: str | None = None
+    canonical: str | None = None
+    refresh: Refresh | None = None
+    wishes: set[str] = field(default_factory=set)
+    references: list[str] = field(default_factory=list)
+    nofollow: int = 0
+
+
+def prepare(body: bytes, content_type: str | None) -> Prepared:
+    """Decode a page, and make the outline of one that is not to become a tree."""
+    charset, html = charsets.decode(body, content_type)
+    if is_small(html):
+        return Prepared(charset=charset, html=html, outline=None)
+    kept, tags_cut = outline_of(html)
+    return Prepared(charset=charset, html=html, outline=kept, tags_cut=tags_cut)
+
+
+def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl wants
+    body: bytes,
+    url: str,
+    content_type: str | None,
+    *,
+    robots_tag: str | None = None,
+    refresh: str | None = None,
+    links_per_page_max: int = LINKS_MAX,
+    tracking: frozenset[str] = TRACKING_PARAMETERS,
+    agent: str = _PRODUCT,
+    prepared: Prepared | None = None,
+) -> Page:
+    """Read a page that `url` answered with.
+
+    `robots_tag` and `refresh` are its headers X-Robots-Tag and Refresh, `tracking` names the
+    parameters that its links are rid of, `agent` who asked. `prepared` is half of the work, done
+    before.
+    """
+    ready = prepare(body, content_type) if prepared is None else prepared
+    charset, html = ready.charset, ready.html
+    addressees = frozenset({_EVERYBODY, _PRODUCT, agent.partition("/")[0].strip().lower()})
+    whole = _tree(html) if ready.outline is None else None
+    found = _look(whole or _tree(ready.outline or b""), addressees)
+    wishes = found.wishes | wishes_of(robots_tag or "", addressees)
+    here = url if is_base(url) else None
+    base = here if found.base is None else _resolved(found.base, here) or here
+    nofollow = not _NOFOLLOW.isdisjoint(wishes)
+    onward = (refresh_of(refresh) if refresh else None) or found.refresh
+    if onward and onward.reference and not onward.redirects:
+        found.references.append(onward.reference)
+    links = Links(base=base, charset=charset, links_max=links_per_page_max, tracking=tracking)
+    links.add([] if nofollow else found.references)
+    kept = links.kept()
+    title, description = _line(found.title), _line(found.description)
+    language = (found.language or "").strip()
+    canonical = _resolved(found.canonical, base, tracking) if found.canonical else None
+    no_canonical = int(bool(found.canonical) and canonical is None)
+    return Page(
+        title=title[:TEXT_CHARS_MAX].strip() or None,
+        description=description[:TEXT_CHARS_MAX].strip() or None,
+        language=language[:LANGUAGE_CHARS_MAX] or None,
+        canonical=canonical,
+        charset=charset,
+        nofollow=nofollow,
+        noindex=not _NOINDEX.isdisjoint(wishes),
+        links=kept,
+        links_cut=links.cut,
+        links_nofollow=found.nofollow + (len(found.references) if nofollow else 0),
+        links_foreign=links.foreign,
+        links_invalid=links.invalid,
+        refresh=_elsewhere(onward, here, base, tracking) if onward else None,
+        base=base,
+        cut=counted({"links": links.cut, "tags": ready.tags_cut, "canonical": no_canonical})
+        + _beyond(title, description, language),
+        html=html,
+        whole=whole,
+    )
+
+
+def wishes_of(
+    robots_tag: str, addressees: frozenset[str] = frozenset({_EVERYBODY, _PRODUCT})
+) -> set[str]:
+    """Return the directives of an X-Robots-Tag header that are for everybody, or for us."""
+    wishes: set[str] = set()
+    addressee = _EVERYBODY
+    for part in robots_tag.lower().split(","):
+        name, colon, directive = part.partition(":")
+        if colon and name.strip() not in _VALUED:
+            addressee = name.strip()  # and what follows is for the same one
+        if addressee in addressees:
+            wishes.add((directive if colon else name).strip())
+    return wishes
+
+
+def _tree(html: bytes) -> LexborHTMLParser:
+    return LexborHTMLParser(html, options=LexborDocumentOptions.WO_EVENTS)
+
+
+def _look(tree: LexborHTMLParser, addressees: frozenset[str]) -> _Found:
+    root = tree.root
+    found = _Found(addressees=addressees, language=root.attributes.get("lang") if root else None)
+    references = found.references
+    for node in tree.css(_QUERY):
+        tag, attributes = node.tag, node.attributes
+        if tag not in _LINKING:
+            _look_at_other(found, node, tag, attributes)
+        elif "rel" in attributes and "nofollow" in _words(attributes["rel"]):
+            found.nofollow += 1
+        else:
+            references.append(attributes["href"] or "")
+    return found
+
+
+def _look_at_other(
+    found: _Found, node: LexborNode, tag: str | None, attributes: _Attributes
+) -> None:
+    match tag:
+        case "title":
+            if not (node.parent and node.parent.tag == "svg"):
+                found.title = found.title or node.text()
+        case "base":
+            found.base = (attributes["href"] or "") if found.base is None else found.base
+        case "link":
+            _look_at_link(found, _words(attributes.get("rel")), attributes["href"])
+        case "meta" if "content" in attributes:  # one with nothing but `href` is found as well
+            _look_at_meta(found, attributes)
+
+
+def _look_at_link(found: _Found, relations: set[str], reference: str | None) -> None:
+    if "canonical" in relations:
+        found.canonical = found.canonical or reference
+    if not _SERIES.isdisjoint(relations):
+        if "nofollow" in relations:
+            found.nofollow += 1
+        else:
+            found.references.append(reference or "")
+
+
+def _look_at_meta(found: _Found, attributes: _Attributes) -> None:
+    if (attributes.get("http-equiv") or "").lower() == "refresh":
+        found.refresh = found.refresh or refresh_of(attributes["content"] or "")
+    name = (attributes.get("name") or "").strip().lower()
+    if "name" in attributes and name in found.addressees:
+        found.wishes |= _words((attributes["content"] or "").replace(",", " "))
+    elif name == "description":
+        found.description = found.description or attributes["content"]
+
+
+def _resolved(
+    reference: str, base: str | None, tracking: frozenset[str] = frozenset()
+) -> str | None:
+    try:
+        return canonicalize(reference, base, tracking=tracking)
+    except ValueError:
+        return None
+
+
+def _elsewhere(
+    refresh: Refresh, here: str | None, base: str | None, tracking: frozenset[str]
+) -> str | None:
+    """Where a refresh redirects to, if that is another page than this one."""
+    if not refresh.redirects or refresh.reference is None:
+        return None
+    url = _resolved(refresh.reference, base, tracking)
+    return url if here is None or url != _resolved(here, None) else None
+
+
+def _words(text: str | None) -> set[str]:
+    return set(text.lower().split()) if text else set()
+
+
+def _beyond(title: str, description: str, language: str) -> Cuts:
+    return counted(
+        {
+            "title": beyond(title, TEXT_CHARS_MAX),
+            "description": beyond(description, TEXT_CHARS_MAX),
+            "language": beyond(language, LANGUAGE_CHARS_MAX),
+        }
+    )
+
+
+def _line(text: str | None) -> str:
+    return " ".join((text or "").split())

@@ -1,0 +1,217 @@
+"""The items of a sitemap in XML, by expat: no tree, no entities, nothing from elsewhere.
+
+- A document type of its own (an internal subset, where entities and default attributes come from)
+  ends the reading; an external one is never looked at, and entities that nobody knows are left
+  out. So there is nothing to expand and nobody to ask (XXE, billion laughs).
+- Memory and time do not depend on the file: depth, elements, different names and the length of one
+  tag are bounded, for expat keeps all of them.
+- Names count without their prefix where that is none, or that of the root; so the extensions
+  (`image:loc`, `xhtml:link`, `news:`, `video:`) are passed over, and namespaces may be odd, wrong
+  or missing.
+- Items are those of the root's format: `url` is none in a feed, where an `image` has one.
+- An item's reference is its `loc` or `link` (of an Atom entry, `href` of the first link that is
+  `alternate`), or its `guid`, or the text that stands in the item itself.
+- References of feeds are relative to `xml:base`, wherever that stands (RFC 4287, 2; XML Base).
+- An `&` that begins no entity stands for itself: hand-written sitemaps are full of them. Anything
+  else that is not well-formed ends the reading.
+- An item has one `loc` (sitemaps.org): the first counts, and further ones are `surplus`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from xml.parsers import expat
+
+from orbweaver.parsing.sitemap_text import Ampersands, Spoiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEPTH_MAX = 50
+# Some 20 for each of 50,000 URLs: as many as 50 MiB have room for, if they say anything.
+ELEMENTS_MAX = 1_000_000
+NAMES_MAX = 1_000
+TAG_BYTES_MAX = 256 * 1024
+TEXT_CHARS_MAX = 8_192
+
+ROOTS = frozenset({"urlset", "sitemapindex", "rss", "rdf", "feed"})
+_LISTED = frozenset({"url", "sitemap"})
+ITEMS = {
+    "urlset": _LISTED,
+    "sitemapindex": _LISTED,
+    "rss": frozenset({"item"}),
+    "rdf": frozenset({"item"}),
+    "feed": frozenset({"entry"}),
+}
+_REFERENCES = ("loc", "link", "guid", "")  # the last is what stands in the item itself
+_DATES = ("lastmod", "pubdate", "updated", "published")
+_FIELDS = frozenset({*_REFERENCES, *_DATES})
+# XML 1.0 has no such characters, and feeds do.
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+@dataclass(slots=True)
+class Item:
+    """A URL of a file, being read: its element's name, and the texts of its fields."""
+
+    label: str
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    chars_left: int = TEXT_CHARS_MAX
+    # What its reference is relative to, from the outside in; and how many more it has.
+    bases: tuple[str, ...] = ()
+    surplus: int = 0
+
+    @property
+    def reference(self) -> str:
+        """The words that refer to a page or sitemap; empty if there are none."""
+        return next(filter(None, map(self._text, _REFERENCES)), "")
+
+    @property
+    def relative(self) -> bool:
+        """Whether it may be relative: a feed's link, but no `guid`, which need not be a URL."""
+        return self.label in ("item", "entry") and bool(self._text("link"))
+
+    @property
+    def modified(self) -> str:
+        """The words that say when it was changed."""
+        return next(filter(None, map(self._text, _DATES)), "")
+
+    def _text(self, name: str) -> str:
+        return "".join(self.texts.get(name, ())).strip()
+
+
+class XmlReader:
+    """Takes a file in; hands over its items as they end. `root` is the root element's name."""
+
+    def __init__(self, take: Callable[[Item], None]) -> None:
+        self.root = ""
+        self._take = take
+        self._prefix = ""
+        self._stack: list[str] = []
+        self._labels: dict[str, str] = {}
+        self._attributes: set[str] = set()
+        self._elements = 0
+        self._item: Item | None = None
+        self._item_depth = 0
+        self._into: list[str] | None = None
+        self._items: frozenset[str] = frozenset()
+        self._bases: list[tuple[int, str]] = []  # each with the depth of its element
+        self._ampersands = Ampersands()
+        self._fed = 0
+        parser = expat.ParserCreate("utf-8")
+        parser.buffer_text = True
+        parser.UseForeignDTD(True)  # then unknown entities are no error
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        self._parser = parser
+
+    def feed(self, text: str) -> None:
+        """Take a piece of the file."""
+        self._feed(self._ampersands.feed(_ILLEGAL.sub("", text)))
+
+    def _feed(self, text: str) -> None:
+        piece = text.encode("utf-8", "replace")
+        self._fed += len(piece)
+        self._parse(piece, last=False)
+        # What expat has not got through yet is one tag or comment, and kept.
+        if self._fed - self._parser.CurrentByteIndex > TAG_BYTES_MAX:
+            raise Spoiled(f"a tag of more than {TAG_BYTES_MAX:,} bytes")
+
+    def close(self) -> None:
+        """The file is over."""
+        self._feed(self._ampersands.rest())
+        self._parse(b"", last=True)
+
+    def _parse(self, piece: bytes, *, last: bool) -> None:
+        try:
+            self._parser.Parse(piece, last)
+        except expat.ExpatError as error:
+            raise Spoiled(f"not well-formed: {error}") from error
+
+    def _doctype(self, _name: str, _system: object, _public: object, internal: int) -> None:
+        if internal:
+            raise Spoiled("it has a document type of its own")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        stack = self._stack
+        label = self._labels.get(name)
+        if label is None:
+            label = self._label(name)
+        self._elements += 1
+        stack.append(label)
+        if self._elements > ELEMENTS_MAX or len(stack) > DEPTH_MAX:
+            raise Spoiled(f"more than {ELEMENTS_MAX:,} elements, or {DEPTH_MAX} in one another")
+        if attributes and not self._attributes.issuperset(attributes):
+            self._attributes.update(attributes)
+            self._check_names()
+        if attributes and len(base := attributes.get("xml:base", "")) in range(1, TEXT_CHARS_MAX):
+            self._bases.append((len(stack), base))
+        if self._item is None:
+            if label in self._items:
+                self._item = Item(label)
+                self._item_depth = len(stack)
+                self._into = self._item.texts.setdefault("", [])
+                self._parser.CharacterDataHandler = self._characters
+        elif label in _FIELDS and len(stack) == self._item_depth + 1:
+            self._begin_field(self._item, label, attributes)
+        else:
+            self._into = None
+
+    def _label(self, name: str) -> str:
+        """Return what an element's name, met for the first time, counts as."""
+        prefix, _, local = name.rpartition(":")
+        label = local.lower()
+        if not self._labels:
+            if label not in ROOTS:
+                raise Spoiled(f"its root element is {label[:40]!r}")
+            self.root = label
+            self._items = ITEMS[label]
+            self._prefix = prefix
+        # Of an extension: no name of an element has a space.
+        self._labels[name] = label if prefix in ("", self._prefix) else " "
+        self._check_names()
+        return self._labels[name]
+
+    def _check_names(self) -> None:
+        if len(self._labels) + len(self._attributes) > NAMES_MAX:
+            raise Spoiled(f"more than {NAMES_MAX:,} different names")
+
+    def _begin_field(self, item: Item, label: str, attributes: dict[str, str]) -> None:
+        if label in item.texts:
+            self._into = None  # the first one counts
+            item.surplus += label == "loc"
+            return
+        if label in _REFERENCES:
+            item.bases = tuple(base for _, base in self._bases)
+        if item.label == "entry" and label == "link":
+            self._into = None
+            if attributes.get("rel", "alternate") == "alternate":
+                item.texts[label] = [attributes.get("href", "")[:TEXT_CHARS_MAX]]
+            return
+        self._into = item.texts[label] = []
+
+    def _end(self, _name: str) -> None:
+        stack = self._stack
+        depth = len(stack)
+        stack.pop()
+        if self._bases and self._bases[-1][0] == depth:
+            self._bases.pop()
+        item = self._item
+        if item is None:
+            return
+        if depth == self._item_depth:
+            self._item = self._into = None
+            self._parser.CharacterDataHandler = None
+            if item.reference:
+                self._take(item)
+        elif depth == self._item_depth + 1:
+            self._into = item.texts[""]
+
+    def _characters(self, text: str) -> None:
+        item = self._item
+        if item is not None and self._into is not None and item.chars_left > 0:
+            self._into.append(text[: item.chars_left])
+            item.chars_left -= len(text)

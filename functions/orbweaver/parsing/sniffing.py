@@ -1,0 +1,127 @@
+"""What a body is, by its first bytes: a part of the WHATWG MIME Sniffing Standard.
+
+- A declared type is believed, with two exceptions: what is declared to be HTML and begins as a
+  known binary format, or holds bytes that no text has and no tag, is binary; and where nothing
+  useful is declared (no type, a broken one, `*/*`, `unknown/unknown`, `application/octet-stream`),
+  the bytes tell.
+- `text/plain` stays that (section 7.2), unless it begins with a doctype or an `html` tag: servers
+  that do not know a suffix say so.
+- A server that says `X-Content-Type-Options: nosniff` is taken at its word, and what is to be
+  saved (`Content-Disposition: attachment`) is not a page.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from orbweaver.parsing.media_type import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HEAD_BYTES = 1_445  # the standard's "resource header"
+HTML, XHTML, XML, TEXT = "text/html", "application/xhtml+xml", "text/xml", "text/plain"
+BINARY = "application/octet-stream"
+HTML_TYPES = frozenset({HTML, XHTML})
+# Where bodies of any type are wanted (RFC 9110, section 12.5.1).
+ANY_TYPE = "*/*"
+UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*"})
+VAGUE = UNKNOWN | {BINARY, TEXT}
+
+_ANY = rb"[\x00-\xff]"
+_SIGNATURES = (
+    (rb"%PDF-", "application/pdf"),
+    (rb"%!PS-Adobe-", "application/postscript"),
+    (rb"\x00\x00[\x01\x02]\x00", "image/x-icon"),
+    (rb"BM", "image/bmp"),
+    (rb"GIF8[79]a", "image/gif"),
+    (rb"RIFF" + _ANY + rb"{4}WEBPVP", "image/webp"),
+    (rb"\x89PNG\r\n\x1a\n", "image/png"),
+    (rb"\xff\xd8\xff", "image/jpeg"),
+    (rb"FORM" + _ANY + rb"{4}AIFF", "audio/aiff"),
+    (rb"ID3", "audio/mpeg"),
+    (rb"OggS\x00", "application/ogg"),
+    (rb"MThd\x00\x00\x00\x06", "audio/midi"),
+    (rb"RIFF" + _ANY + rb"{4}AVI ", "video/avi"),
+    (rb"RIFF" + _ANY + rb"{4}WAVE", "audio/wave"),
+    (_ANY + rb"{4}ftyp", "video/mp4"),
+    (rb"\x1a\x45\xdf\xa3", "video/webm"),
+    (rb"wOF[F2]", "font/woff"),
+    (rb"OTTO|ttcf|\x00\x01\x00\x00", "font/sfnt"),
+    (rb"\x1f\x8b\x08", "application/x-gzip"),
+    (rb"PK\x03\x04", "application/zip"),
+    (rb"Rar!\x1a\x07", "application/x-rar-compressed"),
+    (rb"\x7fELF|MZ|\x00asm", BINARY),
+)
+_KNOWN = tuple((re.compile(pattern), kind) for pattern, kind in _SIGNATURES)
+# The standard's list, and some that pages without a head begin with.
+_TAGS = (
+    rb"!DOCTYPE HTML|HTML|HEAD|SCRIPT|IFRAME|H1|DIV|FONT|TABLE|A|STYLE|TITLE|B|BODY|BR|P"
+    rb"|META|LINK|BASE|CENTER|H2|HEADER|MAIN|NAV|SPAN|UL|NOSCRIPT"
+)
+_SPACES = rb"[\t\n\f\r ]*+"
+_MARKUP = re.compile(_SPACES + rb"(?:<(?:" + _TAGS + rb")[\t\n\f\r />]|<!--)", re.IGNORECASE)
+_PAGE = re.compile(_SPACES + rb"<(?:!DOCTYPE HTML|HTML)[\t\n\f\r />]", re.IGNORECASE)
+_XML = re.compile(_SPACES + rb"<\?xml[\t\n\f\r ]")
+_ROOT = re.compile(rb"<(?:!DOCTYPE[\t\n\f\r ]++)?html[\t\n\f\r />]", re.IGNORECASE)
+_NO_TEXT = frozenset({*range(9), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)})
+_OF_TEXT = bytes(set(range(256)) - _NO_TEXT)
+_TAG = re.compile(rb"<[!/?a-zA-Z]")
+_PLAIN = (b"%PDF-", b"\xff\xd8\xff")  # the formats that may begin like a text
+_UTF_8_MARK, _UTF_16_MARKS = b"\xef\xbb\xbf", (b"\xfe\xff", b"\xff\xfe")
+
+
+def kind_of(headers: Mapping[str, str], head: bytes) -> str:
+    """Name the type of a body that begins with `head`; of an empty one, HTML if nothing is said."""
+    declared = declared_in(headers)
+    head = head[:HEAD_BYTES]
+    if declared in HTML_TYPES:
+        return _binary(head) or declared
+    if declared not in VAGUE:
+        return declared
+    final = "nosniff" in headers.get("x-content-type-options", "").lower()
+    saved = headers.get("content-disposition", "").lower().lstrip().startswith("attachment")
+    if declared == TEXT:
+        page = not final and not saved and _PAGE.match(_unmarked(head))
+        return HTML if page else _binary(head) or TEXT
+    if declared == BINARY and (final or saved):
+        return BINARY
+    return _unknown(head, scriptable=not final and not saved)
+
+
+def declared_in(headers: Mapping[str, str]) -> str:
+    """The type that a Content-Type header names, in lower case; empty where it names none."""
+    kind = parse(headers.get("content-type", ""))
+    return "" if kind is None else kind.essence
+
+
+def _unknown(head: bytes, *, scriptable: bool) -> str:
+    text = _unmarked(head)
+    if scriptable and (not text or _MARKUP.match(text)):
+        return HTML
+    if _XML.match(text):
+        return XHTML if scriptable and _ROOT.search(text) else XML
+    return _binary(head) or TEXT
+
+
+def _binary(head: bytes) -> str | None:
+    """Name the binary format that bytes are of, None if they may be text in any charset."""
+    strange = bool(head.translate(None, _OF_TEXT))
+    if head.startswith((_UTF_8_MARK, *_UTF_16_MARKS)):
+        return None
+    if not strange and not head.startswith(_PLAIN):
+        return None
+    for pattern, kind in _KNOWN:
+        # What is made of letters alone may be the beginning of a text ("BMW is ...").
+        if pattern.match(head) and (strange or kind in {"application/pdf", "image/jpeg"}):
+            return kind
+    # UTF-16 without a mark is full of zeros, and has tags.
+    return BINARY if strange and not _TAG.search(head.replace(b"\0", b"")) else None
+
+
+def _unmarked(head: bytes) -> bytes:
+    """Text as ASCII patterns can read it: without a mark, and UTF-16 without its zeros."""
+    if head.startswith(_UTF_16_MARKS):
+        return head[2:].replace(b"\0", b"")
+    return head.removeprefix(_UTF_8_MARK)

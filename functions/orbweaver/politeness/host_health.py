@@ -1,0 +1,96 @@
+"""How hosts take being asked, noted for all workers: rebuffs, silence, recovery.
+
+- A host that asks to be left alone (429, 503) is blocked at once.
+- A host that gives no answer, or keeps us out, so many times in a row is blocked too; then one
+  request tries it (`politeness/pacer.py` takes the turn), and further ones follow or the next
+  block does.
+
+How long answers take is known to each container for itself, and sets the pace of the next ones.
+An answer costs nothing here unless the host was in trouble. A note that cannot be written is lost:
+the next answer brings another. The rules: `politeness/host_schedule.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from orbweaver.model.errors import Transient
+from orbweaver.model.outcome import Reason
+from orbweaver.politeness.host_schedule import block_until_ms, pace_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from random import Random
+
+    from orbweaver.model.ports import Clock
+    from orbweaver.politeness.host_schedule import Host
+    from orbweaver.politeness.ports import Hosts
+
+_log = logging.getLogger(__name__)
+# What says that a host is in trouble, and not only a URL of it.
+SILENCE = frozenset(
+    {Reason.CONNECT, Reason.TIMEOUT, Reason.DISCONNECTED, Reason.DNS, Reason.TLS_HANDSHAKE}
+)
+# Hosts whose pace is remembered.
+PACES_MAX = 4_096
+
+
+class Health:
+    """Notes what happened to requests."""
+
+    def __init__(self, *, hosts: Hosts, clock: Clock, random: Random) -> None:
+        """Take the ports."""
+        self._hosts = hosts
+        self._clock = clock
+        self._random = random
+        self._paces: OrderedDict[str, int] = OrderedDict()
+
+    def heard(self, host: str, latency_ms: int, *, well: bool) -> None:
+        """Note how long an answer took, or none."""
+        self._paces[host] = pace_of(self._paces.pop(host, 0), latency_ms, well=well)
+        if len(self._paces) > PACES_MAX:
+            self._paces.popitem(last=False)
+
+    def pace_ms(self, host: str) -> int:
+        """How long a host takes, as far as this container knows."""
+        return self._paces.get(host, 0)
+
+    async def suffered(self, host: str, *, probe: bool) -> None:
+        """Note that a host did not answer, or kept us out."""
+        with _unless_lost(host):
+            await self._hosts.fail(host, self._clock.now_ms(), self._random.random(), probe=probe)
+
+    async def answered(self, host: str) -> None:
+        """Note that a host answered."""
+        with _unless_lost(host):
+            if (await self._hosts.look(host)).failures:
+                await self._hosts.recover(host)
+
+    async def rebuffed(self, host: str, retry_after_s: float | None, at_ms: int) -> None:
+        """Leave a host alone that wants it; it was asked at `at_ms`."""
+        now_ms = self._clock.now_ms()
+        with _unless_lost(host):
+            state = await self._hosts.look(host)
+            until_ms, strikes = block_until_ms(state, now_ms, retry_after_s, self._random, at_ms)
+            if until_ms > state.blocked_until_ms:
+                await self._hosts.block(host, until_ms, strikes, now_ms)
+
+    async def blocked_s(self, host: str) -> float:
+        """How long a host is left alone from now on."""
+        left_ms = 0
+        with _unless_lost(host):
+            state: Host = await self._hosts.look(host)
+            left_ms = max(0, state.blocked_until_ms - self._clock.now_ms())
+        return left_ms / 1000
+
+
+@contextmanager
+def _unless_lost(host: str) -> Iterator[None]:
+    """Go on without a note that cannot be written: the answer it is about is worth more."""
+    try:
+        yield
+    except Transient as error:
+        _log.warning("host.note_lost", extra={"host": host, "error": str(error)})

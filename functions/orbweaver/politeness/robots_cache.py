@@ -1,0 +1,252 @@
+"""Keeping hosts' robots.txt: fetched like any page (guarded, in a slot), cached for all workers.
+
+RFC 9309: 2xx is parsed, 4xx allows everything (429 does not: the host is merely busy), 5xx and
+anything unreachable forbids everything; at least five redirects are followed; a copy is used for
+at most 24 hours. An unreachable file is asked for again when its
+URLs come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakValueDictionary
+
+from orbweaver.fetching.response_verdict import (
+    CLIENT_ERROR_MIN,
+    PARTIAL_CONTENT,
+    REDIRECT_MIN,
+    REDIRECTS,
+    SERVER_ERROR_MIN,
+    SUCCESS_MIN,
+)
+from orbweaver.model.backoff import TOO_MANY_REQUESTS
+from orbweaver.model.http_exchange import Request, Response
+from orbweaver.model.http_headers import location_of, one_line
+from orbweaver.model.outcome import Reason
+from orbweaver.model.redacted_names import NO_ORIGINS
+from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.user_agent import identity_of
+from orbweaver.politeness.host_schedule import RobotsEntry
+from orbweaver.politeness.pacer import Pacer
+from orbweaver.politeness.robots_escapes import READINGS
+from orbweaver.politeness.robots_txt import BODY_BYTES_MAX, Robots, parse, whole_lines
+
+if TYPE_CHECKING:
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Clock, Fetcher
+    from orbweaver.model.settings import Settings
+    from orbweaver.politeness.ports import RobotsStore
+
+FRESH_MS = 24 * 3_600_000
+UNREACHABLE_FRESH_MS = 5_000
+REDIRECTS_MAX = 5
+# One byte more than counts, which tells whether the last line of these is whole.
+BYTES_MAX = BODY_BYTES_MAX + 1
+PARSED_MAX = 2_000
+# Text of what is kept parsed, which takes up to forty times as much.
+PARSED_BYTES_MAX = 3 * 2**20
+# Those that are undone (`adapters/web/decompression.py`); of others the bytes are as they came.
+_CODINGS = frozenset({"gzip", "deflate", "br", "zstd"})
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# What is parsed at once: 8 ms of one event loop.
+INLINE_BYTES_MAX = 32 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferred:
+    """There was no slot to ask for robots.txt in; come back then."""
+
+    return_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreachable:
+    """What the host allows is not known, so nothing is; ask again after `return_at_ms`.
+
+    `reason` says what kept the request from an answer, if there was none.
+    """
+
+    return_at_ms: int
+    detail: str
+    reason: str | None = None
+
+
+Ruling: TypeAlias = Robots | Deferred | Unreachable | None
+
+
+class RobotsKeeper:
+    """Knows the robots.txt of hosts; one request a host at a time in this container."""
+
+    def __init__(
+        self, *, fetcher: Fetcher, hosts: RobotsStore, clock: Clock, settings: Settings
+    ) -> None:
+        """Start knowing none."""
+        self._fetcher = fetcher
+        self._hosts = hosts
+        self._clock = clock
+        self._settings = settings
+        # As long as somebody waits for a host, and no longer.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._parsed: dict[tuple[str, int], tuple[Robots, int]] = {}
+        self._parsed_bytes = 0
+
+    async def of(
+        self, host: str, crawl: Crawl, until_ms: int, *, named: frozenset[str] = NO_ORIGINS
+    ) -> Ruling:
+        """Rules of a host; None where everything is allowed. `named` as of a request.
+
+        That an address must not be dialled is known of this crawl alone, so it is not kept.
+        """
+        async with self._locks.setdefault(host, asyncio.Lock()):
+            state = await self._hosts.look(host)
+            now_ms = self._clock.now_ms()
+            if state.blocked_until_ms > now_ms:
+                return Deferred(return_at_ms=state.blocked_until_ms)
+            entry = state.robots
+            if entry is None or not _fresh(entry, now_ms):
+                got = await self._ask(host, crawl, until_ms, named)
+                if isinstance(got, Deferred | Unreachable):
+                    return got
+                await self._hosts.keep_robots(host, got)
+                entry = got
+            return await self._rules(host, entry, crawl)
+
+    async def _rules(
+        self, host: str, entry: RobotsEntry, crawl: Crawl
+    ) -> Robots | Unreachable | None:
+        match entry.verdict:
+            case "allow":
+                return None
+            case "unreachable":
+                return Unreachable(
+                    return_at_ms=entry.fetched_at_ms + UNREACHABLE_FRESH_MS,
+                    detail=entry.detail or "unreachable",
+                    reason=entry.reason,
+                )
+        key, body = (host, entry.fetched_at_ms), entry.body or b""
+        if key not in self._parsed:
+            token = identity_of(crawl, host, self._settings.user_agent).token
+            if len(body) <= INLINE_BYTES_MAX:
+                robots = _parsed(body, token)
+            else:  # up to 250 ms; the event loop gets its turns meanwhile
+                robots = await asyncio.to_thread(_parsed, body, token)
+            rules = robots.rules_of(token)
+            self._keep(key, robots, len(body) * (READINGS if rules.escaped else 1))
+        return self._parsed[key][0]
+
+    def _keep(self, key: tuple[str, int], robots: Robots, size_bytes: int) -> None:
+        """Keep what was parsed; the oldest make room."""
+        self._parsed[key] = (robots, size_bytes)
+        self._parsed_bytes += size_bytes
+        while len(self._parsed) > PARSED_MAX or self._parsed_bytes > PARSED_BYTES_MAX:
+            _, left_bytes = self._parsed.pop(next(iter(self._parsed)))
+            self._parsed_bytes -= left_bytes
+
+    async def _ask(
+        self, host: str, crawl: Crawl, until_ms: int, named: frozenset[str]
+    ) -> RobotsEntry | Deferred | Unreachable:
+        url = f"{host}/robots.txt"
+        for _ in range(REDIRECTS_MAX + 1):
+            pacer = Pacer(
+                hosts=self._hosts,
+                clock=self._clock,
+                host=host_of(url),
+                delay_ms=crawl.delay_ms,
+                until_ms=until_ms,
+            )
+            return_at_ms = await pacer.take(1)
+            if return_at_ms is not None:
+                return Deferred(return_at_ms=return_at_ms)
+            answer = await self._fetcher.fetch(self._request(crawl, url, named))
+            now_ms = self._clock.now_ms()
+            if not isinstance(answer, Response) and answer.later_s is not None:
+                return Deferred(return_at_ms=now_ms + round(answer.later_s * 1000))
+            if not isinstance(answer, Response) and answer.reason is Reason.ADDRESS:
+                return Unreachable(
+                    return_at_ms=now_ms + UNREACHABLE_FRESH_MS,
+                    detail=answer.detail,
+                    reason=answer.reason,
+                )
+            if not isinstance(answer, Response):
+                return RobotsEntry(
+                    fetched_at_ms=now_ms,
+                    verdict="unreachable",
+                    detail=answer.detail,
+                    reason=answer.reason,
+                )
+            location = location_of(answer)
+            if answer.status not in REDIRECTS or not location:
+                return _entry(answer, now_ms)
+            try:
+                url = canonicalize(location, url)
+            except ValueError:
+                break
+        # More than five redirects, or to nowhere: RFC 9309 2.3.1.2 lets us treat it as absent.
+        return RobotsEntry(fetched_at_ms=self._clock.now_ms(), verdict="allow")
+
+    def _request(self, crawl: Crawl, url: str, named: frozenset[str]) -> Request:
+        identity = identity_of(crawl, host_of(url), self._settings.user_agent)
+        return Request(
+            url=url,
+            user_agent=identity.agent,
+            headers=identity.headers,
+            direct=not crawl.proxied,
+            accept=frozenset({"*/*"}),
+            body_bytes_max=BYTES_MAX,
+            total_s=self._settings.fetch_total_s,
+            named=named,
+        )
+
+
+def _parsed(body: bytes, token: str) -> Robots:
+    """Parse a robots.txt, and index the rules of the agent that asked for it."""
+    robots = parse(body)
+    robots.rules_of(token)
+    return robots
+
+
+def _fresh(entry: RobotsEntry, now_ms: int) -> bool:
+    """Whether a copy may be used; one from the future (a clock that jumped) may not be."""
+    limit_ms = UNREACHABLE_FRESH_MS if entry.verdict == "unreachable" else FRESH_MS
+    return -UNREACHABLE_FRESH_MS <= now_ms - entry.fetched_at_ms < limit_ms
+
+
+def _as_far_as_known(body: bytes) -> bytes:
+    """Leave out of a body that may have been cut what may allow too much: half an Allow.
+
+    The end of one that is not too long may be all there was; what it forbids is kept.
+    """
+    whole = whole_lines(body)
+    too_long = len(body) > BODY_BYTES_MAX
+    allows = body[len(whole) :].strip().lower().startswith(b"allow")
+    return whole if too_long or allows else body
+
+
+def _unread(answer: Response, body: bytes) -> str | None:
+    """Name a coding that is none, as which a body came that is no text either."""
+    named = answer.headers.get("content-encoding", "").lower()
+    names = {name.strip().removeprefix("x-") for name in named.split(",")}
+    if not named or names & _CODINGS:
+        return None
+    try:
+        body.decode("utf-16" if body.startswith(_UTF16_MARKS) else "utf-8")
+    except UnicodeDecodeError:
+        return one_line(named)[:40]
+    return None
+
+
+def _entry(answer: Response, now_ms: int) -> RobotsEntry:
+    if SUCCESS_MIN <= answer.status < REDIRECT_MIN:
+        body = answer.body or b""
+        if (coding := _unread(answer, body)) is not None:
+            detail = f"its content coding is not known: {coding}"
+            return RobotsEntry(fetched_at_ms=now_ms, verdict="unreachable", detail=detail)
+        if answer.truncated or answer.status == PARTIAL_CONTENT:
+            body = _as_far_as_known(body)
+        return RobotsEntry(fetched_at_ms=now_ms, body=body)
+    if CLIENT_ERROR_MIN <= answer.status < SERVER_ERROR_MIN and answer.status != TOO_MANY_REQUESTS:
+        return RobotsEntry(fetched_at_ms=now_ms, verdict="allow")
+    return RobotsEntry(fetched_at_ms=now_ms, verdict="unreachable", detail=f"HTTP {answer.status}")

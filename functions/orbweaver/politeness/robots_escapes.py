@@ -1,0 +1,131 @@
+"""Escapes in a robots.txt: the rules of one agent in every reading, of which the strictest wins.
+
+RFC 9309 has paths compared percent-encoded (2.2.2, 2.2.3), and leaves room. Three readings:
+
+- *As written*: escapes are in capitals, nothing else is done. That is Google's matcher.
+- *Unescaped*: what needs no escape (letters, digits, `-._~`) has none, and what no URL may hold as
+  it is (spaces, `"<>{}`, …) has one; reserved characters and their escapes differ.
+- *Equivalent*: the same, but a reserved character and its escape are one. In a rule `%2A` and `%24`
+  are the characters themselves, `*` is any run of them and a last `$` the end.
+
+A URL is forbidden where any reading forbids it: a site may have had each of them in mind. Most
+files and URLs have no escape that matters, and are read once. A file of which the rules have none
+is indexed once; of others the further readings are indexed when a URL needs them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from orbweaver.politeness.robots_rules import Line, Rule
+
+_Translation: TypeAlias = "Callable[[str], str]"
+
+READINGS = 3
+# Escapes of reserved and unreserved characters (RFC 3986, 2.2 and 2.3), and what has to be escaped.
+_MATTERS = re.compile(
+    "%(?:2[1346-9A-F]|3[0-9ABDF]|4[0-9A-F]|5[0-9ABDF]|6[1-9A-F]|7[0-9AE])"
+    '|[\\x00-\\x20"<>\\\\^`{|}\\x7f]'
+)
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+# What stands for a literal `*` and `$` where rules have those too: no path has them.
+_STAR, _DOLLAR = "\ue000", "\ue001"
+_LITERAL = {"*": _STAR, "$": _DOLLAR}
+_SPECIAL = re.compile(r"[*$]")
+
+
+class ReadRules(AgentRules):
+    """The rules of one agent, as written; and in the other readings, where those may differ."""
+
+    def __init__(self, lines: Iterable[Line], delay_s: float | None = None) -> None:
+        """Index the rules as they are written."""
+        lines = list(lines)
+        super().__init__(lines, delay_s)
+        self.escaped = any(_MATTERS.search(pattern) for pattern, _, _ in lines)
+        self._lines = lines if self.escaped else []
+        self._others: tuple[_Reading, ...] = ()
+
+    def deciding(self, path: str) -> Rule | None:
+        """Return the rule that decides on a path: of the first reading that forbids it."""
+        rule = super().deciding(path)
+        if rule is not None and not rule.allow:
+            return rule
+        if self.escaped:
+            self._others = self._others or (
+                _Reading(self._lines, _unescaped, _unescaped),
+                _Reading(self._lines, _equivalent_rule, _literal),
+            )
+            others = (reading.deciding(path) for reading in self._others)
+        elif _MATTERS.search(path):
+            others = (super(ReadRules, self).deciding(read(path)) for read in _OF_PATHS)
+        else:
+            return rule
+        return next((other for other in others if other is not None and not other.allow), rule)
+
+
+class _Reading:
+    """One further reading of rules that have escapes."""
+
+    def __init__(self, lines: list[Line], of_rules: _Translation, of_paths: _Translation) -> None:
+        """Index the rules in this reading."""
+        read = [(of_rules(pattern), allow, number) for pattern, allow, number in lines]
+        self._rules = AgentRules(read)
+        self._of_paths = of_paths
+        self._written = {
+            (pattern, number): line[0]
+            for (pattern, _, number), line in zip(read, lines, strict=True)
+        }
+
+    def deciding(self, path: str) -> Rule | None:
+        """Return the rule that decides, as it is written."""
+        rule = self._rules.deciding(self._of_paths(path))
+        if rule is None or rule is UNDECIDED:
+            return rule
+        return rule._replace(pattern=self._written[rule.pattern, rule.number])
+
+
+def _unescaped(text: str) -> str:
+    """Escape what has to be escaped, and nothing that need not be."""
+    return _MATTERS.sub(_minimal, text)
+
+
+def _equivalent(text: str) -> str:
+    """Do the same, and write reserved characters as themselves."""
+    return _MATTERS.sub(_plain, text)
+
+
+def _literal(path: str) -> str:
+    return _SPECIAL.sub(lambda found: _LITERAL[found[0]], _equivalent(path))
+
+
+def _equivalent_rule(pattern: str) -> str:
+    """Do so with a rule: its `*` and a `$` at its end stay what they are."""
+    text, end = (pattern[:-1], "$") if pattern.endswith("$") else (pattern, "")
+    text = text.replace("$", _DOLLAR).replace("%2A", _STAR).replace("%24", _DOLLAR)
+    return _equivalent(text) + end
+
+
+def _minimal(found: re.Match[str]) -> str:
+    char = _char(found[0])
+    return char if char in _UNRESERVED and len(found[0]) > 1 else _escaped(found[0])
+
+
+def _plain(found: re.Match[str]) -> str:
+    return _char(found[0]) if len(found[0]) > 1 else _escaped(found[0])
+
+
+def _char(found: str) -> str:
+    return chr(int(found[1:], 16)) if len(found) > 1 else found
+
+
+def _escaped(found: str) -> str:
+    return found if len(found) > 1 else f"%{ord(found):02X}"
+
+
+_OF_PATHS = (_unescaped, _equivalent)

@@ -1,0 +1,238 @@
+"""From a journal to the next packs: claim, store, commit, send, and finish the crawl.
+
+Every step may be repeated by another delivery, at any time, with the same effect:
+
+    claim    true also for what this pack has claimed before
+    store    the same records under the same keys
+    commit   if the ledger is absent; else the one that stands counts      (worker/group_commit.py)
+    release  only claims of this pack that its ledger leaves out, and only once there is a ledger
+    send     the same ids; a copy finds its ledger and ends
+    sent     noted last, so that a later copy of this pack does not send everything again
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, assert_never
+
+from orbweaver.budget.budget_rules import settlements
+from orbweaver.budget.crawl_cost import CLAIM
+from orbweaver.frontier.claims import AlreadyCommitted, Claimer, Closed, Committed, OverBudget
+from orbweaver.frontier.journal import (
+    Journal,
+    Ledger,
+    commit_tally,
+    outbox,
+    outbox_past,
+    surplus_of,
+)
+from orbweaver.frontier.messages import Pack
+from orbweaver.model.crawl import Crawl, State, Tally, finished
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.url import redacted
+from orbweaver.model.url_rules import by_window
+from orbweaver.worker.group_commit import Commits
+from orbweaver.worker.refusal_samples import Samples
+
+if TYPE_CHECKING:
+    from orbweaver.frontier.messages import Close, Seeds
+    from orbweaver.frontier.ports import Crawls, Frontier, Packs, Pages
+    from orbweaver.frontier.queues import Queue
+    from orbweaver.model.ports import Clock, Events
+
+_log = logging.getLogger(__name__)
+SEAL_TRIES = 3
+# While a cancelled crawl drains, its books move all the time.
+CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
+ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
+
+
+def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = None) -> Claimer:
+    """Say who claims, so that every delivery of a pack claims alike.
+
+    `window_s` is the window of targets that carry one of their own.
+
+    A container whose clock is slow must not date a claim before the crawl began: to a forced run
+    it would look like one of an earlier run.
+    """
+    at_ms = max(at_ms, crawl.started_at_ms)
+    return Claimer(
+        name=crawl.name,
+        crawl=crawl.id,
+        pack=pack_id,
+        at_ms=at_ms,
+        stale_before_ms=crawl.stale_before_ms(at_ms, window_s),
+        expires_s=crawl.claim_expires_s(at_ms, window_s),
+    )
+
+
+class Settler:
+    """Carries journals out and finishes crawls."""
+
+    def __init__(
+        self,
+        *,
+        queue: Queue,
+        packs: Packs,
+        crawls: Crawls,
+        events: Events,
+        frontier: Frontier,
+        pages: Pages,
+        clock: Clock,
+    ) -> None:
+        """Take the ports that effects go to."""
+        self._queue = queue
+        self._packs = packs
+        self._crawls = crawls
+        self._events = events
+        self._frontier = frontier
+        self._pages = pages
+        self._clock = clock
+        self.samples = Samples(crawls)
+        self.commits = Commits(packs)
+
+    async def apply(self, crawl: Crawl, pack_id: str, journal: Journal) -> Ledger | None:
+        """Carry a journal out: claim, store, commit, release, send.
+
+        The ledger that stands, or None if the crawl was closed and the journal came to nothing.
+        """
+        claimer = claimer_of(crawl, pack_id, journal.at_ms)
+        won: frozenset[str] = frozenset()
+        for window_s, group in by_window(journal.candidates):
+            owner = claimer_of(crawl, pack_id, journal.at_ms, window_s)
+            won |= await self._frontier.claim(owner, group)
+        if journal.records:
+            await self._pages.store(journal.records)
+        ledger = await self._commit(crawl, pack_id, journal, won)
+        kept = {journal.candidates[place].url for place in ledger.children} if ledger else set()
+        surplus = [target.url for target in journal.candidates if target.url in won - kept]
+        if surplus:
+            await self._frontier.release(claimer, surplus)
+            await self.samples.keep(crawl, {Refusal.BUDGET: tuple(map(redacted, surplus[:3]))})
+        if journal.unasked:
+            await self._frontier.abandon(crawl, journal.unasked)
+        if ledger is not None and not ledger.sent:
+            await self._send(crawl, pack_id, journal, ledger)
+        return ledger
+
+    async def resend(self, crawl: Crawl, pack_id: str, journal: Journal, ledger: Ledger) -> None:
+        """Finish what a committed pack may have left undone."""
+        if ledger.surplus:
+            claimer = claimer_of(crawl, pack_id, journal.at_ms)
+            urls = [target.url for target in surplus_of(journal, ledger)]
+            await self._frontier.release(claimer, urls)
+        if ledger.sent:
+            return
+        if journal.unasked:
+            await self._frontier.abandon(crawl, journal.unasked)
+        await self._send(crawl, pack_id, journal, ledger)
+
+    async def drop(self, crawl: Crawl, message: Pack | Seeds, journal: Journal | None) -> None:
+        """Let a message go whose crawl has ended without it: others may have what it held."""
+        if journal is not None and journal.candidates:
+            claimer = claimer_of(crawl, message.id, journal.at_ms)
+            urls = [target.url for target in journal.candidates]
+            await self._frontier.release(claimer, urls)
+        if isinstance(message, Pack):
+            await self._frontier.abandon(crawl, [target.url for target in message.targets])
+
+    async def close(self, close: Close) -> None:
+        """End a cancelled crawl: what has no outcome by now never gets another than that.
+
+        Its messages may be held back on the queue for a quarter of an hour; they find it ended.
+        """
+        for _ in range(CLOSE_TRIES):
+            crawl = await self._crawls.get(close.crawl)
+            if crawl is None or crawl.live:
+                return
+            if crawl.state is State.FINISHED:
+                await self.finish(crawl.id)
+                return
+            books = await self._crawls.books(crawl)
+            left = max(0, books.claimed - books.done)
+            rest = {Outcome.SKIPPED: left, f"{Outcome.SKIPPED}.{Reason.CANCELLED}": left}
+            done = finished(crawl, books, self._clock.now_ms())
+            if await self._crawls.seal(crawl, books, done, rest if left else {}):
+                _log.info("crawl.closed", extra={"crawl": crawl.id, "unasked": left})
+                await self._announce(done, Counter(books.total) + Counter(rest))
+                return
+            await self._clock.sleep(CLOSE_WAIT_S)
+        await self._queue.send_close(close, CLOSE_AGAIN_S)
+
+    async def finish(self, crawl_id: str) -> tuple[Crawl, Tally] | None:
+        """Finish a crawl if its books balance, and see to it that this is announced.
+
+        The crawl and its books, if it is this that has ended it.
+
+        Whoever commits a pack with an empty outbox calls this afterwards, so the last one does.
+        The announcement follows the seal. Its sender may die in between, and its message may be
+        gone too, acknowledged by a copy that came before the end: so whoever finds a finished
+        crawl unannounced gives the sender a moment, and then announces it, under the same event id.
+        """
+        for _ in range(SEAL_TRIES):
+            crawl = await self._crawls.get(crawl_id)
+            if crawl is None or crawl.continuous:
+                return None
+            if crawl.state is State.FINISHED:
+                if not await self._announced_soon(crawl):
+                    books = await self._crawls.books(crawl)
+                    await self._announce(crawl, books.total)
+                return None
+            books = await self._crawls.books(crawl)
+            if not books.balance(crawl):
+                return None
+            done = finished(crawl, books, self._clock.now_ms())
+            if await self._crawls.seal(crawl, books, done):
+                _log.info("crawl.finished", extra={"crawl": crawl.id, "stop": done.stop})
+                await self._announce(done, books.total)
+                return done, books.total
+        return None
+
+    async def _announced_soon(self, crawl: Crawl) -> bool:
+        for wait_s in ANNOUNCE_WAITS_S:
+            if crawl.announced:
+                return True
+            await self._clock.sleep(wait_s)
+            crawl = await self._crawls.get(crawl.id) or crawl
+        return crawl.announced
+
+    async def _announce(self, crawl: Crawl, total: Tally) -> None:
+        await self._events.completed(crawl, total)
+        await self._crawls.announced(crawl.id)
+
+    async def _commit(
+        self, crawl: Crawl, pack_id: str, journal: Journal, won: frozenset[str]
+    ) -> Ledger | None:
+        places = [place for place, target in enumerate(journal.candidates) if target.url in won]
+        kept = places
+        while True:
+            ledger = Ledger(pack=pack_id, children=tuple(kept), surplus=len(kept) < len(places))
+            tally = commit_tally(
+                journal, ledger, len(places), crawl.hosts_counted, claim_nanodollars=CLAIM
+            )
+            settled = settlements(journal.reserved, tally)
+            result = await self.commits.commit(crawl, ledger, tally, settled)
+            match result:
+                case Committed():
+                    return ledger
+                case AlreadyCommitted():
+                    return result.ledger
+                case OverBudget():
+                    # `left` is read with the refusal, so it is less than what was asked for.
+                    kept = kept[: max(0, min(result.left, len(kept) - 1))]
+                case Closed():
+                    _log.warning("pack.after_end", extra={"crawl": crawl.id, "pack": pack_id})
+                    return None
+                case _:
+                    assert_never(result)
+
+    async def _send(self, crawl: Crawl, pack_id: str, journal: Journal, ledger: Ledger) -> None:
+        letters = outbox(pack_id, crawl.id, journal, ledger)
+        if letters:
+            await self._queue.send(letters, express=crawl.express)
+        if journal.past:
+            past = outbox_past(pack_id, crawl.id, journal)
+            await self._queue.send_seeds(past, express=crawl.express)
+        if letters or journal.past or ledger.surplus or journal.unasked:
+            await self._packs.sent(pack_id)

@@ -1,0 +1,306 @@
+"""A batch of messages in, the ids of those that are to come back out.
+
+For every message, beside all others of the batch:
+
+    malformed   to the dead-letter queue, with its reason; on the seed queue, all but references
+    loose       references dropped by hand become seeds with an id of their own
+    (worker/seeding.py) seeds, packs   as far as they go
+    (worker/pack.py)
+    newer       waits for a version that can read it
+    (worker/newer_messages.py)
+
+then the suspects, one by one; then, once a crawl: is it finished? A message is acknowledged when
+all of that is done; what fails by our fault comes back, alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from orbweaver.frontier.claims import Recalled
+from orbweaver.frontier.envelope import Newer
+from orbweaver.frontier.messages import (
+    Close,
+    Loose,
+    Malformed,
+    Message,
+    Pack,
+    Seeds,
+    Source,
+    decode,
+)
+from orbweaver.frontier.yield_drop import drop_percent
+from orbweaver.model.errors import PortError, StoredNewer
+from orbweaver.model.metrics import Metric
+from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
+from orbweaver.worker.ending import Ending
+from orbweaver.worker.newer_messages import Held, Holder, newer_in
+from orbweaver.worker.pack import Done, Hopeless, PutOff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from orbweaver.frontier.ports import Packs
+    from orbweaver.frontier.queues import Queue
+    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.ports import Clock, Metrics
+    from orbweaver.model.settings import Settings
+    from orbweaver.worker.apply_journal import Settler
+    from orbweaver.worker.pack import Advancer, Delivery
+    from orbweaver.worker.seeding import Ingester
+
+_log = logging.getLogger(__name__)
+# What a message came to; None for what failed by our fault.
+Result: TypeAlias = Done | PutOff | Held | None
+
+
+def _of_nobody(_crawl: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+class Worker:
+    """Processes batches; one a container, its caches outlive an invocation."""
+
+    def __init__(  # noqa: PLR0913 - it stands at the path's beginning
+        self,
+        *,
+        queue: Queue,
+        packs: Packs,
+        ingester: Ingester,
+        advancer: Advancer,
+        settler: Settler,
+        clock: Clock,
+        metrics: Metrics,
+        settings: Settings,
+        of_crawl: Callable[[str], AbstractContextManager[None]] = _of_nobody,
+        ending: Ending | None = None,
+    ) -> None:
+        """Take the ports, and the actors that ingest, advance and settle.
+
+        What is used within `of_crawl` is that crawl's; `ending` is the one that the visitor has.
+        """
+        self._ending = ending or Ending()
+        self._queue = queue
+        self._packs = packs
+        self._ingester = ingester
+        self._advancer = advancer
+        self._settler = settler
+        self._clock = clock
+        # Who has just read that a crawl runs asks once more, and settles what comes of it.
+        request_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
+        self._through_ms = CRAWL_FRESH_MS + request_ms
+        self._metrics = metrics
+        self._of_crawl = of_crawl
+        self._holder = Holder(queue=queue, clock=clock, metrics=metrics, settings=settings)
+        self._settings = settings
+
+    async def run(self, deliveries: Sequence[Delivery], deadline_ms: int) -> tuple[str, ...]:
+        """Process a batch; the ids of the messages that are to come back.
+
+        `deadline_ms` is when this invocation is ended from outside; nothing is asked for that
+        could not be settled before.
+        """
+        messages = {
+            delivery.id: decode(delivery.body, self._source(delivery)) for delivery in deliveries
+        }
+        ids = [message.id for message in messages.values() if isinstance(message, Pack | Seeds)]
+        try:
+            recalled = await self._packs.recall(ids) if ids else {}
+        except PortError as error:
+            _log.warning("batch.recall_failed", extra={"error": str(error)})
+            return tuple(delivery.id for delivery in deliveries)
+        results = await self._all(deliveries, messages, recalled, deadline_ms)
+        failed = [
+            delivery.id
+            for delivery, result in zip(deliveries, results, strict=True)
+            if result is None
+        ]
+        failed += await self._put_off(deliveries, results)
+        failed += await self._finish(deliveries, results)
+        paired = zip(deliveries, results, strict=True)
+        failed += await self._holder.hold(
+            [(one, why) for one, why in paired if isinstance(why, Held)]
+        )
+        return tuple(failed)
+
+    def _source(self, delivery: Delivery) -> Source:
+        return Source.of(delivery.queue, self._settings.pack_queues)
+
+    async def _put_off(
+        self, deliveries: Sequence[Delivery], results: Sequence[Result]
+    ) -> list[str]:
+        """Send again what nothing was done for; last, so that a crash does not make copies."""
+        failed: list[str] = []
+        for express in (False, True):
+            waiting = {
+                delivery.id: result.letter
+                for delivery, result in zip(deliveries, results, strict=True)
+                if isinstance(result, PutOff) and result.express is express
+            }
+            if not waiting:
+                continue
+            try:
+                await self._queue.send(list(waiting.values()), express=express)
+                self._metrics.add(Metric.PACKS_PUT_OFF, len(waiting))
+            except PortError as error:
+                _log.warning("packs.not_put_off", extra={"error": str(error)})
+                failed += waiting
+        return failed
+
+    async def _all(
+        self,
+        deliveries: Sequence[Delivery],
+        messages: Mapping[str, Message],
+        recalled: Mapping[str, Recalled],
+        deadline_ms: int,
+    ) -> list[Result]:
+        """Process all messages at once, then the suspects one by one, the least suspect first.
+
+        When one of those brings us down, what came before it is done, and only it was struck.
+        """
+        results: dict[str, Result] = {}
+        suspects: list[tuple[int, Delivery]] = []
+        crowd: list[Delivery] = []
+        for delivery in deliveries:
+            message = messages[delivery.id]
+            if isinstance(message, Pack):
+                known = recalled.get(message.id, Recalled())
+                if suspect(message, delivery, known):
+                    suspects.append((known.strikes, delivery))
+                    continue
+            crowd.append(delivery)
+
+        async def process(delivery: Delivery) -> None:
+            message = messages[delivery.id]
+            results[delivery.id] = await self._guarded(delivery, message, recalled, deadline_ms)
+
+        await asyncio.gather(*(process(delivery) for delivery in crowd))
+        for _, delivery in sorted(suspects, key=lambda suspect: suspect[0]):
+            await process(delivery)
+        return [results[delivery.id] for delivery in deliveries]
+
+    def end(self) -> None:
+        """Give up what is being asked for, and requeue it: this process is told to end."""
+        self._ending.tell()
+
+    def flush(self) -> None:
+        """Write out what this invocation counted."""
+        self._metrics.flush()
+
+    async def _finish(self, deliveries: Sequence[Delivery], results: list[Result]) -> list[str]:
+        """Check once for each crawl whether it is finished; failing that, its messages return.
+
+        Those of a crawl that a newer version has stored meanwhile wait for one.
+        """
+        checks: dict[str, list[int]] = {}
+        for place, result in enumerate(results):
+            if isinstance(result, Done) and result.check is not None:
+                checks.setdefault(result.check, []).append(place)
+        failed: list[str] = []
+        for crawl_id, asking in checks.items():
+            try:
+                with self._of_crawl(crawl_id):
+                    ended = await self._settler.finish(crawl_id)
+                if ended is not None:
+                    self._compare(*ended)
+            except StoredNewer as error:
+                for place in asking:
+                    results[place] = Held(said=str(error), crawl=crawl_id)
+            except PortError as error:
+                _log.warning("crawl.check_failed", extra={"crawl": crawl_id, "error": str(error)})
+                failed += [deliveries[place].id for place in asking]
+        return failed
+
+    def _compare(self, crawl: Crawl, total: Tally) -> None:
+        """Note how a run that ended did beside the one before it."""
+        drop = drop_percent(crawl, total)
+        if drop is None:
+            return
+        self._metrics.observe(Metric.YIELD_DROP_PERCENT, drop)
+        if drop:
+            told = {"crawl": crawl.id, "percent": drop, "before": crawl.pages_before}
+            _log.warning("crawl.fell_short", extra=told)
+
+    async def _guarded(
+        self,
+        delivery: Delivery,
+        message: Message,
+        recalled: Mapping[str, Recalled],
+        deadline_ms: int,
+    ) -> Result:
+        """Process one message; None if it failed by our fault and is to come back."""
+        try:
+            return await self._process(delivery, message, recalled, deadline_ms)
+        except Exception as error:  # noqa: BLE001 - the one guard: a message's failure is its own
+            said = newer_in(error)
+            if said is not None:
+                crawl = None if isinstance(message, Malformed) else message.crawl
+                return Held(said=said, crawl=crawl or "")
+            if _of_a_port(error):
+                _log.warning("message.deferred", extra={"id": delivery.id, "error": repr(error)})
+            else:
+                _log.exception("message.failed", extra={"id": delivery.id, "error": repr(error)})
+        self._metrics.add(Metric.MESSAGES_FAILED, 1)
+        return None
+
+    async def _process(  # noqa: PLR0911 - one for each kind
+        self,
+        delivery: Delivery,
+        message: Message,
+        recalled: Mapping[str, Recalled],
+        deadline_ms: int,
+    ) -> Done | PutOff | Held:
+        match message:
+            case Malformed():
+                return await self._bury(delivery, message.reason)
+            case Newer():
+                return Held(said=message.said, crawl=message.crawl or "")
+            case Loose():
+                refused = await self._ingester.take(delivery.id, message)
+                return Done() if refused is None else await self._bury(delivery, refused)
+            case Close():
+                await self._close(message)
+                return Done()
+            case Pack() | Seeds():
+                known = recalled.get(message.id, Recalled())
+                if known.newer is not None:
+                    return Held(said=known.newer, crawl=message.crawl)
+                with self._of_crawl(message.crawl):
+                    result = await self._advancer.advance(delivery, message, known, deadline_ms)
+                if isinstance(result, Hopeless):
+                    return await self._bury(delivery, result.reason)
+                return result
+            case _:
+                assert_never(message)
+
+    async def _close(self, close: Close) -> None:
+        """End a cancelled crawl, once everybody who was at work on it must be through."""
+        wait_ms = close.at_ms + self._through_ms - self._clock.now_ms()
+        if wait_ms > 0:
+            await self._queue.send_close(close, -(-wait_ms // 1000))
+        else:
+            await self._settler.close(close)
+
+    async def _bury(self, delivery: Delivery, reason: str) -> Done:
+        await self._queue.bury(delivery.body, reason, self._source(delivery))
+        _log.error("message.buried", extra={"id": delivery.id, "reason": reason})
+        self._metrics.add(Metric.MESSAGES_BURIED, 1)
+        return Done()
+
+
+def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
+    """Whether a pack may have brought a worker down: one URL, here before, and nothing left."""
+    if known.journal is not None or known.ledger is not None or known.newer is not None:
+        return False
+    failed_before = delivery.receives > 1 or pack.failures > 0 or known.strikes > 0
+    return len(pack.targets) == 1 and failed_before
+
+
+def _of_a_port(error: Exception) -> bool:
+    """Whether nothing but ports failed; hosts are visited in groups, which fail as groups."""
+    if isinstance(error, ExceptionGroup):
+        return error.split(PortError)[1] is None
+    return isinstance(error, PortError)

@@ -1,0 +1,99 @@
+"""What is stored of pages, on its way into one file a crawl and invocation.
+
+The file has to stand before any journal names it, and a file a pack would cost more than all else.
+So the packs that a batch has of a crawl wait for each other: whoever has visited puts in what it
+has, and the file is written when nobody is visiting any more, when it is large enough, or when the
+first one has waited for `segment_wait_s`. Who comes later begins another one.
+
+A pack whose file cannot be written fails as it would if its journal could not.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier.body_file import Segment
+from orbweaver.frontier.retrying import Patience
+from orbweaver.worker.call_batching import Gathering
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from random import Random
+
+    from orbweaver.frontier.body_file import Kept, Place
+    from orbweaver.model.ports import Clock, Files
+    from orbweaver.model.settings import Settings
+
+RETRY_BASE_S = 0.2
+
+
+class Part:
+    """One pack's part in the segments of its invocation."""
+
+    def __init__(self, segments: Segments, crawl_id: str) -> None:
+        self._segments = segments
+        self._crawl_id = crawl_id
+        # How many files it has written, for itself and others.
+        self.files = 0
+
+    async def put(self, kept: Sequence[Kept]) -> Mapping[str, Place]:
+        """Store what is kept of pages; where it lies, by URL."""
+        self.leave()
+        if not kept:
+            return {}
+        places, wrote = await self._segments.put(self._crawl_id, kept)
+        self.files += wrote
+        return places
+
+    def leave(self) -> None:
+        """Have nothing to put in any more."""
+        self._segments.left(self._crawl_id, self)
+
+
+class Segments:
+    """The files of one container's invocation."""
+
+    def __init__(self, *, files: Files, clock: Clock, random: Random, settings: Settings) -> None:
+        """Take the ports, and how large a file gets."""
+        self._files = files
+        self._clock = clock
+        self._random = random
+        self._patience = Patience(clock=clock, random=random, base_s=RETRY_BASE_S)
+        self._bytes_max = settings.segment_bytes_max
+        # By crawl; those who are visiting are expected.
+        self._gathering: Gathering[Segment, None] = Gathering(settings.segment_wait_s)
+
+    @contextmanager
+    def taking_part(self, crawl_id: str) -> Iterator[Part]:
+        """Visit, so that others of the crawl wait for what comes of it."""
+        part = Part(self, crawl_id)
+        self._gathering.expect(crawl_id, part)
+        try:
+            yield part
+        finally:
+            part.leave()
+
+    def left(self, crawl_id: str, part: Part) -> None:
+        """Note that somebody is through with visiting."""
+        self._gathering.came(crawl_id, part)
+
+    async def put(self, crawl_id: str, kept: Sequence[Kept]) -> tuple[Mapping[str, Place], bool]:
+        """Put pages into the open segment of a crawl, and wait until it is written.
+
+        Where they lie, and whether it was us who wrote it.
+        """
+        group = self._gathering.group(crawl_id, lambda: self._begin(crawl_id))
+        places = {one.url: group.what.add(one) for one in kept}
+        _, wrote = await self._gathering.outcome(group, self._is_full, self._write)
+        return places, wrote
+
+    def _begin(self, crawl_id: str) -> Segment:
+        return Segment(crawl_id, self._clock.now_ms(), self._random)
+
+    def _is_full(self, segment: Segment) -> bool:
+        return segment.size >= self._bytes_max
+
+    async def _write(self, segment: Segment) -> None:
+        body = segment.whole()
+        await self._patience.tried(lambda: self._files.put(segment.key, body))

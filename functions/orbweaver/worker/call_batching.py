@@ -1,0 +1,99 @@
+"""What the tasks of a container have done for them at once: they gather, and one carries it out.
+
+Those who come with something of a kind (a crawl's packs, say) wait for whoever is expected yet. It
+is carried out for all by the first to see that nobody is expected any more, that there is enough
+of it, or that the first of them has waited long enough. Who comes later begins anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from orbweaver.frontier.retrying import happens
+from orbweaver.model.errors import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable
+
+What = TypeVar("What")
+Result = TypeVar("Result")
+
+
+class Group(Generic[What, Result]):
+    """What has been gathered of a kind, and those who wait until it is carried out."""
+
+    def __init__(self, kind: str, what: What, due_s: float) -> None:
+        self.kind = kind
+        self.what = what
+        self.due_s = due_s
+        # What came of it, once somebody is at it.
+        self.outcome: asyncio.Future[Result] | None = None
+
+
+class Gathering(Generic[What, Result]):
+    """Who is expected, and what has been gathered so far, by kind."""
+
+    def __init__(self, wait_s: float) -> None:
+        """Take for how long the first one waits for others, in s."""
+        self._wait_s = wait_s
+        self._expected: dict[str, set[Hashable]] = {}
+        self._open: dict[str, Group[What, Result]] = {}
+        # Somebody is expected no more, or is about to carry out.
+        self._turn = asyncio.Event()
+
+    def expect(self, kind: str, who: Hashable) -> None:
+        """Have others wait for somebody."""
+        self._expected.setdefault(kind, set()).add(who)
+
+    def came(self, kind: str, who: Hashable) -> None:
+        """Have nobody wait for somebody any more."""
+        expected = self._expected.get(kind, set())
+        expected.discard(who)
+        if not expected:
+            self._expected.pop(kind, None)
+        self._turn.set()
+
+    def group(self, kind: str, begin: Callable[[], What]) -> Group[What, Result]:
+        """Return the group that is open, or another one."""
+        group = self._open.get(kind)
+        if group is None:
+            due_s = asyncio.get_running_loop().time() + self._wait_s
+            group = self._open[kind] = Group(kind, begin(), due_s)
+        return group
+
+    async def outcome(
+        self,
+        group: Group[What, Result],
+        enough: Callable[[What], bool],
+        carry_out: Callable[[What], Awaitable[Result]],
+    ) -> tuple[Result, bool]:
+        """Wait until a group is carried out, or do it; what came of it, and whether it was us.
+
+        Raises for all what `carry_out` raises. If whoever was at it is cancelled, the others get a
+        Transient: what came of it is not known.
+        """
+        running = asyncio.get_running_loop()
+        while group.outcome is None:
+            alone = group.kind not in self._expected
+            if enough(group.what) or alone or running.time() >= group.due_s:
+                return await self._carry_out(group, carry_out), True
+            await happens(self._turn, group.due_s - running.time())
+        return await asyncio.shield(group.outcome), False
+
+    async def _carry_out(
+        self, group: Group[What, Result], carry_out: Callable[[What], Awaitable[Result]]
+    ) -> Result:
+        group.outcome = asyncio.get_running_loop().create_future()
+        if self._open.get(group.kind) is group:
+            del self._open[group.kind]
+        self._turn.set()
+        try:
+            result = await carry_out(group.what)
+        except BaseException as error:
+            known = isinstance(error, Exception)
+            group.outcome.set_exception(error if known else Transient("whoever was at it is gone"))
+            group.outcome.exception()  # somebody has seen it, whether anybody waits or not
+            raise
+        group.outcome.set_result(result)
+        return result

@@ -1,0 +1,83 @@
+"""Cookies of the crawls that keep them: read as a host is visited, stored as an answer sets some.
+
+A jar is one item of the `hosts` table for each crawl and site, so all workers of a crawl see it and
+no other crawl does; a crawl that keeps none neither reads nor writes one. Rules
+
+- A jar is read anew for each pack that visits a host: what another worker was given since (a login
+  that answered with a redirect) is there. Within a visit the container's own copy is used.
+- What an answer sets is stored before anything else comes of the answer, so a redirect's target is
+  never asked for without it. It is put into the jar as stored at that moment: of two workers that
+  write at once, the last one's jar stays, and what the other was given may be lost.
+- robots.txt is asked for without cookies, and sets none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from orbweaver.fetching.cookies import beside, differs, from_text, header_of, jar_of, taken, to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from orbweaver.fetching.cookies import Jar
+    from orbweaver.model.http_exchange import Headers
+    from orbweaver.model.ports import Clock
+    from orbweaver.politeness.ports import Hosts
+
+JARS_MAX = 1_000
+COOKIE = "cookie"
+
+
+class Cookies:
+    """The jars that a container works with."""
+
+    def __init__(self, *, hosts: Hosts, clock: Clock) -> None:
+        """Start with none."""
+        self._hosts = hosts
+        self._clock = clock
+        self._jars: OrderedDict[tuple[str, str], Jar] = OrderedDict()
+        # As long as somebody writes a jar, and no longer.
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def look(self, crawl_id: str, url: str) -> None:
+        """Read the jar of a URL's site, before its host is visited."""
+        await self._read((crawl_id, jar_of(url)))
+
+    async def headers(self, crawl_id: str, url: str, given: Headers) -> Headers:
+        """Add the cookies of a URL's site to the headers that a person gave."""
+        header = await self._header(crawl_id, url)
+        if header is None:
+            return given
+        own = next((value for name, value in given if name.lower() == COOKIE), None)
+        others = tuple(pair for pair in given if pair[0].lower() != COOKIE)
+        return (*others, ("Cookie", header if own is None else beside(own, header)))
+
+    async def _header(self, crawl_id: str, url: str) -> str | None:
+        key = (crawl_id, jar_of(url))
+        jar = self._jars.get(key)
+        if jar is None:
+            jar = await self._read(key)
+        return header_of(jar, url, self._clock.now_ms())
+
+    async def take(self, crawl_id: str, url: str, lines: Iterable[bytes]) -> int:
+        """Store what the answer to a URL sets; how many cookies were refused."""
+        key = (crawl_id, jar_of(url))
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            before, now_ms = await self._read(key), self._clock.now_ms()
+            jar, refused = taken(before, lines, url, now_ms)
+            if differs(jar, before, now_ms):
+                await self._hosts.keep_cookies(*key, to_text(jar), now_ms)
+                self._jars[key] = jar
+        return refused
+
+    async def _read(self, key: tuple[str, str]) -> Jar:
+        text = await self._hosts.cookies(*key)
+        jar = self._jars[key] = from_text(text) if text is not None else ()
+        self._jars.move_to_end(key)
+        while len(self._jars) > JARS_MAX:
+            self._jars.popitem(last=False)
+        return jar

@@ -1,0 +1,57 @@
+"""Crawls as they stood a moment ago: what a container asks before whatever it does.
+
+A crawl that is paused, cancelled or edited is noticed this much later, wherever it is worked on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orbweaver.frontier.ports import Crawls
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Clock
+
+CRAWL_FRESH_MS = 5_000
+
+
+class RecentCrawls:
+    """Reads crawls, each at most once in five seconds."""
+
+    def __init__(self, *, crawls: Crawls, clock: Clock) -> None:
+        """Take the ports."""
+        self._crawls = crawls
+        self._clock = clock
+        self._read: dict[str, tuple[int, Crawl | None]] = {}
+        self._reading: dict[str, asyncio.Event] = {}
+
+    async def get(self, crawl_id: str) -> Crawl | None:
+        """Read a crawl, at most five seconds old; one that is not there is looked for again."""
+        known = self._fresh(crawl_id)
+        # All requests of a batch ask this at once: one of them reads.
+        if known is None and crawl_id in self._reading:
+            await self._reading[crawl_id].wait()
+            known = self._fresh(crawl_id)
+        return known or await self._look(crawl_id)
+
+    async def _look(self, crawl_id: str) -> Crawl | None:
+        now_ms = self._clock.now_ms()
+        done = self._reading[crawl_id] = asyncio.Event()
+        try:
+            crawl = await self._crawls.get(crawl_id)
+            self._read[crawl_id] = (now_ms, crawl)
+        finally:
+            done.set()
+            if self._reading.get(crawl_id) is done:
+                del self._reading[crawl_id]
+        return crawl
+
+    def _fresh(self, crawl_id: str) -> Crawl | None:
+        read_ms, crawl = self._read.get(crawl_id, (-CRAWL_FRESH_MS, None))
+        return crawl if 0 <= self._clock.now_ms() - read_ms < CRAWL_FRESH_MS else None
+
+    def forget(self, crawl_id: str) -> None:
+        """Have a crawl read anew: it turned out not to be as it was."""
+        self._read.pop(crawl_id, None)
+        self._reading.pop(crawl_id, None)

@@ -1,0 +1,325 @@
+"""Asking hosts for pages: robots, slots, requests, answers; one `Visitor` a container.
+
+For every host of a pack, in this order: is it blocked, what does robots.txt say, which slots does
+it give. A URL without a slot inside this invocation comes back later. What an answer comes to is
+`worker/response_handling.py`'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from orbweaver.fetching.conditional_get import condition_of
+from orbweaver.model.crawl import Bodies, State
+from orbweaver.model.crawl_rules import by_delay
+from orbweaver.model.errors import Transient
+from orbweaver.model.http_exchange import Failure, Request, Response, received_of
+from orbweaver.model.redacted_names import named_for
+from orbweaver.model.target import Kind
+from orbweaver.model.url import host_of
+from orbweaver.model.user_agent import identity_of
+from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
+from orbweaver.politeness.host_health import Health
+from orbweaver.politeness.host_schedule import delay_of, is_down
+from orbweaver.politeness.pacer import Pacer
+from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, Unreachable
+from orbweaver.worker.ending import Ending
+from orbweaver.worker.response_handling import Concluder
+from orbweaver.worker.sitemap_handling import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
+from orbweaver.worker.unasked import Unasked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from orbweaver.frontier.ports import History
+    from orbweaver.model.ports import Clock, Fetcher
+    from orbweaver.model.settings import Settings
+    from orbweaver.model.target import Target
+    from orbweaver.model.user_agent import Identity
+    from orbweaver.politeness.pacer import Turn
+    from orbweaver.politeness.ports import Hosts
+    from orbweaver.politeness.robots_txt import Robots
+    from orbweaver.worker.cookies import Cookies
+    from orbweaver.worker.crawl_cache import RecentCrawls
+    from orbweaver.worker.pack_context import Visit
+    from orbweaver.worker.ports import Reader
+
+
+_log = logging.getLogger(__name__)
+_ALL_TYPES = HTML_TYPES | {ANY_TYPE}
+# How long URLs wait for a table that does not answer.
+TROUBLE_MS = 10_000
+# How many URLs are judged before slots are asked for, where a verdict may take a millisecond.
+JUDGED_AT_ONCE = 4
+
+
+class Visitor:
+    """Asks for the URLs of packs, many packs and hosts at once."""
+
+    def __init__(  # noqa: PLR0913 - it stands in the middle of the path
+        self,
+        *,
+        fetcher: Fetcher,
+        reader: Reader,
+        hosts: Hosts,
+        history: History,
+        crawls: RecentCrawls,
+        clock: Clock,
+        random: Random,
+        settings: Settings,
+        ending: Ending | None = None,
+    ) -> None:
+        """Take the ports and limits; queues for a host are made when it is first asked."""
+        self._ending = ending or Ending()
+        self._history = history
+        self._crawls = crawls
+        self._fetcher = fetcher
+        self._hosts = hosts
+        self._clock = clock
+        self._random = random
+        self._settings = settings
+        self._unasked = Unasked(clock=clock, random=random, settings=settings)
+        self._sitemaps = Sitemaps(clock=clock, settings=settings)
+        self._health = Health(hosts=hosts, clock=clock, random=random)
+        self._concluder = Concluder(
+            health=self._health,
+            reader=reader,
+            sitemaps=self._sitemaps,
+            clock=clock,
+            random=random,
+            settings=settings,
+        )
+        self._cookies: Cookies | None = None
+        self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
+        # As long as a host is being asked, and no longer.
+        self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
+            WeakValueDictionary()
+        )
+        self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
+        self._large = asyncio.Semaphore(SITEMAPS_AT_ONCE)
+
+    async def visit(self, visit: Visit, targets: Sequence[Target]) -> None:
+        """Bring every target to an outcome, or to coming back; all hosts at once."""
+        waiting_s = max(0, visit.until_ms - self._clock.now_ms()) / 1000
+        visit_s = waiting_s + self._settings.fetch_total_s
+        if not await visit.purses.admit(visit.draft, targets, visit_s):
+            return
+        priors = {target.url: target.prior for target in targets if target.prior is not None}
+        if priors:
+            visit = replace(visit, before=await self._history.before(priors))
+        hosts: defaultdict[str, list[Target]] = defaultdict(list)
+        for target in targets:
+            if not await self._sitemaps.go_on(visit, target):
+                hosts[host_of(target.url)].append(target)
+        async with asyncio.TaskGroup() as group:
+            for host, queue in hosts.items():
+                group.create_task(self._visit_or_defer(visit, host, queue))
+
+    async def _visit_or_defer(self, visit: Visit, host: str, targets: list[Target]) -> None:
+        """Visit a host; while its item cannot be read or written, its URLs come back later.
+
+        The other hosts of the pack have nothing to do with that, nor has what was answered. Of a
+        worker that is told to end, all of them come back at once.
+        """
+        try:
+            if visit.crawl.cookies:
+                await self._jars().look(visit.crawl.id, f"{host}/")
+            if await self._ending.cut_short(self._visit_host(visit, host, targets)):
+                self._defer(visit, _unended(visit, targets), self._clock.now_ms())
+        except* Transient as trouble:
+            left = _unended(visit, targets)
+            told = {"host": host, "urls": len(left), "error": str(trouble.exceptions[0])}
+            _log.warning("host.out_of_reach", extra=told)
+            self._defer(visit, left, self._clock.now_ms() + TROUBLE_MS)
+
+    async def _visit_host(self, visit: Visit, host: str, targets: list[Target]) -> None:
+        state = await self._hosts.look(host)
+        if is_down(state, self._clock.now_ms()):
+            self._unasked.give_up(visit, targets, state.failures)
+            return
+        robots: Robots | None = None
+        if visit.crawl.obey_robots:
+            named = named_for(visit.named, *targets)
+            match await self._robots.of(host, visit.crawl, visit.until_ms, named=named):
+                case Deferred() as deferred:
+                    self._defer(visit, targets, deferred.return_at_ms)
+                    return
+                case Unreachable() as unreachable:
+                    for target in targets:
+                        self._unasked.retry(visit, target, unreachable)
+                    return
+                case rules:
+                    robots = rules
+        slow = robots is not None and robots.rules_of(self._identity(visit, host).token).slow
+        size = JUDGED_AT_ONCE if slow else len(targets)
+        for first in range(0, len(targets), size):
+            if first:
+                await asyncio.sleep(0)  # what was judged may have held the event loop
+            return_at_ms = await self._judge(visit, host, targets[first : first + size], robots)
+            if return_at_ms is not None:
+                self._defer(visit, targets[first + size :], return_at_ms)
+                break
+        if robots is not None:
+            self._sitemaps.name(visit, robots.sitemaps, targets, robots.sitemaps_cut)
+
+    async def _judge(
+        self, visit: Visit, host: str, targets: Sequence[Target], robots: Robots | None
+    ) -> int | None:
+        """Ask for those of one host's targets that may be asked for.
+
+        When to come back, if there were not slots enough.
+        """
+        token = self._identity(visit, host).token
+        allowed = [
+            target for target in targets if self._unasked.allowed(visit, target, robots, token)
+        ]
+        asked_s = robots.crawl_delay(token) if robots else None
+        pace_ms = self._health.pace_ms(host) // visit.crawl.concurrency
+        counted = await visit.purses.count(visit.draft, host, allowed)
+        return_at_ms: int | None = None
+        for least_ms, group in by_delay(visit.crawl, counted):
+            delay_ms = delay_of(least_ms, asked_s, pace_ms)
+            return_at_ms = await self._walk(visit, host, group, delay_ms) or return_at_ms
+        return return_at_ms
+
+    async def _walk(
+        self, visit: Visit, host: str, targets: list[Target], delay_ms: int
+    ) -> int | None:
+        """Ask for one host's targets in turn, each in its slot; when those return that get none."""
+        pacer = Pacer(
+            hosts=self._hosts,
+            clock=self._clock,
+            host=host,
+            delay_ms=delay_ms,
+            until_ms=visit.until_ms,
+        )
+        asking = self._semaphore(host, visit.crawl.concurrency)
+        async with asyncio.TaskGroup() as group:
+            for place, target in enumerate(targets):
+                await asking.acquire()
+                try:
+                    return_at_ms = await pacer.take(len(targets) - place)
+                except BaseException:
+                    asking.release()
+                    raise
+                if return_at_ms is not None:
+                    asking.release()
+                    self._defer(visit, targets[place:], return_at_ms)
+                    return return_at_ms
+                group.create_task(self._ask(visit, target, pacer, pacer.turn, asking))
+        return None
+
+    async def _ask(
+        self, visit: Visit, target: Target, pacer: Pacer, turn: Turn, asking: asyncio.Semaphore
+    ) -> None:
+        try:
+            if target.kind is Kind.SITEMAP:
+                async with self._large:  # what it takes is taken until it is dealt with
+                    await self._ask_now(visit, target, pacer, turn)
+            else:
+                await self._ask_now(visit, target, pacer, turn)
+        finally:
+            asking.release()
+
+    async def _ask_now(self, visit: Visit, target: Target, pacer: Pacer, turn: Turn) -> None:
+        async with self._everywhere:
+            if not await self._goes_on(visit):
+                self._defer(visit, [target], 0)
+                return
+            room_bytes = await visit.purses.room(visit.draft, target)
+            if room_bytes is None:
+                return
+            if not pacer.on_time(turn.slot_ms):  # held up between the slot and here
+                visit.purses.received(visit.draft, room_bytes, 0)
+                self._defer(visit, [target], turn.slot_ms)
+                return
+            at_ms = self._clock.now_ms()
+            answer = await self._fetch(visit, target, room_bytes)
+        if isinstance(answer, Failure) and answer.later_s is not None:
+            later_ms = self._clock.now_ms() + round(answer.later_s * 1000)
+            self._defer(visit, [target], later_ms)
+            return
+        await self._concluder.conclude(visit, target, answer, at_ms, turn)
+
+    async def _fetch(self, visit: Visit, target: Target, room_bytes: int) -> Response | Failure:
+        """Ask, and note what was received; of what is broken off nobody knows, so all of it."""
+        received = 0
+        try:
+            request = self._request(visit, target, room_bytes)
+            if visit.crawl.cookies:
+                jars, crawl_id = self._jars(), visit.crawl.id
+                headers = await jars.headers(crawl_id, request.url, request.headers)
+                request = replace(request, headers=headers)
+            received = room_bytes
+            answer = await self._fetcher.fetch(request)
+            received = received_of(answer)
+            if isinstance(answer, Response) and answer.truncated:
+                visit.purses.cut(visit.draft, target, room_bytes)
+        finally:
+            visit.purses.received(visit.draft, room_bytes, received)
+        if visit.crawl.cookies and isinstance(answer, Response) and answer.cookies:
+            refused = await self._jars().take(visit.crawl.id, target.url, answer.cookies)
+            if refused:
+                visit.draft.count("cookies.refused", refused)
+        return answer
+
+    def _jars(self) -> Cookies:
+        if self._cookies is None:
+            # For crawls that keep cookies.
+            from orbweaver.worker.cookies import Cookies
+
+            self._cookies = Cookies(hosts=self._hosts, clock=self._clock)
+        return self._cookies
+
+    async def _goes_on(self, visit: Visit) -> bool:
+        """Whether a crawl is still to be asked for, and as often; slots are waited for.
+
+        What is not asked comes back at once, and is set aside, ended, or asked for as it is now.
+        """
+        then, now = visit.crawl, await self._crawls.get(visit.crawl.id)
+        if now is then and now.state is State.RUNNING:
+            return True  # most are as they were read for the pack
+        if now is None or now.state is not State.RUNNING:
+            return False
+        return (now.delay_ms, now.concurrency, now.rules) == (
+            then.delay_ms,
+            then.concurrency,
+            then.rules,
+        )
+
+    def _defer(self, visit: Visit, targets: Sequence[Target], return_at_ms: int) -> None:
+        delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000
+        for target in targets:
+            visit.draft.again(target, delay_s, why="deferrals")
+
+    def _request(self, visit: Visit, target: Target, room_bytes: int) -> Request:
+        identity = self._identity(visit, host_of(target.url))
+        accept = _ALL_TYPES if visit.crawl.bodies is Bodies.ALL else HTML_TYPES
+        return Request(
+            url=target.url,
+            user_agent=identity.agent,
+            headers=identity.headers,
+            direct=not visit.crawl.proxied,
+            accept=SITEMAP_TYPES if target.kind is Kind.SITEMAP else accept,
+            body_bytes_max=room_bytes,
+            total_s=self._settings.fetch_total_s,
+            condition=condition_of(visit.crawl, target, visit.before.get(target.url)),
+            named=named_for(visit.named, target),
+        )
+
+    def _identity(self, visit: Visit, host: str) -> Identity:
+        return identity_of(visit.crawl, host, self._settings.user_agent)
+
+    def _semaphore(self, host: str, width: int) -> asyncio.Semaphore:
+        return self._asking.setdefault((host, width), asyncio.Semaphore(width))
+
+
+def _unended(visit: Visit, targets: Sequence[Target]) -> list[Target]:
+    """List the targets that neither ended nor return yet."""
+    return [visit.purses.mark(target) for target in targets if not visit.draft.knows(target.url)]

@@ -1,0 +1,249 @@
+"""Links on their way to being claimed: what is left out, and the rest written down.
+
+A claim costs a write, and so does one that is refused; a look costs a tenth of that, and knowing
+costs nothing. So, in this order:
+
+    spent      nothing more is claimed of a crawl whose budget is used up
+    seen       what this container has claimed, read, or written into a journal
+    (frontier/seen_urls.py)
+    known      a batched read; of a few, as long as next to none of them turn out to be claimed
+
+Packs of one crawl with links to be claimed take turns from `seen` to their journal. What stands in
+a journal is claimed by whoever holds that pack, whatever happens; so the next one need not, and
+packs of a batch whose pages link to each other do not race for the same claims. Whoever has the
+turn takes over the links of those who wait for theirs, too: its children are fuller packs than
+theirs would be. If its journal comes to nothing, they still have them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from orbweaver.frontier.crawler_traps import Shares
+from orbweaver.frontier.messages import Pack, Seeds
+from orbweaver.frontier.seen_urls import Novelty, Seen
+from orbweaver.model.crawl import DAY_S
+from orbweaver.model.outcome import Refusal
+from orbweaver.model.target import Kind
+from orbweaver.model.url_rules import by_window
+from orbweaver.worker.apply_journal import claimer_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+
+    from orbweaver.budget.reservation import Purses
+    from orbweaver.frontier.journal import Journal, Ledger
+    from orbweaver.frontier.pack_result import Draft
+    from orbweaver.frontier.ports import Frontier, Packs
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Clock
+    from orbweaver.model.target import Prior, Target
+    from orbweaver.model.url_limits import Bounds
+    from orbweaver.worker.refusal_samples import Samples
+
+# A turn takes a read and a write; a table that is slow for one pack is not to hold up its batch.
+TURN_WAIT_S = 4.0
+# Packs that waited for the same file come for their turns within so many steps of the event loop.
+GATHER_TURNS = 4
+# Where links are new as a rule, so many of them are looked up: if one is claimed, all of them are.
+PROBES = 20
+# How many links a pack takes over: no more than a page may have by itself.
+GATHERED_MAX = 5_000
+# How many links that were left out a journal remembers, at 20 to 30 bytes each.
+LEFT_MAX = 1_000
+
+
+class Sifter:
+    """Sifts links; one a container, for what it has seen outlives an invocation."""
+
+    def __init__(
+        self, *, packs: Packs, frontier: Frontier, samples: Samples, clock: Clock, bounds: Bounds
+    ) -> None:
+        """Take the ports; nothing is known of any crawl."""
+        self._packs = packs
+        self._frontier = frontier
+        self._samples = samples
+        self._clock = clock
+        self._shares = Shares(bounds)
+        self._novelty = Novelty()
+        self._spent: set[tuple[str, int]] = set()
+        # As long as somebody has a turn or waits for one.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        # Drafts of pages' packs that wait for a turn, by crawl.
+        self._waiting: defaultdict[str, list[Draft]] = defaultdict(list)
+        self.seen = Seen()
+        # What stands in journals as left out, with its depth.
+        self._left = Seen()
+
+    async def write_down(
+        self, crawl: Crawl, message: Pack | Seeds, draft: Draft, at_ms: int, purses: Purses
+    ) -> Journal:
+        """Close a draft without the links that need not be claimed; the journal that stands."""
+        order = message.targets if isinstance(message, Pack) else ()
+        # What a person or a sitemap lists has an end; links of pages may have none.
+        of_pages = bool(order) and all(target.kind is Kind.PAGE for target in order)
+        waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
+        async with self._turn(crawl, draft, waiting) as alone:
+            own = frozenset(draft.candidates)
+            if alone and (crawl.id, crawl.pages_max) not in self._spent:
+                await self._take_over(crawl, draft, waiting)
+            looked_up = await self._drop_claimed(crawl, message, draft, at_ms, look=not alone)
+            if of_pages:
+                trapped = self._shares.take(crawl.id, draft.candidates)
+                draft.drop(trapped)
+                draft.refuse(Refusal.PATTERN, len(trapped & own), trapped & own)
+            await purses.pay(draft, len(order), looked_up)
+            self._keep_left(crawl, message, draft)
+            journal = draft.journal(order, at_ms, purses.reserved)
+            journal = await self._packs.write_journal(message.id, journal)
+            self._remember_claims(crawl, journal)
+            self._left.add(crawl.id, map(_as_left, journal.left), self._clock.now_ms())
+        await self._samples.keep(crawl, draft.samples)
+        return journal
+
+    def _keep_left(self, crawl: Crawl, message: Pack | Seeds, draft: Draft) -> None:
+        """Have a journal remember what was left out, once a container, and as much as it may hold.
+
+        Of a crawl without an end, nothing: no run goes on from it. What an earlier run has left out
+        stands in that one's journals.
+        """
+        left = draft.left
+        if not left:
+            return
+        if crawl.continuous or (isinstance(message, Seeds) and message.past is not None):
+            draft.keep_left(())
+            return
+        now_ms = self._clock.now_ms()
+        claimed = self.seen.of(crawl.id, (target.url for target in left), now_ms)
+        claimed.update(draft.candidates)
+        told = self._left.of(crawl.id, map(_as_left, left), now_ms)
+        new = [one for one in left if one.url not in claimed and _as_left(one) not in told]
+        if len(new) > LEFT_MAX:
+            draft.count("left_beyond", len(new) - LEFT_MAX)
+        draft.keep_left(new[:LEFT_MAX])
+
+    def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
+        """Learn from what became of a journal's candidates."""
+        lost = len(journal.candidates) - len(ledger.children)
+        if not ledger.surplus:
+            self._novelty.note(crawl.id, len(journal.candidates), lost)
+            self._remember_claims(crawl, journal)
+            return
+        self.seen.forget(crawl.id, (target.url for target in journal.candidates))
+        # A lowered budget may have left one shard nothing, and another one much.
+        if crawl.shards == 1 or not crawl.quotas:
+            self._spent.add((crawl.id, crawl.pages_max))
+
+    @asynccontextmanager
+    async def _turn(self, crawl: Crawl, draft: Draft, waiting: list[Draft]) -> AsyncIterator[bool]:
+        """Have a turn, where there is something to take turns for; False if there was none."""
+        # Whoever waits for money to come back keeps nobody else waiting.
+        if crawl.nanodollars_max is not None or not self._unseen(crawl, draft):
+            yield False
+            return
+        turn = self._turns.setdefault(crawl.id, asyncio.Lock())
+        waiting.append(draft)
+        try:
+            async with asyncio.timeout(TURN_WAIT_S):
+                await turn.acquire()
+        except TimeoutError:
+            yield False
+            return
+        finally:
+            waiting.remove(draft)
+        try:
+            yield True
+        finally:
+            turn.release()
+            if not self._waiting[crawl.id]:
+                del self._waiting[crawl.id]
+
+    def _unseen(self, crawl: Crawl, draft: Draft) -> bool:
+        urls = draft.candidates
+        return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
+
+    async def _take_over(self, crawl: Crawl, draft: Draft, waiting: list[Draft]) -> None:
+        """Note the links of those who wait, too; they keep them until these are journaled."""
+        for _ in range(GATHER_TURNS):
+            await asyncio.sleep(0)
+        room = GATHERED_MAX
+        for other in waiting:
+            seen = self.seen.of(crawl.id, other.candidates, self._clock.now_ms())
+            for target in other.links:
+                if target.url in seen or draft.links_to(target.url):
+                    continue
+                if not room:
+                    return
+                draft.link(target)
+                room -= 1
+
+    async def _drop_claimed(
+        self, crawl: Crawl, message: Pack | Seeds, draft: Draft, at_ms: int, *, look: bool
+    ) -> int:
+        """Forget links that are known to be claimed; how many had to be looked up."""
+        if (crawl.id, crawl.pages_max) in self._spent:
+            dropped = draft.candidates
+            for target in draft.links:
+                draft.leave_out(target)
+            draft.refuse(Refusal.BUDGET, len(dropped), dropped)
+            draft.drop(dropped)
+            return 0
+        # What says that it was changed may be free though it was claimed, and so may what an
+        # earlier run has just given up.
+        modified = draft.modified
+        now_ms = self._clock.now_ms()
+        free = modified.keys() | draft.reopened
+        draft.drop(self.seen.of(crawl.id, draft.candidates, now_ms) - free)
+        links = tuple(target for target in draft.links if target.url not in draft.reopened)
+        probes = links
+        if links and not (look or modified or self._novelty.look(crawl.id)):
+            probes = links[:: -(-len(links) // PROBES)]
+        found = await self._look_up(crawl, message, draft, at_ms, probes)
+        if found and len(probes) < len(links):
+            probed = {target.url for target in probes}
+            rest = [target for target in links if target.url not in probed]
+            await self._look_up(crawl, message, draft, at_ms, rest)
+            return len(links)
+        return len(probes)
+
+    async def _look_up(
+        self,
+        crawl: Crawl,
+        message: Pack | Seeds,
+        draft: Draft,
+        at_ms: int,
+        links: Sequence[Target],
+    ) -> int:
+        """Forget links that others have claimed, and note when the rest was; how many were."""
+        lapsed: dict[str, Prior] = {}
+        modified = draft.modified
+        found = 0
+        for window_s, group in by_window(links):
+            claimer = claimer_of(crawl, message.id, at_ms, window_s)
+            urls = [target.url for target in group]
+            known = await self._frontier.known(claimer, urls, modified)
+            claimed = len(known.held) + len(known.lapsed)
+            self._novelty.note(crawl.id, len(urls), claimed)
+            self._remember(crawl, known.held, window_s)
+            draft.drop(known.held)
+            lapsed |= known.lapsed
+            found += claimed
+        draft.recall(lapsed)
+        return found
+
+    def _remember_claims(self, crawl: Crawl, journal: Journal) -> None:
+        for window_s, group in by_window(journal.candidates):
+            self._remember(crawl, [target.url for target in group], window_s)
+
+    def _remember(self, crawl: Crawl, urls: Iterable[str], window_s: int | None) -> None:
+        window_s = crawl.window_s if window_s is None else window_s
+        if not crawl.continuous or window_s >= DAY_S:
+            self.seen.add(crawl.id, urls, self._clock.now_ms())
+
+
+def _as_left(target: Target) -> str:
+    return f"{target.depth} {target.url}"

@@ -1,0 +1,309 @@
+"""One pack, from where earlier deliveries left it as far as it goes.
+
+    recall   a committed pack sends its outbox again and ends; a journaled one goes on from there
+    admit    a paused crawl's pack is parked; a stopped crawl's URLs end unasked, and so do those
+             that do not fit their crawl
+    visit    robots, slots, requests, answers          (worker/fetch_pack.py)
+    keep     bodies and texts, in one file a batch     (worker/body_writer.py)
+    journal  what it came to, written once             (worker/link_dedup.py)
+    settle   claim, store, commit, send                (worker/apply_journal.py)
+
+A pack that comes a second time without a journal is cut into single URLs; a single URL that comes
+a second time is a suspect, and is struck before it is tried.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from orbweaver.fetching.response_verdict import End
+from orbweaver.frontier.admission import admit_target
+from orbweaver.frontier.belonging import admit_claimed
+from orbweaver.frontier.claims import Recalled
+from orbweaver.frontier.envelope import SINCE, SINCE_DIGITS_MAX
+from orbweaver.frontier.journal import Journal, Letter, apart, outbox
+from orbweaver.frontier.messages import Pack, Seeds, child_id
+from orbweaver.frontier.pack_result import Draft
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.errors import StoredNewer
+from orbweaver.model.metrics import counted, failures
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.redacted_names import NO_ORIGINS, origins_of
+from orbweaver.model.url import redacted
+from orbweaver.worker.link_dedup import Sifter
+from orbweaver.worker.pack_context import Visit
+from orbweaver.worker.recording import page_record
+from orbweaver.worker.retracing import Retracer
+from orbweaver.worker.seeding import draft_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.budget.reservation import Purses, Treasury
+    from orbweaver.frontier.ports import Frontier, Packs
+    from orbweaver.model.ports import Clock, Metrics
+    from orbweaver.model.settings import Settings
+    from orbweaver.model.target import Target
+    from orbweaver.worker.apply_journal import Settler
+    from orbweaver.worker.body_writer import Segments
+    from orbweaver.worker.crawl_cache import RecentCrawls
+    from orbweaver.worker.fetch_pack import Visitor
+
+_log = logging.getLogger(__name__)
+
+# A single URL that was being processed when its worker died, this often, is to blame.
+STRIKES_MAX = 3
+# Every copy of a message is put off, and may be copied, by itself: a journal brings them to one.
+PUT_OFFS_MAX = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One message as a queue handed it over; `receives` counts this time too.
+
+    `queue` is its name: only the stack's own may hold packs. None is named where no queue was, but
+    a caller that may invoke the worker itself. `since_ms` says since when it waits
+    (worker/newer_messages.py).
+    """
+
+    id: str
+    body: str
+    receives: int
+    queue: str = ""
+    since_ms: int | None = None
+
+
+def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
+    """Read since when a message waits for a newer version; None where nothing usable says so."""
+    text = attributes.get(SINCE, {}).get("stringValue", "")
+    return int(text) if len(text) <= SINCE_DIGITS_MAX and text.isdecimal() else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A message is dealt with; `check` names the crawl that may be finished now."""
+
+    check: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutOff:
+    """Nothing was done for a pack yet: it is to be sent again as it is."""
+
+    letter: Letter
+    express: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hopeless:
+    """A message can never succeed."""
+
+    reason: str
+
+
+Result: TypeAlias = Done | PutOff | Hopeless
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What a visit, or the look at seeds, has come to, and is to be written down."""
+
+    draft: Draft
+    at_ms: int
+    purses: Purses
+
+
+class Advancer:
+    """Takes packs along; one a container, its caches outlive an invocation."""
+
+    def __init__(  # noqa: PLR0913 - it stands in the middle of the path
+        self,
+        *,
+        packs: Packs,
+        crawls: RecentCrawls,
+        frontier: Frontier,
+        visitor: Visitor,
+        settler: Settler,
+        segments: Segments,
+        treasury: Treasury,
+        clock: Clock,
+        metrics: Metrics,
+        settings: Settings,
+    ) -> None:
+        """Take the ports, and the actors of the middle and the end of the path."""
+        self._packs = packs
+        self._crawls = crawls
+        self._visitor = visitor
+        self._settler = settler
+        self._segments = segments
+        self._treasury = treasury
+        self._clock = clock
+        self._metrics = metrics
+        self._settings = settings
+        self._retracer = Retracer(
+            packs=packs, crawls=crawls, frontier=frontier, bounds=settings.bounds
+        )
+        self._sifter = Sifter(
+            packs=packs,
+            frontier=frontier,
+            samples=settler.samples,
+            clock=clock,
+            bounds=settings.bounds,
+        )
+
+    async def advance(
+        self, delivery: Delivery, message: Pack | Seeds, known: Recalled, deadline_ms: int
+    ) -> Result:
+        """Take a pack or seeds as far as it goes from where earlier deliveries left it."""
+        crawl = await self._crawls.get(message.crawl)
+        if crawl is None:
+            return Hopeless(reason=f"unknown crawl {message.crawl[:60]!r}")
+        if known.ledger is not None or crawl.state is State.FINISHED:
+            return await self._let_go(crawl, message, known)
+        failures = delivery.receives - 1
+        if isinstance(message, Pack):
+            failures += message.failures
+        if failures + 1 >= self._settings.receive_max:
+            return Hopeless(reason=f"failed {failures} times")
+        came: Journal | _Found | Result | None = known.journal
+        if came is None:
+            suspected = failures > 0 or known.strikes > 0
+            if isinstance(message, Pack):
+                message = replace(message, failures=failures)
+            came = await self._come_to(delivery, message, crawl, suspected, deadline_ms)
+        if not isinstance(came, Journal | _Found):
+            return came
+        with self._settler.commits.awaited(crawl.id, message.id):
+            if isinstance(came, _Found):
+                journal = await self._sifter.write_down(
+                    crawl, message, came.draft, came.at_ms, came.purses
+                )
+            elif came is known.journal:
+                journal = came
+            else:
+                journal = await self._packs.write_journal(message.id, came)
+            return await self._settle(crawl, message.id, journal)
+
+    async def _let_go(self, crawl: Crawl, message: Pack | Seeds, known: Recalled) -> Done:
+        """Finish with a message that is committed, or that came after its crawl's end."""
+        if known.ledger is None:
+            # The crawl may have ended since that was looked up, and by a copy of this message.
+            known = (await self._packs.recall([message.id])).get(message.id, Recalled())
+            if known.newer is not None:
+                raise StoredNewer(known.newer)
+        if known.ledger is None:
+            await self._settler.drop(crawl, message, known.journal)
+            return Done(check=crawl.id)
+        if known.journal is None:
+            return Done()  # both are past their retention, and so is every other copy
+        await self._settler.resend(crawl, message.id, known.journal, known.ledger)
+        more = outbox(message.id, crawl.id, known.journal, known.ledger) or known.journal.past
+        return Done(check=None if more else crawl.id)
+
+    async def _come_to(
+        self,
+        delivery: Delivery,
+        message: Pack | Seeds,
+        crawl: Crawl,
+        suspected: bool,
+        deadline_ms: int,
+    ) -> Journal | _Found | Result:
+        """Do the part of the work that happens once; `Done` if the message went elsewhere."""
+        if crawl.state is State.PAUSED:
+            if await self._packs.park(crawl.id, delivery.body, message.id):
+                return Done()
+            self._crawls.forget(crawl.id)
+        if isinstance(message, Seeds):
+            draft, purses = draft_of(message, crawl), self._treasury.open(crawl, message.id)
+            if message.past is not None and crawl.live:
+                await self._retracer.look_through(message.past, crawl, draft)
+            return _Found(draft=draft, at_ms=message.at_ms, purses=purses)
+        if suspected and len(message.targets) > 1:
+            return apart(await self._treasury.marked(crawl, message), self._clock.now_ms())
+        if not suspected:
+            return await self._visit(message, crawl, deadline_ms)
+        strikes = await self._packs.strike(message.id)
+        if strikes > STRIKES_MAX:
+            # Whoever moves it back from the dead-letter queue gives it one more chance.
+            await self._packs.absolve(message.id, STRIKES_MAX - 1)
+            return Hopeless(reason=f"crashed its worker {STRIKES_MAX} times")
+        try:
+            # Put off, it stays a suspect; how often it was one when a worker died, strikes say.
+            came = await self._visit(replace(message, failures=1), crawl, deadline_ms)
+        finally:
+            # A worker that dies does not come by here; whatever else happened was no crash.
+            await self._packs.absolve(message.id, strikes - 1)
+        if strikes > 1 and isinstance(came, _Found) and came.draft.put_off(message.targets):
+            # Nothing is proved, and it goes on under another id, with its strikes.
+            await self._packs.absolve(child_id(message.id, 0), strikes - 1)
+        return came
+
+    async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> _Found | PutOff:
+        draft = Draft(crawl.id, crawl.hosts_counted)
+        purses = self._treasury.open(crawl, pack.id)
+        refused = admit_target(crawl, self._clock.now_ms())
+        if refused is not None:
+            for target in pack.targets:
+                draft.leave(target, refused)
+        else:
+            until_ms = self._until_ms(deadline_ms)
+            visit = Visit(
+                crawl=crawl,
+                draft=draft,
+                until_ms=until_ms,
+                purses=purses,
+                seen=lambda urls: self._sifter.seen.of(crawl.id, urls, self._clock.now_ms()),
+                named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
+            )
+            with self._segments.taking_part(crawl.id) as part:
+                with purses.attended():
+                    await self._visitor.visit(visit, self._admitted(visit, pack))
+                draft.locate(await part.put(draft.kept))
+            purses.files = part.files
+        delay_s = draft.put_off(pack.targets)
+        again = pack.put_offs < PUT_OFFS_MAX and not purses.reserved  # which commits give back
+        if delay_s is not None and again:
+            # Nothing was asked: the same pack again, later, costs no write.
+            pack = replace(pack, put_offs=pack.put_offs + 1)
+            return PutOff(letter=Letter(pack=pack, delay_s=delay_s), express=crawl.express)
+        return _Found(draft=draft, at_ms=self._clock.now_ms(), purses=purses)
+
+    def _admitted(self, visit: Visit, pack: Pack) -> list[Target]:
+        """Return the targets that fit their crawl; the others end here, with a reason."""
+        admitted: list[Target] = []
+        for target in pack.targets:
+            refused = admit_claimed(visit.crawl, target)
+            if refused is None:
+                admitted.append(target)
+                continue
+            told = {"pack": pack.id, "url": redacted(target.url), "reason": refused}
+            _log.warning("pack.url_refused", extra=told)
+            if refused is Reason.INVALID:  # nothing can be stored under what is no URL
+                visit.draft.end_unrecorded(Outcome.SKIPPED, refused)
+                continue
+            end = End(outcome=Outcome.SKIPPED, reason=refused)
+            visit.end(target, page_record(pack.crawl, target, end, self._clock.now_ms()))
+        return admitted
+
+    async def _settle(self, crawl: Crawl, pack_id: str, journal: Journal) -> Done:
+        ledger = await self._settler.apply(crawl, pack_id, journal)
+        if ledger is None:
+            return Done()
+        self._sifter.settled(crawl, journal, ledger)
+        self._count(journal)
+        more = ledger.children or journal.again or journal.past
+        return Done(check=None if more else crawl.id)
+
+    def _until_ms(self, deadline_ms: int) -> int:
+        """When the last request of this invocation may start."""
+        settings = self._settings
+        latest_ms = deadline_ms - round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
+        return min(latest_ms, self._clock.now_ms() + round(settings.wait_s_max * 1000))
+
+    def _count(self, journal: Journal) -> None:
+        for metric, number in counted(journal.tally):
+            self._metrics.add(metric, number)
+        for reason, number in failures(journal.tally):
+            self._metrics.fail(reason, number)

@@ -1,0 +1,268 @@
+"""What an answer means for its pack: a record, links, another attempt, a rest for the host.
+
+Decided in `fetching/response_verdict.py` (what an answer is), `worker/page_reading.py` (what a
+page says) and `frontier/admission.py` (whether a link belongs); brought together and noted in the
+pack's draft here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
+
+from orbweaver.fetching import response_verdict as answers
+from orbweaver.fetching.conditional_get import condition_of, still
+from orbweaver.frontier.admission import LIFTABLE, admit_redirect, led, widens
+from orbweaver.frontier.stored_content import redacted
+from orbweaver.model.backoff import backoff_s
+from orbweaver.model.crawl import Bodies
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.page_record import with_items
+from orbweaver.model.target import Kind, Target, next_attempt
+from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.user_agent import identity_of
+from orbweaver.parsing.duplicates import Repeats
+from orbweaver.politeness.host_health import SILENCE
+from orbweaver.worker.link_handling import follow
+from orbweaver.worker.page_reading import Costly, Crowded, Reading, job_of
+from orbweaver.worker.recording import page_record
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from orbweaver.fetching.response_verdict import Retry, Verdict
+    from orbweaver.frontier.body_file import Kept
+    from orbweaver.model.ports import Clock
+    from orbweaver.model.settings import Settings
+    from orbweaver.parsing.page import Page
+    from orbweaver.politeness.host_health import Health
+    from orbweaver.politeness.pacer import Turn
+    from orbweaver.worker.pack_context import Visit
+    from orbweaver.worker.page_reading import Read
+    from orbweaver.worker.ports import Reader
+    from orbweaver.worker.sitemap_handling import Sitemaps
+
+# How long a page is left for that could not be read for the crowd.
+CROWDED_S = 5.0
+
+
+class Concluder:
+    """Notes in drafts what answers come to; blocks hosts that ask for it."""
+
+    def __init__(
+        self,
+        *,
+        health: Health,
+        reader: Reader,
+        sitemaps: Sitemaps,
+        clock: Clock,
+        random: Random,
+        settings: Settings,
+    ) -> None:
+        """Take the ports and limits, and who reads sitemaps."""
+        self._reader = reader
+        self._sitemaps = sitemaps
+        self._clock = clock
+        self._random = random
+        self._settings = settings
+        self._bounds = settings.bounds
+        self._health = health
+        self._repeats = Repeats()
+
+    async def conclude(
+        self,
+        visit: Visit,
+        target: Target,
+        answer: Response | Failure,
+        at_ms: int,
+        turn: Turn,
+    ) -> None:
+        """Note what the answer to a request comes to, made at `at_ms`, in its turn."""
+        host = host_of(target.url)
+        now_ms = self._clock.now_ms()
+        before = visit.before.get(target.url)
+        verdict = answers.judge(
+            answer,
+            attempt=target.attempt,
+            now_ms=now_ms,
+            conditional=condition_of(visit.crawl, target, before) is not None,
+            any_type=target.kind is Kind.SITEMAP,
+            others_kept=visit.crawl.bodies is Bodies.ALL,
+        )
+        reading: Reading | None = None
+        if isinstance(answer, Response) and _is_to_be_read(verdict, target):
+            read = await self._make_reading(visit, target, verdict, answer, at_ms)
+            if isinstance(read, Crowded):
+                await self._note(host, answer, verdict, turn)
+                visit.draft.again(target, CROWDED_S, why="deferrals")
+                return
+            verdict, reading = _as_read(verdict, answer, read)
+        await self._note(host, answer, verdict, turn)
+        if isinstance(verdict, answers.Retry):
+            if verdict.block:
+                await self._health.rebuffed(host, verdict.retry_after_s, at_ms)
+            ended = answers.exhausted(verdict, target.attempt)
+            if ended is None:
+                await self._retry(visit, host, target, verdict)
+                return
+            verdict = ended
+        match verdict:
+            case answers.Read():
+                if reading is None or reading.page is None:
+                    await self._sitemaps.read(visit, target, verdict, answer, at_ms)
+                    return
+                end = await self._read(visit, target, reading, reading.page, verdict)
+            case answers.Lead(location=location):
+                end = self._redirect(visit, target, location)
+            case answers.End():
+                end = verdict
+            case _:
+                assert_never(verdict)
+        self._end(visit, target, end, answer, reading, at_ms)
+
+    async def _make_reading(
+        self, visit: Visit, target: Target, verdict: Verdict, answer: Response, at_ms: int
+    ) -> Read:
+        """Have an answer read, as long as there is time left for what comes after that."""
+        host, settings = host_of(target.url), self._settings
+        job = job_of(
+            visit.crawl,
+            target.url,
+            answers.bare_of_cookies(answer, stored=not visit.crawl.cookies),
+            at_ms,
+            html=isinstance(verdict, answers.Read),
+            agent=identity_of(visit.crawl, host, settings.user_agent).token,
+            links_max=settings.links_per_page_max,
+        )
+        until_ms = visit.until_ms + round(settings.fetch_total_s * 1000)
+        return await self._reader.read(job, host, until_ms)
+
+    def _end(
+        self,
+        visit: Visit,
+        target: Target,
+        end: answers.End,
+        answer: Response | Failure,
+        reading: Reading | None,
+        at_ms: int,
+    ) -> None:
+        """Note how a URL ended, and what is stored of its page."""
+        if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
+            # What was looked at may not be the whole, and is nothing of the site's.
+            answer, reading = answers.bare(answer), None
+        crawl, before = visit.crawl, visit.before.get(target.url)
+        page, cut = (None, ()) if reading is None else (reading.page, reading.cut)
+        record = page_record(crawl.id, target, end, at_ms, answer=answer, page=page, cut=cut)
+        if crawl.redacted:
+            record = redacted(record, crawl.redacted)
+        kept: Kept | None = None
+        if reading is not None and end.outcome is Outcome.FETCHED:
+            record, kept = with_items(record, reading.items), reading.kept
+        visit.end(target, record if before is None else still(record, before), kept)
+
+    async def _read(
+        self, visit: Visit, target: Target, reading: Reading, page: Page, read: answers.Read
+    ) -> answers.End:
+        """Take over what a page says; also of one that leads on, so that nothing is lost."""
+        end = self._onward(visit, target, page)
+        host = host_of(target.url)
+        if page.links and self._repeats.beyond(visit.crawl.id, host, read.body):
+            visit.draft.refuse(Refusal.REPEATED, len(page.links), page.links)
+            return end or answers.End(outcome=Outcome.FETCHED, reason=Reason.REPEATED)
+        await follow(visit, target, page, self._bounds)
+        if end is not None:
+            return end
+        if reading.left is not None:
+            return answers.End(outcome=Outcome.FETCHED, reason=Reason.COSTLY, error=reading.why)
+        reason = Reason.SOFT_404 if reading.missing else read.reason
+        return answers.End(
+            outcome=Outcome.FETCHED, reason=Reason.NOINDEX if page.noindex else reason
+        )
+
+    def _onward(self, visit: Visit, target: Target, page: Page) -> answers.End | None:
+        """End a page that wants another one to be taken, or none; None for most."""
+        if page.refresh is not None:
+            return self._redirect(visit, target, page.refresh, Reason.REFRESH)
+        url = page.canonical
+        if (
+            visit.crawl.canonical_only
+            and url is not None
+            and url
+            not in (
+                target.url,
+                target.referrer,  # which may have named this one in its turn
+            )
+        ):
+            # A canonical URL never widens the scope.
+            admitted = None
+            if not widens(visit.crawl, url, target):
+                admitted = admit_redirect(visit.crawl, url, target, self._bounds)
+            if isinstance(admitted, Target):
+                visit.draft.link(admitted)
+                return answers.End(outcome=Outcome.SKIPPED, reason=Reason.CANONICAL, error=url)
+        if visit.crawl.noindex_skipped and page.noindex:
+            return answers.End(outcome=Outcome.SKIPPED, reason=Reason.NOINDEX)
+        return None
+
+    def _redirect(
+        self, visit: Visit, target: Target, location: str, reason: Reason = Reason.REDIRECT
+    ) -> answers.End:
+        try:
+            url = canonicalize(location, target.url, tracking=visit.crawl.stripped)
+        except ValueError as error:
+            return answers.End(
+                outcome=Outcome.FAILED, reason=Reason.REDIRECT_INVALID, error=str(error)
+            )
+        admitted = admit_redirect(visit.crawl, url, target, self._bounds)
+        if admitted is Refusal.REDIRECTS:
+            return answers.End(outcome=Outcome.FAILED, reason=Reason.REDIRECT_LIMIT, error=url)
+        if isinstance(admitted, Refusal):
+            visit.draft.refuse(admitted, urls=(url,))
+            if admitted in LIFTABLE:
+                onward = led(target, url, target.depth)
+                visit.draft.leave_out(replace(onward, hops=target.hops + 1, bound=target.bound))
+        elif url != target.url:
+            visit.draft.link(admitted)
+            if widens(visit.crawl, url, target):
+                reason = Reason.WIDENED
+        return answers.End(outcome=Outcome.REDIRECTED, reason=reason, error=url)
+
+    async def _retry(self, visit: Visit, host: str, target: Target, retry: Retry) -> None:
+        delay_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
+        blocked_s = await self._health.blocked_s(host)
+        delay_s = blocked_s if retry.block else max(delay_s, blocked_s)
+        visit.draft.again(next_attempt(target), delay_s, why="retries")
+
+    async def _note(
+        self, host: str, answer: Response | Failure, verdict: Verdict, turn: Turn
+    ) -> None:
+        """Tell the host's health: silence and being kept out are trouble, an answer is none."""
+        well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
+        self._health.heard(host, answer.latency_ms, well=well)
+        if isinstance(answer, Failure):
+            if answer.reason in SILENCE:
+                await self._health.suffered(host, probe=turn.probe)
+        elif isinstance(verdict, answers.End) and verdict.reason is Reason.BLOCKED:
+            await self._health.suffered(host, probe=turn.probe)
+        elif turn.troubled:
+            await self._health.answered(host)
+
+
+def _is_to_be_read(verdict: Verdict, target: Target) -> bool:
+    """Whether anything is done with the bytes of an answer: a page's, or those of what is kept."""
+    if isinstance(verdict, answers.Read):
+        return target.kind is Kind.PAGE
+    return isinstance(verdict, answers.End) and verdict.outcome is Outcome.FETCHED
+
+
+def _as_read(
+    verdict: Verdict, answer: Response, read: Reading | Costly
+) -> tuple[Verdict, Reading | None]:
+    """What an answer means, now that it was read."""
+    if isinstance(read, Costly):
+        end = answers.End(outcome=Outcome.FAILED, reason=Reason.COSTLY, error=read.why)
+        return end, None
+    if isinstance(verdict, answers.Read) and read.page is not None:
+        verdict = answers.unless_kept_out(verdict, answer, len(read.page.links))
+    return verdict, read

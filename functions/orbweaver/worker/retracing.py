@@ -1,0 +1,127 @@
+"""Going on from earlier runs of a crawl's name: what they left out, found again in their journals.
+
+A run's packs form a tree: seeds, what they gave rise to, and so on, each id following from its
+parent's. Its journals and ledgers outlive it, and say of every pack
+
+    left        links that a limit, the depth, the scope or a pattern left out    (Journal.left)
+    surplus     links beyond the page limit, whose claims were given back         (Ledger.surplus)
+    unasked     URLs that ended because the run did                               (Journal.unasked)
+    no ledger   packs that were in work or on the queue when the run was closed
+
+A message names a few packs. What they left out is admitted anew, by the limits and the scope of the
+run that goes on, and claimed as any link: a URL that holds a claim within the window is not asked
+for again. The packs that they gave rise to are looked through by messages of their own, each of
+them planned in the commit that sends it, so a run does not end before all are.
+
+The earlier run has finished, so its books are closed: nothing that was in work is counted any more,
+and its claims may be abandoned in its stead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier.admission import admit_left_out
+from orbweaver.frontier.claims import Recalled
+from orbweaver.frontier.journal import outbox, outbox_past, surplus_of
+from orbweaver.frontier.messages import PAST_PACKS_MAX, Past
+from orbweaver.frontier.resumption import roots_of
+from orbweaver.model.crawl import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from orbweaver.frontier.journal import Journal, Ledger
+    from orbweaver.frontier.pack_result import Draft
+    from orbweaver.frontier.ports import Frontier, Packs
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.target import Target
+    from orbweaver.model.url_limits import Bounds
+    from orbweaver.worker.crawl_cache import RecentCrawls
+
+# Packs whose journals are read at a time, for what they did not ask for.
+CHILDREN_AT_ONCE = 50
+
+
+class Retracer:
+    """Looks through packs of earlier runs."""
+
+    def __init__(
+        self, *, packs: Packs, crawls: RecentCrawls, frontier: Frontier, bounds: Bounds
+    ) -> None:
+        """Take the ports, and what of URLs looks like a trap."""
+        self._packs = packs
+        self._crawls = crawls
+        self._frontier = frontier
+        self._bounds = bounds
+
+    async def look_through(self, past: Past, crawl: Crawl, draft: Draft) -> None:
+        """Note in a draft what packs of an earlier run left out, and which are next."""
+        run = await self._crawls.get(past.run)
+        if run is not None and run.state is not State.FINISHED:
+            self._crawls.forget(past.run)  # it had not ended a moment ago
+            run = await self._crawls.get(past.run)
+        if run is None or run.state is not State.FINISHED:
+            draft.count("past_lost")
+            return
+        first = past.packs or roots_of(run)
+        packs, later = first[:PAST_PACKS_MAX], list(first[PAST_PACKS_MAX:])
+        recalled = await self._packs.recall(packs)
+        for pack in packs:
+            known = recalled.get(pack, Recalled())
+            if known.ledger is None and known.newer is None:
+                continue  # seeds that the run never took in: this one has them, too
+            if known.ledger is None or known.journal is None:
+                draft.count("past_lost")
+                continue
+            self._link(crawl, draft, _left_out(known.journal, known.ledger))
+            later += [seeds.id for seeds in outbox_past(pack, run.id, known.journal)]
+            later += await self._children(run, crawl, draft, pack, known.journal, known.ledger)
+        for start in range(0, len(later), PAST_PACKS_MAX):
+            some = tuple(later[start : start + PAST_PACKS_MAX])
+            draft.look_through(Past(run=run.id, packs=some))
+            draft.count("seeds_more")
+
+    async def _children(
+        self,
+        run: Crawl,
+        crawl: Crawl,
+        draft: Draft,
+        pack: str,
+        journal: Journal,
+        ledger: Ledger,
+    ) -> list[str]:
+        """Note what packs that one gave rise to did not ask for; those that came to their end."""
+        letters = outbox(pack, run.id, journal, ledger)
+        ended: list[str] = []
+        for start in range(0, len(letters), CHILDREN_AT_ONCE):
+            some = [letter.pack for letter in letters[start : start + CHILDREN_AT_ONCE]]
+            recalled = await self._packs.recall([child.id for child in some])
+            unasked: list[Target] = []
+            for child in some:
+                known = recalled.get(child.id, Recalled())
+                if known.ledger is None and known.newer is None:
+                    unasked += child.targets
+                    continue
+                ended.append(child.id)
+                if known.journal is not None:
+                    left = frozenset(known.journal.unasked)
+                    unasked += [target for target in child.targets if target.url in left]
+            if unasked:
+                urls = [target.url for target in unasked]
+                await self._frontier.abandon(run, urls)
+                draft.reopen(urls)
+                self._link(crawl, draft, unasked)
+        return ended
+
+    def _link(self, crawl: Crawl, draft: Draft, targets: Iterable[Target]) -> None:
+        """Note those URLs as links that belong to the run that goes on."""
+        for target in targets:
+            admitted = admit_left_out(crawl, target, self._bounds)
+            if admitted is not None:
+                draft.link(admitted)
+
+
+def _left_out(journal: Journal, ledger: Ledger) -> Sequence[Target]:
+    surplus = surplus_of(journal, ledger) if ledger.surplus else ()
+    return (*journal.left, *surplus)

@@ -1,0 +1,106 @@
+"""From what a person dropped to packs: `Loose` to `Seeds`, `Seeds` to a journal of candidates.
+
+A loose message has no identity that survives a redrive, so nothing is claimed for it: it is only
+turned into seeds, whose ids follow from the queue's message id and stay with them. SQS gives that
+id, so nobody who drops references can choose the id of a message.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier.admission import admit_again, admit_seed, admit_sitemap
+from orbweaver.frontier.belonging import admit_dropped
+from orbweaver.frontier.messages import Loose, Seeds, seeds_of
+from orbweaver.frontier.pack_result import Draft
+from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, default_crawl
+from orbweaver.model.outcome import Refusal
+from orbweaver.model.url import canonicalize, redacted
+
+if TYPE_CHECKING:
+    from orbweaver.frontier.ports import Crawls
+    from orbweaver.frontier.queues import Queue
+    from orbweaver.model.ports import Clock
+
+_log = logging.getLogger(__name__)
+
+
+class Ingester:
+    """Takes references in."""
+
+    def __init__(self, *, queue: Queue, crawls: Crawls, clock: Clock) -> None:
+        """Take the ports."""
+        self._queue = queue
+        self._crawls = crawls
+        self._clock = clock
+
+    async def take(self, origin: str, loose: Loose) -> str | None:
+        """Send loose references on as seeds; the reason if that can never succeed."""
+        usable = [reference for reference in loose.references if problem_of(reference) is None]
+        if not usable:
+            return f"no usable URL: {problem_of(loose.references[0])}"
+        crawl = await crawl_for(self._crawls, loose.crawl, self._clock.now_ms())
+        if crawl is None:
+            return f"unknown crawl {loose.crawl[:60]!r}"
+        at_ms, references = self._clock.now_ms(), loose.references
+        seeds = seeds_of(origin, crawl.id, references, at_ms=at_ms, planned=False, dropped=True)
+        await self._queue.send_seeds(seeds, express=crawl.express)
+        return None
+
+
+def draft_of(seeds: Seeds, crawl: Crawl) -> Draft:
+    """Turn seeds, and sitemaps that a person named, into candidates; a retry's may lie deep."""
+    draft = Draft(crawl.id, crawl.hosts_counted)
+    if seeds.planned:
+        draft.count("seeds")
+    if not crawl.live:
+        draft.refuse(Refusal.CLOSED, len(seeds.references), seeds.references)
+        return draft
+    depths = dict(zip(crawl.seeds, crawl.seed_depths, strict=False))
+    for reference in seeds.references:
+        try:
+            url = canonicalize(reference, tracking=crawl.stripped)
+        except ValueError as error:
+            told = {"reference": redacted(reference), "error": str(error)}
+            _log.info("seed.refused", extra=told)
+            draft.refuse(Refusal.INVALID, urls=(reference,))
+        else:
+            _begin(draft, seeds, crawl, url, depths.get(url))
+    return draft
+
+
+def _begin(draft: Draft, seeds: Seeds, crawl: Crawl, url: str, depth: int | None) -> None:
+    """Note a seed, or a sitemap that a person named."""
+    if url in crawl.sitemap_urls:
+        admitted = admit_sitemap(crawl, url)
+    elif depth is not None:
+        admitted = admit_again(crawl, url, depth)
+    else:
+        admitted = (
+            admit_dropped(crawl, url)
+            if seeds.dropped
+            else admit_seed(crawl, url, planned=seeds.planned)
+        )
+    if isinstance(admitted, Refusal):
+        draft.refuse(admitted, urls=(url,))
+    else:
+        draft.link(admitted)
+
+
+async def crawl_for(crawls: Crawls, crawl_id: str, at_ms: int) -> Crawl | None:
+    """Read the crawl that references are for; the default one comes into being when asked for."""
+    crawl = await crawls.get(crawl_id)
+    if crawl is None and crawl_id == DEFAULT_CRAWL:
+        crawl = default_crawl(at_ms)
+        await crawls.create(crawl)
+    return crawl
+
+
+def problem_of(reference: str) -> str | None:
+    """Say why a reference cannot be crawled; None if it can."""
+    try:
+        canonicalize(reference)
+    except ValueError as error:
+        return str(error)
+    return None

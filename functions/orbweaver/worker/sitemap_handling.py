@@ -1,0 +1,170 @@
+"""Sitemaps: where they are found, and what reading one comes to.
+
+A sitemap is a URL like any other: claimed, asked for in a slot of its host and under its host's
+rules, and counted once. It is taken in by parts, as many references at a time as a page may have
+links: each part is journaled and committed as a page's links are, and the same URL comes back for
+the next one, so no invocation has more to do than a page could give it. The answer is kept here
+for that, if there is room, or else asked for again; where it has changed in between, claims see to
+it that nothing is fetched twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from orbweaver.fetching.response_verdict import End
+from orbweaver.frontier.admission import admit_child, admit_entry, admit_sitemap, vouched
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.target import Kind
+from orbweaver.model.url import canonicalize, host_of
+from orbweaver.parsing.sitemap import read
+from orbweaver.worker.recording import page_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from orbweaver.fetching.response_verdict import Read
+    from orbweaver.frontier.pack_result import Draft
+    from orbweaver.model.http_exchange import Failure, Response
+    from orbweaver.model.ports import Clock
+    from orbweaver.model.settings import Settings
+    from orbweaver.model.target import Target
+    from orbweaver.parsing.sitemap import Sitemap
+    from orbweaver.worker.pack_context import Visit
+
+# Whatever a server calls it: what it is shows in the bytes.
+SITEMAP_TYPES = frozenset(
+    {"application/xml", "text/xml", "application/gzip", "text/plain", "application/rss+xml"}
+    | {"application/atom+xml", "*/*"}
+)
+# Two bodies of the longest kind, and what is kept for next parts, fit beside pages in 1 GB.
+SITEMAPS_AT_ONCE = 2
+KEPT_BYTES_MAX = 16 * 1024 * 1024
+KEPT_MS = 600_000
+# Longer ones, and gzipped ones, are read beside the loop: up to some seconds.
+INLINE_BYTES_MAX = 65_536
+NEXT_PART_S = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """An answer, and when it was asked for."""
+
+    got: Read
+    answer: Response | Failure
+    at_ms: int
+
+
+class Sitemaps:
+    """Finds and reads sitemaps; keeps the newest of those that have further parts."""
+
+    def __init__(self, *, clock: Clock, settings: Settings) -> None:
+        """Start with nothing kept."""
+        self._clock = clock
+        self._settings = settings
+        self._kept: dict[tuple[str, str], _Kept] = {}
+
+    def name(
+        self, visit: Visit, named: Iterable[str], targets: Iterable[Target], cut: int = 0
+    ) -> None:
+        """Note the sitemaps that a host's robots.txt names, once one of its seeds has ended.
+
+        `cut` is how many more it names than are looked at. A seed that only leads elsewhere does
+        not count: its crawl begins there.
+        """
+        crawl = visit.crawl
+        if not crawl.sitemaps or crawl.continuous:
+            return
+        for target in targets:
+            ended = visit.draft.outcome(target.url)
+            if target.depth or target.kind is Kind.SITEMAP or ended in (None, Outcome.REDIRECTED):
+                continue
+            site = host_of(target.url)
+            robots = f"{site}/robots.txt"
+            for reference in named:
+                try:
+                    url = canonicalize(reference, robots, tracking=crawl.stripped)
+                except ValueError:
+                    visit.draft.refuse(Refusal.INVALID, urls=(reference,))
+                    continue
+                sitemap = admit_sitemap(
+                    crawl,
+                    url,
+                    site=site,
+                    referrer=robots,
+                    root=target.root,
+                    local=target.local,
+                )
+                _note(visit.draft, url, sitemap)
+            visit.draft.refuse(Refusal.CUT, cut)
+            return
+
+    async def go_on(self, visit: Visit, target: Target) -> bool:
+        """Read the next part of a sitemap that is kept; False if it has to be asked for."""
+        kept = self._kept.pop((visit.crawl.id, target.url), None) if target.first else None
+        if kept is None or not 0 <= self._clock.now_ms() - kept.at_ms < KEPT_MS:
+            return False
+        await self.read(visit, target, kept.got, kept.answer, kept.at_ms)
+        return True
+
+    async def read(
+        self, visit: Visit, target: Target, got: Read, answer: Response | Failure, at_ms: int
+    ) -> None:
+        """Note what the next part of a sitemap comes to."""
+        crawl, draft = visit.crawl, visit.draft
+        part = await self._part(visit, target, got.body)
+        for refusal, count in part.dropped.items():
+            draft.refuse(refusal, count)
+        hosts = vouched(crawl, target)
+        for entry in part.entries:
+            admitted = admit_entry(crawl, entry, target, hosts, self._settings.bounds)
+            _note(draft, entry.url, admitted)
+        for entry in part.sitemaps:
+            _note(draft, entry.url, admit_child(crawl, entry, target, hosts))
+        if part.more:
+            self._keep(visit, target, _Kept(got=got, answer=answer, at_ms=at_ms))
+            following = replace(target, first=part.listed, attempt=1)
+            draft.again(following, NEXT_PART_S, why="deferrals")
+            return
+        record = page_record(crawl.id, target, _end(part, got), at_ms, answer=answer)
+        draft.end(replace(record, links=part.listed))
+
+    async def _part(self, visit: Visit, target: Target, body: bytes) -> Sitemap:
+        reading = partial(
+            read,
+            body,
+            target.url,
+            first=target.first,
+            count=self._settings.links_per_page_max,
+            tracking=visit.crawl.stripped,
+        )
+        if len(body) <= INLINE_BYTES_MAX and not body.startswith(b"\x1f\x8b"):
+            return reading()
+        return await asyncio.to_thread(reading)
+
+    def _keep(self, visit: Visit, target: Target, kept: _Kept) -> None:
+        """Keep an answer for its next part; the oldest make room."""
+        self._kept[visit.crawl.id, target.url] = kept
+        while sum(len(each.got.body) for each in self._kept.values()) > KEPT_BYTES_MAX:
+            del self._kept[next(iter(self._kept))]
+
+
+def _note(draft: Draft, url: str, admitted: Target | Refusal) -> None:
+    if isinstance(admitted, Refusal):
+        draft.refuse(admitted, urls=(url,))
+    else:
+        draft.link(admitted)
+
+
+def _end(part: Sitemap, got: Read) -> End:
+    problem = part.problem
+    if problem is None and got.reason is Reason.TRUNCATED:
+        problem = "the body was cut"
+    if part.usable:
+        return End(outcome=Outcome.FETCHED, reason=Reason.SITEMAP, error=problem)
+    return End(
+        outcome=Outcome.FAILED, reason=Reason.SITEMAP_INVALID, error=problem or "it is empty"
+    )

@@ -1,0 +1,56 @@
+"""Every port in memory: for tests, for simulation, and as the shortest statement of each port.
+
+A `World` holds the state that AWS would hold; adapters over the same world are what different
+containers see. Each effect on one item is atomic, as in DynamoDB, and nothing larger is but for
+`commit`, `park` and `seal`, which are transactions. Before and after each effect the world's
+`gate` is awaited, with the name of the effect: a simulation delays, fails or kills there.
+"""
+
+from tests.memory.allowances import MemoryAllowances
+from tests.memory.catalogue import MemoryCatalogue
+from tests.memory.claims import MemoryFrontier
+from tests.memory.couriers import MemoryCourier, MemoryDeliveries
+from tests.memory.dead_letters import MemoryDeadLetters, MemoryLane
+from tests.memory.hosts import MemoryHosts
+from tests.memory.outside import (
+    ManualClock,
+    MemoryEvents,
+    MemoryFiles,
+    MemoryMetrics,
+    MemoryOrders,
+    MemoryQueue,
+    MemorySecrets,
+)
+from tests.memory.pages import MemoryPages
+from tests.memory.schedules import MemorySchedules
+from tests.memory.tables import MemoryCrawls, MemoryPacks
+from tests.memory.traces import MemoryTraces
+from tests.memory.world import Claim, Gate, Mail, Moment, World
+
+__all__ = [
+    "Claim",
+    "Gate",
+    "Mail",
+    "ManualClock",
+    "MemoryAllowances",
+    "MemoryCatalogue",
+    "MemoryCourier",
+    "MemoryCrawls",
+    "MemoryDeadLetters",
+    "MemoryDeliveries",
+    "MemoryEvents",
+    "MemoryFiles",
+    "MemoryFrontier",
+    "MemoryHosts",
+    "MemoryLane",
+    "MemoryMetrics",
+    "MemoryOrders",
+    "MemoryPacks",
+    "MemoryPages",
+    "MemoryQueue",
+    "MemorySchedules",
+    "MemorySecrets",
+    "MemoryTraces",
+    "Moment",
+    "World",
+]

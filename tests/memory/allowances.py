@@ -1,0 +1,66 @@
+"""What crawls have used of their limits, in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.budget.budget_rules import Allowance, Taking
+from tests.memory.world import Gated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.limits import Part
+
+
+class MemoryAllowances(Gated):
+    """What is used of crawls' limits."""
+
+    async def take(self, taking: Taking) -> Allowance | None:
+        """See the port."""
+        allowances, key = self._world.allowances, (taking.crawl.id, taking.part)
+
+        def reserve() -> Allowance | None:
+            standing = allowances.get(key)
+            if standing is None:
+                return Allowance(begun=False)
+            if taking.instead not in (None, standing):
+                return standing
+            if standing.used + taking.amount > taking.limit:
+                return standing
+            reserved = standing.reserved if taking.instead is None else taking.mine
+            allowances[key] = replace(
+                standing,
+                used=standing.used + taking.amount,
+                reserved=reserved + taking.amount,
+                taken_at_ms=taking.at_ms,
+            )
+            return None
+
+        return await self._do("allowances.take", reserve)
+
+    async def begin(self, crawl: Crawl, part: Part, used: int) -> None:
+        """See the port."""
+        await self._do(
+            "allowances.begin",
+            lambda: self._world.allowances.setdefault((crawl.id, part), Allowance(used=used)),
+        )
+
+    async def count(
+        self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int
+    ) -> frozenset[str]:
+        """See the port."""
+        world = self._world
+
+        def add() -> frozenset[str]:
+            key = (crawl.id, pack_id, host)
+            counted = world.counted.get(key, frozenset())
+            used = world.host_pages.get((crawl.id, host), 0)
+            new = [url for url in urls if url not in counted][: max(0, limit - used)]
+            world.host_pages[crawl.id, host] = used + len(new)
+            world.counted[key] = counted | frozenset(new)
+            return world.counted[key].intersection(urls)
+
+        return await self._do("allowances.count", add)

@@ -1,0 +1,90 @@
+"""The dead-letter queue in memory, for whoever looks after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier.dead_letters import DeadLetter
+from orbweaver.frontier.messages import Source
+from tests.memory.world import Gated, Mail, World, open_gate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.model.ports import Clock
+    from tests.memory.world import Gate
+
+
+class MemoryDeadLetters(Gated):
+    """Letters as buried, each hidden while somebody holds it."""
+
+    def __init__(self, world: World, gate: Gate = open_gate, *, clock: Clock) -> None:
+        """See `world` through `gate`; `clock` says what is hidden still."""
+        super().__init__(world, gate)
+        self._clock = clock
+
+    async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
+        """See the port."""
+
+        def act() -> tuple[DeadLetter, ...]:
+            now_ms = self._clock.now_ms()
+            looks = self._world.looks
+            due = [mail for mail in self._mails if looks.get(mail.id, (0, 0))[1] <= now_ms]
+            for mail in due[:count_max]:
+                looks[mail.id] = (looks.get(mail.id, (0, 0))[0] + 1, now_ms + hold_s * 1000)
+            return tuple(self._letter(mail) for mail in due[:count_max])
+
+        return await self._do("dead_letters.take", act)
+
+    async def put_back(self, letters: Sequence[DeadLetter]) -> None:
+        """See the port."""
+
+        def act() -> None:
+            for letter in letters:
+                receives, _ = self._world.looks.get(letter.id, (0, 0))
+                self._world.looks[letter.id] = (receives, 0)
+
+        await self._do("dead_letters.put_back", act)
+
+    async def delete(self, letters: Sequence[DeadLetter]) -> None:
+        """See the port."""
+        gone = {letter.id for letter in letters}
+
+        def act() -> None:
+            held = self._mails
+            held[:] = [mail for mail in held if mail.id not in gone]
+
+        await self._do("dead_letters.delete", act)
+
+    async def resend(self, bodies: Sequence[str], source: Source = Source.PACKS) -> None:
+        """See the port."""
+        for body in bodies:
+            mail = Mail(body=body, source=source)
+            await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
+
+    async def hidden(self) -> int:
+        """See the port `Lane`."""
+        now_ms = self._clock.now_ms()
+        return sum(1 for mail in self._mails if self._world.looks.get(mail.id, (0, 0))[1] > now_ms)
+
+    @property
+    def _mails(self) -> list[Mail]:
+        return self._world.buried
+
+    def _letter(self, mail: Mail) -> DeadLetter:
+        return DeadLetter(
+            id=mail.id,
+            body=mail.body,
+            reason=mail.reason,
+            receives=self._world.looks[mail.id][0],
+            sent_at_ms=mail.at_ms,
+            source=mail.source,
+        )
+
+
+class MemoryLane(MemoryDeadLetters):
+    """The messages that wait on both lanes: what is held back can be taken, too."""
+
+    @property
+    def _mails(self) -> list[Mail]:
+        return self._world.sent

@@ -1,0 +1,114 @@
+"""Hosts in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.politeness.host_schedule import Host, Slots, after_failure, grant, is_doubtful, turn
+from tests.memory.world import Gated
+
+if TYPE_CHECKING:
+    from orbweaver.politeness.host_schedule import RobotsEntry
+
+
+class MemoryHosts(Gated):
+    """Politeness units."""
+
+    async def look(self, host: str) -> Host:
+        """See the port."""
+        return await self._do("hosts.look", lambda: self._host(host))
+
+    async def reserve(
+        self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
+    ) -> Slots:
+        """See the port."""
+
+        def advance() -> Slots:
+            state = self._host(host)
+            if state.blocked_until_ms > now_ms:
+                return Slots(at_ms=(), return_at_ms=state.blocked_until_ms)
+            if spacing_ms == 0:
+                return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
+            first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
+            if count:
+                state = replace(state, tat_ms=first_ms + count * spacing_ms)
+            return_at_ms = now_ms
+            if count < wanted:
+                return_at_ms, line_ms = turn(
+                    state.line_ms, state.tat_ms, wanted - count, spacing_ms, now_ms, until_ms
+                )
+                state = replace(state, line_ms=line_ms)
+            self._world.hosts[host] = state
+            return Slots(
+                at_ms=tuple(first_ms + place * spacing_ms for place in range(count)),
+                return_at_ms=return_at_ms,
+            )
+
+        return await self._do("hosts.reserve", advance)
+
+    async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
+        """See the port."""
+
+        def put() -> None:
+            state = self._host(host)
+            if until_ms > state.blocked_until_ms:
+                self._world.hosts[host] = replace(
+                    state, blocked_until_ms=until_ms, strikes=strikes, struck_at_ms=now_ms
+                )
+
+        await self._do("hosts.block", put)
+
+    async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
+        """See the port."""
+
+        def put() -> Host:
+            state = after_failure(self._host(host), now_ms, chance, probe=probe)
+            self._world.hosts[host] = state
+            return state
+
+        return await self._do("hosts.fail", put)
+
+    async def recover(self, host: str) -> None:
+        """See the port."""
+
+        def put() -> None:
+            self._world.hosts[host] = replace(self._host(host), failures=0)
+
+        await self._do("hosts.recover", put)
+
+    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
+        """See the port."""
+
+        def put() -> bool:
+            state = self._host(host)
+            if not is_doubtful(state, now_ms):
+                return False
+            self._world.hosts[host] = replace(state, blocked_until_ms=until_ms)
+            return True
+
+        return await self._do("hosts.probe", put)
+
+    async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
+        """See the port."""
+
+        def put() -> None:
+            self._world.hosts[host] = replace(self._host(host), robots=entry)
+
+        await self._do("hosts.keep_robots", put)
+
+    async def cookies(self, crawl_id: str, site: str) -> str | None:
+        """See the port."""
+        return await self._do("hosts.cookies", lambda: self._world.cookies.get((crawl_id, site)))
+
+    async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
+        """See the port."""
+        del now_ms
+
+        def put() -> None:
+            self._world.cookies[crawl_id, site] = text
+
+        await self._do("hosts.keep_cookies", put)
+
+    def _host(self, host: str) -> Host:
+        return self._world.hosts.get(host) or Host(name=host)

@@ -1,0 +1,95 @@
+"""Page records in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.model.page_record import PageRecord, page_key, prior_keys
+from tests.memory.world import Gate, Gated, World, open_gate
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from orbweaver.model.target import Prior
+
+
+class MemoryPages(Gated):
+    """Page records."""
+
+    def __init__(self, world: World, gate: Gate = open_gate, *, shards: int = 16) -> None:
+        """Spread each day over `shards` partitions."""
+        super().__init__(world, gate)
+        self._shards = shards
+
+    @property
+    def shards(self) -> int:
+        """See the port."""
+        return self._shards
+
+    async def store(self, records: Sequence[PageRecord]) -> None:
+        """See the port."""
+        for record in records:
+            key = page_key(record, self._shards)
+            await self._do("pages.store", lambda key=key, record=record: self._put(key, record))  # type: ignore[misc]
+
+    async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
+        """See the port."""
+
+        def find() -> dict[str, PageRecord]:
+            found = {}
+            for url, prior in priors.items():
+                for key in prior_keys(prior, url, self._shards):
+                    record = self._world.pages.get(key)
+                    if record is not None:
+                        found[url] = record
+            return found
+
+        return await self._do("pages.before", find)
+
+    async def read_shard(
+        self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
+    ) -> AsyncIterator[tuple[str, PageRecord]]:
+        """See the port."""
+        partition = f"{day}#{shard}"
+        rows = await self._do(
+            "pages.read",
+            lambda: sorted(
+                (key, record)
+                for (owner, key), record in self._world.pages.items()
+                if owner == partition and (after is None or key > after)
+            ),
+        )
+        for key, record in rows:
+            if crawl is None or record.crawl == crawl:
+                yield key, record
+
+    async def crawls_of(self, day: str) -> tuple[str, ...]:
+        """See the port."""
+        return await self._do(
+            "pages.crawls",
+            lambda: tuple(
+                sorted(
+                    {
+                        record.crawl
+                        for (owner, _), record in self._world.pages.items()
+                        if owner.partition("#")[0] == day
+                    }
+                )
+            ),
+        )
+
+    async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
+        """See the port."""
+        partition = f"{day}#{shard}"
+        found = await self._do(
+            "pages.count",
+            lambda: sum(
+                1
+                for (owner, _), record in self._world.pages.items()
+                if owner == partition and record.crawl == crawl
+            ),
+        )
+        return min(found, rows_max)
+
+    def _put(self, key: tuple[str, str], record: PageRecord) -> None:
+        self._world.pages[key] = record

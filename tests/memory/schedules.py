@@ -1,0 +1,29 @@
+"""Schedules in memory; who fires them is the test's business."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.memory.world import Gated
+
+if TYPE_CHECKING:
+    from orbweaver.control.schedule import Scheduled
+
+
+class MemorySchedules(Gated):
+    """Schedules by name."""
+
+    async def put(self, scheduled: Scheduled) -> None:
+        """See the port."""
+        held = self._world.schedules
+        await self._do("schedules.put", lambda: held.__setitem__(scheduled.name, scheduled))
+
+    async def list(self) -> tuple[Scheduled, ...]:
+        """See the port."""
+        held = self._world.schedules
+        return await self._do("schedules.list", lambda: tuple(held[name] for name in sorted(held)))
+
+    async def remove(self, name: str) -> bool:
+        """See the port."""
+        held = self._world.schedules
+        return await self._do("schedules.remove", lambda: held.pop(name, None) is not None)

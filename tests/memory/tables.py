@@ -1,0 +1,298 @@
+"""Packs, crawls and their books in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier.claims import (
+    AlreadyCommitted,
+    Closed,
+    CommitResult,
+    Committed,
+    OverBudget,
+    Recalled,
+    Unreadable,
+)
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import MOVED, Books, Crawl, Shard, State, Tally
+from orbweaver.model.errors import NOTHING
+from orbweaver.model.page_record import shard_of
+from tests.memory.world import Gated, ShardItem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from orbweaver.frontier.journal import Journal, Ledger
+    from orbweaver.model.limits import Settlement
+
+
+class MemoryPacks(Gated):
+    """Journals, ledgers, counters, parked packs."""
+
+    async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
+        """See the port."""
+
+        def read() -> dict[str, Recalled]:
+            world = self._world
+            parts = (world.journals, world.ledgers, world.strikes, world.newer)
+            return {
+                pack_id: Recalled(
+                    journal=world.journals.get(pack_id),
+                    ledger=world.ledgers.get(pack_id),
+                    strikes=world.strikes.get(pack_id, 0),
+                    newer=world.newer.get(pack_id),
+                )
+                for pack_id in pack_ids
+                if any(pack_id in part for part in parts)
+            }
+
+        return await self._do("packs.recall", read)
+
+    async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
+        """See the port."""
+
+        def put() -> Journal:
+            self._world.check(pack_id)
+            return self._world.journals.setdefault(pack_id, journal)
+
+        return await self._do("packs.journal", put)
+
+    async def commit(
+        self, crawl: Crawl, ledger: Ledger, tally: Tally, settled: Sequence[Settlement] = ()
+    ) -> CommitResult:
+        """See the port."""
+
+        def transact() -> CommitResult:
+            standing = self._world.ledgers.get(ledger.pack)
+            if standing is not None:
+                return AlreadyCommitted(ledger=standing)
+            number = shard_of(ledger.pack, crawl.shards)
+            shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
+            if shard.closed:
+                return Closed()
+            claimed = shard.tally.get("claimed", 0)
+            left = crawl.shard_quota(number) - claimed
+            if (wanted := tally.get("claimed", 0)) and wanted > left:
+                return OverBudget(left=max(0, left))
+            shard.tally = dict(Counter(shard.tally) + Counter(dict(tally)))
+            shard.commits += 1
+            self._settle(crawl, settled)
+            self._world.ledgers[ledger.pack] = ledger
+            self._world.commits.append((crawl.id, ledger, tally))
+            return Committed()
+
+        return await self._do("packs.commit", transact)
+
+    async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Tally]]) -> bool:
+        """See the port."""
+
+        def transact() -> bool:
+            number = shard_of(commits[0][0].pack, crawl.shards)
+            shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
+            total: Counter[str] = Counter()
+            for _, tally in commits:
+                total.update(tally)
+            left = crawl.shard_quota(number) - shard.tally.get("claimed", 0)
+            done = any(ledger.pack in self._world.ledgers for ledger, _ in commits)
+            if done or shard.closed or total["claimed"] > max(0, left):
+                return False
+            shard.tally = dict(Counter(shard.tally) + total)
+            shard.commits += 1
+            for ledger, tally in commits:
+                self._world.ledgers[ledger.pack] = ledger
+                self._world.commits.append((crawl.id, ledger, tally))
+            return True
+
+        return await self._do("packs.commit", transact)
+
+    def _settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
+        for each in settled:
+            standing = self._world.allowances[crawl.id, each.part]
+            self._world.allowances[crawl.id, each.part] = replace(
+                standing,
+                used=standing.used + each.spent - each.reserved,
+                reserved=standing.reserved - each.reserved,
+            )
+
+    async def strike(self, pack_id: str) -> int:
+        """See the port."""
+
+        def add() -> int:
+            self._world.strikes[pack_id] = self._world.strikes.get(pack_id, 0) + 1
+            return self._world.strikes[pack_id]
+
+        return await self._do("packs.strike", add)
+
+    async def absolve(self, pack_id: str, strikes: int) -> None:
+        """See the port."""
+        await self._do("packs.absolve", lambda: self._world.strikes.update({pack_id: strikes}))
+
+    async def sent(self, pack_id: str) -> None:
+        """See the port."""
+
+        def put() -> None:
+            self._world.ledgers[pack_id] = replace(self._world.ledgers[pack_id], sent=True)
+
+        await self._do("packs.sent", put)
+
+    async def park(self, crawl: str, body: str, pack_id: str) -> bool:
+        """See the port."""
+
+        def transact() -> bool:
+            if self._world.crawls[crawl].state is not State.PAUSED:
+                return False
+            self._world.parked[crawl, pack_id] = body
+            return True
+
+        return await self._do("packs.park", transact)
+
+    async def parked(self, crawl: str) -> Mapping[str, str]:
+        """See the port."""
+        return await self._do(
+            "packs.parked",
+            lambda: {
+                pack_id: body
+                for (owner, pack_id), body in self._world.parked.items()
+                if owner == crawl
+            },
+        )
+
+    async def unpark(self, crawl: str, pack_ids: Sequence[str]) -> None:
+        """See the port."""
+        for pack_id in pack_ids:
+            await self._do(
+                "packs.unpark",
+                lambda pack_id=pack_id: self._world.parked.pop((crawl, pack_id), None),  # type: ignore[misc]
+            )
+
+
+class MemoryCrawls(Gated):
+    """Crawls and their books."""
+
+    async def create(self, crawl: Crawl) -> bool:
+        """See the port."""
+
+        def put() -> bool:
+            return self._world.crawls.setdefault(crawl.id, crawl) is crawl
+
+        return await self._do("crawls.create", put)
+
+    async def get(self, crawl_id: str) -> Crawl | None:
+        """See the port."""
+
+        def read() -> Crawl | None:
+            self._world.check(crawl_id)
+            return self._world.crawls.get(crawl_id)
+
+        return await self._do("crawls.get", read)
+
+    async def list(self) -> tuple[Crawl, ...]:
+        """See the port."""
+        return await self._do(
+            "crawls.list",
+            lambda: tuple(
+                sorted(
+                    self._world.listed(),
+                    key=lambda crawl: -crawl.started_at_ms,
+                )
+            ),
+        )
+
+    async def newer(self) -> tuple[Unreadable, ...]:
+        """See the port."""
+        return await self._do("crawls.list", self._world.unreadable)
+
+    async def books(self, crawl: Crawl) -> Books:
+        """See the port."""
+        shards = [
+            await self._do("crawls.shard", lambda number=number: self._shard(crawl.id, number))  # type: ignore[misc]
+            for number in range(crawl.shards)
+        ]
+        return Books.of(tuple(shards))
+
+    async def seal(
+        self, crawl: Crawl, books: Books, finished: Crawl, rest: Tally = NOTHING
+    ) -> bool:
+        """See the port."""
+
+        def transact() -> bool:
+            if self._world.crawls[crawl.id].state is not crawl.state:
+                return False
+            now = [self._shard(crawl.id, number) for number in range(crawl.shards)]
+            if any(
+                is_now.closed or is_now.commits != then.commits
+                for is_now, then in zip(now, books.shards, strict=True)
+            ):
+                return False
+            for number in range(crawl.shards):
+                item = self._world.shards.setdefault((crawl.id, number), ShardItem())
+                item.closed = True
+                if number == 0:
+                    item.tally = dict(Counter(item.tally) + Counter(dict(rest)))
+            # As the item is written: an edit in between stays.
+            self._world.crawls[crawl.id] = replace(
+                self._world.crawls[crawl.id],
+                state=finished.state,
+                stop=finished.stop,
+                finished_at_ms=finished.finished_at_ms,
+            )
+            return True
+
+        return await self._do("crawls.seal", transact)
+
+    async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:
+        """See the port."""
+
+        def put() -> bool:
+            standing = self._world.crawls.get(crawl.id)
+            if standing is None or standing.state not in set(allowed):
+                return False
+            moved = {name: getattr(crawl, name) for name in MOVED}
+            self._world.crawls[crawl.id] = replace(standing, **moved)
+            return True
+
+        return await self._do("crawls.move", put)
+
+    async def edit(self, crawl: Crawl, was: Crawl) -> bool:
+        """See the port."""
+
+        def put() -> bool:
+            standing = self._world.crawls.get(crawl.id)
+            if standing is None or not standing.live or standing.edits != was.edits:
+                return False
+            changed = {name: getattr(crawl, name) for name in crawl_codec.changes(crawl, was)}
+            edited = replace(standing, **changed, edits=was.edits + 1)
+            self._world.crawls[crawl.id] = edited
+            return True
+
+        return await self._do("crawls.edit", put)
+
+    async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
+        """See the port."""
+
+        def put() -> None:
+            kept = self._world.samples.setdefault(crawl.id, {})
+            for reason, urls in samples.items():
+                kept.setdefault(reason, tuple(urls))
+
+        await self._do("crawls.samples", put)
+
+    async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
+        """See the port."""
+        return await self._do(
+            "crawls.read_samples", lambda: dict(self._world.samples.get(crawl_id, {}))
+        )
+
+    async def announced(self, crawl_id: str) -> None:
+        """See the port."""
+
+        def put() -> None:
+            self._world.crawls[crawl_id] = replace(self._world.crawls[crawl_id], announced=True)
+
+        await self._do("crawls.announced", put)
+
+    def _shard(self, crawl_id: str, number: int) -> Shard:
+        item = self._world.shards.get((crawl_id, number), ShardItem())
+        return Shard(commits=item.commits, closed=item.closed, tally=dict(item.tally))

@@ -1,0 +1,156 @@
+"""Every item of every table in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.erasure.ports import ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
+from orbweaver.model.crawl import Crawl, State
+from tests.memory.world import Gate, Gated, World, open_gate
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+QUIET_MS = 30 * 60_000
+
+
+class MemoryTraces(Gated):
+    """See the port."""
+
+    def __init__(self, world: World, gate: Gate = open_gate) -> None:
+        """See `world` through `gate`."""
+        super().__init__(world, gate)
+
+    async def claims(self) -> AsyncIterator[ClaimTrace]:
+        """See the port."""
+        for (name, url), claim in list(self._world.claims.items()):
+            yield ClaimTrace(
+                key=(name, url),
+                name=name,
+                url=url,
+                crawl=claim.crawl,
+                pack=claim.pack,
+                at_ms=claim.at_ms,
+                was=claim.was.crawl if claim.was else "",
+            )
+
+    async def remove_claims(self, claims: Sequence[ClaimTrace]) -> None:
+        """See the port."""
+        for claim in claims:
+            await self._do("traces.claim", lambda claim=claim: self._unclaim(claim))  # type: ignore[misc]
+
+    async def strip_claims(self, claims: Sequence[ClaimTrace]) -> None:
+        """See the port."""
+        for claim in claims:
+            await self._do("traces.strip", lambda claim=claim: self._strip(claim))  # type: ignore[misc]
+
+    def _unclaim(self, claim: ClaimTrace) -> None:
+        if self._stands(claim):
+            del self._world.claims[claim.key]
+
+    def _strip(self, claim: ClaimTrace) -> None:
+        if self._stands(claim):
+            self._world.claims[claim.key] = replace(self._world.claims[claim.key], was=None)
+
+    def _stands(self, claim: ClaimTrace) -> bool:
+        found = self._world.claims.get(claim.key)
+        return found is not None and (found.pack, found.at_ms) == (claim.pack, claim.at_ms)
+
+    async def records(self) -> AsyncIterator[RecordTrace]:
+        """See the port."""
+        for key, record in list(self._world.pages.items()):
+            yield RecordTrace(key=key, record=record)
+
+    async def remove_records(self, records: Sequence[RecordTrace]) -> None:
+        """See the port."""
+        for trace in records:
+            await self._do("traces.record", lambda key=trace.key: self._world.pages.pop(key, None))  # type: ignore[misc]
+
+    async def journals(self) -> AsyncIterator[JournalTrace]:
+        """See the port."""
+        for pack, journal in list(self._world.journals.items()):
+            yield JournalTrace(key=None, pack=pack, journal=journal)
+
+    async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
+        """See the port."""
+        for trace in journals:
+            await self._do(
+                "traces.journal",
+                lambda pack=trace.pack: self._world.journals.pop(pack, None),  # type: ignore[misc]
+            )
+
+    async def parked(self) -> AsyncIterator[ParkedTrace]:
+        """See the port."""
+        for (crawl, pack), body in list(self._world.parked.items()):
+            yield ParkedTrace(crawl=crawl, pack=pack, body=body)
+
+    async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
+        """See the port."""
+
+        def put() -> bool:
+            if self._world.crawls[crawl.id].edits != was.edits:
+                return False
+            self._world.crawls[crawl.id] = crawl
+            return True
+
+        return await self._do("traces.redefine", put)
+
+    async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
+        """See the port."""
+        kept = {reason: tuple(urls) for reason, urls in samples.items()}
+        await self._do("traces.samples", lambda: self._world.samples.update({crawl_id: kept}))
+
+    async def bury_crawl(self, crawl: Crawl) -> None:
+        """See the port."""
+        world = self._world
+        stone = Crawl(
+            id=crawl.id,
+            name=crawl.id,
+            started_at_ms=crawl.started_at_ms,
+            finished_at_ms=crawl.finished_at_ms,
+            state=State.FINISHED,
+            announced=True,
+        )
+
+        def bury() -> None:
+            world.samples.pop(crawl.id, None)
+            shelves: list[Any] = [world.shards, world.allowances, world.host_pages]
+            for shelf in shelves:
+                for key in [key for key in shelf if key[0] == crawl.id]:
+                    del shelf[key]
+            world.crawls[crawl.id] = stone
+            world.forgotten.add(crawl.id)
+
+        await self._do("traces.bury", bury)
+
+    async def hosts(self) -> AsyncIterator[str]:
+        """See the port."""
+        for host in list(self._world.hosts):
+            yield host
+
+    async def cookies(self) -> AsyncIterator[tuple[str, str]]:
+        """See the port."""
+        for named in list(self._world.cookies):
+            yield named
+
+    async def remove_cookies(self, crawl_id: str, site: str) -> None:
+        """See the port."""
+        await self._do("traces.cookies", lambda: self._world.cookies.pop((crawl_id, site), None))
+
+    async def remove_host(self, host: str, now_ms: int) -> bool:
+        """See the port."""
+
+        def remove() -> bool:
+            found = self._world.hosts.get(host)
+            if found is None:
+                return True
+            ahead = max(found.tat_ms, found.line_ms, found.blocked_until_ms) > now_ms
+            late = max(found.struck_at_ms, found.failed_at_ms) > now_ms - QUIET_MS
+            if ahead or late:
+                self._world.hosts[host] = replace(found, robots=None)
+                return False
+            del self._world.hosts[host]
+            return True
+
+        return await self._do("traces.host", remove)

@@ -1,0 +1,125 @@
+"""The proxies of a container: when their list is read, and what is logged of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass, field
+
+import pytest
+
+from orbweaver.adapters.web.proxy_client import DOUBTFUL_MS, FRESH_MS, HELD_MS, Proxies, Trouble
+from orbweaver.fetching.proxy_pool import Proxy, Wait
+from orbweaver.model.errors import Permanent, Transient
+from tests.memory import ManualClock
+
+NOW_MS = 1_795_251_600_000
+HOST = "example.com"
+
+
+@dataclass
+class FakeSecrets:
+    """Holds one text, or an error to raise; counts readings."""
+
+    held: str | Exception = field(
+        default_factory=lambda: json.dumps(["http://me:w0rd@p.test:3128"])
+    )
+    read_times: int = 0
+
+    async def read(self, name: str) -> str:
+        """See the port."""
+        assert name == "pool"
+        self.read_times += 1
+        if isinstance(self.held, Exception):
+            raise self.held
+        return self.held
+
+
+@dataclass
+class Kept:
+    """Proxies, and what is behind them."""
+
+    secrets: FakeSecrets = field(default_factory=FakeSecrets)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
+
+    def __post_init__(self) -> None:
+        self.proxies = Proxies(secrets=self.secrets, name="pool", clock=self.clock)
+
+    async def picks(self, after_ms: int = 0) -> bool:
+        """Whether there is a proxy, after a while."""
+        self.clock.at_ms += after_ms
+        return isinstance(await self.proxies.pick(HOST), Proxy)
+
+
+async def test_list_is_read_every_two_minutes() -> None:
+    """However much is asked in between, and whenever the clock jumps back."""
+    kept = Kept()
+    for _ in range(100):
+        assert await kept.picks()
+    assert await kept.picks(FRESH_MS - 1)
+    assert kept.secrets.read_times == 1
+    assert await kept.picks(1)
+    assert await kept.picks(-10 * FRESH_MS)
+    assert kept.secrets.read_times == 3
+
+
+async def test_list_that_cannot_be_read_for_a_moment_is_used_on() -> None:
+    """For a quarter of an hour, asked for again every half minute; then nobody is asked."""
+    kept = Kept()
+    assert await kept.picks()
+    kept.secrets.held = Transient("throttled")
+    assert await kept.picks(FRESH_MS)
+    assert await kept.picks(DOUBTFUL_MS - 1)
+    assert kept.secrets.read_times == 2
+    assert await kept.picks(1)
+    assert kept.secrets.read_times == 3
+    assert not await kept.picks(HELD_MS)
+
+
+@pytest.mark.parametrize("held", [Permanent("ResourceNotFoundException"), '["me:w0rd@p"]', ""])
+async def test_list_that_is_gone_is_used_no_more(
+    held: str | Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A secret that is deleted, denied or spoilt stops all; once mended, all goes on."""
+    kept = Kept()
+    before = kept.secrets.held
+    assert await kept.picks()
+    kept.secrets.held = held
+    assert not await kept.picks(FRESH_MS)
+    assert await kept.proxies.pick(HOST) == Wait(until_ms=kept.clock.at_ms + DOUBTFUL_MS)
+    kept.secrets.held = before
+    assert await kept.picks(DOUBTFUL_MS)
+    (line,) = caplog.records
+    assert (line.message, vars(line)["secret"]) == ("proxies.unreadable", "pool")
+    assert "w0rd" not in repr(vars(line))
+
+
+async def test_broken_proxy_is_logged_once_and_has_the_list_read_anew(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its password may have been rotated: the next look at the secret is within half a minute."""
+    caplog.set_level(logging.INFO)
+    kept = Kept()
+    proxy = await kept.proxies.pick(HOST)
+    assert isinstance(proxy, Proxy)
+    for _ in range(64):
+        kept.proxies.note(proxy, HOST, Trouble.BROKEN, NOW_MS - 1)
+    assert not await kept.picks()
+    kept.secrets.held = json.dumps(["http://me:n3w@p.test:3128"])
+    assert await kept.picks(DOUBTFUL_MS)
+    assert kept.secrets.read_times == 2
+    (line,) = caplog.records
+    assert line.message == "proxy.quarantined"
+    assert (vars(line)["proxy"], vars(line)["rest_s"]) == ("p.test:3128", 10)
+    assert "w0rd" not in repr(vars(line))
+
+
+async def test_what_comes_in_late_of_a_list_that_is_gone() -> None:
+    """A note about a proxy that nobody knows any more changes nothing."""
+    kept = Kept()
+    proxy = await kept.proxies.pick(HOST)
+    assert isinstance(proxy, Proxy)
+    kept.secrets.held = Permanent("gone")
+    assert not await kept.picks(FRESH_MS)
+    kept.proxies.note(proxy, HOST, None, NOW_MS)
+    assert not await kept.picks()

@@ -1,0 +1,463 @@
+"""Readers: what is light, and what a process of its own does with all else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.adapters.local import reader_wire
+from orbweaver.adapters.local.reader import WAITING_BYTES_MAX, BudgetReader, ReaderError
+from orbweaver.adapters.local.reader_child import lacks_memory
+from orbweaver.adapters.local.turns import Turns
+from orbweaver.extraction.extract import Field, ItemRule, Source
+from orbweaver.extraction.work import HeavyError
+from orbweaver.frontier.stored_content import Keeping
+from orbweaver.model.crawl import Bodies, Crawl
+from orbweaver.model.http_exchange import Response
+from orbweaver.worker.page_reading import (
+    Crowded,
+    Job,
+    Reading,
+    Stage,
+    job_of,
+    prepared_of,
+    read,
+    stages,
+)
+from orbweaver.worker.reading_cost import (
+    BYTES_MAX,
+    LIGHT_UNITS,
+    TAGS_MAX,
+    has_light_tree,
+    is_done_in_place,
+    is_light,
+    is_long,
+)
+from tests.attacks import ATTACKS, BY_NAME, Attack
+from tests.costs import within
+from tests.memory import ManualClock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+NOW_MS = 1_795_251_600_000
+LATER_MS = NOW_MS + 60_000
+URL = "https://example.com/a/b"
+HOST = "https://example.com"
+CRAWL = Crawl(id="site-1", name="site", started_at_ms=0)
+PAGE = b"<title>Home</title><a href=/c>c</a><h1>jo@example.com</h1>"
+# CPU that one page may take of the loop, and of a child that is at work or begins anew.
+LOOP_S, PAGE_S = 0.1, 1.0
+EXTRACTORS = """
+import os, select
+def title(page, url): return {"title": page.title}
+def spin(page, url):
+    while True: pass
+def count(page, url): return {"title": str(sum(range(10**12)))}
+def abort(page, url): os.abort()
+def leave(page, url): os._exit(3)
+def wait(page, url): select.select([], [], [])
+def secret(page, url): return {"title": os.environ.get("AWS_SECRET_ACCESS_KEY", "none")}
+"""
+
+
+def job(body: bytes = PAGE, kind: str = "text/html", **wanted: Any) -> Job:
+    """Make a job of a body."""
+    answer = Response(status=200, headers={"content-type": kind}, body=body)
+    return Job(url=URL, at_ms=NOW_MS, answer=answer, agent="orbweaver", **wanted)
+
+
+def job_about(attack: Attack) -> Job:
+    """Make the job that an attack is aimed at."""
+    crawl, html = replace(CRAWL, **attack.crawl), "html" in attack.kind
+    return job_of(crawl, URL, attack.answer, 0, html=html, agent="orbweaver", links_max=5_000)
+
+
+def own(extractor: str) -> tuple[ItemRule, ...]:
+    """Make a rule with an extractor of the user's own."""
+    title = Field(name="title", source=Source.CUSTOM, where="title")
+    rule = ItemRule(name="x", match="/", source=Source.CUSTOM, extractor=extractor, fields=(title,))
+    return (rule,)
+
+
+@pytest.fixture
+async def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BudgetReader]:
+    """A reader that has a child do everything, with extractors of its own."""
+    (tmp_path / "own_extractors.py").write_text(EXTRACTORS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    clock = ManualClock(NOW_MS)
+    reader = BudgetReader(
+        clock=clock, extractor="own_extractors", wall_s=30, in_place=lambda _job: False
+    )
+    yield reader
+    reader.close()
+
+
+class Counting(BudgetReader):
+    """A reader that says how often it asked its child."""
+
+    apart = 0
+
+    async def _apart(self, job: Job) -> Any:
+        self.apart += 1
+        return read(job)
+
+
+PARAGRAPHS = ItemRule(name="p", match="/", each="p", fields=(Field(name="text", where=""),))
+
+
+@pytest.mark.parametrize(
+    ("body", "rules", "apart"),
+    [
+        (b"<p>x</p>" * 200, (PARAGRAPHS,), 0),
+        (b"<div>" * 230 + b"<p>x" * 300, BY_NAME["items-nested"].crawl["items"], 1),
+        (b"<p>x</p>" * 1_000, (PARAGRAPHS,), 0),
+        (b"<p>x</p>" * 1_001, (PARAGRAPHS,), 1),
+        (b"<p>" + b"x" * 60_000, (PARAGRAPHS,), 0),
+        (b"<p>" + b"x" * 66_000, (PARAGRAPHS,), 1),
+        (b"<p><b>x</p>" + b"x" * 30_000, (PARAGRAPHS,), 1),
+        ("<p>\u4e00".encode("utf-16") + "\u4e00".encode("utf-16-le") * 22_000, (PARAGRAPHS,), 1),
+        (b"<p>x", own("title"), 1),
+    ],
+    ids=[
+        *("small", "much work", "most tags", "too many tags", "longest", "too long", "disorderly"),
+        *("too long in UTF-8", "of a user's own"),
+    ],
+)
+async def test_items_of_small_orderly_pages_are_found_in_place(
+    body: bytes, rules: tuple[ItemRule, ...], apart: int
+) -> None:
+    """As long as that is little work; else they are found elsewhere, and are the same."""
+    asked = job(body, items=rules, keeping=Keeping(texts=True))
+    reader = Counting(clock=ManualClock(NOW_MS))
+    assert await reader.read(asked, HOST, LATER_MS) == read(asked)
+    assert reader.apart == apart
+
+
+@pytest.mark.parametrize("texts", [False, True], ids=["at once", "in turns"])
+async def test_a_page_is_read_in_the_charset_of_its_header(*, texts: bool) -> None:
+    """Where the page itself does not name one."""
+    body, kind = "<title>Книга".encode("windows-1251"), "text/html; charset=windows-1251"
+    reader = Counting(clock=ManualClock(NOW_MS))
+    found = await reader.read(job(body, kind, keeping=Keeping(texts=texts)), HOST, LATER_MS)
+    assert isinstance(found, Reading)
+    assert found.page is not None
+    assert (found.page.title, reader.apart) == ("Книга", 0)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"<div>" * 230 + b"<p>x" * 300, b"<div>x</div>" * 950],
+    ids=["one in the other", "many small ones"],
+)
+async def test_items_that_are_much_work_hold_no_loop_for_long(body: bytes) -> None:
+    """They are given up in place after as much work as is light."""
+    asked = job(body, items=BY_NAME["items-nested"].crawl["items"])
+    with pytest.raises(HeavyError):
+        list(stages(asked, units_max=LIGHT_UNITS))
+
+    def given_up() -> None:
+        with pytest.raises(HeavyError):
+            list(stages(asked, units_max=LIGHT_UNITS))
+
+    assert within(LOOP_S, given_up)
+
+
+# --- what is light ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_what_is_light_takes_little(attack: Attack) -> None:
+    """Whatever a page holds: what is read in place takes 100 ms of CPU at most."""
+    asked = job_about(attack)
+    if not is_light(asked):
+        return
+    read(replace(asked, answer=replace(asked.answer, body=b"<p>")))  # what is imported at first
+    prepared = None
+    if is_long(asked) or asked.items:
+        began_s = time.process_time()
+        prepared = prepared_of(asked)
+        has_tree = has_light_tree(prepared)
+        assert time.process_time() - began_s <= LOOP_S
+        if not is_done_in_place(prepared.outline) or (asked.items and not has_tree):
+            return
+    began_s = time.process_time()
+    read(asked, prepared=prepared)
+    assert time.process_time() - began_s <= LOOP_S
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_the_longest_that_is_light_is_read_in_two_turns(attack: Attack) -> None:
+    """Of each attack as much as is light: neither turn takes more than 100 ms of a free core."""
+    body = b"<".join(attack.body()[:BYTES_MAX].split(b"<")[:TAGS_MAX])
+    asked = job_about(attack)
+    asked = replace(
+        asked, answer=replace(asked.answer, body=body), items=(), keeping=Keeping(), html=True
+    )
+    if not is_long(asked):
+        return
+    assert is_light(asked)
+    prepared = prepared_of(asked)
+    assert within(LOOP_S, lambda: prepared_of(asked))
+    assert read(asked, prepared=prepared) == read(asked)
+    if is_done_in_place(prepared.outline):
+        assert within(LOOP_S, lambda: read(asked, prepared=prepared))
+
+
+@pytest.mark.parametrize(
+    ("asked", "light"),
+    [
+        (job(), True),
+        (job(b"<p class='a'>" + b"words and words " * 160_000), True),
+        (job(b"<p class='a'>" + b"words and words " * 180_000), False),
+        (job(b"<a href=/x>" * 99_000), True),
+        (job(b"<a href=/x>" * 101_000), False),
+        (job(b"<p><code class=x>y</code>" * 900), True),
+        (job("<p>ab".encode("utf-16") * 1_800), True),
+        (job(b"x" * 100_000, keeping=Keeping(texts=True)), False),
+        (job(b"x" * 100_000, keeping=Keeping(redacted=("email",))), False),
+        (job(b"x" * 60_000, keeping=Keeping(redacted=("email",))), True),
+        (job(items=own("title")), False),
+        (job_about(BY_NAME["items-many"]), False),
+        (job(b"%PDF" * 900_000, html=False, keeping=Keeping(bodies=Bodies.ALL)), True),
+        (job(b"a@b.c " * 90_000, html=False, keeping=Keeping(redacted=("email",))), False),
+    ],
+)
+def test_ordinary_pages_are_light(asked: Job, light: bool) -> None:
+    """As long as they are not long for what is asked of them."""
+    assert is_light(asked) is light
+
+
+# --- in a child -------------------------------------------------------------------------------
+
+
+async def test_a_child_reads_as_is_read_in_place(reader: BudgetReader) -> None:
+    """Links, items, texts, bodies and records are equal, and one child does it all."""
+    price = ItemRule(name="x", match="/", fields=(Field(name="title", where="h1"),))
+    both = ("email", "phone")
+    jobs = [
+        job(),
+        job(b""),
+        job("<p>häl <a href='ä?ö'>".encode("latin-1"), "text/html; charset=latin-1"),
+        job(b"<title>404 not found</title>"),
+        job(b'<meta http-equiv=refresh content="0; url=/x">', items=(price,)),
+        job(b"<meta name=robots content=noindex><p>x", noindex_skipped=True),
+        job(items=(price,), keeping=Keeping(texts=True, redacted=both)),
+        job(items=own("title"), keeping=Keeping(bodies=Bodies.OFF)),
+        job(b"jo@example.com", "text/plain", html=False, keeping=Keeping(redacted=both)),
+        *(job(b"<p>" + bytes([first, 0, 200]) * 50) for first in range(0, 250, 7)),
+    ]
+    first = await reader.read(jobs[0], HOST, LATER_MS)
+    child = reader.child_id
+    assert first == read(jobs[0])
+    functions = {"title": lambda page, _url: {"title": page.title}}
+    for asked in jobs:
+        assert await reader.read(asked, HOST, LATER_MS) == read(asked, functions)
+    assert reader.child_id == child
+
+
+async def test_items_that_cost_too_much_are_left_out(reader: BudgetReader) -> None:
+    """What was found before counts; Python code is broken off, and the child lives on."""
+    await reader.read(job(), HOST, LATER_MS)
+    child = reader.child_id
+    found = await reader.read(job(items=own("spin")), HOST, LATER_MS)
+    assert isinstance(found, Reading)
+    assert found.page is not None
+    assert found.page.links == (f"{HOST}/c",)
+    assert (found.items, found.left) == (None, Stage.ITEMS)
+    assert found.why == "reading its items: more than 0.6 s of CPU"
+    assert await reader.read(job(), HOST, LATER_MS) == read(job())
+    assert reader.child_id == child
+
+
+@pytest.mark.parametrize(
+    ("extractor", "why"),
+    [
+        ("count", "more than 0.7 s of CPU"),
+        ("abort", "ended by SIGABRT (it may use 160 MB)"),
+        ("leave", "ended with status 3"),
+    ],
+)
+async def test_a_child_that_dies_of_a_page_is_started_anew(
+    reader: BudgetReader, extractor: str, why: str
+) -> None:
+    """By the kernel, by itself, by a crash: it is the page's reason, and no other page's."""
+    await reader.read(job(), HOST, LATER_MS)
+    child = reader.child_id
+    found = await reader.read(job(items=own(extractor)), HOST, LATER_MS)
+    assert isinstance(found, Reading)
+    assert found.why == f"reading its items: {why}"
+    assert await reader.read(job(), HOST, LATER_MS) == read(job())
+    assert reader.child_id not in (None, child)
+
+
+def test_lack_of_memory_is_known_behind_other_errors() -> None:
+    """What a library's callback meets comes as an error of the interpreter's, with it behind."""
+    error = SystemError("returned a result with an exception set")
+    assert not lacks_memory(error)
+    error.__cause__ = MemoryError()
+    assert lacks_memory(error)
+
+
+async def test_memory_is_bounded(reader: BudgetReader) -> None:
+    """A tree of copies ends where 160 MB do."""
+    asked = job_about(BY_NAME["formats-as-links"])
+    heading = ItemRule(name="x", match="/", fields=(Field(name="title", where="h1"),))
+    found = await reader.read(replace(asked, items=(heading,)), HOST, LATER_MS)
+    assert isinstance(found, Reading)
+    assert (found.left, found.why) == (Stage.ITEMS, "reading its items: more than 160 MB")
+    assert await reader.read(job(), HOST, LATER_MS) == read(job())
+
+
+async def test_a_page_that_waits_is_tried_twice(reader: BudgetReader) -> None:
+    """The wall clock may be the machine's fault; the second time it is the page's."""
+    reader._wall_s = 1.5
+    found = await reader.read(job(items=own("wait")), HOST, LATER_MS)
+    assert isinstance(found, Reading)
+    assert found.why == "reading its items: no end within 1.5 s"
+
+
+async def test_a_child_that_was_killed_from_outside_is_no_fault_of_a_page(
+    reader: BudgetReader,
+) -> None:
+    """The page is read by the next child."""
+    await reader.read(job(), HOST, LATER_MS)
+    assert reader.child_id is not None
+    os.kill(reader.child_id, signal.SIGKILL)
+    assert await reader.read(job(), HOST, LATER_MS) == read(job())
+
+
+async def test_a_fault_of_ours_is_raised(
+    reader: BudgetReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the child's traceback, as it would be in place; the child lives on."""
+    broken = job(keeping=Keeping(texts="yes", bodies="none", redacted=("such",)))  # type: ignore[arg-type]
+    broken = replace(broken, links_max="many")  # type: ignore[arg-type]
+    with pytest.raises(ReaderError, match="TypeError"):
+        await reader.read(broken, HOST, LATER_MS)
+    assert await reader.read(job(), HOST, LATER_MS) == read(job())
+
+
+async def test_a_child_has_no_credentials(
+    reader: BudgetReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is broken into there can do nothing with them."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very")
+    found = await reader.read(job(items=own("secret")), HOST, LATER_MS)
+    assert isinstance(found, Reading)
+    assert found.items is not None
+    assert found.items[0].fields == {"title": "none"}
+
+
+def test_of_what_a_child_says_only_known_values_are_made() -> None:
+    """A pickle can name any function, and have it called."""
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"posix\.system is nothing that a reader says"
+    ):
+        reader_wire.heard(pickle.dumps(os.system))
+    end = reader_wire.End(why="x")
+    assert reader_wire.heard(reader_wire.packed(end)) == end
+    # By value on every Python: some pickle a member of an enum as a call of `getattr`.
+    assert Stage.ITEMS.__reduce_ex__(4) == (Stage, ("items",))
+    left = Reading(left=Stage.ITEMS, why="x")
+    assert reader_wire.heard(reader_wire.packed(left)) == left
+
+
+def test_a_child_ends_with_its_parent() -> None:
+    """Its input is closed then; here all that holds our pipe must be gone for it to end."""
+    script = """
+import asyncio, os
+from orbweaver.adapters.clock import SystemClock
+from orbweaver.adapters.reading import BudgetReader
+from tests.unit.test_reader import HOST, job
+async def main():
+    clock = SystemClock()
+    reader = BudgetReader(clock=clock, in_place=lambda _: False)
+    await reader.read(job(), HOST, clock.now_ms() + 60_000)
+    print(reader.child_id, flush=True)
+    os._exit(0)
+asyncio.run(main())
+"""
+    command = [sys.executable, "-c", script]
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, capture_output=True, check=True, timeout=60, env=path)
+    assert int(done.stdout) > 0
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    "name", ["dots", "formats-open", "templates", "noise", "not-found", "items-nested", "digits"]
+)
+async def test_a_hostile_page_is_bounded(name: str) -> None:
+    """It takes 100 ms of the loop at most, and 1 s in all, with what a new child costs."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    reader = BudgetReader(clock=ManualClock(NOW_MS))
+    asked = job_about(BY_NAME[name])
+    began_s = time.thread_time()
+    try:
+        await reader.read(asked, HOST, LATER_MS)
+        loop_s = time.thread_time() - began_s
+    finally:
+        reader.close()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    child_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert loop_s <= LOOP_S
+    assert loop_s + child_s <= PAGE_S + 0.5  # what is imported when a child starts is no page's
+
+
+# --- whose turn it is -------------------------------------------------------------------------
+
+
+async def test_hosts_take_turns() -> None:
+    """One with many pages holds up another one's by one of them."""
+    turns, served = Turns(), list[str]()
+
+    async def serve(host: str) -> None:
+        async with turns.taken(host, 60) as got:
+            assert got
+            served.append(host)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(serve(host) for host in "aaaabab"))
+    assert served == list("aababaa")
+
+
+async def test_a_turn_is_waited_for_in_bounds() -> None:
+    """Who has waited long enough has none, and is in nobody's way; nor is who was cancelled."""
+    turns = Turns()
+    async with turns.taken("a", 60) as first:
+        assert first
+        async with turns.taken("b", 0) as second:
+            assert not second
+        third = asyncio.create_task(_one_turn(turns))
+        await asyncio.sleep(0)
+        third.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await third
+    assert await _one_turn(turns)
+
+
+async def _one_turn(turns: Turns) -> bool:
+    async with turns.taken("c", 60) as got:
+        return got
+
+
+async def test_what_would_wait_too_long_is_not_read(reader: BudgetReader) -> None:
+    """There is a moment by which it must have begun, and room for so many bytes."""
+    one, late = await asyncio.gather(
+        reader.read(job(), HOST, LATER_MS), reader.read(job(), "https://b.example", NOW_MS)
+    )
+    assert (one, late) == (read(job()), Crowded())
+    reader._waiting_bytes = WAITING_BYTES_MAX
+    assert await reader.read(job(), HOST, LATER_MS) == Crowded()

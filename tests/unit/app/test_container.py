@@ -1,0 +1,310 @@
+"""Wiring: ports of a real session, and a container that outlives its invocations."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import os
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import asyncssh
+import pytest
+
+from orbweaver.adapters.aws.usage_meter import Meter
+from orbweaver.adapters.web.client import HttpFetcher
+from orbweaver.adapters.web.proxy_client import ProxyingFetcher
+from orbweaver.app import container, wiring
+from orbweaver.app.aws_ports import Ports
+from orbweaver.control.schedule import ScheduleError
+from orbweaver.delivery.plan import order_of
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.errors import Permanent
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord, page_key
+from orbweaver.model.settings import Settings, SettingsError
+from orbweaver.worker.batch import Worker
+from orbweaver.worker.pack import Delivery
+from tests.memory import ManualClock, World
+from tests.unit.containers import FakeMessages, close, ports_over
+from tests.unit.delivering import exported, taken
+from tests.unit.stage import NOW_MS, SITE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from orbweaver.app.container import Container
+
+DELIVERY = Delivery(id="m1", body=SITE, receives=1)
+
+
+@pytest.fixture(autouse=True)
+def aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give an environment in which clients can be made; none of them is used."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[logging.Logger]:
+    """Leave the logging of this process as it was."""
+    logger = logging.getLogger("orbweaver")
+    before = (logger.handlers[:], logger.level, logger.propagate)
+    logger.handlers[:] = []
+    yield logger
+    logger.handlers[:], logger.level, logger.propagate = before
+
+
+async def test_a_connection_opens_every_port() -> None:
+    """All ports are there, each made once and no client for them, and a worker made of them."""
+    settings = Settings(crawl_queue_url="q", urls_table="u", bucket="b")
+    async with container.connect(settings) as ports:
+        assert ports.settings is settings
+        assert ports.pages.shards == settings.pages_shards
+        for name in [name for name in vars(Ports) if not name.startswith("_")]:
+            assert getattr(ports, name) is getattr(ports, name), name
+        assert isinstance(wiring.worker_of(ports), Worker)
+
+
+@pytest.mark.parametrize(("secret", "kind"), [("", HttpFetcher), ("pool", ProxyingFetcher)])
+async def test_proxies_are_used_where_a_secret_lists_them(secret: str, kind: type) -> None:
+    """Nothing is asked of the secret before something is asked of the web."""
+    async with container.connect(Settings(proxy_secret=secret)) as ports:
+        assert type(wiring.fetcher_of(ports)) is kind
+
+
+# --- the container ----------------------------------------------------------------------------
+
+
+class FakeWorker:
+    """Notes its batches; dies of an empty one."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[Any, int]] = []
+        self.flushed = 0
+
+    async def run(self, deliveries: list[Delivery], deadline_ms: int) -> tuple[str, ...]:
+        self.batches.append((deliveries, deadline_ms))
+        if not deliveries:
+            raise RuntimeError("broken")
+        return tuple(delivery.id for delivery in deliveries)
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+
+class Warm:
+    """A container over ports in memory, and what was made of them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.world = World()
+        self.messages = FakeMessages()
+        self.worker = FakeWorker()
+        self.connected = 0
+        self.closed = 0
+        monkeypatch.setattr(container, "connect", self._connect)
+        monkeypatch.setattr(container, "worker_of", self._worker_of)
+        self.container: Container = container.Container()
+
+    @contextlib.asynccontextmanager
+    async def _connect(self, settings: Settings, meter: Meter) -> AsyncIterator[Any]:
+        self.connected += 1
+
+        yield ports_over(
+            self.world,
+            settings=settings,
+            meter=meter,
+            clock=ManualClock(NOW_MS),
+            messages=self.messages,
+        )
+        self.closed += 1
+
+    def _worker_of(self, _ports: Ports) -> FakeWorker:
+        assert self.connected == 1
+        return self.worker
+
+
+@pytest.fixture
+def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Warm]:
+    """Start a container, and close it."""
+    monkeypatch.setenv("ORBWEAVER_PART_ROWS_MAX", "1")
+    started = Warm(monkeypatch)
+    yield started
+    close(started.container)
+    assert started.closed == started.connected
+
+
+def test_a_warm_container_works_again(warm: Warm) -> None:
+    """Loop, connections and worker are made once, and serve every invocation (case 29)."""
+    for _ in range(2):
+        assert warm.container.work([DELIVERY], 60_000) == ("m1",)
+    assert warm.worker.batches == [([DELIVERY], NOW_MS + 60_000)] * 2
+    assert (warm.connected, warm.worker.flushed) == (1, 2)
+
+
+def test_a_failing_invocation_leaves_the_container_usable(warm: Warm) -> None:
+    """What was counted is written out all the same, and the next batch is done (case 9)."""
+    with pytest.raises(RuntimeError):
+        warm.container.work([], 60_000)
+    assert warm.worker.flushed == 1
+    assert warm.container.work([DELIVERY], 60_000) == ("m1",)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind"),
+    [
+        ('{"url": "https://example.com/"}', 202, "application/json"),
+        ("{", 400, "application/problem+json"),
+    ],
+)
+def test_an_answer_is_what_the_gateway_takes(warm: Warm, body: str, status: int, kind: str) -> None:
+    """Status, type and a body in JSON; problems have a type of their own."""
+    headers = {"Content-Type": "application/json"}
+    event = {"httpMethod": "POST", "path": "/seeds", "headers": headers, "body": body}
+    for _ in range(2):  # what answers is put together once
+        answered = warm.container.answer({**event, "requestContext": {"requestId": "r"}})
+        assert answered["statusCode"] == status
+        assert answered["multiValueHeaders"]["Content-Type"] == [kind]
+        assert isinstance(json.loads(answered["body"]), dict)
+
+
+@pytest.mark.parametrize(("remaining_ms", "orders"), [(600_000, 2), (1_000, 4)])
+def test_a_day_is_exported_in_as_many_invocations_as_it_takes(
+    warm: Warm, remaining_ms: int, orders: int
+) -> None:
+    """An event begins it, orders do it: chunk by chunk as far as there is time, then the seal."""
+    for path in "ab":
+        record = PageRecord(
+            crawl="c",
+            url=f"{SITE}/{path}",
+            outcome=Outcome.FETCHED,
+            reason=Reason.OK,
+            fetched_at=NOW_MS,
+            depth=0,
+        )
+        warm.world.pages[page_key(record, 16)] = record
+    day = "2026-11-21"
+    assert warm.container.export({"day": day}, "request", 60_000) == {"days": [day]}
+    done = 0
+    while warm.messages.sent:
+        order = {"Records": [{"body": warm.messages.sent.pop(0)}]}
+        assert warm.container.export(order, "another", remaining_ms) == {}
+        done += 1
+    assert done == orders
+    manifest, key = warm.world.exported[0]
+    assert (key, manifest.rows) == (f"exports/manifests/dt={day}.json", {"pages": 2})
+
+
+def test_a_firing_starts_a_crawl_in_a_warm_container(
+    warm: Warm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was counted is written out each time, also when it failed."""
+    event = {"due": "2026-11-21T09:00:00Z", "definition": {"seeds": [SITE]}}
+    for _ in range(2):
+        assert warm.container.fire(event) == {"crawl": "example.com-20261121-090000"}
+    assert capsys.readouterr().out.count('"SchedulesStarted"') >= 2
+    with pytest.raises(ScheduleError):
+        warm.container.fire({})
+    assert (warm.connected, len(warm.world.crawls)) == (1, 1)
+
+
+def test_a_webhook_is_told_in_a_warm_container(
+    warm: Warm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nobody is to be told nobody is; connections are closed after each."""
+    assert warm.container.notify({"detail": {"crawl": "c"}}) == {"webhook": "none"}
+    crawl = Crawl(id="c", name="c", started_at_ms=0, webhook="https://a.example/")
+    warm.world.crawls["c"] = crawl
+    with pytest.raises(Permanent, match="there is no secret"):
+        warm.container.notify({"detail": {"crawl": "c"}})
+    warm.world.crawls["c"] = replace(crawl, webhook="http://127.0.0.1:9/")
+    warm.world.secrets[""] = "a key that nobody guesses"
+    assert warm.container.notify({"detail": {"crawl": "c"}}) == {"webhook": "refused"}
+    (mail,) = warm.world.buried
+    assert mail.reason == "address: 127.0.0.1 is loopback"
+    assert '"WebhooksRefused"' in capsys.readouterr().out
+
+
+def test_an_order_is_carried_out_in_a_warm_container(
+    warm: Warm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The way to a receiver is that of the settings; what cannot be is put aside and counted."""
+    settings = Settings(
+        sftp_host="127.0.0.1",
+        sftp_user="crawler",
+        sftp_host_key=f"SHA256:{'A' * 43}",
+        sftp_secret="the-key",
+        copy_bucket="theirs",
+    )
+    monkeypatch.setattr(warm.container, "_settings", settings)
+    exported(warm.world.files, {"c": [b"one"]})
+    assert warm.container.deliver(taken(), 60_000) == ()
+    first, second = (mail.body for mail in warm.world.sent)
+    assert (order_of(first).to, order_of(second).to) == ("bucket", "sftp")
+    key = asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode()
+    for secret in ("no key", key):
+        warm.world.secrets["the-key"] = secret
+        assert warm.container.deliver(taken(second), 60_000) == ()
+    reasons = [mail.reason or "" for mail in warm.world.buried]
+    assert "private key cannot be read" in reasons[0]
+    assert reasons[1] == "127.0.0.1 must not be dialled: 127.0.0.1 is loopback"
+    assert '"DeliveriesRefused"' in capsys.readouterr().out
+
+
+def test_a_setting_that_does_not_fit_stops_the_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first invocation says what is wrong, before anything is touched."""
+    monkeypatch.setenv("ORBWEAVER_RECEIVE_MAX", "none")
+    with pytest.raises(SettingsError, match="ORBWEAVER_RECEIVE_MAX"):
+        container.Container()
+
+
+def test_a_process_has_one_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made by the first invocation and found by the others."""
+    made: list[FakeWorker] = []
+
+    def make() -> FakeWorker:
+        made.append(FakeWorker())
+        return made[-1]
+
+    monkeypatch.setattr(container, "Container", make)
+    container.container.cache_clear()
+    try:
+        assert container.container() is container.container()
+    finally:
+        container.container.cache_clear()
+    assert len(made) == 1
+
+
+def test_logs_are_one_json_line_an_event(warm: Warm, logs: logging.Logger) -> None:
+    """Fields of an event are keys of its line, whatever strangers wrote into them (case 81)."""
+    container._log_as_json(Meter())
+    # Beside it there are those by which pytest listens.
+    (handler,) = (one for one in logs.handlers if type(one) is logging.StreamHandler)
+    stream = io.StringIO()
+    handler.setStream(stream)
+    url = 'https://example.com/\n{"level":"ERROR"}\x1b[31m'
+    logging.getLogger("orbweaver.worker.batch").info("page.fetched", extra={"url": url})
+    (line,) = stream.getvalue().splitlines()
+    assert json.loads(line)["url"] == url
+    assert json.loads(line)["message"] == "page.fetched"
+    assert line.isprintable()
+
+
+def test_a_process_knows_its_age(tmp_path: Path) -> None:
+    """By its start, whatever its name; where the system does not say, it has none."""
+    age_s = container.process_age_s()
+    assert 0 < age_s < time.clock_gettime(time.CLOCK_BOOTTIME)
+    ticks = os.sysconf("SC_CLK_TCK")
+    started_s = int(time.clock_gettime(time.CLOCK_BOOTTIME)) - 5
+    fields = ["S", *["0"] * 18, str(started_s * ticks), "0"]
+    (stat := tmp_path / "stat").write_text(f"1 (a) b) {' '.join(fields)}")
+    assert container.process_age_s(stat) >= 5
+    stat.write_text("1 (a) S")
+    assert container.process_age_s(stat) == container.process_age_s(tmp_path / "none") == 0

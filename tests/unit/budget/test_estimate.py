@@ -1,0 +1,138 @@
+"""What a crawl would use, before it begins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.budget.billing_units import Stage, Term
+from orbweaver.budget.estimate import CONTAINER_S, INIT_S, Estimate, _at_once, _containers, estimate
+from orbweaver.budget.prices import dollars
+from orbweaver.budget.rounds import WORKERS, Assumed, rounds_of
+from orbweaver.model.crawl import Bodies, Crawl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CRAWL = Crawl(id="a", name="a", started_at_ms=0, delay_ms=0, concurrency=16)
+PAGES = 10_000
+MILLION = 1_000_000
+
+
+def of(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> Estimate:
+    """Estimate a crawl of so many pages."""
+    return estimate(crawl, Assumed(pages=pages, **assumed))
+
+
+def per_million(found: Estimate, pages: int = PAGES) -> float:
+    """Dollars per million pages."""
+    return dollars(found.units.by_term) / pages * MILLION
+
+
+def test_a_crawl_as_it_was_measured() -> None:
+    """Of 30 KB pages with 50 links and two workers: near what such crawls have used of a term."""
+    found = of(workers=2)
+    terms = found.units.by_term
+    # docs/benchmarks.md, made-up pages of 30 KB.
+    measured = {
+        Term.WRITE: 2.41,
+        Term.READ_HALVES: 2.47,
+        Term.SQS: 0.02,
+        Term.S3_PUT: 0.006,
+        Term.LOG_BYTES: 5.7,
+        Term.SENT_BYTES: 820,
+        Term.INVOCATIONS: 0.005,
+    }
+    for term, number in measured.items():
+        assert terms[term] / PAGES == pytest.approx(number, rel=0.35), term
+    assert 1.5 < per_million(found) < 2.2
+
+
+def test_waiting_is_paid_for() -> None:
+    """One host that is asked every second costs a multiple; many such hosts at once much less."""
+    polite = replace(CRAWL, delay_ms=1_000)
+    one, many = per_million(of(polite)), per_million(of(polite, hosts=100))
+    assert one > 5 * per_million(of())
+    assert many < one / 3
+
+
+@pytest.mark.parametrize(
+    ("more", "term", "stage"),
+    [
+        (lambda: of(links=500), Term.WRITE, Stage.CLAIM),
+        (lambda: of(links=500), Term.READ_HALVES, Stage.LOOKUP),
+        (lambda: of(body_bytes=300_000), Term.SENT_BYTES, Stage.WEB),
+        (lambda: of(body_bytes=300_000), Term.MB_MS, Stage.RUN),
+        (lambda: of(replace(CRAWL, texts=True)), Term.MB_MS, Stage.RUN),
+        (lambda: of(answer_s=10), Term.MB_MS, Stage.RUN),
+        (lambda: of(memory_mb=4_096), Term.MB_MS, Stage.RUN),
+        (lambda: of(pages=2 * PAGES), Term.WRITE, Stage.STORE),
+        (lambda: of(replace(CRAWL, delay_ms=1_000)), Term.WRITE, Stage.HOST),
+    ],
+)
+def test_what_makes_it_more(more: Callable[[], Estimate], term: Term, stage: Stage) -> None:
+    """Each assumption counts where it belongs."""
+    assert more().units[term, stage] > of().units[term, stage]
+
+
+def test_files_are_written_for_whoever_wants_them() -> None:
+    """Bodies and texts lie in the same files; who wants neither pays for none."""
+    key = Term.S3_PUT, Stage.BODIES
+    nothing = replace(CRAWL, bodies=Bodies.OFF)
+    assert of(nothing).units[key] == 0
+    assert of(replace(nothing, texts=True)).units[key] == of().units[key] > 0
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "hosts", "least_s"), [(1_000, 1, 10_500), (1_000, 10, 1_050), (0, 1, 125)]
+)
+def test_how_long_it_takes_at_least(delay_ms: int, hosts: int, least_s: float) -> None:
+    """At the pace of its hosts: by the delay, or by how fast they answer."""
+    found = of(replace(CRAWL, delay_ms=delay_ms), hosts=hosts)
+    assert found.least_s == pytest.approx(least_s)
+
+
+@pytest.mark.parametrize("delay_ms", [0, 50, 60_000])
+@pytest.mark.parametrize("pages", [1, 7, 10**8])
+def test_any_crawl_has_an_estimate(pages: int, delay_ms: int) -> None:
+    """However small, large or slow; it costs something for every page."""
+    found = of(replace(CRAWL, delay_ms=delay_ms), pages=pages, links=0, body_bytes=0)
+    assert found.units.by_term[Term.WRITE] >= 2 * pages
+
+
+def test_containers_begin() -> None:
+    """As many as are at work at once, each billed for its beginning; a long crawl has some anew."""
+    key = Term.MB_MS, Stage.RUN
+    begins = 1_000 * 1_024 * INIT_S
+    assert of(pages=1).units[key] > begins
+    assert of(pages=1, memory_mb=2_048).units[key] > 2 * begins
+    assert _containers(3, 100.0) == 3
+    assert _containers(2, 10 * CONTAINER_S) == 10
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "assumed", "least", "most"),
+    [
+        (1_000, {"hosts": 1}, 2, 8),
+        (1_000, {"hosts": 1_000, "pages": 1_000_000}, WORKERS, WORKERS),
+        (1_000, {"hosts": 1_000, "workers": 3}, 3, 3),
+        (0, {"pages": 1}, 1, 1),
+        (0, {"hosts": 1_000, "pages": 1_000_000, "workers": 1_000}, 100, 1_000),
+    ],
+)
+def test_how_many_containers_there_are(
+    delay_ms: int, assumed: dict[str, int], least: int, most: int
+) -> None:
+    """As many as have work and may be; a link is looked up by each of them."""
+    crawl = replace(CRAWL, delay_ms=delay_ms)
+    known = Assumed(**{"pages": PAGES, **assumed})
+    assert least <= _at_once(crawl, known, rounds_of(crawl, known)) <= most
+
+
+def test_more_workers_look_more_links_up() -> None:
+    """What one container knows, the next one has to ask for."""
+    key = Term.READ_HALVES, Stage.LOOKUP
+    few, many = of(workers=1), of(workers=50)
+    assert many.units[key] > 5 * few.units[key]

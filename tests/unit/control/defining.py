@@ -1,0 +1,64 @@
+"""A definition with every key, and what does not fit in others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orbweaver.control.definition import DefinitionError, parse
+
+SEED = "https://example.com/"
+DOCUMENT: dict[str, Any] = {
+    "name": "site",
+    "seeds": [SEED],
+    "sitemaps": [f"{SEED}s.xml"],
+    "priority": "high",
+    "scope": {"links": "prefix", "include": ["/a"], "exclude": ["/b"], "robots_sitemaps": False},
+    "limits": {
+        "depth": 3,
+        "pages": 100,
+        "host_pages": 50,
+        "duration": "2h",
+        "bytes": "10GB",
+        "dollars": 0.25,
+    },
+    "politeness": {"delay": "250ms", "concurrency": 2, "robots": False},
+    "identity": {
+        "user_agents": ["a/1"],
+        "headers": {"X-Key": "k"},
+        "cookies": True,
+        "hosts": {"example.org": {"headers": {"X-Key": "s"}}},
+        "proxies": False,
+    },
+    "dedup": {"window": 0, "strip_parameters": ["ref"], "keep_parameters": True},
+    "records": {
+        "canonical": True,
+        "noindex": "skip",
+        "bodies": "all",
+        "text": True,
+        "redact": ["email", "phone"],
+    },
+    "schedule": {"cron": "0 3 * * ? *", "timezone": "Europe/Berlin", "overlap": "allow"},
+    "notify": {"webhook": f"{SEED}hook"},
+    "rules": [
+        {
+            "match": "/a",
+            "depth": 2,
+            "priority": "high",
+            "delay": "1.5s",
+            "window": "1h",
+            "follow": False,
+            "record": False,
+        },
+        {"match": "/b", "priority": "normal", "follow": True, "record": True},
+    ],
+    "items": [{"name": "books", "match": "/b/", "fields": {"title": "h1"}}],
+}
+
+
+def problems(document: object, lines: str | None = None) -> dict[str, str]:
+    """Name what does not fit, by key."""
+    with pytest.raises(DefinitionError) as caught:
+        parse(document, lines)
+    return {problem.path: problem.text for problem in caught.value.problems}

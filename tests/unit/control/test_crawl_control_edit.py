@@ -1,0 +1,201 @@
+"""Changing crawls while they run, over the memory adapters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.control.crawl_control import Conflict, Control, UnknownCrawl
+from orbweaver.control.definition import DefinitionError
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
+from tests.memory import Moment
+from tests.memory.world import ShardItem
+from tests.unit.control_stage import PLAN, Stage
+from tests.unit.stage import SITE, html
+from tests.unit.stage import Stage as Site
+
+
+async def test_an_edit_is_written() -> None:
+    """Limits, pace and patterns change, of a crawl that runs and of one that is paused."""
+    stage = Stage()
+    crawl = await stage.control.start(replace(PLAN, pages_max=10))
+    changes = {"limits": {"pages": 20}, "politeness": {"delay": "3s"}}
+    edited = await stage.control.edit(crawl.name, changes)
+    assert edited == replace(crawl, pages_max=20, quotas=(20,), delay_ms=3_000, edits=1)
+    assert stage.world.crawls[crawl.id] == edited
+    await stage.control.pause(crawl.id)
+    edited = await stage.control.edit(crawl.id, {"scope": {"exclude": ["/x"]}})
+    assert (edited.state, edited.exclude, edited.edits) == (State.PAUSED, ("/x",), 2)
+
+
+async def test_an_edit_that_changes_nothing_writes_nothing() -> None:
+    """The same again is done already."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    assert await stage.control.edit(crawl.id, {"limits": {"depth": crawl.depth_max}}) == crawl
+    assert stage.world.crawls[crawl.id] == crawl
+
+
+async def test_what_does_not_fit_leaves_the_crawl_as_it_is() -> None:
+    """All or nothing: what would have fitted beside it is not written either."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    with pytest.raises(DefinitionError, match="name: it cannot change"):
+        await stage.control.edit(crawl.id, {"limits": {"depth": 1}, "name": "other"})
+    assert stage.world.crawls[crawl.id] == crawl
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [(State.STOPPING, "it ends once"), (State.FINISHED, "finished: start it again")],
+)
+async def test_what_has_ended_is_not_edited(state: State, words: str) -> None:
+    """A crawl that drains or has ended stays what it was; what can be done is said."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    stage.world.crawls[crawl.id] = ended = replace(crawl, state=state)
+    with pytest.raises(Conflict, match=words):
+        await stage.control.edit(crawl.id, {"limits": {"depth": 1}})
+    assert stage.world.crawls[crawl.id] == ended
+    with pytest.raises(UnknownCrawl):
+        await stage.control.edit("nobody", {"limits": {"depth": 1}})
+
+
+async def test_an_edit_undoes_nothing_that_came_in_between() -> None:
+    """A pause stays a pause, and another's edit of something else stays, too."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    others = [
+        replace(crawl, state=State.PAUSED),
+        replace(crawl, state=State.PAUSED, depth_max=7, edits=1),
+    ]
+
+    async def interfere(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("crawls.edit", Moment.BEFORE) and others:
+            stage.world.crawls[crawl.id] = others.pop()
+
+    stage.gate = interfere
+    edited = await stage.control.edit(crawl.id, {"politeness": {"delay": 0}})
+    # The second one is gone with the first write; what it stands for was edited before.
+    assert not others
+    assert edited.delay_ms == 0
+    assert stage.world.crawls[crawl.id].delay_ms == 0
+    assert stage.world.crawls[crawl.id].state is State.PAUSED
+
+
+async def test_a_crawl_that_ends_meanwhile_is_not_edited() -> None:
+    """Whoever comes too late is told so."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+
+    async def end(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("crawls.edit", Moment.BEFORE):
+            stage.world.crawls[crawl.id] = replace(crawl, state=State.FINISHED)
+
+    stage.gate = end
+    with pytest.raises(Conflict, match="is finished"):
+        await stage.control.edit(crawl.id, {"limits": {"depth": 1}})
+
+
+async def test_edits_without_end_are_given_up() -> None:
+    """Where somebody else is always first, that is said, and nobody waits for ever."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    number = 0
+
+    async def edit(effect: str, moment: Moment) -> None:
+        nonlocal number
+        if (effect, moment) == ("crawls.edit", Moment.BEFORE):
+            number += 1
+            stage.world.crawls[crawl.id] = replace(crawl, edits=number)
+
+    stage.gate = edit
+    with pytest.raises(Conflict, match="edited by others"):
+        await stage.control.edit(crawl.id, {"limits": {"depth": 1}})
+
+
+async def test_a_lowered_budget_is_shared_as_the_books_stand() -> None:
+    """What each shard has claimed it keeps; what is left is shared."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    stage.world.shards[crawl.id, 3] = ShardItem(tally={"claimed": 50})
+    edited = await stage.control.edit(crawl.id, {"limits": {"pages": 60}})
+    assert edited.shard_quota(3) == 51
+    assert sum(map(edited.shard_quota, range(edited.shards))) == 60
+
+
+async def test_the_same_start_is_the_same_crawl_after_an_edit() -> None:
+    """What was asked for is not changed by what became of it."""
+    stage = Stage()
+    plan = replace(PLAN, id="run-1")
+    crawl = await stage.control.start(plan)
+    edited = await stage.control.edit(crawl.id, {"politeness": {"delay": 0}})
+    assert await stage.control.start(plan) == edited
+    with pytest.raises(Conflict, match="other seeds or options"):
+        await stage.control.start(replace(plan, delay_ms=0))
+
+
+async def test_crawls_of_older_versions_are_compared_by_their_fields() -> None:
+    """A crawl that was started before it was said what was asked for is told all the same."""
+    stage = Stage()
+    plan = replace(PLAN, id="run-1")
+    crawl: Crawl = await stage.control.start(plan)
+    stage.world.crawls[crawl.id] = older = replace(crawl, work=None, hosts_counted=())
+    assert await stage.control.start(plan) == older
+    with pytest.raises(Conflict):
+        await stage.control.start(replace(plan, delay_ms=5))
+
+
+# --- what workers make of it --------------------------------------------------------------------
+
+SITE_PLAN = replace(
+    PLAN, id="site-1", name="site", delay_ms=0, obey_robots=False, seeds=(f"{SITE}/",)
+)
+
+
+async def crawling(pages_max: int | None) -> tuple[Site, Control, Crawl]:
+    """Have a crawl read its first page, and stop there."""
+    site = Site()
+    site.web.put(f"{SITE}/", html("/a", "/b", "/c"))
+    site.web.put(f"{SITE}/a", html("/b", "/d", "/e"))
+    control = Control(
+        queue=site.queue,
+        crawls=site.crawls,
+        packs=site.packs,
+        pages=site.pages,
+        hosts=site.hosts,
+        clock=site.clock,
+        settings=site.settings,
+    )
+    crawl = await control.start(replace(SITE_PLAN, pages_max=pages_max))
+    for _ in range(2):  # its seeds, its first page
+        for message in site.sent():
+            assert await site.deliver(message) == []
+    return site, control, crawl
+
+
+async def test_a_raised_budget_holds_for_what_is_found_from_then_on() -> None:
+    """A container that had seen the old one used up goes on; what it had refused is found again."""
+    site, control, crawl = await crawling(pages_max=2)
+    assert site.tally(crawl)["refused.budget"] == 2
+    await control.edit(crawl.id, {"limits": {"pages": 4}})
+    site.clock.at_ms += CRAWL_FRESH_MS
+    await site.drain()
+    tally = site.tally(crawl)
+    assert tally["claimed"] == 4
+    assert {url.removeprefix(SITE) for url in site.web.urls} == {"/", "/a", "/b", "/d"}
+    ended = site.world.crawls[crawl.id]
+    assert (ended.state, ended.stop) == (State.FINISHED, Stop.MAX_PAGES)
+
+
+@pytest.mark.parametrize("pages_max", [20, None])
+async def test_a_lowered_budget_lets_nothing_more_in(pages_max: int | None) -> None:
+    """What was claimed stays and is asked for; nothing is claimed beyond it."""
+    site, control, crawl = await crawling(pages_max=pages_max)
+    await control.edit(crawl.id, {"limits": {"pages": 3}})
+    site.clock.at_ms += CRAWL_FRESH_MS
+    await site.drain()
+    assert site.tally(crawl)["claimed"] == 4
+    assert site.world.crawls[crawl.id].stop is Stop.MAX_PAGES

@@ -1,0 +1,172 @@
+"""Pausing, resuming and cancelling crawls, over the memory adapters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.control.crawl_control import Conflict, Control
+from orbweaver.frontier.messages import Close, Pack, Seeds, decode, encode
+from orbweaver.model.crawl import Crawl, State, Stop, default_crawl
+from orbweaver.model.errors import StoredNewer, Transient
+from orbweaver.model.target import Target
+from tests.memory import Moment
+from tests.memory.world import open_gate
+from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.memory.world import Mail
+
+
+async def test_pausing_and_resuming() -> None:
+    """Both may be repeated; a crawl that has ended can do neither."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    for _ in range(2):
+        assert (await stage.control.pause(crawl.id)).state is State.PAUSED
+    for _ in range(2):
+        assert (await stage.control.resume(crawl.id)).state is State.RUNNING
+    stage.world.crawls[crawl.id] = replace(crawl, state=State.FINISHED)
+    for act in (stage.control.pause, stage.control.resume, stage.control.cancel):
+        with pytest.raises(Conflict, match="finished: start it again"):
+            await act(crawl.id)
+
+
+async def test_a_cancelled_crawl_does_not_go_on() -> None:
+    """Cancelling says why the crawl will end, may be repeated, and cannot be taken back."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    for _ in range(2):
+        cancelled = await stage.control.cancel(crawl.id)
+        assert (cancelled.state, cancelled.stop) == (State.STOPPING, Stop.CANCELLED)
+        assert stage.world.crawls[crawl.id] == cancelled
+    with pytest.raises(Conflict, match="is stopping"):
+        await stage.control.resume(crawl.id)
+
+
+async def test_a_crawl_without_an_end_is_not_cancelled() -> None:
+    """Bare URLs would be refused for good, so the crawl they belong to can only be paused."""
+    stage = Stage()
+    stage.world.crawls["default"] = default_crawl(NOW_MS)
+    with pytest.raises(Conflict, match="can be paused, but not cancelled"):
+        await stage.control.cancel("default")
+    await stage.control.pause("default")
+    await stage.control.resume("default")
+    assert not stage.world.sent
+
+
+def park(stage: Stage, crawl: Crawl, packs: int) -> set[str]:
+    """Have packs and seeds of a crawl set aside, as workers do."""
+    bodies = {}
+    for place in range(packs):
+        target = Target(url=f"{SEED}{place}", depth=1)
+        pack = Pack(id=f"p{place}", crawl=crawl.id, at_ms=NOW_MS, targets=(target,))
+        bodies[pack.id] = encode(pack)
+    seeds = Seeds(id="s", crawl=crawl.id, at_ms=NOW_MS, references=(SEED,))
+    bodies["s"] = encode(seeds)
+    stage.world.parked |= {(crawl.id, key): body for key, body in bodies.items()}
+    return set(bodies.values())
+
+
+def closes(mail: Mail) -> bool:
+    """Whether a message ends a cancelled crawl."""
+    return isinstance(decode(mail.body), Close)
+
+
+@pytest.mark.parametrize(
+    ("act", "state"), [(Control.resume, State.RUNNING), (Control.cancel, State.STOPPING)]
+)
+async def test_what_was_parked_is_sent_again_wherever_it_is_interrupted(
+    act: Callable[[Control, str], Awaitable[Crawl]], state: State
+) -> None:
+    """At whichever moment the process dies, doing it again leaves nothing parked and loses none."""
+    for moment in range(1, 1_000):
+        stage = Stage()
+        crawl = await stage.control.start(PLAN)
+        stage.count(crawl, seeds=1)
+        await stage.control.pause(crawl.id)
+        stage.world.sent.clear()
+        bodies = park(stage, crawl, packs=3)
+        stage.gate = kill_at(moment)
+        try:
+            await act(stage.control, crawl.id)
+        except Killed:
+            stage.gate = open_gate
+            await act(stage.control, crawl.id)
+        else:
+            break
+        assert stage.world.crawls[crawl.id].state is state
+        assert not stage.world.parked
+        assert {mail.body for mail in stage.world.sent if not closes(mail)} == bodies
+        assert any(map(closes, stage.world.sent)) is (state is State.STOPPING)
+    assert moment > 10
+
+
+async def test_what_a_newer_version_parked_waits_on_the_queue() -> None:
+    """It is sent byte for byte, held back as workers do, and no longer parked."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    stage.count(crawl, seeds=1)
+    await stage.control.pause(crawl.id)
+    park(stage, crawl, packs=1)
+    body = '{"v": 2, "crawl": "x", "work": []}'
+    stage.world.parked[crawl.id, "p9"] = body
+    stage.world.sent.clear()
+    await stage.control.resume(crawl.id)
+    held = [mail for mail in stage.world.sent if mail.body == body]
+    assert [(mail.delay_s, mail.since_ms, mail.group) for mail in held] == [(900, NOW_MS, crawl.id)]
+    assert (len(stage.world.sent), stage.world.parked) == (3, {})
+
+
+@pytest.mark.parametrize("which", ["by id", "by name", "the newest"])
+async def test_a_crawl_of_a_newer_version_is_not_steered(which: str) -> None:
+    """Nor is an older run of its name in its stead; a newer run of today's version is found."""
+    stage = Stage()
+    first = await stage.control.start(PLAN)
+    stage.clock.at_ms += 60_000
+    crawl = await stage.control.start(replace(PLAN, depth_max=3))
+    stage.world.newer[crawl.id] = "stored by a newer version: the crawl"
+    asked = {"by id": crawl.id, "by name": crawl.name, "the newest": None}[which]
+    with pytest.raises(StoredNewer):
+        await stage.control.find(asked)
+    assert await stage.control.find(first.id) == first
+    stage.clock.at_ms += 60_000
+    third = await stage.control.start(replace(PLAN, depth_max=4))
+    if asked != crawl.id:
+        assert await stage.control.find(asked) == third
+
+
+async def test_many_parked_packs_are_sent_in_steps() -> None:
+    """Each step is forgotten as soon as it is sent, so that a crash repeats one step only."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    stage.count(crawl, seeds=1)
+    await stage.control.pause(crawl.id)
+    park(stage, crawl, packs=250)
+
+    async def fail(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("queue.send", Moment.BEFORE) and len(stage.world.sent) > 130:
+            raise Transient("throttled")
+
+    stage.world.sent.clear()
+    stage.gate = fail
+    with pytest.raises(Transient):
+        await stage.control.resume(crawl.id)
+    assert len(stage.world.parked) == 151
+
+
+@pytest.mark.parametrize("act", [Control.resume, Control.cancel])
+async def test_seeds_that_never_arrived_are_sent_too(
+    act: Callable[[Control, str], Awaitable[Crawl]],
+) -> None:
+    """A crawl whose start died before its seeds were sent could otherwise never end."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    seeds = stage.world.sent.copy()
+    stage.world.sent.clear()
+    await act(stage.control, crawl.id)
+    assert [mail for mail in stage.world.sent if not closes(mail)] == seeds

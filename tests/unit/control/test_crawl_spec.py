@@ -1,0 +1,187 @@
+"""What a person asks of a crawl, and the crawl that it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orbweaver.control.crawl_spec import Plan, PlanError
+from orbweaver.control.seed_list import SEEDS_MAX, name_of
+from orbweaver.control.spec_checks import crawl_of
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import DAY_S, WEEK_S, Scope
+from orbweaver.model.url import canonicalize
+
+NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
+SEED = "https://example.com/"
+
+
+def test_a_plan_of_one_seed_is_polite_by_default() -> None:
+    """A seed alone becomes a crawl of its host with the defaults that hurt nobody."""
+    crawl = crawl_of(Plan(seeds=(SEED,)), NOW_MS)
+    assert crawl.id == "example.com-20261121-090000"
+    assert crawl.name == "example.com"
+    assert crawl.started_at_ms == NOW_MS
+    assert crawl.seeds == (SEED,)
+    assert crawl.seeds_planned == 1
+    assert (crawl.scope, crawl.depth_max) == (Scope.HOST, 20)
+    assert (crawl.delay_ms, crawl.concurrency) == (1_000, 1)
+    assert (crawl.window_s, crawl.obey_robots, crawl.express) == (WEEK_S, True, False)
+    assert (crawl.pages_max, crawl.shards) == (1_000_000, 16)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"pages_max": 7}, {"pages_max": 7, "shards": 1}),
+        ({"pages_max": 1_000_000}, {"pages_max": 1_000_000, "shards": 1}),
+        ({"delay_ms": 0}, {"delay_ms": 0, "concurrency": 16}),
+        ({"delay_ms": 0, "concurrency": 3}, {"concurrency": 3}),
+        ({"delay_ms": 5, "concurrency": 4}, {"concurrency": 4}),
+        ({"window_s": 0}, {"window_s": 0}),
+        ({"name": "shop"}, {"name": "shop", "id": "shop-20261121-090000"}),
+        ({"id": "run-1"}, {"name": "example.com", "id": "run-1"}),
+        ({"scope": Scope.ANY, "depth_max": 0}, {"scope": Scope.ANY, "depth_max": 0}),
+        ({"express": True, "obey_robots": False}, {"express": True, "obey_robots": False}),
+    ],
+)
+def test_options_reach_the_crawl(changes: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Each option shows in the crawl, and those that follow from others do too."""
+    crawl = crawl_of(replace(Plan(seeds=(SEED,)), **changes), NOW_MS)
+    assert {key: getattr(crawl, key) for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("strip", "keep", "seed"),
+    [
+        ((), False, "https://example.com/?ref=2&My_x=3"),
+        (("REF",), False, "https://example.com/?My_x=3"),
+        (("my_*",), False, "https://example.com/?ref=2"),
+        (("*",), False, "https://example.com/"),
+        ((), True, "https://example.com/?utm_id=1&ref=2&My_x=3"),
+        (("ref",), True, "https://example.com/?utm_id=1&My_x=3"),
+    ],
+)
+def test_parameters_are_taken_out_as_asked(
+    strip: tuple[str, ...], seed: str, *, keep: bool
+) -> None:
+    """A person's own beside the usual ones, or instead of them; all URLs of the crawl alike."""
+    given = ("https://example.com/?utm_id=1&ref=2&My_x=3",)
+    crawl = crawl_of(Plan(seeds=given, strip_parameters=strip, keep_parameters=keep), NOW_MS)
+    assert crawl.seeds == (seed,)
+    assert canonicalize(given[0], tracking=crawl.stripped) == seed
+
+
+def test_the_usual_parameters_are_not_stored() -> None:
+    """A crawl that strips the usual ones follows the list of whoever works for it."""
+    assert crawl_of(Plan(seeds=(SEED,)), NOW_MS).tracking is None
+    usual = Plan(seeds=(SEED,), strip_parameters=("utm_*", "GCLID"))
+    assert crawl_of(usual, NOW_MS).tracking is None
+
+
+def test_seeds_are_canonical_and_count_once() -> None:
+    """Spellings of one URL are one seed, in the order in which they came."""
+    plan = Plan(seeds=("HTTPS://Example.com/b#x", "https://example.com:443/b", "https://a.org"))
+    assert crawl_of(plan, NOW_MS).seeds == ("https://example.com/b", "https://a.org/")
+
+
+@pytest.mark.parametrize(("number", "messages"), [(1, 1), (100, 1), (101, 2), (250, 3)])
+def test_seed_messages_are_planned(number: int, messages: int) -> None:
+    """The crawl knows before anything is sent how many messages its seeds take."""
+    plan = Plan(seeds=tuple(f"https://example.com/{place}" for place in range(number)))
+    assert crawl_of(plan, NOW_MS).seeds_planned == messages
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "said"),
+    [
+        ({"seeds": ()}, "seeds", "at least one URL"),
+        ({"seeds": ("example.com",)}, "seeds", "did you mean https://example.com/?"),
+        ({"seeds": ("example.com/a?b",)}, "seeds", "did you mean https://example.com/a?b?"),
+        ({"seeds": ("localhost:8000/x",)}, "seeds", "did you mean http://localhost:8000/x?"),
+        ({"seeds": ("127.0.0.1:80",)}, "seeds", "did you mean http://127.0.0.1/?"),
+        ({"seeds": ("[::1]:8000",)}, "seeds", "did you mean http://[::1]:8000/?"),
+        ({"seeds": ("htps://example.com",)}, "seeds", "did you mean https://example.com/?"),
+        ({"seeds": ("htp://[/",)}, "seeds", "'htp://[/' cannot be crawled"),
+        ({"seeds": ("ftp://example.com",)}, "seeds", "'ftp://example.com' cannot be crawled"),
+        ({"seeds": ("mailto:a@example.com",)}, "seeds", "cannot be crawled"),
+        ({"seeds": (SEED, "books")}, "seeds", "'books' cannot be crawled"),
+        ({"seeds": ("exa mple.com",)}, "seeds", "'exa mple.com' cannot be crawled"),
+        ({"seeds": (SEED,) * (SEEDS_MAX + 1)}, "seeds", "10,001 seeds are too many"),
+        ({"name": ""}, "name", "does not fit"),
+        ({"name": "Weavers Shop!"}, "name", "weavers-shop would do"),
+        ({"name": "x" * 81}, "name", "1 to 80"),
+        ({"name": "default"}, "name", "crawl of bare URLs"),
+        ({"name": "."}, "name", "a letter or digit first"),
+        ({"name": ".."}, "name", "a letter or digit first"),
+        ({"name": "_x"}, "name", "; x would do"),
+        ({"id": ".."}, "id", "'..' is not a crawl's id"),
+        ({"id": "f" * 32}, "id", "put a word before it"),
+        ({"id": "a b"}, "id", "'a b' is not a crawl's id"),
+        ({"id": "default"}, "id", "not a crawl's id"),
+        ({"depth_max": -1}, "depth_max", "give 0 to 1,000"),
+        ({"pages_max": 0}, "pages_max", "give 1 to 100,000,000"),
+        ({"delay_ms": 90_000_000}, "delay_ms", "give 0s to 1d"),
+        ({"concurrency": 65}, "concurrency", "give 1 to 64"),
+        ({"window_s": 400 * DAY_S}, "window_s", "give 0s to 366d"),
+        ({"strip_parameters": ("a=b",)}, "strip_parameters", "'a=b' is not a parameter's name"),
+        ({"sitemap_urls": ("s.xml",)}, "sitemap_urls", "'s.xml' cannot be crawled: not an"),
+        ({"strip_parameters": ("",)}, "strip_parameters", "like ref or my_*"),
+        ({"strip_parameters": ("*a",)}, "strip_parameters", "'*a' is not"),
+        ({"strip_parameters": ("é",)}, "strip_parameters", "as URLs spell it"),
+        ({"strip_parameters": ("x" * 65,)}, "strip_parameters", "is not a parameter's name"),
+        ({"strip_parameters": ("a",) * 101}, "strip_parameters", "101 are too many: at most 100"),
+    ],
+)
+def test_what_does_not_fit_is_named(changes: dict[str, Any], field: str, said: str) -> None:
+    """An error names the part of the plan, its value and what would fit."""
+    with pytest.raises(PlanError) as caught:
+        crawl_of(replace(Plan(seeds=(SEED,)), **changes), NOW_MS)
+    assert caught.value.field == field
+    assert said in str(caught.value)
+
+
+def test_a_plan_may_name_sitemaps() -> None:
+    """A sitemap is a beginning like a seed; one that is a seed too is counted once."""
+    seed, sitemap = "https://example.com/", "https://example.com/s.xml"
+    alone = crawl_of(Plan(sitemap_urls=("HTTPS://example.com/s.xml#x", sitemap)), NOW_MS)
+    assert (alone.seeds, alone.sitemap_urls, alone.sitemaps) == ((), (sitemap,), True)
+    assert (alone.name, alone.seeds_planned, alone.references) == ("example.com", 1, (sitemap,))
+    plan = Plan(seeds=(seed, sitemap), sitemap_urls=(sitemap,), sitemaps=False)
+    both = crawl_of(plan, NOW_MS)
+    assert (both.references, both.seeds_planned, both.sitemaps) == ((seed, sitemap), 1, False)
+    assert crawl_codec.from_fields(crawl_codec.to_fields(both)) == both
+
+
+def test_seeds_must_fit_into_one_item() -> None:
+    """More seeds than the definition can hold are refused, with a way out."""
+    seeds = tuple(f"https://example.com/{'x' * 1_000}{place}" for place in range(300))
+    with pytest.raises(PlanError, match="two crawls of one name"):
+        crawl_of(Plan(seeds=seeds), NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://example.com/a", "example.com"),
+        ("http://127.0.0.1:8000/", "127.0.0.1-8000"),
+        ("http://[::1]:8000/", "1-8000"),
+        ("https://sub_domain.example.com/", "sub_domain.example.com"),
+        ("http://default/", "crawl"),
+        (f"https://{'a' * 60}.{'b' * 60}.com/", f"{'a' * 60}.{'b' * 19}"),
+    ],
+)
+def test_a_name_is_made_of_the_host(url: str, name: str) -> None:
+    """The default name fits, whatever host it is made of."""
+    assert name_of(url) == name
+    assert crawl_of(Plan(seeds=(url,)), NOW_MS).name == name
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_what_pages_wish_is_a_persons_choice(*, wanted: bool) -> None:
+    """Canonical pages only, and pages that ask not to be indexed left out: both if asked for."""
+    plan = Plan(seeds=("https://example.com/",), canonical_only=wanted, noindex_skipped=wanted)
+    crawl = crawl_of(plan, 0)
+    assert (crawl.canonical_only, crawl.noindex_skipped) == (wanted, wanted)

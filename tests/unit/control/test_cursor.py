@@ -1,0 +1,96 @@
+"""Cursors are opaque, and of one listing alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.control import cursor
+from orbweaver.control.cursor import CHARS_MAX, CursorError
+
+LISTING = ("pages", "site-1", "failed")
+PLACE = ("2026-11-21", 3, "site-1#00ff")
+ALPHABET = string.ascii_letters + string.digits + "-_"
+
+
+def test_a_place_comes_back() -> None:
+    """What was written is read, by the same listing, and fits into a URL as it is."""
+    text = cursor.encode(LISTING, PLACE)
+    assert cursor.decode(LISTING, text) == list(PLACE)
+    assert set(text) <= set(ALPHABET)
+
+
+@pytest.mark.parametrize(
+    "listing", [("pages", "site-2", "failed"), ("pages", "site-1", ""), ("pages",), ()]
+)
+def test_another_listing_does_not_take_it(listing: tuple[str, ...]) -> None:
+    """A place in one listing means nothing in another."""
+    with pytest.raises(CursorError):
+        cursor.decode(listing, cursor.encode(LISTING, PLACE))
+
+
+@pytest.mark.parametrize("text", ["", "A", "AAAA", "=", "é", "a b", "A" * (CHARS_MAX + 1)])
+def test_what_is_no_cursor_is_refused(text: str) -> None:
+    """Nothing that was made up is read."""
+    with pytest.raises(CursorError):
+        cursor.decode(LISTING, text)
+
+
+@given(place=st.integers(0, 10_000), sign=st.sampled_from(ALPHABET))
+def test_a_changed_cursor_is_refused(place: int, sign: str) -> None:
+    """No character may be another one, also not in the bits that base64 leaves over."""
+    text = cursor.encode(LISTING, PLACE)
+    place %= len(text)
+    changed = text[:place] + sign + text[place + 1 :]
+    if changed != text:
+        with pytest.raises(CursorError):
+            cursor.decode(LISTING, changed)
+
+
+@given(text=st.text(max_size=60))
+def test_any_text_is_refused_or_read(text: str) -> None:
+    """Whatever is sent, nothing else is raised."""
+    with pytest.raises(CursorError):
+        cursor.decode(LISTING, text)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=8,
+)
+
+
+def forged(body: bytes) -> str:
+    """Make a cursor as whoever has read this code may: with the checksum that belongs to it."""
+    raw = cursor._sum(LISTING, body) + body
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+@given(
+    body=st.binary(max_size=60)
+    | JSON.map(lambda value: json.dumps(value).encode())
+    | JSON.map(lambda value: json.dumps(value, separators=(",", ":")).encode())
+    | st.text(max_size=20).map(lambda text: json.dumps([text], separators=(",", ":")).encode())
+    | st.sampled_from([b"[" * 700, b"5", b"{}", b"[NaN]", b"[1e999]", b"[" + b"9" * 600 + b"]"])
+)
+def test_a_forged_cursor_is_a_place_or_none(body: bytes) -> None:
+    """Whatever stands behind a right checksum: a list of ASCII and whole numbers, or refused."""
+    try:
+        place = cursor.decode(LISTING, forged(body))
+    except CursorError:
+        return
+    assert all(type(part) is int or (isinstance(part, str) and part.isascii()) for part in place)
+    assert json.loads(body) == place
+
+
+@given(raw=st.binary(max_size=80))
+def test_any_bytes_are_refused(raw: bytes) -> None:
+    """Base64 of anything is no cursor, with a checksum that does not fit."""
+    with pytest.raises(CursorError):
+        cursor.decode(LISTING, base64.urlsafe_b64encode(raw).decode())

@@ -1,0 +1,193 @@
+"""The definition of a crawl: what keys become, what does not fit, and that the guide is true."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbweaver.cli.crawl_options import OPTIONS
+from orbweaver.cli.crawl_template import STARTER
+from orbweaver.control.crawl_spec import Overlap, Plan
+from orbweaver.control.definition import document_of, lines_of, parse, seeds_file_of
+from orbweaver.control.definition_keys import KEYS
+from orbweaver.control.spec_checks import crawl_of
+from orbweaver.extraction.extract import Field, ItemRule
+from orbweaver.model.crawl import DAY_S, WEEK_S, Bodies, Scope
+from orbweaver.model.url_rules import Rule
+from tests.unit.control.defining import DOCUMENT, SEED, problems
+
+GUIDE = (Path(__file__).parents[3] / "docs/definition.md").read_text()
+PLAN = Plan(
+    name="site",
+    seeds=(SEED,),
+    sitemap_urls=(f"{SEED}s.xml",),
+    express=True,
+    scope=Scope.PREFIX,
+    include=("/a",),
+    exclude=("/b",),
+    sitemaps=False,
+    depth_max=3,
+    pages_max=100,
+    host_pages_max=50,
+    bytes_max=10_000_000_000,
+    nanodollars_max=250_000_000,
+    duration_s=7_200,
+    delay_ms=250,
+    concurrency=2,
+    obey_robots=False,
+    user_agents=("a/1",),
+    headers=(("X-Key", "k"),),
+    cookies=True,
+    host_headers=(("example.org", (("X-Key", "s"),)),),
+    proxied=False,
+    window_s=0,
+    strip_parameters=("ref",),
+    keep_parameters=True,
+    canonical_only=True,
+    noindex_skipped=True,
+    bodies=Bodies.ALL,
+    texts=True,
+    redacted=("email", "phone"),
+    cron="0 3 * * ? *",
+    timezone="Europe/Berlin",
+    overlap=Overlap.ALLOW,
+    webhook=f"{SEED}hook",
+    rules=(
+        Rule(
+            match="/a",
+            depth_max=2,
+            express=True,
+            delay_ms=1_500,
+            window_s=3_600,
+            follow=False,
+            record=False,
+        ),
+        Rule(match="/b", express=False, follow=True, record=True),
+    ),
+    items=(ItemRule(name="books", match="/b/", fields=(Field(name="title", where="h1"),)),),
+)
+
+
+# --- what fits ----------------------------------------------------------------------------------
+
+
+def test_every_key_becomes_its_part_of_the_plan() -> None:
+    """A document that has every key, each with another value than the default."""
+    assert parse(DOCUMENT) == PLAN
+    for field in fields(Plan):
+        if field.name not in ("id", "every"):  # of the run; given instead of cron
+            assert getattr(PLAN, field.name) != getattr(Plan(), field.name), field.name
+
+
+def test_a_plan_is_written_as_it_is_read() -> None:
+    """What is written reads as the same plan; what has no value is left out."""
+    assert parse(document_of(PLAN)) == PLAN
+    assert "name" not in document_of(Plan(seeds=(SEED,)))
+
+
+def test_the_least_is_one_seed() -> None:
+    """Everything else takes the default of a plan."""
+    assert parse({"seeds": [SEED]}) == Plan(seeds=(SEED,))
+
+
+@pytest.mark.parametrize(
+    ("value", "delay_ms"),
+    [
+        (0, 0),
+        (1, 1_000),
+        (1.5, 1_500),
+        ("250ms", 250),
+        ("2", 2_000),
+        ("1m", 60_000),
+        (100, 100_000),
+    ],
+)
+def test_times_are_texts_or_seconds(value: object, delay_ms: int) -> None:
+    """As on the command line; plain numbers are seconds."""
+    plan = parse({"seeds": [SEED], "politeness": {"delay": value}})
+    assert plan.delay_ms == delay_ms
+
+
+def test_duration_and_patterns_reach_the_crawl() -> None:
+    """What the plan asks for is in the crawl that it becomes."""
+    crawl = crawl_of(PLAN, 0)
+    assert (crawl.duration_max_s, crawl.include, crawl.exclude) == (7_200, ("/a",), ("/b",))
+    assert crawl_of(Plan(seeds=(SEED,)), 0).duration_max_s == WEEK_S
+
+
+def test_seeds_may_stand_in_a_file() -> None:
+    """Comments and empty lines are passed over; a sign within a line is part of the URL."""
+    lines = "\ufeff# some\n\n  https://a.example/#x  \r\nhttps://b.example/\n  # no\n"
+    assert lines_of(lines) == ("https://a.example/#x", "https://b.example/")
+    document = {"seeds": [SEED], "seeds_file": "seeds.txt"}
+    assert seeds_file_of(document) == "seeds.txt"
+    assert parse(document, lines).seeds == (SEED, "https://a.example/#x", "https://b.example/")
+    assert problems(document) == {
+        "seeds_file": "'seeds.txt': no file can be read here: give its lines as seeds"
+    }
+    assert seeds_file_of({"seeds_file": 5}) is seeds_file_of([]) is None
+
+
+# --- the guide and the starter ------------------------------------------------------------------
+
+
+def uncommented(*, examples: bool) -> dict[str, Any]:
+    """Read the starter with all keys that are comments, or with those that are no examples."""
+    lines = []
+    for line in STARTER.splitlines():
+        named = re.match(r"# (\w+ = |\[\[)", line)
+        if named and (examples or not line.endswith("# e.g.")):
+            lines.append(line.removeprefix("# "))
+        else:
+            lines.append(line)
+    return tomllib.loads("\n".join(lines))
+
+
+def paths(document: dict[str, Any]) -> list[str]:
+    """List the keys of a document."""
+    return [
+        path
+        for name, value in document.items()
+        for path in ([f"{name}.{key}" for key in value] if isinstance(value, dict) else [name])
+    ]
+
+
+def test_the_guide_has_every_key_in_order() -> None:
+    """The table names all keys of the parser and no other, and options that there are."""
+    keys = GUIDE.partition("## Patterns")[0]
+    rows = re.findall(r"^\| `([a-z_.]+)` \|.*\| ([^|]*) \|$", keys, re.MULTILINE)
+    assert [path for path, _ in rows] == [key.path for key in KEYS]
+    of_the_guide = dict(rows)
+    for key in KEYS:
+        option = OPTIONS.get(key.part)
+        shown = of_the_guide[key.path].strip("`").split()
+        assert option is None or option in shown, key.path
+
+
+def test_the_guide_shows_the_starter() -> None:
+    """The example is what `orbweaver init` writes, to the letter."""
+    assert f"```toml\n{STARTER}```\n" in GUIDE
+
+
+def test_the_starter_is_in_order() -> None:
+    """As written, and with every key that it names taken in."""
+    assert parse(tomllib.loads(STARTER)) == Plan(seeds=(SEED,), pages_max=1_000)
+    everything = uncommented(examples=True)
+    assert paths(everything) == [key.path for key in KEYS]
+    assert problems(everything, SEED) == {
+        "schedule.cron": "'0 3 * * ? *' stands beside every: give one of them"
+    }
+    del everything["schedule"]["every"]
+    parse(everything, "https://example.org/")
+
+
+def test_the_starter_shows_defaults() -> None:
+    """What it has as a comment, and is no example, is what holds without it."""
+    defaults = replace(parse(uncommented(examples=False)), pages_max=None)
+    assert defaults == Plan(seeds=(SEED,))
+    assert (defaults.window_s, defaults.delay_ms) == (7 * DAY_S, 1_000)

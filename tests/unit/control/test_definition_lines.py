@@ -1,0 +1,147 @@
+"""Line numbers of keys: the places that `tomllib` does not give."""
+
+from __future__ import annotations
+
+import json
+import time
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.cli.crawl_template import STARTER
+from orbweaver.control.definition_lines import line_of, lines_of_keys
+from orbweaver.control.definition_values import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEFINITION = """\
+# a = 1
+name = "x"   # b = 2
+seeds = [
+  "https://a/#", 'https://b/]',  # c = [
+  \"\"\"https://c/
+d = 1\"\"\",
+]
+limits.pages = 3
+limits . "depth" = 4
+
+[identity]
+headers = { "Accept-Language" = "de", 'X "Y"' = '''}
+e = 1''' }
+since = 1979-05-27 07:32:00
+[[rules]]
+match = '/a/\\' # ]
+[[rules]]
+match = "\\"/b/" # }
+depth = 1
+[[items]]
+name = "books"
+[items.fields]
+title = "h1"
+  [items.fields.price]
+  css = "b"
+[[items]]
+fields = { a = { css = "x" }, b = [{ css = "y" },
+  { css = "z" }] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("name", 2),
+        ("seeds", 3),
+        ("seeds[1]", 4),
+        ("seeds[2]", 5),
+        ("limits.pages", 8),
+        ("limits.depth", 9),
+        ("identity", 11),
+        ("identity.headers", 12),
+        ("identity.headers.Accept-Language", 12),
+        ("identity.since", 14),
+        ("rules[0]", 15),
+        ("rules[0].match", 16),
+        ("rules[1]", 17),
+        ("rules[1].match", 18),
+        ("rules[1].depth", 19),
+        ("items[0].fields", 22),
+        ("items[0].fields.title", 23),
+        ("items[0].fields.price.css", 25),
+        ("items[1].fields.a.css", 27),
+        ("items[1].fields.b[1].css", 28),
+    ],
+)
+def test_a_key_is_found_on_its_line(path: str, line: int) -> None:
+    """Whatever stands in comments, texts and brackets before it."""
+    assert tomllib.loads(DEFINITION)
+    assert lines_of_keys(DEFINITION)[path] == line
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [("rules[1].delay", 17), ("items[1].match", 26), ("items[9].name", 20), ("scope.links", None)],
+)
+def test_what_is_missing_is_where_it_would_stand(path: str, line: int | None) -> None:
+    """A key that is not there is told of on the line of the table that lacks it."""
+    assert line_of(path, lines_of_keys(DEFINITION)) == line
+
+
+@pytest.mark.parametrize("text", [DEFINITION, STARTER, "", "a.b.c = 1\r\n[a.d]\r\n"])
+def test_all_keys_are_found(text: str) -> None:
+    """What `tomllib` reads has a line, each and no other."""
+    assert set(_paths(tomllib.loads(text))) == set(lines_of_keys(text))
+
+
+names = st.from_regex(r"[A-Za-z0-9_-]{1,8}", fullmatch=True)
+texts = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=12)
+values = st.recursive(
+    texts | st.integers(-99, 99) | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(names, values, max_size=5), st.sampled_from(["\n", "\n\n# [x] = {\n"]))
+def test_whatever_values_are_they_end_where_they_end(document: dict[str, Any], end: str) -> None:
+    """Signs within texts and tables within lists lead to no key that is not there."""
+    text = "".join(f"{name} = {_written(value)}{end}" for name, value in document.items())
+    assert tomllib.loads(text) == document
+    lines = lines_of_keys(text)
+    assert set(_paths(document)) == set(lines)
+    for place, name in enumerate(document):
+        assert lines[name] == 1 + place * end.count("\n")
+
+
+def _written(value: Any) -> str:
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{name} = {_written(one)}" for name, one in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_written, value)) + "]"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def test_deep_and_long_texts_cost_little() -> None:
+    """Brackets in brackets give no line, and a long list is gone through once."""
+    assert lines_of_keys("a = " + "[" * 100_000 + "]" * 100_000) == {}
+    begun = time.process_time()
+    lines = lines_of_keys("seeds = [\n" + '"https://example.com/",\n' * 100_000 + "]\nname = 1\n")
+    assert lines["name"] == 100_003
+    assert time.process_time() - begun < 5
+
+
+def _paths(value: Any, path: str = "") -> Iterator[str]:
+    if path:
+        yield path
+    match value:
+        case dict():
+            for name, one in value.items():
+                yield from _paths(one, f"{path}.{plain(name)}" if path else plain(name))
+        case list():
+            for place, one in enumerate(value):
+                yield from _paths(one, f"{path}[{place}]")

@@ -1,0 +1,239 @@
+"""What does not fit in a definition is named: all of it at once, with what would fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orbweaver.control.definition import NO_TABLE, DefinitionError, Problem, check, parse, read
+from tests.unit.control.defining import SEED, problems
+
+# --- what does not fit --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("nmae", "nmae: there is no such key: did you mean name?"),
+        ("seed", "did you mean seeds?"),
+        ("sitemap", "did you mean sitemaps?"),
+        ("depth", "did you mean limits.depth?"),
+        ("delay", "did you mean politeness.delay?"),
+        ("limits.max_pages", "limits.max_pages: there is no such key: did you mean limits.pages?"),
+        ("limits.max-depth", "did you mean limits.depth?"),
+        ("limits.delay", "did you mean politeness.delay?"),
+        ("politeness.robot", "did you mean politeness.robots?"),
+        ("identity.user_agent", "did you mean identity.user_agents?"),
+        ("identity.header", "did you mean identity.headers?"),
+        ("scope.includes", "did you mean scope.include?"),
+        ("scope.zzz", "[scope] has links, include, exclude, robots_sitemaps"),
+        ("zzz", "outside of tables there are name, seeds, seeds_file, sitemaps, priority"),
+        ("a\nb" * 40, "there is no such key"),
+    ],
+)
+def test_unknown_keys_are_named_with_the_nearest(key: str, said: str) -> None:
+    """A key that is mistyped, or stands in the wrong table, leads to the one that is meant."""
+    table, _, name = key.rpartition(".")
+    document = {"seeds": [SEED], **({table: {name: 1}} if table else {name: 1})}
+    with pytest.raises(DefinitionError) as caught:
+        parse(document)
+    (problem,) = caught.value.problems
+    assert said in str(problem)
+    assert "\n" not in str(problem)
+    assert len(problem.path) < 100
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("limit", "limit: there is no such table: did you mean [limits]?"),
+        ("zzz", "tables are scope, limits, politeness, identity, dedup, records, schedule, notify"),
+    ],
+)
+def test_unknown_tables_are_named_with_the_nearest(table: str, said: str) -> None:
+    """A table that is mistyped is one problem, not one for each of its keys."""
+    with pytest.raises(DefinitionError) as caught:
+        parse({"seeds": [SEED], table: {"a": 1, "b": 2}})
+    (problem,) = caught.value.problems
+    assert said in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("name", 5, "5 does not fit: give a text in quotes"),
+        ("name", "My Site", "'My Site' does not fit: 1 to 80 of a-z"),
+        ("seeds", SEED, f"'{SEED}' does not fit: give a list of texts"),
+        ("seeds", [5], "a list does not fit: give a list of texts"),
+        ("seeds", ["example.com"], "did you mean https://example.com/?"),
+        ("seeds", [], "there is no seed: give at least one URL"),
+        ("sitemaps", ["s.xml"], "'s.xml' cannot be crawled"),
+        ("priority", "hihg", "'hihg' does not fit: did you mean high? It takes normal or high"),
+        ("priority", None, "null does not fit: give normal or high"),
+        ("scope", "host", "'host' does not fit: it is a table, [scope], of links, include"),
+        ("scope.links", "hots", "did you mean host? It takes host or domain or prefix or any"),
+        ("scope.include", ["("], "'(' is not a regular expression: missing )"),
+        ("scope.exclude", ["^https"], f"'^https' leaves out the seed '{SEED}': change one of them"),
+        ("scope.robots_sitemaps", "yes", "'yes' does not fit: give true or false"),
+        ("limits.pages", "100", "'100' does not fit: give a whole number without quotes"),
+        ("limits.pages", 1.5, "1.5 does not fit: give a whole number"),
+        ("limits.pages", True, "true does not fit: give a whole number"),
+        ("limits.pages", 0, "0 does not fit: give 1 to 100,000,000"),
+        ("limits.pages", 10**30, "a very large number does not fit"),
+        ("limits.depth", 1_001, "1001 does not fit: give 0 to 1,000"),
+        ("limits.duration", "8d", "8d does not fit: give 1m to 7d"),
+        ("limits.bytes", "10G", "'10G' does not fit: give a size like"),
+        ("limits.bytes", -1, "-1 does not fit: give a size like"),
+        ("limits.bytes", "99KB", "99KB does not fit: give 100KB to 1000TB"),
+        ("limits.dollars", "much", "'much' does not fit: give an amount of dollars, like 5 or"),
+        ("limits.dollars", 0.001, "0.001 does not fit: give 0.01 to 1,000,000 dollars"),
+        ("limits.dollars", 1e9, "1000000000 does not fit: give 0.01 to 1,000,000 dollars"),
+        ("limits.host_pages", 0, "0 does not fit: give 1 to 100,000,000"),
+        ("politeness.delay", "soon", "'soon' does not fit: give a time like \"250ms\""),
+        ("politeness.delay", -1, "-1 does not fit: give a time"),
+        ("politeness.delay", float("nan"), "nan does not fit: give a time"),
+        ("politeness.delay", float("inf"), "inf does not fit: give a time"),
+        ("politeness.delay", 10**31, "a very large number does not fit: give a time"),
+        ("politeness.delay", False, "false does not fit: give a time"),
+        ("politeness.concurrency", 65, "65 does not fit: give 1 to 64"),
+        ("identity.user_agents", ["\n"], "is not a user agent"),
+        ("identity.headers", ["Cookie: secret"], "give a table of names and texts"),
+        ("identity.headers", {"Cookie": 5}, "give a table of names and texts"),
+        ("identity.headers", {"Host": "secret"}, "the header Host cannot be given"),
+        ("identity.hosts", ["example.org"], "write [identity.hosts"),
+        ("identity.hosts", {"example.org/x": {"headers": {"A": "secret"}}}, "is no host"),
+        ("identity.hosts", {"u:secret@example.org": {}}, "is no host"),
+        ("identity.hosts", {"example.org": {"headers": {"Host": "secret"}}}, "cannot be given"),
+        ("identity.hosts", {"a.org": {}, "https://a.org": {}}, "https://a.org is given twice"),
+        ("dedup.window", "367d", "give 0s to 366d"),
+        ("dedup.strip_parameters", ["a=b"], "'a=b' is not a parameter's name"),
+        ("records.noindex", "drop", "give record or skip"),
+        ("records.bodies", "alle", "'alle' does not fit: did you mean all? It takes off or html"),
+        ("records.text", "yes", "give true or false"),
+        ("records.redact", "email", "give a list of texts"),
+        ("records.redact", ["e-mail"], "give a list of email and phone"),
+        ("schedule.every", 5, "5 does not fit: give a text in quotes"),
+        ("schedule.every", "often", "'often' does not fit: give minutes, hours or days, like"),
+        ("schedule.every", "1w", "'1w' does not fit: give minutes, hours or days"),
+        ("schedule.every", "4m", "'4m' does not fit: give 5 minutes to 366 days"),
+        ("schedule.every", "367 days", "'367 days' does not fit: give 5 minutes to 366 days"),
+        ("schedule.cron", "0 3 * * *", "it has 5 fields: give six, minutes hours"),
+        ("schedule.cron", "0/4 * * * ? *", "leave 5 minutes between two times, and not 4"),
+        ("schedule.timezone", "UTC", "'UTC' is for cron alone: leave it out, or give cron"),
+        ("schedule.overlap", "skipp", "did you mean skip? It takes skip or allow"),
+        ("notify.webhook", "http://secret.example/", "it is http: give an https URL"),
+        ("notify.webhook", "https://me:secret@a.example/", "without user and password"),
+        ("notify.webhook", "secret", "not an absolute URL: give an https URL"),
+    ],
+)
+def test_values_that_do_not_fit_are_named(path: str, value: object, said: str) -> None:
+    """The problem has the key, the value unless it may be a secret, and the fix."""
+    table, _, name = path.rpartition(".")
+    document: dict[str, Any] = {"seeds": [SEED]}
+    document.update({table: {name: value}} if table else {name: value})
+    found = problems(document)
+    assert list(found) == [path]
+    assert said in found[path]
+    assert "secret" not in found[path]
+
+
+ONE = {"match": "/a", "depth": 1}
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "said"),
+    [
+        ({"match": "/a"}, "rules", "a table does not fit: write [[rules]] above each of them"),
+        ("/a", "rules", "'/a' does not fit: write [[rules]]"),
+        ([ONE] * 51, "rules", "51 rules are too many: give at most 50"),
+        ([ONE, 5], "rules[1]", "5 does not fit: give a table like { match ="),
+        ([ONE, {"match": "/b"}], "rules[1]", "it says nothing of its URLs: give one of depth,"),
+        ([{"depth": 1}], "rules[0].match", "there is none: give a pattern of URLs"),
+        ([{**ONE, "match": ""}], "rules[0].match", "'' is found in every URL: give what some have"),
+        ([{**ONE, "match": "("}], "rules[0].match", "'(' is not a regular expression: missing )"),
+        ([{**ONE, "match": 5}], "rules[0].match", "5 does not fit: give a text in quotes"),
+        ([{**ONE, "match": "(?=a)"}], "rules[0].match", "give one that RE2 takes (no lookaround"),
+        ([{**ONE, "deph": 1}], "rules[0].deph", "there is no such key: did you mean depth?"),
+        ([{**ONE, "x\ny": 1}], "rules[0].'x\\ny'", "a rule has match, depth, priority, delay,"),
+        ([ONE, ONE, {**ONE, "depth": "2"}], "rules[2].depth", "'2' does not fit: give a whole"),
+        ([{**ONE, "depth": 1_001}], "rules[0].depth", "1001 does not fit: give 0 to 1,000"),
+        ([{**ONE, "delay": "2d"}], "rules[0].delay", "2d does not fit: give 0s to 1d"),
+        ([{**ONE, "delay": "soon"}], "rules[0].delay", "'soon' does not fit: give a time like"),
+        ([{**ONE, "window": "367d"}], "rules[0].window", "give 0s to 366d"),
+        ([{**ONE, "priority": "hihg"}], "rules[0].priority", "did you mean high? It takes normal"),
+        ([{**ONE, "follow": "no"}], "rules[0].follow", "'no' does not fit: give true or false"),
+        ([{**ONE, "record": 0}], "rules[0].record", "0 does not fit: give true or false"),
+        ([{**ONE, "match": "a" * 900}] * 28, "rules", "25,200 characters are too many"),
+    ],
+)
+def test_rules_that_do_not_fit_are_named(rules: object, path: str, said: str) -> None:
+    """The problem has the rule by its place, the key in it, the value and the fix."""
+    found = problems({"seeds": [SEED], "rules": rules})
+    assert list(found) == [path]
+    assert said in found[path]
+
+
+def test_all_problems_of_rules_are_found_at_once() -> None:
+    """What cannot be read and what does not fit, each under its own place."""
+    rules = [{"depth": "x"}, {"match": "(", "delay": -1, "x": 1}, 5, {"match": "/a", "depth": -1}]
+    assert list(problems({"seeds": [SEED], "rules": rules})) == [
+        "rules[0].match",
+        "rules[0].depth",
+        "rules[1].delay",
+        "rules[1].x",
+        "rules[2]",
+        "rules[1].match",
+        "rules[3].depth",
+    ]
+
+
+def test_all_problems_are_found_at_once() -> None:
+    """Unknown keys, wrong types and values that do not fit, of all tables together."""
+    document = {
+        "seeds": ["example.com", SEED, "x y"],
+        "nmae": "x",
+        "scope": {"include": ["(", ")"]},
+        "limits": {"pages": "many", "depth": -1},
+        "politeness": {"concurrency": 0},
+        "identity": {"user_agents": ["\n"], "headers": {"Host": "x"}},
+        "dedup": {"window": "367d"},
+    }
+    with pytest.raises(DefinitionError) as caught:
+        parse(document)
+    assert sorted(problem.path for problem in caught.value.problems) == [
+        "dedup.window",
+        "identity.headers",
+        "identity.user_agents",
+        "limits.depth",
+        "limits.pages",
+        "nmae",
+        "politeness.concurrency",
+        "scope.include",
+        "scope.include",
+        "seeds",
+        "seeds",
+    ]
+
+
+def test_many_bad_seeds_are_cut_short() -> None:
+    """Twenty are named, the rest counted."""
+    with pytest.raises(DefinitionError) as caught:
+        parse({"seeds": [f"bad{place}" for place in range(50)]})
+    assert len(caught.value.problems) == 21
+    assert str(caught.value.problems[-1]) == "seeds: 30 more cannot be crawled"
+
+
+@pytest.mark.parametrize("document", [None, 5, "x", [], [{}]])
+def test_what_is_no_table_is_said_once(document: object) -> None:
+    """A document of another shape is one problem."""
+    assert problems(document) == {"": NO_TABLE}
+    assert "docs/definition.md" in NO_TABLE
+    assert str(Problem(path="", text="x")) == "x"
+
+
+def test_a_list_that_could_not_be_read_is_not_missed() -> None:
+    """What is wrong with seeds is said once, and not that there are none."""
+    plan, found = read({"seeds": 5})
+    assert [problem.path for problem in found] == ["seeds"]
+    assert check(plan, found) == ()

@@ -1,0 +1,77 @@
+"""The schema of definitions knows every key that definitions are read by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.definition import document_of
+from orbweaver.control.definition_keys import KEYS
+from orbweaver.control.definition_schema import DEFINABLE, schema_of_definition
+from orbweaver.model.url_rules import Rule
+
+SCHEMA = schema_of_definition()
+
+
+def fits(document: Any) -> bool:
+    """Whether the schema takes a document."""
+    return jsonschema_rs.is_valid(SCHEMA, document)
+
+
+def test_every_key_is_described() -> None:
+    """Whatever may be defined over HTTP has its place in the schema, and its type."""
+    paths = set()
+    for name, schema in SCHEMA["properties"].items():
+        inner = schema.get("properties")
+        paths |= {f"{name}.{key}" for key in inner} if inner else {name}
+    assert paths == {key.path for key in DEFINABLE}
+    assert {key.path for key in KEYS} - paths == {"seeds_file"}
+
+
+def test_what_plans_are_written_as_fits() -> None:
+    """The document of a plan, with and without everything, is one by the schema."""
+    full = Plan(
+        name="shop",
+        seeds=("https://example.com/",),
+        include=("/a",),
+        delay_ms=250,
+        headers=(("A", "b"),),
+        host_headers=(("example.org", (("A", "b"),)),),
+        express=True,
+        rules=(Rule(match="/a", depth_max=2, delay_ms=10, express=True, follow=False),),
+        bytes_max=10**9,
+        nanodollars_max=5 * 10**9,
+        host_pages_max=7,
+    )
+    assert fits(document_of(Plan()))
+    assert fits(document_of(full))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [],
+        {"sedes": []},
+        {"seeds": "https://example.com/"},
+        {"seeds": [1]},
+        {"priority": "higher"},
+        {"limits": {"pages": 0}},
+        {"limits": {"pages": "5"}},
+        {"limits": 5},
+        {"scope": {"links": "hosts"}},
+        {"politeness": {"robots": "no"}},
+        {"identity": {"headers": {"A": 1}}},
+        {"identity": {"hosts": {"example.org": {"header": {"A": "b"}}}}},
+        {"identity": {"hosts": {"example.org": {"headers": {"A": 1}}}}},
+        {"rules": [{"match": "/a", "deep": 1}]},
+        {"rules": [{"depth": 1}]},
+        {"seeds_file": "/etc/passwd"},
+        {"schedule": {"overlap": "perhaps"}},
+    ],
+)
+def test_what_is_no_definition_does_not_fit(document: Any) -> None:
+    """Keys that there are not, and values of another type."""
+    assert not fits(document)

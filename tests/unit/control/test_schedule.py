@@ -1,0 +1,198 @@
+"""Crawls that recur: expressions for AWS, the next times, and what a firing is told."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from orbweaver.control import schedule
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.schedule import (
+    DUE,
+    INPUT_BYTES_MAX,
+    Firing,
+    Recurrence,
+    Scheduled,
+    ScheduleError,
+    firing_of,
+    problems_in,
+    recurrence_in,
+    recurrence_of,
+    told_of,
+)
+from orbweaver.control.spec_checks import problems_of
+
+SEED = "https://example.com/"
+HOUR_MS = 3_600_000
+NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
+
+
+def plan(**parts: Any) -> Plan:
+    """Make a plan with when it recurs."""
+    return Plan(seeds=(SEED,), **parts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "expression"),
+    [
+        ({"every": "5m"}, "rate(5 minutes)"),
+        ({"every": "90 minutes"}, "rate(90 minutes)"),
+        ({"every": "60 min"}, "rate(1 hour)"),
+        ({"every": " 6H "}, "rate(6 hours)"),
+        ({"every": "1 day"}, "rate(1 day)"),
+        ({"every": "48h"}, "rate(2 days)"),
+        ({"every": "366d"}, "rate(366 days)"),
+        ({"cron": "0 3 * * ? *"}, "cron(0 3 * * ? *)"),
+        ({"cron": "0 3 * * ? *", "timezone": "Europe/Berlin"}, "cron(0 3 * * ? *)"),
+    ],
+)
+def test_expressions(parts: dict[str, str], expression: str) -> None:
+    """Rates in their largest unit, one of it without an s; and they are read back."""
+    assert problems_of(plan(**parts)) == ()
+    recurrence = recurrence_in(plan(**parts))
+    assert recurrence is not None
+    assert recurrence.expression == expression
+    zone = recurrence.timezone
+    kept = Scheduled(name="a", expression=expression, timezone=zone, first_ms=0, told="")
+    assert recurrence_of(kept) == recurrence
+
+
+def test_most_crawls_do_not_recur() -> None:
+    """Whoever does not say when does not."""
+    assert recurrence_in(plan()) is None
+
+
+def test_what_somebody_else_made_is_no_recurrence_of_ours() -> None:
+    """A schedule that was edited by hand is listed all the same, without its next times."""
+    kept = Scheduled(
+        name="a", expression="at(2030-01-01T00:00:00)", timezone=None, first_ms=0, told=""
+    )
+    assert recurrence_of(kept) is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "part", "said"),
+    [
+        ({"every": "4 minutes"}, "every", "'4 minutes' does not fit: give 5 minutes to 366 days"),
+        ({"every": "0h"}, "every", "give 5 minutes to 366 days"),
+        ({"every": "367d"}, "every", "give 5 minutes to 366 days"),
+        ({"every": "1.5h"}, "every", "give minutes, hours or days, like 30m, 6h or 1 day"),
+        ({"every": "-1h"}, "every", "give minutes, hours or days"),
+        ({"every": "rate(1 day)"}, "every", "give minutes, hours or days"),
+        ({"every": "1h", "cron": "0 3 * * ? *"}, "cron", "stands beside every: give one of them"),
+        ({"cron": "0 3 * * *"}, "cron", "'0 3 * * *' does not fit: it has 5 fields"),
+        ({"cron": "0/2 * * * ? *"}, "cron", "leave 5 minutes between two times, and not 2"),
+        ({"cron": "0 3 31 2 ? *"}, "cron", "never comes: no day of the calendar is like that"),
+        ({"cron": "0 3 29 2 ? 2100"}, "cron", "'0 3 29 2 ? 2100' never comes: no day"),
+        ({"timezone": "UTC"}, "timezone", "is for cron alone"),
+        ({"every": "1h", "timezone": "UTC"}, "timezone", "is for cron alone"),
+    ],
+)
+def test_what_does_not_fit(parts: dict[str, str], part: str, said: str) -> None:
+    """The part is named, with its value and the fix; too often is refused."""
+    (problem,) = problems_of(plan(**parts))
+    assert problem.field == part
+    assert said in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("timezone", "said"),
+    [
+        ("Europe/Belrin", "did you mean Europe/Berlin?"),
+        ("europe/berlin", "did you mean Europe/Berlin?"),
+        ("Europe", "did you mean Europe/"),
+        ("../etc/passwd", "is no time zone"),
+        ("", "'' is no time zone: give one like Europe/Berlin"),
+        ("zzzz", "'zzzz' is no time zone: give one like Europe/Berlin"),
+    ],
+)
+def test_zones_that_are_none(timezone: str, said: str) -> None:
+    """The nearest one is named; nothing outside of the list of zones is looked at."""
+    (problem,) = problems_of(plan(cron="0 3 * * ? *", timezone=timezone))
+    assert problem.field == "timezone"
+    assert said in str(problem)
+
+
+def test_without_a_list_of_zones_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function may have none; AWS has judged the zone when the schedule was made."""
+    monkeypatch.setattr(schedule, "available_timezones", set)
+    monkeypatch.setattr(schedule, "_zone", lambda _: None)
+    assert list(problems_in(plan(cron="0 3 * * ? *", timezone="Europe/Berlin"))) == []
+
+
+def test_a_name_must_fit_a_schedule() -> None:
+    """Names of crawls may be longer than those of schedules."""
+    long = "a" * 65
+    assert problems_of(plan(name=long)) == ()
+    (problem,) = problems_of(plan(name=long, every="1h"))
+    assert (problem.field, "at most 64 characters" in str(problem)) == ("name", True)
+
+
+# --- when ---------------------------------------------------------------------------------------
+
+
+def test_a_rate_begins_after_its_time() -> None:
+    """The first firing is one interval from now, and the others go on from there."""
+    recurrence = Recurrence(every_minutes=360)
+    first_ms = recurrence.first_ms(NOW_MS)
+    assert first_ms == NOW_MS + 6 * HOUR_MS
+    assert recurrence.after(NOW_MS, first_ms, 2) == (first_ms, first_ms + 6 * HOUR_MS)
+    later_ms = NOW_MS + 100 * HOUR_MS
+    assert recurrence.after(later_ms, first_ms, 1) == (NOW_MS + 102 * HOUR_MS,)
+    assert recurrence.after(first_ms, first_ms, 1) == (first_ms + 6 * HOUR_MS,)
+    assert recurrence.after(NOW_MS, None, 1) == ()
+
+
+def test_cron_goes_by_the_clocks_of_its_zone() -> None:
+    """It has no beginning of its own."""
+    recurrence = Recurrence(cron="0 3 * * ? *", timezone="Europe/Berlin")
+    assert recurrence.first_ms(NOW_MS) is None
+    (next_ms,) = recurrence.after(NOW_MS, None, 1)
+    assert datetime.fromtimestamp(next_ms / 1000, tz=UTC).isoformat() == "2026-11-22T02:00:00+00:00"
+
+
+# --- firings ------------------------------------------------------------------------------------
+
+
+def test_a_firing_is_told_all_of_it() -> None:
+    """AWS puts the time in in one place, whatever is written in the definition."""
+    definition = {"seeds": [SEED], "identity": {"user_agents": [f"me {DUE} é"]}}
+    told = told_of(definition)
+    assert told.count(DUE) == 1
+    fired = json.loads(told.replace(DUE, "2026-11-21T09:00:00Z"))
+    assert firing_of(fired, 0) == Firing(definition=definition, due_ms=NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("due", "due_ms"),
+    [
+        ("2026-11-21T09:00:00Z", NOW_MS),
+        ("2026-11-21T09:00:00", NOW_MS),
+        ("2026-11-21T10:00:00+01:00", NOW_MS),
+        (DUE, NOW_MS),
+    ],
+)
+def test_when_a_firing_was_due(due: str, due_ms: int) -> None:
+    """Where nobody has put the time in, it is the minute in which the firing came."""
+    assert firing_of({"definition": {}, "due": due}, NOW_MS + 59_999).due_ms == due_ms
+
+
+@pytest.mark.parametrize(
+    "event",
+    [{}, {"definition": {}}, {"definition": 5, "due": DUE}, {"definition": {}, "due": "soon"}],
+)
+def test_what_is_no_firing(event: dict[str, Any]) -> None:
+    """Whatever else a function may be invoked with is refused."""
+    with pytest.raises(ScheduleError):
+        firing_of(event, NOW_MS)
+
+
+def test_a_schedule_holds_so_much() -> None:
+    """What is too long is refused with what to do, and what just fits is taken."""
+    spare = INPUT_BYTES_MAX - len(told_of({"seeds": [""]}))
+    assert len(told_of({"seeds": ["a" * spare]})) == INPUT_BYTES_MAX
+    with pytest.raises(ScheduleError, match="name a sitemap that lists the seeds"):
+        told_of({"seeds": ["a" * (spare + 1)]})

@@ -1,0 +1,247 @@
+"""Crawls that recur: put on a schedule, and started once by each firing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orbweaver.control.crawl_control import Conflict, Control, ControlError
+from orbweaver.control.crawl_spec import Overlap, Plan, PlanError
+from orbweaver.control.definition import DefinitionError
+from orbweaver.control.schedule import DUE, ScheduleError
+from orbweaver.control.scheduler import Starter, Timetable
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.settings import Settings
+from tests.memory import (
+    ManualClock,
+    MemoryCrawls,
+    MemoryHosts,
+    MemoryMetrics,
+    MemoryPacks,
+    MemoryPages,
+    MemoryQueue,
+    MemorySchedules,
+    World,
+)
+
+NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
+HOUR_MS = 3_600_000
+SITE = "https://example.com/"
+PLAN = Plan(seeds=(SITE,), every="6h", headers=(("X-Key", "k"),))
+DUE_AT = "2026-11-21T09:00:00Z"
+RUN = "example.com-20261121-090000"
+
+
+class Stage:
+    """A world with a timetable, and what fires what is on it."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.world = World()
+        self.clock = ManualClock(NOW_MS)
+        self.metrics = MemoryMetrics()
+        control = Control(
+            queue=MemoryQueue(self.world),
+            crawls=MemoryCrawls(self.world),
+            packs=MemoryPacks(self.world),
+            pages=MemoryPages(self.world),
+            hosts=MemoryHosts(self.world),
+            clock=self.clock,
+            settings=Settings(**settings),
+        )
+        self.timetable = Timetable(
+            schedules=MemorySchedules(self.world), control=control, clock=self.clock
+        )
+        self.starter = Starter(control=control, clock=self.clock, metrics=self.metrics)
+
+    async def fire(self, name: str = "example.com", due: str = DUE_AT) -> dict[str, str]:
+        """Fire a schedule as AWS does, which puts the time in."""
+        told = self.world.schedules[name].told.replace(DUE, due)
+        return await self.starter.fire(json.loads(told))
+
+    def end(self, crawl_id: str) -> None:
+        """Have a crawl come to its end."""
+        crawl = self.world.crawls[crawl_id]
+        at_ms = self.clock.now_ms()
+        self.world.crawls[crawl_id] = replace(crawl, state=State.FINISHED, finished_at_ms=at_ms)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """Give a world where nothing recurs."""
+    return Stage()
+
+
+# --- the timetable ------------------------------------------------------------------------------
+
+
+async def test_what_is_put_fires_from_then_on(stage: Stage) -> None:
+    """The schedule is named after the crawl, and the next times are known."""
+    coming = await stage.timetable.put(PLAN)
+    assert coming.scheduled.name == "example.com"
+    assert coming.scheduled.expression == "rate(6 hours)"
+    assert coming.next_ms == tuple(NOW_MS + 6 * HOUR_MS * n for n in (1, 2, 3))
+    assert stage.world.crawls == {}
+    stage.clock.at_ms += 7 * HOUR_MS
+    (listed,) = await stage.timetable.list()
+    assert (listed.scheduled, listed.next_ms[0]) == (coming.scheduled, NOW_MS + 12 * HOUR_MS)
+
+
+async def test_what_is_put_again_replaces_itself(stage: Stage) -> None:
+    """One name, one schedule; whatever the definition is now."""
+    await stage.timetable.put(PLAN)
+    await stage.timetable.put(Plan(seeds=(SITE,), cron="0 3 * * ? *", timezone="Europe/Berlin"))
+    (listed,) = await stage.timetable.list()
+    assert listed.scheduled.expression == "cron(0 3 * * ? *)"
+    assert (listed.scheduled.timezone, listed.scheduled.first_ms) == ("Europe/Berlin", None)
+    assert "X-Key" not in listed.scheduled.told
+
+
+async def test_what_is_removed_is_gone(stage: Stage) -> None:
+    """A name that is not there is an error that lists those that are."""
+    await stage.timetable.put(PLAN)
+    with pytest.raises(ControlError, match=r"there is no schedule 'x'.*: example.com"):
+        await stage.timetable.remove("x")
+    await stage.timetable.remove("example.com")
+    with pytest.raises(ControlError, match="those that there are: none"):
+        await stage.timetable.remove("example.com")
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (replace(PLAN, every=None), r"give every or cron in its table \[schedule\]"),
+        (replace(PLAN, seeds=(f"https://{'a.' * 40}example/",)), "is too long for a schedule"),
+        (replace(PLAN, webhook="https://example.com/"), "-c webhook_secret=generate"),
+        (
+            replace(PLAN, seeds=tuple(f"{SITE}{n:0200}" for n in range(1_180))),
+            "name a sitemap that lists the seeds",
+        ),
+    ],
+)
+async def test_what_cannot_recur_is_refused(stage: Stage, plan: Plan, said: str) -> None:
+    """Nothing is put, and the words say what to do."""
+    with pytest.raises(ControlError, match=said):
+        await stage.timetable.put(plan)
+    assert stage.world.schedules == {}
+
+
+async def test_a_plan_that_does_not_fit_is_refused(stage: Stage) -> None:
+    """As it would be if it were started."""
+    with pytest.raises(PlanError):
+        await stage.timetable.put(replace(PLAN, every="1m"))
+    with pytest.raises(PlanError, match="never comes"):
+        await stage.timetable.put(replace(PLAN, every=None, cron="0 0 30 2 ? *"))
+
+
+# --- firings ------------------------------------------------------------------------------------
+
+
+async def test_a_firing_starts_the_crawl_of_its_definition(stage: Stage) -> None:
+    """The run is named after the time it was due, not the time it came."""
+    await stage.timetable.put(replace(PLAN, pages_max=7))
+    stage.clock.at_ms += 40_000
+    assert await stage.fire() == {"crawl": RUN}
+    crawl = stage.world.crawls[RUN]
+    assert (crawl.name, crawl.pages_max, crawl.headers) == ("example.com", 7, PLAN.headers)
+    assert crawl.started_at_ms == NOW_MS + 40_000
+    assert len(stage.world.sent) == 1
+    assert stage.metrics.totals == {"SchedulesStarted": 1}
+
+
+async def test_a_firing_that_comes_twice_starts_one_crawl(stage: Stage) -> None:
+    """And it completes a start whose seeds were never sent, also while runs must not overlap."""
+    await stage.timetable.put(PLAN)
+    await stage.fire()
+    stage.world.sent.clear()
+    stage.clock.at_ms += 1_000
+    assert await stage.fire() == {"crawl": RUN}
+    assert list(stage.world.crawls) == [RUN]
+    assert len(stage.world.sent) == 1
+    stage.end(RUN)
+    assert await stage.fire() == {"crawl": RUN}
+    assert len(stage.world.sent) == 1
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.PAUSED, State.STOPPING])
+async def test_a_firing_is_passed_over_while_a_run_goes_on(stage: Stage, state: State) -> None:
+    """Whether it runs, waits or drains; the next firing after its end starts one."""
+    await stage.timetable.put(PLAN)
+    await stage.fire()
+    stage.world.crawls[RUN] = replace(stage.world.crawls[RUN], state=state)
+    other = Crawl(id="other", name="other", started_at_ms=0)
+    stage.world.crawls[other.id] = other
+    later = "example.com-20261121-150000"
+    skipped = {"skipped": later, "running": RUN}
+    assert await stage.fire(due="2026-11-21T15:00:00Z") == skipped
+    assert set(stage.world.crawls) == {RUN, "other"}
+    assert stage.metrics.totals["SchedulesSkipped"] == 1
+    stage.end(RUN)
+    assert await stage.fire(due="2026-11-21T15:00:00Z") == {"crawl": later}
+
+
+async def test_runs_may_overlap_where_that_is_asked_for(stage: Stage) -> None:
+    """Then every firing starts its run."""
+    await stage.timetable.put(replace(PLAN, overlap=Overlap.ALLOW))
+    await stage.fire()
+    await stage.fire(due="2026-11-21T15:00:00Z")
+    assert len(stage.world.crawls) == 2
+
+
+async def test_an_emulator_that_leaves_the_time_out_fires_all_the_same(stage: Stage) -> None:
+    """The minute in which it came stands for the time."""
+    await stage.timetable.put(PLAN)
+    stage.clock.at_ms += 59_999
+    assert await stage.fire(due=DUE) == {"crawl": RUN}
+
+
+@pytest.mark.parametrize(
+    ("event", "error"),
+    [
+        ({}, ScheduleError),
+        ({"due": DUE_AT, "definition": {}}, DefinitionError),
+        ({"due": DUE_AT, "definition": {"seeds": [SITE], "of_tomorrow": 1}}, DefinitionError),
+    ],
+)
+async def test_what_does_not_fit_is_raised(
+    stage: Stage, event: dict[str, Any], error: type[Exception]
+) -> None:
+    """It ends where somebody looks, and starts nothing."""
+    with pytest.raises(error):
+        await stage.starter.fire(event)
+    assert stage.world.crawls == {}
+
+
+async def test_a_run_of_other_work_is_not_taken_for_ours(stage: Stage) -> None:
+    """Somebody started another crawl under the very id."""
+    await stage.timetable.put(PLAN)
+    stage.world.crawls[RUN] = Crawl(id=RUN, name="example.com", started_at_ms=0)
+    with pytest.raises(Conflict):
+        await stage.fire()
+
+
+# --- webhooks -----------------------------------------------------------------------------------
+
+
+async def test_a_webhook_needs_a_stack_that_signs() -> None:
+    """The same refusal whoever starts the crawl; where there is a key it starts."""
+    plan = replace(PLAN, webhook="https://example.com/hook")
+    signing = Stage(webhook_secret="generate")
+    await signing.timetable.put(plan)
+    assert await signing.fire() == {"crawl": RUN}
+    assert signing.world.crawls[RUN].webhook == "https://example.com/hook"
+    without = Stage()
+    without.world.schedules.update(signing.world.schedules)
+    with pytest.raises(ControlError, match=r"notify\.webhook: webhooks are signed"):
+        await without.fire()
+    assert without.world.crawls == {}
+
+
+async def test_a_webhook_leads_where_the_stack_may_dial() -> None:
+    """An inner address is refused before anything is crawled, unless it is allowed."""
+    plan = replace(PLAN, webhook="http://127.0.0.1:9/hook")
+    with pytest.raises(ControlError, match=r"must not be dialled: 127\.0\.0\.1 is loopback"):
+        await Stage(webhook_secret="key").timetable.put(plan)
+    await Stage(webhook_secret="key", allow_addresses="127.0.0.0/8").timetable.put(plan)

@@ -1,0 +1,186 @@
+"""Webhooks: where they may lead, what is posted, and what an answer means."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+
+import pytest
+
+from orbweaver.control.webhook import (
+    Delivered,
+    Delivery,
+    Refused,
+    Undelivered,
+    WebhookError,
+    body_of,
+    delivery_of,
+    headers_of,
+    refusal_of,
+    shown,
+    signature_of,
+    webhook_of,
+)
+from orbweaver.model.address_policy import PUBLIC_ONLY, parse_allowed
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Reason
+
+KEY = "k" * 32
+CRAWL = Crawl(
+    id="shop-1",
+    name="shop",
+    started_at_ms=1_000,
+    state=State.FINISHED,
+    stop=Stop.MAX_PAGES,
+    finished_at_ms=9_000,
+    webhook="https://example.com/hook",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("https://example.com/hook", "https://example.com/hook"),
+        (
+            "https://EXAMPLE.com:8443/a?utm_source=x&t=1#f",
+            "https://example.com:8443/a?utm_source=x&t=1",
+        ),
+        ("http://127.0.0.1:4711/hook", "http://127.0.0.1:4711/hook"),
+        ("http://[::1]:4711/", "http://[::1]:4711/"),
+        ("http://10.0.0.7/", "http://10.0.0.7/"),
+        ("https://localhost:4711/", "https://localhost:4711/"),
+        ("https://example.com/a@b?c=@", "https://example.com/a@b?c=@"),
+    ],
+)
+def test_where_it_may_lead(text: str, url: str) -> None:
+    """Encrypted to any host, plain to inner addresses; parameters stay as they are."""
+    assert webhook_of(text) == url
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hook", "not an absolute URL: give an https URL"),
+        ("ftp://example.com/", "not an http or https URL: give an https URL"),
+        ("http://example.com/", "it is http: give an https URL"),
+        ("https://example.com:9999/", "no stack dials its port, 9999: give one of 80, 443, 8000,"),
+        ("https://8.8.8.8:22/", "no stack dials its port, 22"),
+        ("http://8.8.8.8/", "it is http: give an https URL"),
+        ("http://localhost/", "it is http: give an https URL"),
+        ("https://secret@example.com/", "give it without user and password"),
+        ("https:\\\\secret:x@example.com/", "give it without user and password"),
+        (" HTTPS://secret:@example.com/", "give it without user and password"),
+    ],
+)
+def test_where_it_may_not_lead(text: str, said: str) -> None:
+    """The text says the fix, and nothing of what may be a secret."""
+    with pytest.raises(WebhookError) as raised:
+        webhook_of(text)
+    assert said in str(raised.value)
+    assert "secret:" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed", "said"),
+    [
+        ("https://example.com/", "", None),
+        ("https://8.8.8.8/", "", None),
+        ("https://8.8.8.8:22/", "", "port 22 is not one of"),
+        ("https://127.0.0.1/", "", "127.0.0.1 is loopback"),
+        ("http://127.0.0.1:4711/", "127.0.0.0/8", None),
+        ("http://127.0.0.1:4566/", "127.0.0.0/8", "port 4566 there is the stack's own"),
+        ("http://127.0.0.1:4711/", "10.0.0.0/8", "127.0.0.1 is loopback"),
+        ("https://[fd00::1]/", "", "fd00::1 is private"),
+        ("http://[::1]/", "::1/128", None),
+    ],
+)
+def test_a_stack_dials_what_it_allows(url: str, allowed: str, said: str | None) -> None:
+    """Addresses are judged when a crawl is to begin; names when they are dialled."""
+    why = refusal_of(url, signing=True, allowed=parse_allowed(allowed, frozenset({4566})))
+    assert why is None if said is None else said in str(why)
+
+
+def test_a_stack_without_a_key_posts_nothing() -> None:
+    """The words say how to get one."""
+    why = refusal_of("https://example.com/", signing=False, allowed=PUBLIC_ONLY)
+    assert why is not None
+    assert "-c webhook_secret=generate" in why
+
+
+def test_the_body_says_what_became_of_the_crawl() -> None:
+    """The same bytes every time, so that a repetition is one."""
+    body = body_of(CRAWL, {"fetched.ok": 2, "claimed": 3, "nanodollars": 8, "host.0.done": 3})
+    assert json.loads(body) == {
+        "event": "CrawlCompleted",
+        "version": 2,
+        "id": "shop-1",
+        "crawl": "shop-1",
+        "name": "shop",
+        "state": "finished",
+        "stop": "max_pages",
+        "totals": {"claimed": 3, "fetched.ok": 2},
+        "started_at_ms": 1_000,
+        "finished_at_ms": 9_000,
+    }
+    assert body == body_of(CRAWL, {"claimed": 3, "fetched.ok": 2})
+    assert b"hook" not in body
+
+
+def test_headers_sign_the_body_and_the_time() -> None:
+    """HMAC-SHA256 of the time, a dot and the body, in hexadecimal digits."""
+    headers = dict(headers_of(KEY, 1_700_000_000, b"{}"))
+    expected = hmac.new(KEY.encode(), b"1700000000.{}", hashlib.sha256).hexdigest()
+    assert headers == {
+        "Content-Type": "application/json",
+        "X-Orbweaver-Event": "CrawlCompleted",
+        "X-Orbweaver-Timestamp": "1700000000",
+        "X-Orbweaver-Signature": f"v1={expected}",
+    }
+
+
+@pytest.mark.parametrize("key", ["", "short", "k" * 15])
+def test_a_key_that_could_be_guessed_signs_nothing(key: str) -> None:
+    """An empty secret would let everybody sign."""
+    with pytest.raises(WebhookError, match="16 are the least"):
+        signature_of(key, 0, b"")
+
+
+def test_what_is_shown_of_a_webhook() -> None:
+    """Its path and query may be secrets."""
+    assert shown("https://example.com:8443/secret?t=1") == "https://example.com:8443"
+    assert "hook" not in repr(CRAWL)
+
+
+def answered(status: int) -> Response:
+    """Answer with a status."""
+    return Response(status=status, headers={}, body=None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        (answered(200), Delivered, None),
+        (answered(204), Delivered, None),
+        (answered(301), Refused, "answered 301: a redirect, which is not followed"),
+        (answered(400), Refused, "answered 400: a refusal"),
+        (answered(410), Refused, "answered 410: a refusal"),
+        (answered(408), Undelivered, "answered 408"),
+        (answered(429), Undelivered, "answered 429"),
+        (answered(500), Undelivered, "answered 500"),
+        (answered(599), Undelivered, "answered 599"),
+        (Failure(reason=Reason.TIMEOUT, detail="slow"), Undelivered, "timeout: slow"),
+        (Failure(reason=Reason.DNS_UNKNOWN, detail="no"), Undelivered, "dns_unknown: no"),
+        (Failure(reason=Reason.ADDRESS, detail="inner"), Refused, "address: inner"),
+    ],
+)
+def test_what_an_answer_means(
+    answer: Response | Failure, kind: type[Delivery], said: str | None
+) -> None:
+    """Only 2xx is taken for one; what will not change is not tried again."""
+    delivery = delivery_of(answer)
+    assert type(delivery) is kind
+    if not isinstance(delivery, Delivered):
+        assert said is not None
+        assert said in delivery.why

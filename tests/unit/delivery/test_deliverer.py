@@ -1,0 +1,310 @@
+"""Orders of the delivery queue: what becomes of them, and what lies at receivers after."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.delivery.plan import TRIES_MAX, decode_ledger, encode_ledger, ledger_path, order_of
+from orbweaver.exporting.manifest import PREFIX, encode_manifest, manifest_path
+from orbweaver.model.errors import Permanent, Transient
+from tests.memory import Moment
+from tests.unit.delivering import DAY, Stage, exported, lies, order
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+EVENT = json.dumps(
+    {
+        "source": "orbweaver",
+        "detail-type": "ExportCompleted",
+        "detail": {"id": "x", "day": DAY, "crawl": None, "bucket": "b", "manifest": "m"},
+    }
+)
+DAYS, CRAWLS = manifest_path(DAY), manifest_path(DAY, "c")
+
+
+async def test_an_event_brings_an_export() -> None:
+    """All of it lies there after, with its manifest and a ledger, and is counted."""
+    stage = Stage()
+    manifest = exported(stage.world.files, {"c": [b"1", b"22"], "d": [b"333"]})
+    assert await stage.run(EVENT) == ()
+    lies(stage.shelf, manifest, stage.world.files)
+    assert stage.shelf[DAYS] == encode_manifest(manifest)
+    assert stage.metrics.totals == {"Deliveries": 1, "DeliveredFiles": 3, "DeliveredBytes": 6}
+
+
+async def test_what_stands_is_not_brought_again() -> None:
+    """Nor is it looked for: a receiver may have taken the files away."""
+    stage = Stage()
+    manifest = exported(stage.world.files, {"c": [b"1"]})
+    await stage.run()
+    del stage.shelf[manifest.files[0].path]
+    assert await stage.run() == ()
+    assert manifest.files[0].path not in stage.shelf
+    assert stage.metrics.totals["DeliveredFiles"] == 1
+
+
+async def test_asked_again_what_is_missing_is_brought() -> None:
+    """A person who asks has every file looked at, and only what is not there is brought."""
+    stage = Stage()
+    manifest = exported(stage.world.files, {"c": [b"1", b"22", b"333"]})
+    await stage.run()
+    del stage.shelf[manifest.files[1].path]
+    assert await stage.run(order(again=True)) == ()
+    lies(stage.shelf, manifest, stage.world.files)
+    assert stage.metrics.totals["DeliveredFiles"] == 4
+
+
+async def test_only_wanted_formats_are_brought() -> None:
+    """The manifest there names those alone, so that nobody misses a file."""
+    stage = Stage(formats=["csv"])
+    manifest = exported(stage.world.files, {"c": [b"1"]}, formats=("jsonl", "csv"))
+    await stage.run()
+    wanted = tuple(file for file in manifest.files if file.format == "csv")
+    lies(stage.shelf, replace(manifest, files=wanted), stage.world.files)
+
+
+async def test_a_new_version_replaces_the_old_one() -> None:
+    """Files that changed come, those that did not stay, those that are gone go."""
+    stage = Stage()
+    exported(stage.world.files, {"c": [b"same", b"old", b"gone"]})
+    await stage.run()
+    manifest = exported(stage.world.files, {"c": [b"same", b"new"]})
+    await stage.run()
+    lies(stage.shelf, manifest, stage.world.files)
+    assert stage.metrics.totals["DeliveredFiles"] == 4
+
+
+async def test_what_is_not_ours_is_left() -> None:
+    """A file beside ours stays, whatever its name; one in a file's place makes room for it."""
+    stage = Stage()
+    old = exported(stage.world.files, {"c": [b"1", b"22"]})
+    theirs = old.files[1].path.replace("00001", "00007")
+    stage.shelf.update({"notes.txt": b"theirs", theirs: b"theirs", old.files[0].path: b"?"})
+    await stage.run()
+    exported(stage.world.files, {"c": [b"1"]})
+    await stage.run()
+    assert stage.shelf["notes.txt"] == stage.shelf[theirs] == b"theirs"
+    assert stage.shelf[old.files[0].path] == b"1"
+    assert old.files[1].path not in stage.shelf
+
+
+async def test_a_file_of_the_right_length_is_not_believed() -> None:
+    """Without the ledger's word it is brought: its content may be any."""
+    stage = Stage()
+    manifest = exported(stage.world.files, {"c": [b"new"]})
+    stage.shelf[manifest.files[0].path] = b"old"
+    await stage.run()
+    lies(stage.shelf, manifest, stage.world.files)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["notes.txt", "../../etc/passwd", "../pages/jsonl/dt=2026-11-21/crawl=c/part-00-00000.x"],
+)
+async def test_a_ledger_that_was_tampered_with_removes_nothing(path: str) -> None:
+    """Paths that no export of that day has are passed over."""
+    stage = Stage()
+    stage.shelf[path] = b"theirs"
+    lines = json.loads(encode_ledger(DAY, {path: "0" * 64}))
+    stage.shelf[ledger_path(DAY)] = json.dumps(lines).encode()
+    exported(stage.world.files, {"c": [b"1"]})
+    await stage.run()
+    assert stage.shelf[path] == b"theirs"
+    assert path not in decode_ledger(DAY, stage.shelf[ledger_path(DAY)])
+
+
+async def test_an_export_of_a_crawl_alone_withdraws_what_it_makes_untrue() -> None:
+    """The day's manifest named other content of the same files; the other crawl's stays true."""
+    stage = Stage()
+    exported(stage.world.files, {"c": [b"1", b"2"], "d": [b"d"]})
+    await stage.run()
+    exported(stage.world.files, {"d": [b"d"]}, crawl="d")
+    await stage.run(order(crawl="d"))
+    assert {DAYS, manifest_path(DAY, "d")} <= stage.shelf.keys()
+    mine = exported(stage.world.files, {"c": [b"3"]}, crawl="c")
+    await stage.run(order(crawl="c"))
+    assert {name for name in stage.shelf if name.startswith("manifests/")} == {
+        CRAWLS,
+        manifest_path(DAY, "d"),
+    }
+    assert [stage.shelf.get(file.path) for file in mine.files] == [b"3"]
+    assert [body for name, body in stage.shelf.items() if "crawl=d/" in name] == [b"d"]
+    assert not [name for name in stage.shelf if "crawl=c/part-00-00001" in name]
+
+
+# --- time, and other orders -------------------------------------------------------------------
+
+
+async def test_time_that_is_short_is_asked_for_once_more() -> None:
+    """The same order is sent, and what was reached is kept."""
+    stage = Stage()
+    manifest = exported(stage.world.files, {"c": [b"1", b"22"]})
+    assert await stage.run(EVENT, minutes=0.5) == ()
+    assert [mail.body for mail in stage.world.sent] == [EVENT]
+    assert stage.metrics.totals["Deliveries"] == 0
+    assert DAYS not in stage.shelf
+    assert await stage.run(EVENT) == ()
+    lies(stage.shelf, manifest, stage.world.files)
+
+
+async def test_an_export_that_is_gone_is_nobodys() -> None:
+    """The order ends; the export has one of its own when it comes back."""
+    stage = Stage()
+    assert await stage.run() == ()
+    assert stage.opened == 0
+    assert (stage.shelf, stage.world.sent, stage.world.buried) == ({}, [], [])
+
+
+@pytest.mark.parametrize("gone", [True, False])
+async def test_an_export_made_anew_meanwhile_is_left(gone: bool) -> None:
+    """No manifest says what is not true any more; the order ends, for there is another."""
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if effect == "courier.bring" and moment is Moment.AFTER:
+            stage.clock.at_ms += 10_000
+            if gone:
+                stage.world.files.pop(PREFIX + DAYS, None)
+            else:
+                stage.world.files[PREFIX + DAYS] = b"another"
+
+    stage = Stage(gate=gate)
+    exported(stage.world.files, {"c": [b"1"] * 9})
+    assert await stage.run() == ()
+    assert DAYS not in stage.shelf
+    brought = sum(name.startswith("pages/") for name in stage.shelf)
+    assert 0 < brought < 9
+    assert stage.world.sent == []
+
+
+async def test_each_receiver_has_an_order_of_its_own() -> None:
+    """One that is in trouble does not hold the other up."""
+    stage = Stage("bucket", "sftp")
+    manifest = exported(stage.world.files, {"c": [b"1"]})
+    assert await stage.run(EVENT) == ()
+    sent = [mail.body for mail in stage.world.sent]
+    assert [order_of(body).to for body in sent] == ["bucket", "sftp"]
+    assert stage.shelves == {"bucket": {}, "sftp": {}}
+    assert await stage.run(sent[1]) == ()
+    lies(stage.shelves["sftp"], manifest, stage.world.files)
+    assert stage.shelves["bucket"] == {}
+
+
+# --- trouble ----------------------------------------------------------------------------------
+
+
+def failing(error: Exception) -> Callable[[str, Moment], Awaitable[None]]:
+    """Make a gate at which nothing can be brought."""
+
+    async def gate(effect: str, _moment: Moment) -> None:
+        if effect == "courier.bring":
+            raise error
+
+    return gate
+
+
+@pytest.mark.parametrize(
+    ("receives", "delay_s"), [(1, 60), (2, 120), (6, 1_920), (7, 3_600), (29, 3_600)]
+)
+async def test_what_may_work_later_is_put_off(receives: int, delay_s: int) -> None:
+    """Longer and longer, up to an hour; the message stays the same, so that tries are counted."""
+    stage = Stage(gate=failing(Transient("no answer")))
+    exported(stage.world.files, {"c": [b"1"]})
+    assert await stage.run(receives=receives) == ("m1",)
+    assert [(mail.body, mail.delay_s) for mail in stage.world.sent] == [("h1", delay_s)]
+    assert stage.world.buried == []
+
+
+async def test_what_fails_for_a_day_is_put_aside_with_its_reason() -> None:
+    """The last try puts it aside itself: SQS would do so without a word."""
+    stage = Stage(gate=failing(Transient("no answer")))
+    exported(stage.world.files, {"c": [b"1"]})
+    assert await stage.run(receives=TRIES_MAX) == ()
+    assert [mail.reason for mail in stage.world.buried] == ["no answer"]
+
+
+async def test_what_will_not_work_is_put_aside_at_once() -> None:
+    """It is not tried again."""
+    stage = Stage(gate=failing(Permanent("permission denied")))
+    exported(stage.world.files, {"c": [b"1"]})
+    assert await stage.run(EVENT) == ()
+    assert [(mail.body, mail.reason) for mail in stage.world.buried] == [
+        (EVENT, "permission denied")
+    ]
+    assert stage.world.sent == []
+    assert stage.metrics.totals == {"DeliveriesRefused": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("{", "no event"),
+        ("[]", "no event"),
+        ("{}", "no event"),
+        ('{"day": "yesterday"}', "no event"),
+        ('{"day": "2026-11-21", "crawl": "../x"}', "no event"),
+        ('{"day": "2026-11-21", "again": 1}', "no event"),
+        ('{"day": "2026-11-21", "to": "moon"}', "delivers nothing to 'moon'"),
+    ],
+)
+async def test_what_is_no_order_is_put_aside(body: str, reason: str) -> None:
+    """With what an order looks like."""
+    stage = Stage()
+    assert await stage.run(body) == ()
+    (mail,) = stage.world.buried
+    assert mail.body == body
+    assert reason in (mail.reason or "")
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"schema": 1}', b"gone"])
+async def test_a_manifest_of_another_version_is_put_aside(body: bytes) -> None:
+    """It is not guessed what it means."""
+    stage = Stage()
+    stage.world.files[PREFIX + DAYS] = body
+    assert await stage.run() == ()
+    assert "not a manifest of this version" in (stage.world.buried[0].reason or "")
+
+
+async def test_a_manifest_that_leads_elsewhere_is_put_aside() -> None:
+    """Paths that no export has are not written anywhere."""
+    stage = Stage()
+    manifest = exported(stage.world.files, {"c": [b"1"]})
+    file = replace(manifest.files[0], path="pages/jsonl/../../evil")
+    stage.world.files[PREFIX + DAYS] = encode_manifest(replace(manifest, files=(file,)))
+    assert await stage.run() == ()
+    assert "names a file that no export has" in (stage.world.buried[0].reason or "")
+    assert stage.shelf == {}
+
+
+async def test_two_orders_of_a_day_at_the_same_time_lose_nothing_of_the_ledger() -> None:
+    """What one wrote while the other was on its way stands in it in the end."""
+    stage = Stage()
+    mine = exported(stage.world.files, {"c": [b"1"]}, crawl="c")
+    theirs = {"pages/jsonl/dt=2026-11-21/crawl=d/part-00-00000.jsonl.gz": "1" * 64}
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if effect == "courier.bring" and moment is Moment.AFTER:
+            stage.shelf[ledger_path(DAY)] = encode_ledger(DAY, theirs)
+
+    stage.gate = gate
+    assert await stage.run(order(crawl="c")) == ()
+    ours = {file.path: file.sha256 for file in mine.files}
+    assert decode_ledger(DAY, stage.shelf[ledger_path(DAY)]) == ours | theirs
+
+
+async def test_two_versions_at_the_same_time_are_in_doubt() -> None:
+    """Where the ledger says that another content came, the manifest goes and it is tried again."""
+    stage = Stage()
+    mine = exported(stage.world.files, {"c": [b"1"]}, crawl="c")
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if effect == "courier.bring" and moment is Moment.AFTER:
+            stage.shelf[ledger_path(DAY)] = encode_ledger(DAY, {mine.files[0].path: "1" * 64})
+
+    stage.gate = gate
+    assert await stage.run(order(crawl="c")) == ("m1",)
+    assert CRAWLS not in stage.shelf

@@ -1,0 +1,377 @@
+"""What is known of a URL, which fate that is, and what has to be said of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from orbweaver.diagnostics.url_status import Fate, Journey
+from orbweaver.frontier.journal import Unrecorded
+from orbweaver.model.crawl import Scope, State
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.target import Target
+from orbweaver.model.url_rules import Rule
+from orbweaver.politeness.host_schedule import Host, RobotsEntry
+from tests.unit.diagnostics.facts import (
+    BLOCKED,
+    CANCELLED,
+    CLAIM,
+    CRAWL,
+    DAY_MS,
+    DOWN,
+    JOURNEY,
+    LAPSED,
+    NOW_MS,
+    OLD,
+    OLD_CLAIM,
+    OVER,
+    PAUSED,
+    RULED,
+    RULES,
+    SILENT,
+    SITE,
+    STARTED_MS,
+    TARGET,
+    UNRECORDED,
+    URL,
+    record,
+)
+
+FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
+    "fetched": (
+        {"claim": CLAIM, "record": record(Outcome.FETCHED, Reason.OK, status=200)},
+        Fate.ENDED,
+        [
+            "fetched: ok (the page was read)",
+            f"linked by: {SITE}/",
+            "depth: 1 of 20",
+            "claim: by pack f00d of site-1, 2026-11-21 08:59:00 UTC",
+            "ended: fetched: ok, asked 2026-11-21 08:59:55 UTC",
+            "status: 200",
+            "body: not kept: bodies are not stored",
+            "again: by a new run of site, from 2026-11-28 08:59:00 UTC on",
+        ],
+    ),
+    "fetched, its body kept": (
+        {
+            "record": record(
+                Outcome.FETCHED, Reason.OK, body_key="b/1", body_offset=7, body_length=9
+            )
+        },
+        Fate.ENDED,
+        ["body: b/1, 9 bytes from 7"],
+    ),
+    "redirected": (
+        {
+            "claim": CLAIM,
+            "record": record(Outcome.REDIRECTED, Reason.REDIRECT, status=301, error=f"{SITE}/b"),
+        },
+        Fate.ENDED,
+        ["redirected: redirect (it leads elsewhere", f"leads to: {SITE}/b", "status: 301"],
+    ),
+    "skipped by robots.txt": (
+        {"claim": CLAIM, "record": record(Outcome.SKIPPED, Reason.ROBOTS), "robots": RULES},
+        Fate.ENDED,
+        [
+            "skipped: robots (robots.txt forbids it)",
+            "robots: line 2: Disallow: /a (User-agent: *), as of 2026-11-21 08:59:00 UTC",
+            "ended: skipped: robots, decided 2026-11-21",
+        ],
+    ),
+    "failed": (
+        {
+            "crawl": OVER,
+            "claim": CLAIM,
+            "record": record(Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, status=404, error="gone"),
+        },
+        Fate.ENDED,
+        ["failed: http_client_error (another 4xx)", "status: 404", "error: gone", "attempt: 1"],
+    ),
+    "retrying": (
+        {
+            "claim": CLAIM,
+            "journey": replace(
+                JOURNEY,
+                target=replace(TARGET, attempt=2),
+                deferrals=3,
+                due_at_ms=NOW_MS + 10_000,
+            ),
+        },
+        Fate.RETRYING,
+        [
+            "it was asked for, which failed; it is tried again",
+            "attempt: 2 of at most 4, put off at least 3 times",
+            "queue: in pack beef, not before 2026-11-21 09:00:10 UTC",
+        ],
+    ),
+    "claimed, and waiting": (
+        {"claim": CLAIM, "journey": JOURNEY, "host": Host(name=SITE, tat_ms=NOW_MS + 2_000)},
+        Fate.WAITING,
+        [
+            "it is claimed, and waits for its turn",
+            f"linked by: {SITE}/",
+            "attempt: 1 of at most 4",
+            "queue: in pack beef: on the queue, or in work",
+            f"host: {SITE} may be asked from 2026-11-21 09:00:02 UTC on",
+        ],
+    ),
+    "claimed, its journal gone": (
+        {"claim": CLAIM},
+        Fate.WAITING,
+        ["linked by: unknown until it ends", "queue: its pack's journal is gone"],
+    ),
+    "a seed that waits": (
+        {
+            "reference": SITE,
+            "claim": replace(CLAIM, depth=0),
+            "journey": Journey(pack="beef", target=Target(url=f"{SITE}/", depth=0)),
+        },
+        Fate.WAITING,
+        ["changed: empty path written as /", "scope: it is a seed", "linked by: nobody"],
+    ),
+    "parked": (
+        {"crawl": PAUSED, "claim": CLAIM, "journey": JOURNEY},
+        Fate.PARKED,
+        [
+            "site-1 is paused: `orbweaver resume site-1` goes on",
+            "queue: in pack beef, which is set",
+        ],
+    ),
+    "cancelled": (
+        {"crawl": CANCELLED, "claim": CLAIM, "journey": replace(JOURNEY, gone=True)},
+        Fate.UNASKED,
+        ["never asked for: the crawl was stopped first (skipped: cancelled, which leaves no"],
+    ),
+    "over, without a record": (
+        {"crawl": OVER, "claim": CLAIM},
+        Fate.UNASKED,
+        ["site-1 is finished, and has no record of it"],
+    ),
+    "over for long": (
+        {
+            "crawl": OVER,
+            "claim": replace(CLAIM, at_ms=NOW_MS - 31 * DAY_MS, expires_s=NOW_MS // 1000 + 9),
+        },
+        Fate.UNASKED,
+        ["or its record is gone, which is kept for 30 d"],
+    ),
+    "of a run that is gone": (
+        {"claim": replace(CLAIM, crawl="site-7")},
+        Fate.UNASKED,
+        ["never asked for: site-7, whose URL it is, is not stored any more"],
+    ),
+    "lapsed": (
+        {"crawl": OVER, "claim": LAPSED},
+        Fate.LAPSED,
+        [
+            "it was claimed once; that claim has lapsed",
+            "again: at once: the claim has lapsed, 2026-11-21 09:00:00 UTC",
+        ],
+    ),
+    "had by an earlier run": (
+        {
+            "claim": OLD_CLAIM,
+            "owner": OLD,
+            "record": record(Outcome.FETCHED, Reason.OK, crawl="site-0"),
+        },
+        Fate.ENDED,
+        [
+            "fetched: ok (the page was read), by the run site-0",
+            "claim: site-1 passes it over: that is within its window, 7 d",
+        ],
+    ),
+    "had by a later run": (
+        {"crawl": OVER, "claim": replace(CLAIM, crawl="site-2"), "owner": CRAWL},
+        Fate.WAITING,
+        ["claim: that is another run than site-1"],
+    ),
+    "asked for each time": (
+        {
+            "crawl": replace(OVER, window_s=0),
+            "claim": CLAIM,
+            "record": record(Outcome.UNCHANGED, Reason.NOT_MODIFIED, status=304),
+        },
+        Fate.ENDED,
+        ["again: by a new run of site, at once: the window is 0 s"],
+    ),
+    "of a host that is blocked": (
+        {"claim": CLAIM, "journey": JOURNEY, "host": BLOCKED},
+        Fate.WAITING,
+        ["is left alone until 2026-11-21 09:00:30 UTC: it asked for it (429 or 503)"],
+    ),
+    "of a host that is silent": (
+        {"claim": CLAIM, "journey": JOURNEY, "host": SILENT},
+        Fate.WAITING,
+        ["until 2026-11-21 09:00:30 UTC: it did not answer 6 times in a row"],
+    ),
+    "of a host that is down": (
+        {"claim": CLAIM, "journey": JOURNEY, "host": DOWN},
+        Fate.WAITING,
+        ["it did not answer 9 times in a row: its URLs end unasked"],
+    ),
+    "of a host in doubt": (
+        {"host": Host(name=SITE, failures=2)},
+        Fate.UNSEEN,
+        ["may be asked now; 2 requests in a row without an answer"],
+    ),
+    "widened": (
+        {
+            "reference": "https://www.example.com/",
+            "record": replace(record(Outcome.FETCHED, Reason.OK), url="https://www.example.com/"),
+        },
+        Fate.ENDED,
+        ["https://www.example.com is not https://example.com, its page's; a redirect of a seed"],
+    ),
+    "out of scope": (
+        {"reference": "https://other.example/"},
+        Fate.REFUSED,
+        ["refused as scope: scope host: https://other.example is not https://example.com"],
+    ),
+    "too deep": (
+        {"crawl": replace(CRAWL, depth_max=0)},
+        Fate.REFUSED,
+        ["refused as depth: site-1 follows no links"],
+    ),
+    "of a rule": (
+        {"crawl": RULED, "claim": CLAIM, "record": record(Outcome.FETCHED, Reason.OK)},
+        Fate.ENDED,
+        [
+            "rule: rules[0], where /a is found: depth 7, priority high, delay 1.5 s, window 1 h",
+            "rule: rules[2], where a$ is found: links not followed",
+            "depth: 1 of 7",
+            "again: by a new run of site, from 2026-11-21 09:59:00 UTC on",
+        ],
+    ),
+    "not recorded, by a rule": (
+        {
+            "crawl": UNRECORDED,
+            "claim": CLAIM,
+            "journey": replace(
+                JOURNEY, end=Unrecorded(url=URL, outcome=Outcome.FETCHED, reason=Reason.OK)
+            ),
+        },
+        Fate.ENDED,
+        [
+            "fetched: ok (the page was read); rules[1] keeps no record of it",
+            "rule: rules[1], where example is found: not recorded",
+            f"linked by: {SITE}/",
+        ],
+    ),
+    "not recorded, by a rule that is gone": (
+        {
+            "claim": CLAIM,
+            "journey": replace(
+                JOURNEY, end=Unrecorded(url=URL, outcome=Outcome.FAILED, reason=Reason.DNS)
+            ),
+        },
+        Fate.ENDED,
+        ["failed: dns (", "; no record was kept of it, by a rule of that time"],
+    ),
+    "not recorded, and its journal gone": (
+        {"crawl": replace(UNRECORDED, state=State.FINISHED), "claim": CLAIM},
+        Fate.UNASKED,
+        ["never asked for: or its journal is gone, for rules[1] keeps no record of it"],
+    ),
+    "too deep, by a rule": (
+        {"crawl": replace(CRAWL, rules=(Rule(match="/a", depth_max=0),))},
+        Fate.REFUSED,
+        ["refused as depth: rules[0] lets none in but seeds (depth 0)"],
+    ),
+    "let in by a rule alone": (
+        {"crawl": replace(CRAWL, depth_max=0, rules=(Rule(match="/a", depth_max=1),))},
+        Fate.UNSEEN,
+        ["it would be crawled if a page"],
+    ),
+    "passed over by the window of a rule": (
+        {
+            "crawl": replace(RULED, window_s=0),
+            "claim": replace(OLD_CLAIM, at_ms=STARTED_MS - 5),
+            "owner": OLD,
+        },
+        Fate.UNASKED,
+        ["claim: site-1 passes it over: that is within its window, 1 h"],
+    ),
+    "a sitemap, of which no rule is asked": (
+        {"crawl": replace(RULED, sitemap_urls=(URL,))},
+        Fate.UNSEEN,
+        [f"url: {URL}\ncrawl: site-1 (running): as asked for\nscope: it is a seed\ntrap: none"],
+    ),
+    "excluded": (
+        {"crawl": replace(CRAWL, exclude=("/x", "/a$"))},
+        Fate.REFUSED,
+        ["refused as exclude: --exclude /a$ is found in it"],
+    ),
+    "not included": (
+        {"crawl": replace(CRAWL, include=("/x",))},
+        Fate.REFUSED,
+        ["refused as include: no pattern of --include"],
+    ),
+    "of a trap": (
+        {"reference": f"{SITE}/b/b/b/"},
+        Fate.REFUSED,
+        ["refused as repetition: a segment of its path", "trap: looks like one: a segment"],
+    ),
+    "forbidden, and never seen": (
+        {"robots": RULES},
+        Fate.REFUSED,
+        ["refused as robots: line 2: Disallow: /a"],
+    ),
+    "of nobody's rules": (
+        {"robots": RobotsEntry(fetched_at_ms=NOW_MS, verdict="unreachable", detail="HTTP 500")},
+        Fate.REFUSED,
+        ["refused as robots: unreachable, so nothing is allowed: HTTP 500"],
+    ),
+    "of an address that is not public": (
+        {"reference": "http://10.0.0.1/", "crawl": replace(CRAWL, scope=Scope.ANY)},
+        Fate.REFUSED,
+        ["refused as address: "],
+    ),
+    "never seen": (
+        {"reference": "HTTPS://Example.com/a?utm_id=1#x"},
+        Fate.UNSEEN,
+        [
+            "never seen; it would be crawled if a page within the scope links to it",
+            f"url: {URL}",
+            "changed: parameter utm_id taken out",
+            "crawl: site-1 (running): as asked for",
+            "scope: scope host: https://example.com is that of its page",
+            "trap: none",
+            "robots: no copy of https://example.com/robots.txt is kept: --fetch asks for it now",
+        ],
+    ),
+    "never seen, all allowed": (
+        {"robots": RobotsEntry(fetched_at_ms=NOW_MS, verdict="allow")},
+        Fate.UNSEEN,
+        ["robots: there is none, so everything is allowed, as of 2026-11-21 09:00:00 UTC"],
+    ),
+    "never seen, no rule": (
+        {"robots": RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: *\nDisallow: /b")},
+        Fate.UNSEEN,
+        ["robots: no rule matches"],
+    ),
+    "never seen, robots ignored": (
+        {"robots": RULES, "crawl": replace(CRAWL, obey_robots=False)},
+        Fate.UNSEEN,
+        ["robots: not asked (--ignore-robots)"],
+    ),
+    "never seen, too late": (
+        {"crawl": OVER},
+        Fate.UNSEEN,
+        ["never seen, and site-1 is over; a new run would", "(finished, finished)"],
+    ),
+    "never seen, by the crawl of bare URLs": (
+        {"crawl": replace(CRAWL, seeds=(), continuous=True)},
+        Fate.UNSEEN,
+        ["scope: scope host: it depends on the page that links to it"],
+    ),
+    "a seed on its way": (
+        {"reference": f"{SITE}/"},
+        Fate.UNSEEN,
+        ["it is a seed, and not claimed yet"],
+    ),
+    "malformed": (
+        {"reference": "mailto:me@example.com"},
+        Fate.MALFORMED,
+        ["it would be refused as invalid: not an http or https URL", "crawl: site-1 (running)"],
+    ),
+}

@@ -1,0 +1,277 @@
+"""Explaining URLs of crawls that workers have carried out, over the memory adapters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.control.crawl_control import UnknownCrawl
+from orbweaver.diagnostics.explainer import Explainer
+from orbweaver.diagnostics.url_status import Fate
+from orbweaver.frontier.messages import seeds_of
+from orbweaver.model.crawl import Crawl, Scope, State
+from orbweaver.model.outcome import Reason
+from orbweaver.model.page_record import DAY_MS
+from orbweaver.model.url_rules import Rule
+from orbweaver.politeness.host_schedule import RobotsEntry
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, control_of, html
+
+if TYPE_CHECKING:
+    from orbweaver.diagnostics.explainer import AskRobots
+    from orbweaver.diagnostics.explanation import Explanation
+
+HOME = f"{SITE}/"
+PLAN = replace(CRAWL, seeds=(HOME,), seeds_planned=1, obey_robots=True)
+
+
+async def begun(crawl: Crawl = PLAN) -> Stage:
+    """Take a crawl's seeds in; nothing is asked for yet."""
+    stage = Stage()
+    stage.web.put(HOME, html("/a", "/gone", "/moved", "/no", "/busy"))
+    stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /no"))
+    stage.web.put(f"{SITE}/a", html())
+    stage.web.put(f"{SITE}/moved", answer(301, location="/a"))
+    stage.web.put(f"{SITE}/busy", answer(500))
+    await seed(stage, crawl)
+    return stage
+
+
+async def seed(stage: Stage, crawl: Crawl) -> None:
+    """Begin a crawl in this world."""
+    stage.begin(crawl)
+    for message in seeds_of(
+        crawl.id, crawl.id, crawl.references, at_ms=crawl.started_at_ms, planned=True
+    ):
+        assert await stage.deliver(message) == []
+
+
+async def step(stage: Stage) -> None:
+    """Deliver everything that is on the queue, once."""
+    for message in stage.sent():
+        assert await stage.deliver(message) == []
+
+
+async def told(
+    stage: Stage, reference: str, which: str | None = None, ask: AskRobots | None = None
+) -> Explanation:
+    """Explain a reference."""
+    control = control_of(stage)
+    explainer = Explainer(
+        finder=control,
+        crawls=stage.crawls,
+        frontier=stage.frontier,
+        packs=stage.packs,
+        history=stage.pages,
+        hosts=stage.hosts,
+        clock=stage.clock,
+        settings=stage.settings,
+    )
+    _, explanation = await explainer.explain(reference, which, ask)
+    return explanation
+
+
+def words(explanation: Explanation, about: str) -> list[str]:
+    """List what is said about one thing."""
+    return [one.words for one in explanation.statements if one.about == about]
+
+
+async def test_a_finished_crawl_tells_how_each_url_ended() -> None:
+    """Outcome, reason, referrer and depth come from the record; the robots line from the host."""
+    stage = await begun()
+    await stage.drain()
+    for path, verdict in (
+        ("/", "fetched: ok"),
+        ("/a", "fetched: ok"),
+        ("/gone", "failed: http_client_error"),
+        ("/moved", "redirected: redirect"),
+        ("/no", "skipped: robots"),
+        ("/busy", "failed: http_server_error"),
+    ):
+        explanation = await told(stage, SITE + path)
+        assert explanation.fate is Fate.ENDED
+        assert explanation.verdict.startswith(verdict)
+        if path != "/":
+            assert words(explanation, "linked by") == [HOME]
+            assert words(explanation, "depth") == ["1 of 20"]
+    assert words(await told(stage, HOME), "linked by") == ["nobody: it is a seed"]
+    assert words(await told(stage, f"{SITE}/busy"), "attempt") == ["4"]
+    (rule,) = words(await told(stage, f"{SITE}/no"), "robots")
+    assert rule.startswith("line 2: Disallow: /no")
+    unseen = await told(stage, f"{SITE}/never")
+    assert unseen.fate is Fate.UNSEEN
+    assert (await told(stage, f"{SITE}/no/deeper")).refusal == "robots"
+
+
+async def test_a_url_is_followed_from_pack_to_pack() -> None:
+    """While it waits, its journals say who linked it, how often it was tried, and when it is due."""  # noqa: E501 - one sentence
+    stage = await begun()
+    waiting = await told(stage, HOME)
+    assert waiting.fate is Fate.WAITING
+    assert words(waiting, "linked by") == ["nobody: it is a seed"]
+    await step(stage)
+    linked = await told(stage, f"{SITE}/busy")
+    assert linked.fate is Fate.WAITING
+    assert words(linked, "linked by") == [HOME]
+    assert words(linked, "attempt") == ["1 of at most 4"]
+    await step(stage)
+    retrying = await told(stage, f"{SITE}/busy")
+    assert retrying.fate is Fate.RETRYING
+    assert words(retrying, "attempt") == ["2 of at most 4"]
+    assert "not before 2026-11-21 09:00:" in words(retrying, "queue")[0]
+
+
+async def test_waiting_for_a_slot_is_no_attempt() -> None:
+    """A URL that was only put off is at its first attempt, and that is said."""
+    seeds = (HOME, f"{SITE}/a")
+    stage = await begun(replace(PLAN, delay_ms=15 * 60_000, obey_robots=False, seeds=seeds))
+    await step(stage)  # the first one has the only slot
+    explanation = await told(stage, f"{SITE}/a")
+    assert explanation.fate is Fate.WAITING
+    assert words(explanation, "attempt") == ["1 of at most 4, put off at least once"]
+    assert "not before 2026-11-21 09:15:" in words(explanation, "queue")[0]
+    assert "may be asked from 2026-11-21 09:" in words(explanation, "host")[0]
+
+
+async def test_a_paused_crawl_parks_and_a_cancelled_one_leaves_no_record() -> None:
+    """Pausing is said with the way out; what was cancelled was never asked for."""
+    stage = await begun()
+    await step(stage)
+    running = stage.world.crawls[PLAN.id]
+    stage.world.crawls[PLAN.id] = replace(running, state=State.PAUSED)
+    assert (await told(stage, f"{SITE}/a")).fate is Fate.PARKED
+    stage.world.crawls[PLAN.id] = replace(running, state=State.STOPPING)
+    stage.restart()
+    await step(stage)
+    explanation = await told(stage, f"{SITE}/a")
+    assert explanation.fate is Fate.UNASKED
+    assert stage.web.urls == [f"{SITE}/robots.txt", HOME]
+
+
+async def test_what_is_not_recorded_is_told_by_its_journal() -> None:
+    """How it ended is known as long as that is kept, and which rule keeps no record."""
+    stage = await begun(replace(PLAN, rules=(Rule(match="/(a|busy|no)$", record=False),)))
+    await stage.drain()
+    for path, verdict in (
+        ("/a", "fetched: ok (the page was read)"),
+        ("/busy", "failed: http_server_error"),
+        ("/no", "skipped: robots"),
+    ):
+        explanation = await told(stage, SITE + path)
+        assert explanation.fate is Fate.ENDED
+        assert explanation.verdict.startswith(verdict)
+        assert explanation.verdict.endswith("; rules[0] keeps no record of it")
+        assert words(explanation, "linked by") == [HOME]
+    stage.world.journals.clear()
+    assert "its journal is gone" in (await told(stage, f"{SITE}/a")).verdict
+
+
+async def test_an_expired_claim_has_lapsed() -> None:
+    """TTL deletes days late; a claim that is over is said to be."""
+    stage = await begun()
+    await stage.drain()
+    stage.world.pages.clear()
+    stage.world.journals.clear()
+    stage.clock.at_ms += 8 * DAY_MS
+    explanation = await told(stage, f"{SITE}/a")
+    assert explanation.fate is Fate.LAPSED
+    assert words(explanation, "again")[0].startswith("at once")
+
+
+async def test_a_later_run_names_the_run_that_has_the_url() -> None:
+    """What is within the window is not asked for again, and the record of the run before is."""
+    stage = await begun()
+    await stage.drain()
+    stage.clock.at_ms += 60_000
+    await seed(stage, replace(PLAN, id="site-2", started_at_ms=stage.clock.at_ms))
+    await stage.drain()
+    explanation = await told(stage, f"{SITE}/a")
+    assert words(explanation, "crawl") == [
+        "site-2 (finished, finished): the newest whose scope it lies in"
+    ]
+    assert explanation.verdict == "fetched: ok (the page was read), by the run site-1"
+    assert "site-2 passes it over" in words(explanation, "claim")[1]
+
+
+async def test_an_earlier_run_keeps_its_own_record() -> None:
+    """A run whose claims were taken over is explained by its records all the same."""
+    stage = await begun()
+    await stage.drain()
+    stage.clock.at_ms += 60_000
+    again = replace(PLAN, id="site-2", started_at_ms=stage.clock.at_ms, window_s=0)
+    await seed(stage, again)
+    await stage.drain()
+    explanation = await told(stage, f"{SITE}/a", "site-1")
+    assert explanation.verdict == "fetched: ok (the page was read)"
+    assert words(explanation, "claim")[1] == "that is another run than site-1"
+
+
+async def test_a_record_of_a_late_day_is_found() -> None:
+    """A URL that waited for days has its record where the claim does not point."""
+    stage = await begun()
+    await step(stage)
+    stage.clock.at_ms += 3 * DAY_MS
+    await stage.drain()
+    assert (await told(stage, f"{SITE}/a")).verdict.startswith("fetched: ok")
+    assert {day[:10] for day, _ in stage.world.pages} == {"2026-11-21", "2026-11-24"}
+
+
+async def test_a_claim_chooses_the_crawl_where_no_scope_does() -> None:
+    """A seed that led to another host widened its crawl: the claim there says whose URL it is."""
+    stage = await begun()
+    other = "https://www.example.org/"
+    stage.web.put(HOME, answer(301, location=other))
+    await step(stage)
+    await seed(stage, Crawl(id="n-1", name="n", started_at_ms=NOW_MS + 1, seeds=("http://n/",)))
+    explanation = await told(stage, other)
+    assert words(explanation, "crawl")[0].endswith("the newest that has claimed it")
+    assert words(explanation, "linked by") == [HOME]
+    nobody = await told(stage, "https://elsewhere.example/")
+    assert words(nobody, "crawl") == ["n-1 (running): the newest; it lies in the scope of none"]
+    assert nobody.refusal == "scope"
+    assert (await told(stage, "mailto:x")).fate is Fate.MALFORMED
+
+
+async def test_robots_are_asked_for_only_where_somebody_wants_that() -> None:
+    """A kept copy is taken; without one somebody may give a way to ask."""
+    asked: list[str] = []
+
+    async def ask(host: str, _crawl: Crawl) -> RobotsEntry:
+        asked.append(host)
+        return RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: *\nDisallow: /")
+
+    stage = await begun()
+    assert words(await told(stage, HOME), "robots")[0].startswith("no copy of")
+    assert words(await told(stage, HOME, ask=ask), "robots")[0].startswith("line 2: Disallow: /")
+    assert asked == [SITE]
+    await stage.drain()
+    assert (await told(stage, f"{SITE}/x", ask=ask)).refusal is None
+    assert (await told(stage, f"{SITE}/no/x", ask=ask)).refusal is Reason.ROBOTS
+    assert asked == [SITE]
+
+
+async def test_without_a_crawl_there_is_nothing_to_explain() -> None:
+    """An empty stack says so, and an unknown crawl is an error."""
+    with pytest.raises(UnknownCrawl, match="there is no crawl yet"):
+        await told(Stage(), HOME)
+    stage = await begun(replace(PLAN, scope=Scope.ANY))
+    with pytest.raises(UnknownCrawl, match="no crawl has the id or name 'x'"):
+        await told(stage, HOME, "x")
+
+
+async def test_a_link_that_was_refused_is_known_of() -> None:
+    """A URL beyond the depth was seen, although nothing of it is kept but an example."""
+    stage = await begun(replace(PLAN, depth_max=0))
+    await step(stage)
+    told_of = {one.about: one.words for one in (await told(stage, f"{SITE}/a")).statements}
+    assert told_of["linked by"] == (
+        "some page: a link to it was refused as depth; pages whose links are left out are not kept"
+    )
+
+
+async def test_who_links_to_what_was_never_seen_is_said_to_be_unknown() -> None:
+    """The line is there for every URL: what is not kept is told apart from what is not linked."""
+    stage = await begun()
+    told_of = {one.about: one.words for one in (await told(stage, "https://else/")).statements}
+    assert told_of["linked by"] == "not known: pages whose links are left out are not kept"

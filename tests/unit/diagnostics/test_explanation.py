@@ -1,0 +1,78 @@
+"""What is said of URLs of every fate, from facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.diagnostics.explanation import explain
+from orbweaver.diagnostics.url_status import Fate, choose
+from orbweaver.model.crawl import Scope
+from tests.unit.diagnostics.facts import CLAIM, CRAWL, RULES, SITE, URL, facts, said
+from tests.unit.diagnostics.fates import FATES
+
+
+@pytest.mark.parametrize("name", FATES)
+def test_every_fate_is_explained(name: str) -> None:
+    """The fate is the right one, and what matters of it is said."""
+    known, fate, words = FATES[name]
+    found = facts(**known)
+    assert explain(found).fate is fate
+    text = said(found)
+    for part in words:
+        assert part in text, text
+
+
+def test_every_fate_is_tried() -> None:
+    """The table has them all."""
+    assert {fate for _, fate, _ in FATES.values()} == set(Fate)
+
+
+def test_refusals_are_named_for_machines() -> None:
+    """The first rule that refuses is a word of the guide, and there is none for what was seen."""
+    assert explain(facts(reference="https://other.example/")).refusal == "scope"
+    assert explain(facts(reference="x")).refusal == "invalid"
+    assert explain(facts(robots=RULES)).refusal == "robots"
+    assert explain(facts(claim=CLAIM, robots=RULES)).refusal is None
+    assert explain(facts()).refusal is None
+
+
+def test_what_it_is_asked_with_is_named() -> None:
+    """Headers by their names, of this host and no other; cookies where the crawl keeps them."""
+    own = ((SITE, (("X-Key", "s3cret"),)), ("https://other.example", (("X-Other", "s3cret"),)))
+    crawl = replace(CRAWL, host_headers=own, cookies=True)
+    text = said(facts(crawl=crawl))
+    assert "with the headers X-Key" in text
+    assert "with the cookies that its site has set" in text
+    assert "X-Other" not in text
+    assert "s3cret" not in text
+    assert "with the" not in said(facts())
+
+
+@pytest.mark.parametrize(
+    ("reference", "chosen"),
+    [
+        (f"{SITE}/b", "docs-2"),
+        ("https://www.example.net/x", "net-1"),
+        ("https://other.example/", "any-1"),
+        ("nonsense", "any-1"),
+    ],
+)
+def test_the_newest_crawl_that_fits_is_meant(reference: str, chosen: str) -> None:
+    """A scope that holds the URL comes before one that holds every URL."""
+    crawls = [
+        replace(CRAWL, id="any-1", scope=Scope.ANY),
+        replace(CRAWL, id="docs-2"),
+        replace(CRAWL, id="docs-1"),
+        replace(CRAWL, id="net-1", scope=Scope.DOMAIN, seeds=("https://example.net/",)),
+    ]
+    found = choose(crawls, reference)
+    assert found is not None
+    assert found[0].id == chosen
+
+
+def test_no_crawl_is_meant_by_a_url_of_none() -> None:
+    """Where no scope holds the URL nothing is made up."""
+    assert choose([CRAWL], "https://other.example/") is None
+    assert choose([], URL) is None

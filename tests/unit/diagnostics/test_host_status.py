@@ -1,0 +1,119 @@
+"""How a crawl does at one host, in words and numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.spec_checks import crawl_of
+from orbweaver.diagnostics.host_status import HostView, host_view, named
+from orbweaver.politeness.host_schedule import DOWN_S, FAILURES_MAX, ROUNDS_MAX, Host, RobotsEntry
+
+NOW_MS = 1_795_251_600_000
+SITE, OTHER = "https://example.com", "https://other.example"
+CRAWL = crawl_of(Plan(seeds=(f"{SITE}/", f"{OTHER}/a", f"{SITE}/b"), name="shop"), NOW_MS)
+TALLY = {"host.0.claimed": 9, "host.0.done": 4, "host.0.failed": 1, "host.1.claimed": 2}
+
+
+def view(name: str = SITE, **host: Any) -> HostView:
+    """Look at a host."""
+    return host_view(CRAWL, TALLY, Host(name=name, **host), NOW_MS, "bot/1.0")
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        (SITE, (9, 4, 1, 5)),
+        (OTHER, (2, 0, 0, 2)),
+        ("https://stranger.example", (None, None, None, None)),
+    ],
+)
+def test_counts_are_those_of_the_books(name: str, counts: tuple[int | None, ...]) -> None:
+    """By the host's place in the crawl; of a host without one nothing is known."""
+    seen = view(name)
+    assert (seen.claimed, seen.done, seen.failed, seen.queued) == counts
+
+
+def test_nothing_is_queued_once_a_crawl_has_ended() -> None:
+    """What a cancelled crawl left is nobody's any more."""
+    ended = replace(CRAWL, finished_at_ms=NOW_MS)
+    assert host_view(ended, TALLY, Host(name=SITE), NOW_MS, "bot").queued == 0
+
+
+@pytest.mark.parametrize(
+    ("host", "fields"),
+    [
+        ({}, {"next_slot_ms": None, "blocked_until_ms": None, "why": None, "down": False}),
+        ({"tat_ms": NOW_MS + 5_000}, {"next_slot_ms": NOW_MS + 5_000}),
+        ({"line_ms": NOW_MS + 7_000, "tat_ms": NOW_MS}, {"next_slot_ms": NOW_MS + 7_000}),
+        (
+            {"blocked_until_ms": NOW_MS + 60_000, "strikes": 1},
+            {"blocked_until_ms": NOW_MS + 60_000, "why": "it asked for it (429 or 503)"},
+        ),
+        (
+            {"blocked_until_ms": NOW_MS + 60_000, "failures": FAILURES_MAX},
+            {"why": "it did not answer 5 times in a row", "failures": 5, "down": False},
+        ),
+        (
+            {"blocked_until_ms": NOW_MS + DOWN_S, "failures": FAILURES_MAX + ROUNDS_MAX},
+            {"why": "it did not answer 9 times in a row: its URLs end unasked", "down": True},
+        ),
+        ({"blocked_until_ms": NOW_MS, "failures": 2}, {"blocked_until_ms": None, "failures": 2}),
+    ],
+)
+def test_when_it_may_be_asked_and_why_not_now(host: dict[str, Any], fields: dict[str, Any]) -> None:
+    """Slots that are taken, and blocks with their reason; what is over is not mentioned."""
+    seen = view(**host)
+    assert {name: getattr(seen, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    ("entry", "words", "delay_ms"),
+    [
+        (None, "not asked for yet", 1_000),
+        (RobotsEntry(fetched_at_ms=NOW_MS, verdict="allow"), "none", 1_000),
+        (
+            RobotsEntry(fetched_at_ms=NOW_MS, verdict="unreachable"),
+            "could not be had: no answer",
+            1_000,
+        ),
+        (RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: *\nDisallow: /x"), "rules", 1_000),
+        (
+            RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: bot\nCrawl-delay: 2.5"),
+            "rules, Crawl-delay 2.5",
+            2_500,
+        ),
+    ],
+)
+def test_what_robots_txt_is_known_to_say(
+    entry: RobotsEntry | None, words: str, delay_ms: int
+) -> None:
+    """Its rules and the delay that they ask of us; a crawl that ignores it does not care."""
+    seen = view(robots=entry)
+    assert (seen.robots, seen.delay_ms) == (words, delay_ms)
+    ignoring = replace(CRAWL, obey_robots=False)
+    seen = host_view(ignoring, TALLY, Host(name=SITE, robots=entry), NOW_MS, "bot")
+    assert (seen.robots, seen.delay_ms) == ("ignored", 1_000)
+
+
+@pytest.mark.parametrize(
+    ("word", "host"),
+    [
+        ("example.com", SITE),
+        ("Example.com:8443", f"{SITE}:8443"),
+        ("https://example.com/a?b", SITE),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+    ],
+)
+def test_hosts_are_named_as_people_do(word: str, host: str) -> None:
+    """A name means https, and a URL its host."""
+    assert named(word) == host
+
+
+def test_what_is_no_host_is_refused() -> None:
+    """With what would be one."""
+    with pytest.raises(ValueError, match=r"'ex ample' is no host: give one like example\.com"):
+        named("ex ample")

@@ -1,0 +1,87 @@
+"""Words for reasons are those of the guide."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from orbweaver.diagnostics.reason_texts import (
+    REASONS,
+    REFUSALS,
+    moment,
+    never_asked,
+    span,
+    trap_rule,
+)
+from orbweaver.model.address_policy import parse_allowed
+from orbweaver.model.outcome import Reason, Refusal
+
+OPERATIONS = (Path(__file__).parents[3] / "docs/operations.md").read_text()
+
+
+def table(heading: str) -> list[list[str]]:
+    """Read a table's cells, without what only Markdown needs and without links."""
+    found = re.search(
+        rf"^\| {re.escape(heading)} \|\n\| ---.*\n((?:\|.*\n)+)", OPERATIONS, re.MULTILINE
+    )
+    assert found, heading
+    lines = re.sub(r" \(\[[^\]]*\]\([^)]*\)\)", "", found[1]).replace("`", "").splitlines()
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_reasons_mean_what_the_guide_says() -> None:
+    """Every reason has the guide's words, and no other has any."""
+    assert {row[1]: row[2] for row in table("outcome | reason | means")} == REASONS
+    assert set(REASONS) == set(Reason)
+
+
+def test_refusals_mean_what_the_guide_says() -> None:
+    """Every refusal has the guide's words, and no other has any."""
+    assert {row[0]: row[1] for row in table("refused | means")} == REFUSALS
+    assert set(REFUSALS) == set(Refusal)
+
+
+LOCAL = parse_allowed("127.0.0.0/8,::1", frozenset({4566}))
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://127.0.0.1:8000/x", None),
+        ("http://localhost:8000/", None),
+        ("http://a.localhost:8000/", None),
+        ("http://127.0.0.1:6379/", "no seed names 127.0.0.1:6379: give http://127.0.0.1:6379/"),
+        ("http://localhost:6379/", "no seed names 127.0.0.1:6379"),
+        ("http://localhost:4566/", "port 4566 there is the stack's own"),
+        ("http://[::1]:8000/", "deploy with allow_addresses=[::1]:8000"),
+        ("http://10.0.0.1/", "10.0.0.1 is private"),
+        ("http://example.com:6379/", "port 6379 is not one of"),
+        ("http://example.com/", None),
+    ],
+)
+def test_what_is_never_asked_is_told_with_the_fix(url: str, why: str | None) -> None:
+    """On a stack that crawls this machine a URL is measured by what its crawl was begun with."""
+    said = never_asked(url, LOCAL, {"http://127.0.0.1:8000"})
+    assert said is None if why is None else why in str(said)
+
+
+def test_only_traps_have_a_rule_of_traps() -> None:
+    """The numbers that a URL goes beyond are said of those refusals that have some."""
+    ruled = {refusal for refusal in Refusal if trap_rule(refusal)}
+    assert ruled == {Refusal.PATH_DEPTH, Refusal.REPETITION, Refusal.QUERY}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (1, "1 s"), (90, "90 s"), (120, "2 min"), (7_200, "2 h"), (604_800, "7 d")],
+)
+def test_spans_are_in_their_largest_whole_unit(seconds: int, words: str) -> None:
+    """A window is read as it was typed."""
+    assert span(seconds) == words
+
+
+def test_moments_are_in_utc() -> None:
+    """Nobody has to guess a zone."""
+    assert moment(1_795_251_600_999) == "2026-11-21 09:00:00 UTC"

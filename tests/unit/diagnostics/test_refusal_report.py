@@ -1,0 +1,119 @@
+"""What a crawl left out: counts, meanings and examples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.spec_checks import crawl_of
+from orbweaver.diagnostics import refusal_report
+from orbweaver.diagnostics.reason_texts import REASONS, REFUSALS
+from orbweaver.diagnostics.refusal_report import Examples, report_of
+from orbweaver.frontier.pack_result import SAMPLES_MAX, Draft
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.page_record import PageRecord
+
+if TYPE_CHECKING:
+    import pytest
+
+NOW_MS = 1_795_251_600_000
+SITE = "https://example.com"
+CRAWL = crawl_of(Plan(seeds=(f"{SITE}/",)), NOW_MS)
+TALLY = {
+    "claimed": 20,
+    "failed": 9,
+    "failed.dns": 7,
+    "failed.tls": 2,
+    "skipped": 3,
+    "skipped.robots": 3,
+    "skipped.cancelled": 1,
+    "skipped.from_the_future": 1,
+    "refused.scope": 40,
+    "refused.depth": 50,
+    "fetched.ok": 8,
+    "host.0.failed": 9,
+    "refused.budget": 0,
+}
+
+
+def record(path: str, outcome: Outcome, reason: Reason) -> PageRecord:
+    """Make the record of a URL."""
+    url = f"{SITE}{path}"
+    return PageRecord(
+        crawl="c", url=url, outcome=outcome, reason=reason, fetched_at=NOW_MS, depth=0
+    )
+
+
+def test_a_report_has_every_reason_with_its_meaning() -> None:
+    """Refusals, skips and failures, the most frequent first; nothing else that is counted."""
+    report = report_of(CRAWL, TALLY, Examples.of(TALLY), {"scope": ("https://other.example/",)})
+    assert [(line.kind, line.reason, line.count) for line in report.skipped] == [
+        ("refused", "depth", 50),
+        ("refused", "scope", 40),
+        ("skipped", "robots", 3),
+        ("skipped", "cancelled", 1),
+        ("skipped", "from_the_future", 1),
+        ("failed", "dns", 7),
+        ("failed", "tls", 2),
+    ]
+    means = {line.reason: line.means for line in report.skipped}
+    assert means["depth"] == REFUSALS[Refusal.DEPTH]
+    assert means["tls"] == REASONS[Reason.TLS]
+    assert means["from_the_future"] == ""
+    assert report.skipped[1].samples == ("https://other.example/",)
+
+
+def test_examples_are_looked_for_until_there_are_enough() -> None:
+    """Up to five for a reason, as many as it has, and none that nobody asked for."""
+    examples = Examples.of({"failed.dns": 7, "skipped.robots": 1})
+    for number in range(8):
+        assert not examples.enough
+        examples.see(record(f"/{number}", Outcome.FAILED, Reason.DNS))
+        examples.see(record(f"/ok/{number}", Outcome.FETCHED, Reason.OK))
+    examples.see(record("/robots", Outcome.SKIPPED, Reason.ROBOTS))
+    assert examples.enough
+    lines = report_of(CRAWL, {"failed.dns": 7, "skipped.robots": 1}, examples, {}).skipped
+    assert lines[0].samples == (f"{SITE}/robots",)
+    assert lines[1].samples == tuple(f"{SITE}/{number}" for number in range(5))
+
+
+def test_the_search_for_examples_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has no record is not looked for without end."""
+    monkeypatch.setattr(refusal_report, "RECORDS_MAX", 2)
+    examples = Examples.of({"skipped.cancelled": 3})
+    for _ in range(2):
+        assert not examples.enough
+        examples.see(record("/ok", Outcome.FETCHED, Reason.OK))
+    assert examples.enough
+    assert Examples.of({"refused.scope": 3}).enough
+
+
+# --- of what was refused ------------------------------------------------------------------------
+
+
+def test_a_draft_keeps_a_few_examples_of_what_it_refused() -> None:
+    """Five a reason, each once, without what may be a secret; counts are not concerned."""
+    draft = Draft("c")
+    for number in range(9):
+        draft.refuse(Refusal.SCOPE, urls=(f"https://me:pw@other.example/{number % 2}?token=x",))
+    draft.refuse(Refusal.DEPTH, 20, [f"{SITE}/{number}" for number in range(20)])
+    draft.refuse(Refusal.NOFOLLOW, 3)
+    draft.refuse(Refusal.CUT, 0)
+    assert draft.samples == {
+        "scope": ("https://…@other.example/0?…", "https://…@other.example/1?…"),
+        "depth": tuple(f"{SITE}/{number}" for number in range(SAMPLES_MAX)),
+    }
+    tally = draft.journal((), NOW_MS).tally
+    assert tally == {"refused.scope": 9, "refused.depth": 20, "refused.nofollow": 3}
+
+
+def test_a_report_names_the_causes_that_records_have() -> None:
+    """Each error once, beside the examples of its reason."""
+    examples = Examples.of({"skipped.robots_unreachable": 3})
+    for number, error in enumerate(("refused", "refused", "no route")):
+        gone = record(f"/{number}", Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
+        examples.see(replace(gone, error=error))
+    (line,) = report_of(CRAWL, {"skipped.robots_unreachable": 3}, examples, {}).skipped
+    assert line.causes == ("refused", "no route")
+    assert len(line.samples) == 3

@@ -1,0 +1,99 @@
+"""The guide of limits: every bound, every part, and every count is as the code has it."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from orbweaver.model.columns import INVALID_ITEMS, PAGES
+from orbweaver.model.cuts import PARTS
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.page_record import COLUMNS
+
+GUIDE = (Path(__file__).parents[3] / "docs" / "limits.md").read_text()
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split(" | ")]
+    for line in GUIDE.splitlines()
+    if line.startswith("| ") and not line.startswith(("| what ", "| --- "))
+]
+BOUND = re.compile(r"`((?:settings|core|adapters)[.\w]*)\.(\w+) = ([0-9.]+)`")
+# What bounds a page, by module: each has its row.
+BOUNDS = {
+    "core.maintext": {"HTML_BYTES_MAX", "CONVERTED_BYTES_MAX", "HEAD_BYTES_MAX", "CHARS_MAX",
+                      "TAGS_MAX", "WORDS_TAGS_MAX", "REFERENCES_MAX", "NESTED_MAX",
+                      "ATTRIBUTES_MAX", "PLACES_MAX", "DEPTH_MAX"},
+    "core.page": {"TEXT_CHARS_MAX", "LANGUAGE_CHARS_MAX"},
+    "core.record": {"ERROR_CHARS_MAX", "HEADER_CHARS_MAX", "DESCRIPTION_CHARS_MAX"},
+    "core.links": {"LINKS_CHARS_MAX"},
+    "core.extraction": {"EXTRACTED_BYTES_MAX"},
+    "core.extraction.structured": {"SCRIPTS_MAX", "SCRIPT_CHARS_MAX", "SCRIPTS_CHARS_MAX",
+                                   "DEPTH_MAX", "NODES_MAX"},
+    "core.extraction.stated": {"NAMES_MAX"},
+    "adapters.http_head": {"HEADERS_CHARS_MAX"},
+}  # fmt: skip
+# Bounds of something else than a page, or that have the row of another one: each with its reason.
+OTHERS = {
+    "core.maintext": {"COLUMNS_MAX": "how wide a table is thought to be"},
+    "core.page": {"LINKS_MAX": "the default of links_per_page_max"},
+    "core.extraction": {"ERROR_CHARS_MAX": "words of an extractor's exception, in invalid_items"},
+}
+
+
+def _value_of(place: str, name: str) -> object:
+    """Look up a constant, or a field's default."""
+    parts = place.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = import_module(f"orbweaver.{'.'.join(parts[:cut])}")
+        except ModuleNotFoundError:
+            continue
+        for part in [*parts[cut:], name]:
+            fields = getattr(found, "__dataclass_fields__", {})
+            found = fields[part].default if part in fields else getattr(found, part)
+        return found
+    raise AssertionError(place)
+
+
+@pytest.mark.parametrize("bound", sorted(set(BOUND.findall(GUIDE))), ids="=".join)
+def test_a_bound_is_as_the_guide_says(bound: tuple[str, str, str]) -> None:
+    """Whoever changes one changes the guide."""
+    place, name, number = bound
+    assert _value_of(place, name) == pytest.approx(float(number))
+
+
+@pytest.mark.parametrize("place", BOUNDS)
+def test_each_bound_on_a_page_has_a_row(place: str) -> None:
+    """A new constant is a new row, or is said to be no bound on a page."""
+    module = import_module(f"orbweaver.{place}")
+    own = Path(module.__file__ or "").read_text()
+    names = set(re.findall(r"^(?:[A-Z_]+, )*([A-Z][A-Z_]*_MAX)\b[^=\n]* = ", own, re.MULTILINE))
+    assert names - OTHERS.get(place, {}).keys() == BOUNDS[place]
+    listed = {name for module, name, _ in BOUND.findall(GUIDE) if module == place}
+    assert BOUNDS[place] <= listed
+
+
+def test_no_row_is_silent() -> None:
+    """Each says what it is counted as, and that is counted."""
+    known = {
+        *(f"cut: {part}" for part in PARTS),
+        *(f"refused.{reason}" for reason in Refusal),
+        *(f"{outcome}: {reason}" for outcome in Outcome for reason in Reason),
+        INVALID_ITEMS.name,
+        "error",
+    }
+    assert len(ROWS) > 40
+    for row in ROWS:
+        counted = re.findall(r"`([^`]+)`", row[3])
+        assert counted, row[0]
+        assert set(counted) <= known, row[0]
+
+
+def test_each_part_has_a_row() -> None:
+    """And is explained to whom asks for one URL; the column is one of every export."""
+    assert {part for part in PARTS if f"`cut: {part}`" not in GUIDE} == set()
+    assert all(PARTS.values())
+    assert "cut" in COLUMNS
+    assert "cut" in {column.name for column in PAGES.columns}

@@ -1,0 +1,478 @@
+"""What is forgotten is nowhere, the rest is as it was; wherever whoever does it is killed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.control.crawl_control import Conflict
+from orbweaver.erasure.formats import outcomes
+from orbweaver.erasure.preview import exported, survey
+from orbweaver.erasure.scope import Meant, meant_crawl, meant_host, meant_url
+from orbweaver.exporting.glue_schema import query_name
+from orbweaver.exporting.manifest import (
+    PREFIX,
+    File,
+    Sums,
+    decode_manifest,
+    encode_manifest,
+    manifest_path,
+)
+from orbweaver.frontier.messages import Seeds, encode
+from orbweaver.model.columns import item_table
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import StoredNewer
+from tests.memory import Mail
+from tests.unit.forgetting import (
+    DAY,
+    ELSEWHERE,
+    ENDED,
+    OTHER,
+    PATH,
+    URL,
+    URLS,
+    everything,
+    fill,
+    forgetter_of,
+    stores_of,
+    traces_of,
+    unpacked,
+)
+from tests.unit.stage import (
+    CRAWL,
+    NOW_MS,
+    SITE,
+    Stage,
+    html,
+    kill_at,
+    noting,
+    survives,
+)
+from tests.unit.stage import (
+    outcomes as ends,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHOLE = Meant(urls=frozenset({URL}))
+# Bodies of other pages, too, that lead there.
+LINKS = replace(WHOLE, mentions=True)
+MEANT = {
+    "url": (WHOLE, (PATH,)),
+    "host": (Meant(host="other.example"), ("other.example",)),
+    "crawl": (Meant(runs=frozenset({ENDED.id})), (PATH, ELSEWHERE, OTHER)),
+}
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Return a stage with something to forget."""
+    made = Stage()
+    fill(made.world, tmp_path)
+    return made
+
+
+@pytest.mark.parametrize("which", MEANT)
+async def test_it_is_nowhere(stage: Stage, which: str) -> None:
+    """No table, message or file holds it afterwards, and before all of them did."""
+    meant, needles = MEANT[which]
+    _of_the_crawl(stage, which)
+    before = traces_of(stage.world, *needles)
+    assert {place.split()[0] for place in before} >= {"claims", "pages", "journals", "sent", "file"}
+    done = await forgetter_of(stage).forget(meant)
+    assert traces_of(stage.world, *needles) == []
+    assert done.left == ()
+    again = await forgetter_of(stage).forget(meant)
+    assert {kind: count for kind, count in again.done.items() if kind != "crawls"} == {}
+
+
+def _of_the_crawl(stage: Stage, which: str) -> None:
+    """Take a bare URL off the queue, which belongs to another crawl."""
+    if which == "crawl":
+        stage.world.sent.pop()
+
+
+async def test_the_rest_is_as_it_was(stage: Stage) -> None:
+    """Other pages keep record, claim, body, text and rows, without who led there."""
+    world = stage.world
+    await forgetter_of(stage).forget(WHOLE)
+    records = {record.url: record for record in world.pages.values()}
+    assert set(records) == {OTHER, ELSEWHERE}
+    assert (records[OTHER].canonical, records[ELSEWHERE].referrer) == (None, None)
+    assert records[OTHER].extracted[0].fields == {"name": "J", "page": None}
+    assert {url for _, url in world.claims} == {OTHER, ELSEWHERE}
+    assert world.crawls[ENDED.id].seeds == (OTHER, ELSEWHERE)
+    for url in (OTHER, ELSEWHERE):
+        record = records[url]
+        assert record.body_key is not None
+        assert record.body_offset
+        assert record.body_length
+        end = record.body_offset + record.body_length
+        assert url in unpacked(".gz", world.files[record.body_key][record.body_offset : end])
+
+
+async def test_manifests_say_what_stands(stage: Stage) -> None:
+    """Manifests name the files as they are now, with fewer rows; nothing is left of the work."""
+    world = stage.world
+    await forgetter_of(stage).forget(WHOLE)
+    for crawl in (None, ENDED.id):
+        body = world.files[PREFIX + manifest_path(DAY, crawl)]
+        manifest = decode_manifest(body)
+        assert manifest is not None
+        assert manifest.rows == {"pages": 2, "texts": 2}
+        assert manifest.crawls[ENDED.id].outcomes == {"fetched": 2}
+        for file in manifest.files:
+            stands = world.files[PREFIX + file.path]
+            assert (file.rows, file.bytes) == (2, len(stands)), file.path
+            if file.table == "pages" and file.format != "warc":
+                assert outcomes(file.path, stands) == {"fetched": 2}
+    assert not any("_work/" in key for key in world.files)
+
+
+@pytest.mark.parametrize("which", MEANT)
+async def test_killed_anywhere(tmp_path: Path, which: str) -> None:
+    """Killed at any moment and run again, it is nowhere, and files are as without a kill."""
+    meant, needles = MEANT[which]
+    whole = Stage()
+    fill(whole.world, tmp_path)
+    _of_the_crawl(whole, which)
+    await forgetter_of(whole).forget(meant)
+    wanted = _files(whole)
+    number, finished = 1, False
+    while not finished:
+        stage = Stage()
+        fill(stage.world, tmp_path)
+        _of_the_crawl(stage, which)
+        finished = await survives(forgetter_of(stage, kill_at(number)).forget(meant))
+        stage.clock.at_ms += 1_000_000  # what it held comes back
+        await forgetter_of(stage).forget(meant)
+        assert traces_of(stage.world, *needles) == [], number
+        assert _files(stage) == wanted, number
+        number += 7  # every moment in turn takes minutes
+    assert number > 100
+
+
+def _files(stage: Stage) -> dict[str, str]:
+    return {key: text for key, text in everything(stage.world).items() if key.startswith("file")}
+
+
+async def test_what_could_bring_it_back_goes_first(stage: Stage) -> None:
+    """Messages go before journals, these before claims and records, and files come last."""
+    effects: list[str] = []
+    await forgetter_of(stage, noting(effects)).forget(WHOLE)
+    firsts = [
+        effects.index(effect)
+        for effect in (
+            "dead_letters.delete",
+            "packs.unpark",
+            "traces.journal",
+            "traces.claim",
+            "traces.record",
+            "files.put",
+        )
+    ]
+    assert firsts == sorted(firsts)
+
+
+async def test_nothing_comes_back_that_is_delivered_late(stage: Stage) -> None:
+    """A copy of a message that the queue still held brings nothing back."""
+    late = [mail.body for mail in stage.world.sent]
+    await forgetter_of(stage).forget(WHOLE)
+    stage.restart()
+    for body in late[:2]:
+        assert await stage.deliver(body) == []
+    assert traces_of(stage.world, PATH) == []
+
+
+async def test_of_a_crawl_its_end_is_left(stage: Stage) -> None:
+    """A copy of a message finds the crawl finished and is no dead letter; it is listed no more."""
+    _of_the_crawl(stage, "crawl")
+    late = [mail.body for mail in stage.world.sent]
+    await forgetter_of(stage).forget(MEANT["crawl"][0])
+    assert await stage.crawls.list() == ()
+    stage.restart()
+    assert await stage.deliver(*late[:2]) == []
+    assert stage.world.buried == []
+    assert traces_of(stage.world, PATH) == []
+
+
+# --- crawls that are at work --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING])
+async def test_refused_while_at_work(stage: Stage, state: State) -> None:
+    """A crawl that has it and is at work is named, and nothing is touched."""
+    stage.world.crawls[ENDED.id] = replace(ENDED, state=state, finished_at_ms=None)
+    before = everything(stage.world)
+    with pytest.raises(Conflict, match=ENDED.id):
+        await forgetter_of(stage).forget(WHOLE)
+    stage.world.looks.clear()
+    assert everything(stage.world) == before
+
+
+async def test_what_a_newer_version_stored_is_not_forgotten_unread(stage: Stage) -> None:
+    """Messages that it cannot read stay where they are, and are named; a crawl ends it at once."""
+    body = '{"v":2,"crawl":"site-9","at":1,"work":"compressed"}'
+    stage.world.sent.append(Mail(body=body, group="site-9"))
+    stage.world.buried.append(Mail(body=body, reason="stored by a newer version"))
+    stage.world.parked["site-9", "p9"] = body
+    done = await forgetter_of(stage).forget(WHOLE)
+    assert any("of version 2" in left and "deploy that version" in left for left in done.left)
+    assert [mail.body for mail in stage.world.sent].count(body) == 1
+    assert [mail.body for mail in stage.world.buried].count(body) == 1
+    assert stage.world.parked == {("site-9", "p9"): body}
+    stage.world.newer[ENDED.id] = "stored by a newer version"
+    with pytest.raises(StoredNewer):
+        await forgetter_of(stage).forget(WHOLE)
+
+
+async def test_a_crawl_goes_when_it_has_ended(stage: Stage) -> None:
+    """All of a crawl is forgotten only once it has finished."""
+    stage.world.crawls[ENDED.id] = replace(ENDED, state=State.PAUSED, finished_at_ms=None)
+    with pytest.raises(Conflict, match="cancel"):
+        await forgetter_of(stage).forget(MEANT["crawl"][0])
+
+
+async def test_the_name_of_a_crawl_goes_with_its_last_run(stage: Stage) -> None:
+    """Its tables of items leave the catalogue; as long as it has another run, they stay."""
+    world = stage.world
+    tables = [item_table(name, "books", ()) for name in (ENDED.name, "other")]
+    world.catalogue |= {query_name(table.name): table for table in tables}
+    other = replace(ENDED, id=f"{ENDED.name}-20200101-000000")
+    world.crawls[other.id] = other
+    await forgetter_of(stage).forget(MEANT["crawl"][0])
+    assert len(world.catalogue) == 2
+    done = await forgetter_of(stage).forget(Meant(runs=frozenset({other.id})))
+    assert done.done["tables"] == 1
+    assert [table.name for table in world.catalogue.values()] == ["items/other/books"]
+
+
+async def test_manifests_name_no_table_without_files(stage: Stage) -> None:
+    """Columns of items of a crawl that is gone are gone; those of another one's stay."""
+    world = stage.world
+    theirs = File(
+        path=f"items/other/books/parquet/dt={DAY}/crawl=other-1/part-00-00000.parquet",
+        table="items/other/books",
+        format="parquet",
+        crawl="other-1",
+        rows=1,
+        bytes=1,
+        sha256=hashlib.sha256(b"x").hexdigest(),
+    )
+    world.files[PREFIX + theirs.path] = b"x"
+    key = PREFIX + manifest_path(DAY, None)
+    manifest = decode_manifest(world.files[key])
+    assert manifest is not None
+    sums = {**manifest.crawls, "other-1": Sums(name="other", rows={"pages": 1}, outcomes={})}
+    columns = {f"items/{name}/books": () for name in (ENDED.name, "other")} | {"pages": ()}
+    manifest = replace(manifest, crawls=sums, files=(*manifest.files, theirs), columns=columns)
+    world.files[key] = encode_manifest(manifest)
+    await forgetter_of(stage).forget(MEANT["crawl"][0])
+    left = decode_manifest(world.files[key])
+    assert left is not None
+    assert left.columns.keys() == {"items/other/books", "pages"}
+    assert ENDED.name.encode() not in world.files[key]
+
+
+async def _paused(stage: Stage, steps: int) -> None:
+    """Begin a crawl, and pause it after so many messages."""
+    links = {OTHER: (URL, f"{SITE}/a"), f"{SITE}/a": (URL, f"{SITE}/b"), URL: (OTHER,)}
+    for url in (OTHER, URL, f"{SITE}/a", f"{SITE}/b"):
+        stage.web.put(url, html(*links.get(url, ())))
+    seeds = Seeds(id="5eed", crawl=CRAWL.id, at_ms=NOW_MS, references=(OTHER,), planned=True)
+    stage.world.crawls[CRAWL.id] = replace(CRAWL, seeds=(OTHER,), seeds_planned=1)
+    stage.world.sent.append(Mail(body=encode(seeds)))
+    for _ in range(steps):
+        mail = stage.world.sent.pop(0)
+        await stage.deliver(mail.body)
+    crawl = stage.world.crawls[CRAWL.id]
+    if crawl.state is State.RUNNING:
+        stage.world.crawls[CRAWL.id] = replace(crawl, state=State.PAUSED)
+
+
+@pytest.mark.parametrize("parked", [False, True])
+@pytest.mark.parametrize("steps", range(4))
+async def test_a_paused_crawl_still_finishes(steps: int, *, parked: bool) -> None:
+    """What it had claimed and not asked for ends `skipped: forgotten`; its books balance."""
+    stage = Stage()
+    await _paused(stage, steps)
+    stage.restart()
+    if parked:
+        await stage.drain()
+    await forgetter_of(stage).forget(LINKS)
+    assert traces_of(stage.world, PATH) == []
+    stage.web.put(OTHER, html(f"{SITE}/a"))
+    stage.web.put(f"{SITE}/a", html(f"{SITE}/b"))
+    crawl = stage.world.crawls[CRAWL.id]
+    if crawl.state is State.PAUSED:
+        stage.world.crawls[CRAWL.id] = replace(crawl, state=State.RUNNING)
+        stage.restart()
+        bodies = list(stage.world.parked.values())
+        stage.world.parked.clear()
+        stage.world.sent += [Mail(body=body) for body in bodies]
+        await stage.drain()
+    assert stage.world.crawls[CRAWL.id].state is State.FINISHED
+    tally = stage.tally()
+    assert tally["claimed"] == sum(tally.get(end, 0) for end in ("fetched", "skipped", "failed"))
+    assert set(ends(stage.world)) == {OTHER, f"{SITE}/a", f"{SITE}/b"}
+    assert tally.get("skipped.forgotten", 0) == (1 if steps == 2 else 0)
+
+
+@pytest.mark.parametrize("steps", [2, 3])
+async def test_a_paused_crawl_survives_a_kill(steps: int) -> None:
+    """Killed at any moment and run again, a paused crawl's books still balance in the end."""
+    number, finished = 1, False
+    while not finished:
+        stage = Stage()
+        await _paused(stage, steps)
+        finished = await survives(forgetter_of(stage, kill_at(number)).forget(LINKS))
+        stage.clock.at_ms += 1_000_000
+        await forgetter_of(stage).forget(LINKS)
+        assert traces_of(stage.world, PATH) == [], number
+        crawl = stage.world.crawls[CRAWL.id]
+        if crawl.state is State.PAUSED:
+            stage.world.crawls[CRAWL.id] = replace(crawl, state=State.RUNNING)
+            stage.web.put(OTHER, html(f"{SITE}/a"))
+            stage.web.put(f"{SITE}/a", html(f"{SITE}/b"))
+            stage.restart()
+            await stage.drain()
+        assert stage.world.crawls[CRAWL.id].state is State.FINISHED, number
+        number += 3
+
+
+@pytest.mark.parametrize("sent", [False, True])
+async def test_journals_that_do_not_say_whose_they_are(stage: Stage, *, sent: bool) -> None:
+    """One of an earlier version goes when it serves nobody: it is sent, or all crawls ended."""
+    stage.world.crawls["other-1"] = replace(CRAWL, id="other-1", name="other")
+    stage.world.journals["p0"] = replace(stage.world.journals["p0"], crawl="")
+    stage.world.ledgers["p0"] = replace(stage.world.ledgers["p0"], sent=sent)
+    done = await forgetter_of(stage).forget(WHOLE)
+    assert ("p0" in stage.world.journals) is not sent
+    assert len(done.left) == (0 if sent else 1)
+    stage.world.crawls["other-1"] = replace(ENDED, id="other-1", name="other")
+    await forgetter_of(stage).forget(WHOLE)
+    assert traces_of(stage.world, PATH) == []
+
+
+# --- what is meant ------------------------------------------------------------------------------
+
+
+def test_a_url_is_meant_as_crawls_spell_it() -> None:
+    """What a crawl leaves out of URLs is left out of what is meant, and what it keeps is kept."""
+    kept = replace(CRAWL, tracking=())
+    meant = meant_url(f"{URL}?utm_source=x&a=1#top", [CRAWL, kept])
+    assert meant.urls == {f"{URL}?a=1", f"{URL}?utm_source=x&a=1"}
+    with pytest.raises(ValueError, match="http"):
+        meant_url("mailto:x@example.org", [])
+
+
+@pytest.mark.parametrize(
+    ("named", "url", "is_meant"),
+    [
+        ("Example.org", "https://example.org/a", True),
+        ("example.org", "http://example.org:8080/", True),
+        ("example.org", "https://www.example.org/", False),
+        ("example.org:8080", "http://example.org:8080/", True),
+        ("example.org:8080", "http://example.org/", False),
+        ("https://example.org", "https://example.org/", True),
+        ("https://example.org", "http://example.org/", False),
+        ("example.org", "ftp://example.org/", False),
+    ],
+)
+def test_hosts(named: str, url: str, is_meant: bool) -> None:
+    """A host is meant by name, with its port, or with its scheme; never those below it."""
+    assert meant_host(named).url(url) is is_meant
+
+
+async def test_crawls_are_meant_by_id_or_name(stage: Stage) -> None:
+    """An id means one run, a name all of them, and those that only exports still know."""
+    known = await exported(stores_of(stage).files)
+    assert known == {ENDED.id: ENDED.name}
+    second = replace(ENDED, id="site-2")
+    assert meant_crawl("site-2", [ENDED, second], known).runs == {"site-2"}
+    assert meant_crawl("site", [second], known).runs == {"site-1", "site-2", "site"}
+    assert meant_crawl("site", [second], known).names == {"site"}
+
+
+async def test_a_look_counts_and_changes_nothing(stage: Stage) -> None:
+    """What there is is counted by kind, and whose it is said; everything stays."""
+    before = everything(stage.world)
+    look = await survey(stores_of(stage), WHOLE)
+    assert dict(look.found) == {
+        "claims": 1,
+        "records": 1,
+        "mentions_in_records": 2,
+        "journals": 2,
+        "parked": 1,
+        "dead_letters": 2,
+        "definitions": 1,
+    }
+    assert look.crawls == (ENDED,)
+    assert everything(stage.world) == before
+
+
+async def test_bodies_that_mention_it(stage: Stage) -> None:
+    """Other pages' bodies that link there stay and are counted, or go where that is asked for."""
+    from random import Random
+
+    from orbweaver.frontier import warc
+    from orbweaver.frontier.body_file import Kept, Segment
+
+    segment = Segment(ENDED.id, NOW_MS, Random(5))
+    body = f'<a href="{PATH}">Jane</a>'.encode()
+    response = warc.response(OTHER, NOW_MS, status=200, headers={}, body=body, truncated=False)
+    segment.add(Kept(url=OTHER, response=response))
+    stage.world.files[segment.key] = segment.whole()
+    done = await forgetter_of(stage).forget(WHOLE)
+    assert done.done["mentions"] == 1
+    assert traces_of(stage.world, PATH) == [f"file {segment.key}"]
+    await forgetter_of(stage).forget(replace(WHOLE, mentions=True))
+    assert traces_of(stage.world, PATH) == []
+    assert URLS[1] in everything(stage.world)[f"pages {next(iter(stage.world.pages))}"]
+
+
+async def test_slots_ahead_stay(stage: Stage) -> None:
+    """A host that may not be asked yet keeps when it may be, and loses its robots.txt."""
+    host = "https://other.example"
+    stage.world.hosts[host] = replace(stage.world.hosts[host], tat_ms=NOW_MS + 10**9)
+    done = await forgetter_of(stage).forget(Meant(host="other.example"))
+    assert stage.world.hosts[host].tat_ms == NOW_MS + 10**9
+    assert stage.world.hosts[host].robots is None
+    assert any(host in left for left in done.left)
+
+
+@pytest.mark.parametrize(
+    ("which", "left"),
+    [
+        ("crawl", {("other-1", "example.com"), ("other-1", "example.org")}),
+        ("host", {("other-1", "example.org")}),
+        (
+            "url",
+            {("other-1", "example.com"), ("other-1", "example.org"), (ENDED.id, "example.com")},
+        ),
+    ],
+)
+async def test_cookies_go_with_their_crawl_or_site(
+    stage: Stage, which: str, left: set[tuple[str, str]]
+) -> None:
+    """A jar is of one crawl and site: it goes with either, and with no URL alone."""
+    _of_the_crawl(stage, which)
+    stage.world.cookies |= dict.fromkeys(
+        [(ENDED.id, "example.com"), ("other-1", "example.com"), ("other-1", "example.org")], "[]"
+    )
+    meant = Meant(host="example.com") if which == "host" else MEANT[which][0]
+    done = await forgetter_of(stage).forget(meant)
+    assert set(stage.world.cookies) == left
+    assert done.done.get("cookies", 0) == 3 - len(left)
+
+
+async def test_headers_of_a_host_go_with_it(stage: Stage) -> None:
+    """A definition names no host any more that is forgotten."""
+    own = ((SITE, (("X-Key", "k"),)), ("https://other.example", (("X-Key", "o"),)))
+    stage.world.crawls[ENDED.id] = replace(ENDED, host_headers=own)
+    await forgetter_of(stage).forget(Meant(host="example.com"))
+    assert stage.world.crawls[ENDED.id].host_headers == own[1:]

@@ -1,0 +1,386 @@
+"""Exports said anew: what is waited for, which manifests come back, and with what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.erasure.exports import EXPORT_LOOK_S, EXPORT_WAIT_S, Reader, Restater
+from orbweaver.erasure.files import Blotter
+from orbweaver.erasure.scope import Meant
+from orbweaver.exporting.formats.registry import writer
+from orbweaver.exporting.formats.rows import page_row
+from orbweaver.exporting.manifest import (
+    PREFIX,
+    WORK,
+    File,
+    Manifest,
+    Sums,
+    decode_manifest,
+    encode_manifest,
+    manifest_path,
+    path_of,
+)
+from orbweaver.exporting.requests import RUN_MS_MAX
+from orbweaver.model.columns import PAGES
+from tests.memory import ManualClock, MemoryEvents, MemoryFiles
+from tests.memory.world import Moment, World
+from tests.unit.forgetting import (
+    DAY,
+    ELSEWHERE,
+    ENDED,
+    OTHER,
+    PATH,
+    URL,
+    export,
+    record_of,
+    unpacked,
+)
+from tests.unit.stage import NOW_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from tests.memory.world import Gate
+
+WHOLE = Meant(urls=frozenset({URL}))
+RUN = Meant(runs=frozenset({ENDED.id}))
+ALL = PREFIX + manifest_path(DAY, None)
+
+
+class Stage:
+    """Exports, a clock, and what was said."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.clock = ManualClock(NOW_MS)
+        self.said: list[str] = []
+
+    def blotter(self, meant: Meant, gate: Gate | None = None) -> Blotter:
+        """Make who goes through all files."""
+        given = () if gate is None else (gate,)
+        return Blotter(
+            files=MemoryFiles(self.world, *given),
+            clock=self.clock,
+            meant=meant,
+            say=self.said.append,
+            events=MemoryEvents(self.world, *given),
+        )
+
+    async def restate(self, meant: Meant = WHOLE) -> Reader:
+        """Go through all exports; what was done and left."""
+        reader = Reader(files=MemoryFiles(self.world), meant=meant)
+        events = MemoryEvents(self.world)
+        await Restater(
+            reader=reader, clock=self.clock, say=self.said.append, events=events
+        ).restate()
+        return reader
+
+    def put(self, path: str, rows: Iterable[str], folder: Path, **more: Any) -> File:
+        """Write a file of pages, and say what a manifest says of it."""
+        name, crawl = path.split("/")[1], more.get("crawl", ENDED.id)
+        made = writer(name, PAGES, folder)
+        for url in rows:
+            made.add(page_row(record_of(url, crawl)))
+        done = made.close()
+        body = done.path.read_bytes()
+        done.path.unlink()
+        self.world.files[PREFIX + path] = body
+        return File(
+            path=path,
+            table="pages",
+            format=name,
+            crawl=crawl,
+            rows=done.rows,
+            bytes=done.bytes,
+            sha256=done.sha256,
+        )
+
+    def mean(self, *files: File, **more: Any) -> None:
+        """Write the day's manifest."""
+        crawls = {
+            file.crawl: Sums(name="site", rows={"pages": file.rows}, outcomes={"fetched": 9})
+            for file in files
+        }
+        manifest = Manifest(day=DAY, crawl=None, crawls=crawls, files=files)
+        self.world.files[ALL] = encode_manifest(replace(manifest, **more))
+
+    def meaning(self) -> Manifest:
+        """Read the day's manifest."""
+        manifest = decode_manifest(self.world.files[ALL])
+        assert manifest is not None
+        return manifest
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """Return a stage without exports."""
+    return Stage()
+
+
+def part(name: str, crawl: str = ENDED.id, chunk: int = 0, suffix: str = "") -> str:
+    """Say where a file of pages lies."""
+    suffixes = {"jsonl": ".jsonl.gz", "csv": ".csv", "parquet": ".parquet", "warc": ".warc.gz"}
+    return path_of("pages", name, DAY, crawl, 0, chunk, suffix or suffixes[name])
+
+
+# --- exports under way --------------------------------------------------------------------------
+
+
+def run_of(begun_ms: int, day: str = DAY) -> str:
+    """Say where a run leaves something."""
+    return f"{PREFIX}{WORK}dt={day}/all/runs/{begun_ms:013d}-0a/plan.json"
+
+
+@pytest.mark.parametrize("ends_s", [1, EXPORT_LOOK_S, EXPORT_WAIT_S - EXPORT_LOOK_S])
+async def test_an_export_under_way_is_waited_for(stage: Stage, tmp_path: Path, ends_s: int) -> None:
+    """What it wrote of what it had read before is put right as well, and no file left out."""
+    record = record_of(URL)
+    export(stage.world, tmp_path, [record, record_of(OTHER)])
+    late = path_of("pages", "jsonl", DAY, ENDED.id, 0, 7, ".jsonl.gz")
+    key = run_of(NOW_MS)
+    stage.world.files[key] = b"{}"
+    slept = stage.clock.sleep
+
+    async def sleep(seconds: float) -> None:
+        await slept(seconds)
+        if stage.clock.at_ms >= NOW_MS + ends_s * 1000 and key in stage.world.files:
+            del stage.world.files[key]
+            stage.put(late, [URL, OTHER], tmp_path)
+
+    stage.clock.sleep = sleep  # type: ignore[method-assign]
+    blotter = stage.blotter(WHOLE)
+    await blotter.blot()
+    assert blotter.left == []
+    assert f"waiting for the export of {DAY}" in stage.said
+    waited_s = -(-ends_s // EXPORT_LOOK_S) * EXPORT_LOOK_S
+    assert stage.clock.at_ms == NOW_MS + waited_s * 1000
+    held = [key for key, body in stage.world.files.items() if PATH in unpacked(key, body)]
+    assert held == []
+
+
+@pytest.mark.parametrize("days", [(DAY,), ("2026-11-20", DAY)])
+async def test_the_wait_for_an_export_ends(stage: Stage, days: tuple[str, ...]) -> None:
+    """One that does not end is named; exports are looked through all the same, once more."""
+    stage.world.files |= {run_of(NOW_MS, day): b"{}" for day in days}
+    blotter = stage.blotter(WHOLE)
+    stage.world.files[PREFIX + part("csv")] = b""
+    await blotter.blot()
+    assert stage.clock.at_ms == NOW_MS + EXPORT_WAIT_S * 1000
+    exports, broken = blotter.left
+    assert f"an export of {', '.join(days)} has not ended" in exports
+    assert "cannot be read" in broken
+    assert stage.said.count(f"looking through the exports of {DAY}") == 2
+
+
+@pytest.mark.parametrize(("age_ms", "waits"), [(RUN_MS_MAX - 1, True), (RUN_MS_MAX, False)])
+async def test_a_dead_export_is_not_waited_for(stage: Stage, age_ms: int, *, waits: bool) -> None:
+    """A run that is taken for dead is waited for no more, nor what else lies beside it."""
+    stage.world.files[run_of(NOW_MS - age_ms)] = b"{}"
+    stage.world.files[f"{PREFIX}{WORK}dt={DAY}/all/other"] = b"{}"
+    await stage.blotter(WHOLE).blot()
+    assert (stage.clock.at_ms > NOW_MS) is waits
+    assert stage.said.count(f"looking through the exports of {DAY}") == 0
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+async def test_files_are_looked_at_that_are_there(stage: Stage) -> None:
+    """A file that went meanwhile is none, and no reason to stop."""
+    reader = Reader(files=MemoryFiles(stage.world), meant=WHOLE)
+    found = await reader.look("gone.jsonl.gz")
+    assert (found.body, found.rows, reader.left) == (None, 0, [])
+    await reader.remove([], "files")
+    assert dict(reader.done) == {}
+
+
+async def test_a_file_that_went_meanwhile(stage: Stage, tmp_path: Path) -> None:
+    """What an exporter removes after it was looked at is not written again."""
+    file = stage.put(part("jsonl"), [URL, OTHER], tmp_path)
+    stage.mean(file)
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("files.delete", Moment.AFTER):
+            stage.world.files.pop(PREFIX + file.path, None)
+
+    await stage.blotter(WHOLE, gate).blot()
+    assert stage.world.files == {}
+
+
+@pytest.mark.parametrize("name", ["jsonl", "csv", "parquet", "warc"])
+async def test_a_file_that_cannot_be_read_ends_nothing(
+    stage: Stage, tmp_path: Path, name: str
+) -> None:
+    """It stays and is named; the day's other files are put right, and their manifest is back."""
+    other = stage.put(part("jsonl"), [URL, OTHER], tmp_path)
+    broken = replace(other, path=part(name, chunk=1), format=name, sha256="0" * 64)
+    stage.world.files[PREFIX + broken.path] = b"\x1f\x8b\xff no such file"
+    stage.mean(other, broken)
+    reader = await stage.restate()
+    (left,) = reader.left
+    assert broken.path in left
+    assert PATH not in unpacked(other.path, stage.world.files[PREFIX + other.path])
+    kept, standing = stage.meaning().files
+    assert (kept.path, kept.rows) == (other.path, 1)
+    assert standing == broken
+    assert not any(WORK in key for key in stage.world.files)
+
+
+async def test_a_file_without_rows_goes(stage: Stage, tmp_path: Path) -> None:
+    """A file all of which is forgotten is removed, and its manifest means the others."""
+    gone = stage.put(part("csv"), [URL], tmp_path)
+    kept = stage.put(part("csv", chunk=1), [OTHER], tmp_path)
+    stage.mean(gone, kept)
+    reader = await stage.restate()
+    assert PREFIX + gone.path not in stage.world.files
+    assert stage.meaning().files == (kept,)
+    assert stage.meaning().crawls[ENDED.id].rows == {"pages": 1}
+    assert stage.meaning().crawls[ENDED.id].outcomes == {"fetched": 1}
+    assert dict(reader.done) == {"export_files": 1, "rows": 1, "cells": 0}
+
+
+@pytest.mark.parametrize("names", [("jsonl",), ("csv",), ("parquet",), ("csv", "jsonl", "parquet")])
+async def test_rows_are_counted_once(stage: Stage, tmp_path: Path, names: tuple[str, ...]) -> None:
+    """What went and what was changed is counted over all files, whatever the formats."""
+    files = [
+        stage.put(part(name, chunk=chunk), [URL, OTHER], tmp_path)
+        for name in names
+        for chunk in range(3)
+    ]
+    referred = Meant(urls=frozenset({OTHER}))  # the referrer of the other row
+    stage.mean(*files)
+    reader = await stage.restate(referred)
+    assert dict(reader.done) == {"export_files": 3 * len(names), "rows": 3, "cells": 3}
+
+
+# --- manifests -----------------------------------------------------------------------------------
+
+
+async def test_other_days_are_left_alone(stage: Stage, tmp_path: Path) -> None:
+    """A manifest of files that hold none of it is neither withdrawn nor announced."""
+    file = stage.put(part("jsonl"), [OTHER], tmp_path)
+    stage.mean(file)
+    stage.world.files[PREFIX + path_of("pages", "csv", "2026-11-20", "x", 0, 0, ".csv")] = b""
+    before = dict(stage.world.files)
+    effects: list[str] = []
+
+    async def gate(effect: str, _moment: Moment) -> None:
+        effects.append(effect)
+
+    await stage.blotter(WHOLE, gate).blot()
+    assert stage.world.files == before
+    assert "files.put" not in effects
+    assert "events.exported" not in effects
+
+
+async def test_of_two_crawls_one_stays(stage: Stage, tmp_path: Path) -> None:
+    """The manifest of a day means the other crawl alone, with the counts that it had."""
+    mine = stage.put(part("jsonl"), [URL], tmp_path)
+    theirs = stage.put(part("jsonl", "other-1"), [ELSEWHERE], tmp_path, crawl="other-1")
+    stage.mean(mine, theirs)
+    reader = await stage.restate(RUN)
+    assert reader.done["export_files"] == 1
+    assert stage.meaning().files == (theirs,)
+    assert stage.meaning().crawls.keys() == {"other-1"}
+    assert stage.meaning().crawls["other-1"].outcomes == {"fetched": 1}
+    (told,) = stage.world.exported
+    assert told == (stage.meaning(), ALL)
+
+
+async def test_a_run_goes_whose_files_are_gone(stage: Stage, tmp_path: Path) -> None:
+    """A manifest that only names the run is withdrawn, too: it says what the crawl was called."""
+    theirs = stage.put(part("jsonl", "other-1"), [ELSEWHERE], tmp_path, crawl="other-1")
+    sums = {"other-1": Sums(name="other"), ENDED.id: Sums(name="site")}
+    stage.mean(theirs, crawls=sums)
+    own = PREFIX + manifest_path(DAY, ENDED.id)
+    stage.world.files[own] = encode_manifest(Manifest(day=DAY, crawl=ENDED.id))
+    await stage.restate(RUN)
+    assert stage.meaning().crawls.keys() == {"other-1"}
+    assert own not in stage.world.files
+
+
+async def test_a_crawl_without_files_is_named_no_more(stage: Stage, tmp_path: Path) -> None:
+    """A crawl none of whose rows is left is not counted in the day's manifest."""
+    mine = stage.put(part("jsonl"), [URL], tmp_path)
+    theirs = stage.put(part("jsonl", "other-1"), [ELSEWHERE], tmp_path, crawl="other-1")
+    stage.mean(mine, theirs)
+    await stage.restate()
+    assert stage.meaning().crawls.keys() == {"other-1"}
+    assert stage.meaning().files == (theirs,)
+
+
+async def test_a_manifest_without_crawls_comes_back(stage: Stage, tmp_path: Path) -> None:
+    """One that counts by no crawl means its files all the same."""
+    file = stage.put(part("jsonl"), [URL, OTHER], tmp_path)
+    stage.mean(file, crawls={})
+    await stage.restate()
+    assert [one.rows for one in stage.meaning().files] == [1]
+
+
+@pytest.mark.parametrize("names", [("csv",), ("csv", "jsonl"), ("parquet", "csv")])
+async def test_outcomes_are_counted_in_one_format(
+    stage: Stage, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """Each page counts once, over all files of a format; archives, which say none, are passed."""
+    files = [
+        stage.put(part(name, chunk=chunk), [f"{OTHER}{chunk}", URL, OTHER], tmp_path)
+        for name in names
+        for chunk in range(2)
+    ]
+    archive = replace(files[0], path=part("warc"), format="warc", rows=99)
+    stage.world.files[PREFIX + archive.path] = b""
+    stage.mean(archive, *files)
+    await stage.restate()
+    sums = stage.meaning().crawls[ENDED.id]
+    assert (sums.rows, sums.outcomes) == ({"pages": 4}, {"fetched": 4})
+
+
+async def test_archives_alone_keep_what_was_counted(stage: Stage, tmp_path: Path) -> None:
+    """Where no file says outcomes the counts stay as they were."""
+    gone = stage.put(part("jsonl"), [URL], tmp_path)
+    archive = replace(gone, path=part("warc"), format="warc", rows=99, sha256="")
+    stage.world.files[PREFIX + archive.path] = b""
+    stage.mean(gone, archive)
+    await stage.restate()
+    sums = stage.meaning().crawls[ENDED.id]
+    assert (sums.rows, sums.outcomes) == ({"pages": 99}, {"fetched": 9})
+
+
+# --- what lies beside them -----------------------------------------------------------------------
+
+
+async def test_unfinished_work_goes(stage: Stage) -> None:
+    """What a dead export left goes if it names the URL or the run, and stays otherwise."""
+    work = f"{PREFIX}{WORK}dt={DAY}"
+    stage.world.files |= {
+        f"{work}/all/a": f'"{URL}"'.encode(),
+        f"{work}/all/b": f'"{URL}0"'.encode(),
+        f"{work}/crawl={ENDED.id}/c": b"{}",
+        f"{work}/all/runs/1/units/{ENDED.id}/00": b"{}",
+        f"{work}/crawl={ENDED.id}0/d": b"{}",
+    }
+    blotter = stage.blotter(WHOLE)
+    await blotter.blot()
+    assert blotter.done["work_files"] == 1
+    assert f"{work}/all/a" not in stage.world.files
+    blotter = stage.blotter(RUN)
+    await blotter.blot()
+    assert blotter.done["work_files"] == 2
+    assert stage.world.files.keys() == {f"{work}/all/b", f"{work}/crawl={ENDED.id}0/d"}
+
+
+async def test_snapshots_of_a_run_or_a_name_go(stage: Stage) -> None:
+    """What change feeds compare with goes with its run, or all of it with the name."""
+    of = f"{PREFIX}_snapshots/"
+    keys = [f"{of}{name}/{run}/pages" for name, run in (("a", "a-1"), ("a", "a-2"), ("b", "a"))]
+    stage.world.files |= dict.fromkeys(keys, b"")
+    blotter = stage.blotter(Meant(runs=frozenset({"a-1"})))
+    await blotter.blot()
+    assert blotter.done["snapshots"] == 1
+    assert sorted(stage.world.files) == keys[1:]
+    await stage.blotter(Meant(runs=frozenset({"x"}), names=frozenset({"a"}))).blot()
+    assert sorted(stage.world.files) == keys[2:]

@@ -1,0 +1,421 @@
+"""Messages and journals without what is forgotten: the others come back as they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.erasure import messages as sweeping
+from orbweaver.erasure.messages import HOLD_S, Sweeper
+from orbweaver.erasure.ports import JournalTrace
+from orbweaver.erasure.scope import Meant
+from orbweaver.frontier.dead_letters import RECEIVED_TOO_OFTEN
+from orbweaver.frontier.journal import Again, Journal, Ledger
+from orbweaver.frontier.messages import Close, Loose, Pack, Past, Seeds, Source, child_id, encode
+from orbweaver.model.crawl import State
+from orbweaver.model.target import Target
+from tests.memory import Claim, Mail
+from tests.unit.forgetting import OTHER, PATH, URL, stores_of, traces_of
+from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, outcomes, pack_of, urls_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+WHOLE = Meant(urls=frozenset({URL}))
+PAUSED = replace(CRAWL, state=State.PAUSED)
+CHILD = child_id(ROOT, 1)
+SEEDS = Seeds(id="5eed", crawl=CRAWL.id, at_ms=NOW_MS, references=(URL, OTHER))
+NEWER = '{"v":2,"crawl":"site-1","at":1,"work":"compressed"}'
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """Return a stage with nothing on it."""
+    return Stage()
+
+
+def sweeper_of(stage: Stage, meant: Meant = WHOLE) -> Sweeper:
+    """Make who sweeps, anew."""
+    return Sweeper(stores_of(stage), meant)
+
+
+def visible(stage: Stage, mails: Sequence[Mail]) -> bool:
+    """Whether a worker can receive all of these."""
+    looks = stage.world.looks
+    return all(looks.get(mail.id, (0, 0))[1] <= stage.clock.now_ms() for mail in mails)
+
+
+# --- queues -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("express", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+async def test_other_messages_come_back_as_they_were(
+    stage: Stage, *, known: bool, express: bool
+) -> None:
+    """Each is sent once, on its crawl's lane, with nothing of it changed."""
+    if known:
+        stage.world.crawls[CRAWL.id] = replace(CRAWL, express=express)
+    messages: list[Pack | Seeds | Close | Loose] = [
+        replace(pack_of(OTHER), failures=2, put_offs=3),
+        Seeds(id="5eed", crawl=CRAWL.id, at_ms=1, references=(OTHER,), planned=True),
+        Close(crawl=CRAWL.id, at_ms=5),
+        Loose(crawl=CRAWL.id, references=(OTHER, "no url")),
+    ]
+    bodies = [encode(message) for message in messages]
+    before = [Mail(body=body) for body in bodies]
+    stage.world.sent += before
+    sweeper = sweeper_of(stage)
+    assert not await sweeper.sweep()
+    after = {mail.body: mail for mail in stage.world.sent}
+    assert len(stage.world.sent) == len(bodies)
+    assert after.keys() == set(bodies)
+    assert not {mail.id for mail in before} & {mail.id for mail in stage.world.sent}
+    pack, seeds, close, loose = (after[body] for body in bodies)
+    assert (pack.express, seeds.express, close.express) == (*[known and express] * 2, True)
+    assert close.delay_s == 0
+    assert loose.source is Source.SEEDS
+    assert visible(stage, stage.world.sent)
+    assert (dict(sweeper.done), sweeper.left) == ({}, set())
+
+
+@pytest.mark.parametrize("body", ['{"no": "message"}', NEWER], ids=["malformed", "newer"])
+async def test_what_only_a_worker_deals_with_is_put_back(stage: Stage, body: str) -> None:
+    """A message that cannot be read stays the same one, to be received at once."""
+    mails = [Mail(body=body), Mail(body=encode(pack_of(OTHER)))]
+    stage.world.sent += mails
+    meant = Meant(runs=frozenset({"another-1"}))
+    assert not await sweeper_of(stage, meant).sweep()
+    assert mails[0].id in {mail.id for mail in stage.world.sent}
+    assert len(stage.world.sent) == 2
+    assert visible(stage, stage.world.sent)
+
+
+@pytest.mark.parametrize("source", Source)
+async def test_malformed_messages_that_hold_it_go(stage: Stage, source: Source) -> None:
+    """What nobody can read is gone from queue and dead letters if it names what is meant."""
+    bodies = [f'{{"strange": "{URL}"}}', f"[{URL}]", f'{{"strange": "{URL}0"}}']
+    stage.world.sent += [Mail(body=body, source=source) for body in bodies]
+    stage.world.buried += [Mail(body=body, source=source, reason="malformed") for body in bodies]
+    sweeper = sweeper_of(stage)
+    assert await sweeper.sweep()
+    assert dict(sweeper.done) == {"messages": 2, "dead_letters": 2}
+    assert [mail.body for mail in stage.world.sent] == bodies[2:]
+    assert [mail.body for mail in stage.world.buried] == bodies[2:]
+
+
+async def test_the_rest_of_a_message_is_sent(stage: Stage) -> None:
+    """Of references that somebody dropped the others are sent, for the same crawl."""
+    mail = Mail(body=encode(Loose(crawl="site-1", references=(URL, OTHER))), source=Source.SEEDS)
+    stage.world.sent.append(mail)
+    stage.world.sent.append(Mail(body=encode(Loose(crawl="site-1", references=(URL,)))))
+    sweeper = sweeper_of(stage)
+    assert await sweeper.sweep()
+    assert not await sweeper.sweep()
+    assert [mail.body for mail in stage.world.sent] == [
+        encode(Loose(crawl="site-1", references=(OTHER,)))
+    ]
+    assert [mail.source for mail in stage.world.sent] == [Source.SEEDS]
+    assert sweeper.done["messages"] == 2
+
+
+@pytest.mark.parametrize(("reason", "said"), [("crashed", "crashed"), (None, RECEIVED_TOO_OFTEN)])
+async def test_the_rest_of_a_dead_letter_stays_dead(
+    stage: Stage, reason: str | None, said: str
+) -> None:
+    """It keeps its reason and its queue; other letters are the same ones, for all to see."""
+    other = Mail(body=encode(pack_of(OTHER)), reason="other")
+    held = Mail(
+        body=encode(Loose(crawl="site-1", references=(URL, OTHER))),
+        reason=reason,
+        source=Source.SEEDS,
+    )
+    stage.world.buried += [held, other]
+    sweeper = sweeper_of(stage)
+    assert [letter.id for letter in await sweeper.dead_letters()] == [held.id]
+    assert visible(stage, stage.world.buried)
+    assert [mail.id for mail in stage.world.buried] == [held.id, other.id]
+    assert await sweeper.sweep()
+    assert sweeper.done["dead_letters"] == 1
+    kept, left = stage.world.buried
+    assert kept.id == other.id
+    assert left.body == encode(Loose(crawl="site-1", references=(OTHER,)))
+    assert (left.reason, left.source) == (said, Source.SEEDS)
+    assert visible(stage, stage.world.buried)
+    assert stage.world.sent == []
+
+
+async def test_dead_letters_come_back_after_a_fault(stage: Stage) -> None:
+    """A fault in between leaves none of them hidden for a quarter of an hour."""
+    stage.world.buried += [Mail(body=encode(pack_of(URL))), Mail(body=encode(pack_of(OTHER)))]
+    sweeper = sweeper_of(stage)
+    stage.world.newer[CRAWL.id] = "stored by a newer version"
+    stage.world.crawls[CRAWL.id] = CRAWL
+    with pytest.raises(Exception, match="newer"):
+        await sweeper.sweep()
+    assert len(stage.world.buried) == 2
+    assert visible(stage, stage.world.buried)
+
+
+@pytest.mark.parametrize(("count", "left"), [(2, False), (3, True)])
+async def test_a_queue_too_long_for_memory_is_named(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, count: int, *, left: bool
+) -> None:
+    """All that can be held is dealt with, and what may be left is said."""
+    monkeypatch.setattr(sweeping, "MESSAGES_MAX", 3)
+    monkeypatch.setattr(sweeping, "TAKEN_MAX", 2)
+    packs = [pack_of(URL, pack=child_id(ROOT, place)) for place in range(count)]
+    stage.world.sent += [Mail(body=encode(pack)) for pack in packs]
+    sweeper = sweeper_of(stage)
+    assert await sweeper.sweep()
+    assert stage.world.sent == []
+    assert any("the queue has more than 3 messages" in said for said in sweeper.left) is left
+
+
+async def test_what_others_hold_is_counted(stage: Stage) -> None:
+    """Messages that a worker has now are said to be hidden, and are not touched."""
+    mail = Mail(body=encode(pack_of(URL)))
+    stage.world.sent.append(mail)
+    stage.world.looks[mail.id] = (1, NOW_MS + 1)
+    sweeper = sweeper_of(stage)
+    assert await sweeper.hidden() == 1
+    assert not await sweeper.sweep()
+    assert stage.world.sent == [mail]
+    stage.clock.at_ms += 1
+    assert await sweeper.hidden() == 0
+
+
+async def test_messages_are_held_while_they_are_looked_through(stage: Stage) -> None:
+    """Nobody else receives a message meanwhile: it would be asked for after it was forgotten."""
+    stage.world.sent.append(Mail(body=encode(pack_of(URL))))
+    taken = await sweeper_of(stage)._take(stores_of(stage).lanes[0], "the queue")
+    assert [letter.body for letter in taken] == [stage.world.sent[0].body]
+    assert stage.world.looks[stage.world.sent[0].id][1] == NOW_MS + HOLD_S * 1000
+
+
+# --- crawls that go on --------------------------------------------------------------------------
+
+
+async def test_what_a_worker_may_have_stays(stage: Stage) -> None:
+    """A crawl at work keeps its messages, wherever they lie, and is named."""
+    stage.world.crawls[CRAWL.id] = CRAWL
+    body = encode(pack_of(URL))
+    stage.world.sent += [Mail(body=body), Mail(body=encode(SEEDS))]
+    buried = Mail(body=body, reason="crashed")
+    stage.world.buried.append(buried)
+    stage.world.parked[CRAWL.id, ROOT] = body
+    sweeper = sweeper_of(stage)
+    assert not await sweeper.sweep()
+    assert sorted(mail.body for mail in stage.world.sent) == sorted([body, encode(SEEDS)])
+    assert visible(stage, stage.world.sent)
+    assert stage.world.buried == [buried]
+    assert visible(stage, [buried])
+    assert stage.world.parked == {(CRAWL.id, ROOT): body}
+    (said,) = sweeper.left
+    assert CRAWL.id in said
+    assert f"is {State.RUNNING}" in said
+
+
+async def test_of_a_cancelled_crawl_messages_go(stage: Stage) -> None:
+    """Its end counts what had no outcome: nothing of a message is brought to an end here."""
+    stage.world.crawls[CRAWL.id] = replace(CRAWL, state=State.STOPPING)
+    stage.world.sent.append(Mail(body=encode(SEEDS)))
+    sweeper = sweeper_of(stage)
+    assert await sweeper.sweep()
+    assert [mail.body for mail in stage.world.sent] == [encode(replace(SEEDS, references=(OTHER,)))]
+    assert (stage.world.commits, stage.world.journals, sweeper.left) == ([], {}, set())
+
+
+@pytest.mark.parametrize("planned", [False, True])
+@pytest.mark.parametrize("others", [False, True])
+async def test_seeds_of_a_paused_crawl_are_taken_in(
+    stage: Stage, *, planned: bool, others: bool
+) -> None:
+    """The others are claimed and sent; seeds that were awaited are not awaited any more."""
+    references = (URL, OTHER) if others else (URL,)
+    stage.world.crawls[CRAWL.id] = PAUSED
+    stage.world.sent.append(
+        Mail(body=encode(replace(SEEDS, references=references, planned=planned)))
+    )
+    sweeper = sweeper_of(stage)
+    assert await sweeper.sweep()
+    assert traces_of(stage.world, PATH) == []
+    assert {url for _, url in stage.world.claims} == ({OTHER} if others else set())
+    assert urls_of(stage.sent()) == ({OTHER} if others else set())
+    assert stage.tally().get("claimed", 0) == int(others)
+    assert stage.tally().get("seeds", 0) == int(planned)
+
+
+async def test_a_pack_of_a_paused_crawl_ends(stage: Stage) -> None:
+    """What is meant of it ends, unasked and for good; its others go on in a pack, without it."""
+    pack = stage.begin(PAUSED, URL, OTHER)
+    led = Target(url=f"{SITE}/led", depth=1, referrer=URL)
+    pack = replace(pack, targets=(*pack.targets, led))
+    stage.world.claims[CRAWL.name, URL] = Claim(
+        url=URL, pack="p", at_ms=1, expires_s=NOW_MS, crawl=CRAWL.id
+    )
+    stage.world.sent.append(Mail(body=encode(pack)))
+    assert await sweeper_of(stage).sweep()
+    assert (CRAWL.name, URL) not in {
+        key for key, claim in stage.world.claims.items() if not claim.unasked
+    }
+    (mail,) = stage.world.sent
+    assert mail.delay_s >= 1
+    (left,) = stage.sent()
+    assert isinstance(left, Pack)
+    assert [(one.url, one.referrer) for one in left.targets] == [
+        (OTHER, None),
+        (led.url, None),
+    ]
+    assert stage.tally()["skipped.forgotten"] == 1
+    assert stage.world.ledgers[pack.id].sent
+
+
+async def test_a_journal_that_was_written_counts(stage: Stage) -> None:
+    """A pack whose journal stands ends as that says, not anew."""
+    pack = stage.begin(PAUSED, URL)
+    journal = Journal(at_ms=7, candidates=(Target(url=OTHER, depth=1),), crawl=CRAWL.id)
+    stage.world.journals[pack.id] = journal
+    stage.world.sent.append(Mail(body=encode(pack)))
+    assert await sweeper_of(stage).sweep()
+    assert stage.world.journals[pack.id] == journal
+    assert stage.world.claims[CRAWL.name, OTHER].pack == pack.id
+    assert "skipped" not in stage.tally()
+
+
+@pytest.mark.parametrize("sent", [False, True])
+async def test_a_committed_pack_is_sent_on_once(stage: Stage, *, sent: bool) -> None:
+    """What a pack gave rise to is sent unless it was; a copy of its message is let go."""
+    pack = stage.begin(PAUSED, URL)
+    stage.world.journals[pack.id] = Journal(
+        at_ms=7, candidates=(Target(url=OTHER, depth=1),), crawl=CRAWL.id
+    )
+    stage.world.ledgers[pack.id] = Ledger(pack=pack.id, children=(0,), sent=sent)
+    stage.world.sent.append(Mail(body=encode(pack)))
+    assert await sweeper_of(stage).sweep()
+    assert len(stage.sent()) == (0 if sent else 1)
+    assert stage.world.ledgers[pack.id].sent
+    assert stage.world.commits == []
+
+
+async def test_a_ledger_without_a_journal_ends_a_message(stage: Stage) -> None:
+    """A message whose pack is over, and whose journal is gone, goes and does nothing."""
+    pack = stage.begin(PAUSED, URL)
+    stage.world.ledgers[pack.id] = Ledger(pack=pack.id, children=(), sent=True)
+    stage.world.parked[CRAWL.id, pack.id] = encode(pack)
+    sweeper = sweeper_of(stage)
+    assert await sweeper.sweep()
+    assert (stage.world.parked, stage.world.sent, stage.world.commits) == ({}, [], [])
+    assert stage.world.journals == {}
+    assert dict(sweeper.done) == {"parked": 1}
+
+
+# --- journals -----------------------------------------------------------------------------------
+
+CHILDREN = Journal(at_ms=1, candidates=(Target(url=URL, depth=1),), crawl=CRAWL.id)
+RECORDED = Journal(at_ms=1, unrecorded=(), unasked=(URL,), crawl=CRAWL.id)
+LEFT = Journal(at_ms=1, left=(Target(url=URL, depth=1),), crawl=CRAWL.id)
+AGAIN = Journal(at_ms=1, again=(Again(target=Target(url=URL, depth=0), delay_s=9),), crawl=CRAWL.id)
+PAST = replace(LEFT, past=(Past(run="site-0"),))
+
+
+@pytest.mark.parametrize(
+    ("journal", "ledger", "goes"),
+    [
+        (CHILDREN, None, False),
+        (CHILDREN, Ledger(pack=ROOT, children=(0,)), False),
+        (CHILDREN, Ledger(pack=ROOT, children=(0,), sent=True), True),
+        (CHILDREN, Ledger(pack=ROOT, children=(), surplus=True), False),
+        (CHILDREN, Ledger(pack=ROOT, children=(), surplus=True, sent=True), True),
+        (CHILDREN, Ledger(pack=ROOT, children=()), True),
+        (AGAIN, Ledger(pack=ROOT, children=()), False),
+        (RECORDED, Ledger(pack=ROOT, children=()), False),
+        (RECORDED, Ledger(pack=ROOT, children=(), sent=True), True),
+        (PAST, Ledger(pack=ROOT, children=()), False),
+        (LEFT, Ledger(pack=ROOT, children=()), True),
+        (LEFT, None, False),
+    ],
+)
+async def test_a_journal_stays_while_a_worker_goes_by_it(
+    stage: Stage, journal: Journal, ledger: Ledger | None, *, goes: bool
+) -> None:
+    """Of a crawl at work a journal goes once all that it says is done, surplus given back too."""
+    stage.world.crawls[CRAWL.id] = CRAWL
+    stage.world.journals[ROOT] = journal
+    if ledger is not None:
+        stage.world.ledgers[ROOT] = ledger
+    sweeper = sweeper_of(stage)
+    assert await sweeper.sweep() is goes
+    assert (ROOT not in stage.world.journals) is goes
+    assert sweeper.done.get("journals", 0) == int(goes)
+    assert bool(sweeper.left) is not goes
+    assert stage.world.ledgers == ({} if ledger is None else {ROOT: ledger})
+    assert stage.world.sent == []
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_journal_without_a_crawl_goes(stage: Stage, *, ended: bool) -> None:
+    """Of a crawl that is over, or not there any more, nobody goes by a journal."""
+    if ended:
+        stage.world.crawls[CRAWL.id] = replace(CRAWL, state=State.FINISHED)
+    other = replace(CHILDREN, candidates=(Target(url=OTHER, depth=1),))
+    stage.world.journals |= {ROOT: CHILDREN, CHILD: other}
+    sweeper = sweeper_of(stage)
+    assert await sweeper.sweep()
+    assert stage.world.journals == {CHILD: other}
+    assert (stage.world.ledgers, sweeper.left) == ({}, set())
+
+
+async def test_a_paused_crawls_journal_is_carried_out(stage: Stage) -> None:
+    """Its claims, records and counts stand, and what it gave rise to is sent before it goes."""
+    pack = stage.begin(PAUSED, OTHER)
+    stage.world.journals[pack.id] = replace(CHILDREN, tally={"fetched": 1, "fetched.ok": 1})
+    assert await sweeper_of(stage).sweep()
+    assert pack.id not in stage.world.journals
+    assert stage.world.ledgers[pack.id].sent
+    assert stage.tally() == {"claimed": 2, "fetched": 1, "fetched.ok": 1}
+    assert traces_of(stage.world, PATH) == [f"claims {(CRAWL.name, URL)}", "sent 0"]
+    assert await sweeper_of(stage).sweep()
+    assert stage.world.sent == []
+    assert stage.tally()["skipped.forgotten"] == 1
+
+
+async def test_a_paused_crawls_committed_pack_is_sent_on(stage: Stage) -> None:
+    """A journal whose ledger stands is not counted again: only what is missing is sent."""
+    stage.world.crawls[CRAWL.id] = PAUSED
+    stage.world.journals[ROOT] = CHILDREN
+    stage.world.ledgers[ROOT] = Ledger(pack=ROOT, children=(0,))
+    assert await sweeper_of(stage).sweep()
+    assert stage.world.commits == []
+    assert len(stage.world.sent) == 1
+    assert stage.world.ledgers[ROOT].sent
+    assert ROOT not in stage.world.journals
+
+
+@pytest.mark.parametrize(
+    ("journal", "counted"),
+    [(None, 0), (CHILDREN, 1), (replace(CHILDREN, candidates=()), None)],
+    ids=["never finished", "holds it", "holds none"],
+)
+async def test_strays_go(stage: Stage, journal: Journal | None, counted: int | None) -> None:
+    """A journal that no pack goes by is removed if it may hold it, though its crawl is at work."""
+    stage.world.crawls[CRAWL.id] = CRAWL
+    trace = JournalTrace(key="digest", pack=ROOT, journal=journal, stray=True)
+    stores = stores_of(stage)
+    removed: list[JournalTrace] = []
+
+    class Traces(type(stores.traces)):  # type: ignore[misc]
+        async def journals(self) -> AsyncIterator[JournalTrace]:
+            yield trace
+
+        async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
+            removed.extend(journals)
+
+    sweeper = Sweeper(replace(stores, traces=Traces(stage.world)), WHOLE)
+    await sweeper.sweep()
+    assert removed == ([] if counted is None else [trace])
+    assert sweeper.done.get("journals", 0) == (counted or 0)
+    assert sweeper.left == set()
+    assert outcomes(stage.world) == {}

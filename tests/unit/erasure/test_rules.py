@@ -1,0 +1,274 @@
+"""What is left of things: what is of it goes, what mentions it is cut, all else is the same one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.erasure.rules import (
+    AGAIN_S,
+    definition_left,
+    ended,
+    in_journal,
+    message_left,
+    record_left,
+    row_left,
+    samples_left,
+    value_left,
+)
+from orbweaver.erasure.scope import Meant
+from orbweaver.frontier.journal import Again, Journal, Unrecorded
+from orbweaver.frontier.messages import Close, Loose, Pack, Seeds, decode
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.item import Item
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Target
+
+if TYPE_CHECKING:
+    from orbweaver.frontier.messages import Message
+
+URL = "https://example.com/jane?a=1"
+OTHER = "https://example.com/"
+THERE = "https://other.example/x"
+WHOLE = Meant(urls=frozenset({URL}))
+HOST = Meant(host="example.com")
+RUN = Meant(runs=frozenset({"c-1"}))
+CRAWL = Crawl(id="c-1", name="c", started_at_ms=0)
+SAME = object()
+
+
+def record(**fields: Any) -> PageRecord:
+    """Make a record."""
+    known: dict[str, Any] = {"crawl": "c-1", "url": THERE} | fields
+    return PageRecord(outcome=Outcome.FETCHED, reason=Reason.OK, fetched_at=1, depth=0, **known)
+
+
+def pack(*targets: Target, crawl: str = "c-1") -> Pack:
+    """Make a pack."""
+    return Pack(id="p", crawl=crawl, at_ms=1, targets=targets)
+
+
+def target(url: str, referrer: str | None = None) -> Target:
+    """Make a URL on its way."""
+    return Target(url=url, depth=1, referrer=referrer)
+
+
+# --- records and rows ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["referrer", "canonical", "title", "description", "error"])
+@pytest.mark.parametrize("text", [URL, f"see {URL}, {OTHER}"])
+def test_mentions_in_a_record_are_cut(name: str, text: str) -> None:
+    """Each field that mentions it is empty afterwards; every other one is as it was."""
+    full = dict.fromkeys(("referrer", "canonical", "title", "description", "error"), THERE)
+    known = record(**full | {name: text})
+    assert record_left(known, WHOLE) == record(**full | {name: None})
+    whole = record(**full)
+    assert record_left(whole, WHOLE) is whole
+
+
+@pytest.mark.parametrize("meant", [HOST, RUN], ids=["host", "run"])
+def test_a_record_goes(meant: Meant) -> None:
+    """What is of the URL's host or of the run is gone; of others it is the same."""
+    assert record_left(record(url=URL), meant) is None
+    other = record(crawl="c-2")
+    assert record_left(other, meant) is other
+    assert record_left(record(url=URL), WHOLE) is None
+
+
+@pytest.mark.parametrize(
+    ("item", "left"),
+    [
+        (Item(table="t", place=0, fields={"a": URL, "b": 1}), {"a": None, "b": 1}),
+        (Item(table="t", place=0, fields={"a": [URL, THERE]}), {"a": [THERE]}),
+        (Item(table="t", place=0, fields={"a": THERE}), None),
+    ],
+)
+def test_items_of_a_record(item: Item, left: dict[str, Any] | None) -> None:
+    """An item loses what mentions it, and the others stay the same ones."""
+    other = Item(table="t", place=1, fields={"a": THERE}, problems=("x",))
+    known = record(extracted=(item, other))
+    found = record_left(known, WHOLE)
+    if left is None:
+        assert found is known
+    else:
+        assert found is not None
+        assert found.extracted[0].fields == left
+        assert found.extracted[1] is other
+
+
+def test_problems_of_an_item() -> None:
+    """A problem that quotes it goes, and other problems of the item stay."""
+    item = Item(table="t", place=0, fields={"a": 1}, problems=(f"{URL} is no price", "b"))
+    found = record_left(record(extracted=(item,)), WHOLE)
+    assert found is not None
+    assert found.extracted == (replace(item, problems=("b",)),)
+
+
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [
+        (URL, None),
+        (f"see {URL}!", None),
+        (THERE, SAME),
+        ([URL, None, THERE], [None, THERE]),
+        ((URL,), []),
+        ([None, THERE], SAME),
+        (7, SAME),
+        (None, SAME),
+    ],
+)
+def test_cells(value: object, left: object) -> None:
+    """A cell that mentions it is empty, a list is without those; what holds none is the same."""
+    found = value_left(value, WHOLE)
+    assert found is value if left is SAME else found == left
+
+
+def test_rows() -> None:
+    """A row of it is gone; prose stays unless mentions are to go; a former run is not named."""
+    row = {"url": THERE, "crawl": "c-2", "text": f"see {URL}", "markdown": URL, "title": URL}
+    assert row_left(row, WHOLE) == row | {"title": None}
+    cut = {"title": None, "text": None, "markdown": None}
+    assert row_left(row, replace(WHOLE, mentions=True)) == row | cut
+    assert row_left(row | {"url": URL}, WHOLE) is None
+    assert row_left(row | {"crawl": "c-1"}, RUN) is None
+    changed = {"url": THERE, "crawl": "c-2", "previous_crawl": "c-1", "title": "c-1"}
+    assert row_left(changed, RUN) == changed | {"previous_crawl": None}
+    other = changed | {"previous_crawl": "c-0"}
+    assert row_left(other, RUN) is other
+
+
+# --- crawls -------------------------------------------------------------------------------------
+
+
+def test_definitions() -> None:
+    """Seeds, sitemaps, folders and headers that are meant go, with their depths; patterns stay."""
+    crawl = replace(
+        CRAWL,
+        seeds=(OTHER, URL, THERE),
+        seed_depths=(1, 2, 3),
+        sitemap_urls=(f"{OTHER}s.xml", f"{THERE}.xml"),
+        anchors=(OTHER, THERE),
+        roots=(URL, THERE),
+        host_headers=(("https://example.com", (("a", "b"),)), ("https://o.example", ())),
+        hosts_counted=("https://example.com", "https://other.example"),
+        exclude=("example.com",),
+    )
+    left = definition_left(crawl, WHOLE)
+    assert left == replace(crawl, seeds=(OTHER, THERE), seed_depths=(1, 3), roots=(THERE,))
+    assert definition_left(crawl, HOST) == replace(
+        crawl,
+        seeds=(THERE,),
+        seed_depths=(3,),
+        sitemap_urls=(f"{THERE}.xml",),
+        anchors=(THERE,),
+        roots=(THERE,),
+        host_headers=(("https://o.example", ()),),
+        hosts_counted=("", "https://other.example"),
+    )
+    without = replace(crawl, seed_depths=())
+    assert definition_left(without, WHOLE).seed_depths == ()
+
+
+def test_examples() -> None:
+    """Examples are shown without queries: those that may be of it go, in every list."""
+    samples = {"scope": ("https://example.com/jane?…", THERE), "depth": (THERE,), "budget": (URL,)}
+    assert samples_left(samples, WHOLE) == {"scope": (THERE,), "depth": (THERE,), "budget": ()}
+
+
+# --- what is on its way -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "left"),
+    [
+        (pack(target(URL)), None),
+        (pack(target(OTHER)), SAME),
+        (pack(target(URL), target(OTHER, URL)), pack(target(OTHER))),
+        (pack(target(OTHER, THERE), target(THERE, URL)), pack(target(OTHER, THERE), target(THERE))),
+        (Seeds(id="s", crawl="c-1", at_ms=1, references=(URL,)), None),
+        (
+            Seeds(id="s", crawl="c-1", at_ms=1, references=(f"{URL}#top", OTHER)),
+            Seeds(id="s", crawl="c-1", at_ms=1, references=(OTHER,)),
+        ),
+        (Seeds(id="s", crawl="c-1", at_ms=1, references=(OTHER,)), SAME),
+        (Loose(crawl="c-1", references=(URL, "x")), Loose(crawl="c-1", references=("x",))),
+        (Close(crawl="c-1", at_ms=1), SAME),
+    ],
+)
+def test_messages(message: Message, left: Message | object | None) -> None:
+    """The other URLs of a message stay, without who led there; all of a run's messages go."""
+    found = message_left(message, "", WHOLE)
+    assert found is message if left is SAME else found == left
+    assert message_left(message, "", RUN) is None
+    other = Meant(runs=frozenset({"c-2"}))
+    assert message_left(message, "", other) is message
+
+
+@pytest.mark.parametrize(
+    ("body", "meant", "goes"),
+    [
+        (f'{{"strange": "{URL}"}}', WHOLE, True),
+        ('{"strange": "x"}', WHOLE, False),
+        ('{"v":2,"crawl":"c-1","at":1}', WHOLE, True),
+        ('{"v":2,"crawl":"c-1","at":1}', RUN, True),
+        ('{"v":2,"crawl":"c-2","at":1}', RUN, False),
+        ('{"v":2,"at":1}', RUN, True),
+    ],
+)
+def test_unread_messages(body: str, meant: Meant, *, goes: bool) -> None:
+    """What cannot be read is of it if it says so; a newer version's is, unless it is another's."""
+    message = decode(body)
+    assert message_left(message, body, meant) is (None if goes else message)
+
+
+@pytest.mark.parametrize(
+    "journal",
+    [
+        Journal(at_ms=1, records=(record(url=URL),)),
+        Journal(at_ms=1, records=(record(), record(referrer=URL))),
+        Journal(at_ms=1, again=(Again(target=target(URL), delay_s=1),)),
+        Journal(at_ms=1, candidates=(target(OTHER), target(OTHER, URL))),
+        Journal(at_ms=1, left=(target(URL),)),
+        Journal(at_ms=1, unasked=(OTHER, URL)),
+        Journal(
+            at_ms=1,
+            unrecorded=(Unrecorded(url=URL, outcome=Outcome.SKIPPED, reason=Reason.OK),),
+        ),
+    ],
+)
+def test_journals(journal: Journal) -> None:
+    """A journal holds it wherever it names it; one of another run holds none of a run."""
+    assert in_journal(journal, WHOLE)
+    assert not in_journal(journal, Meant(urls=frozenset({f"{URL}0"})))
+    assert not in_journal(replace(journal, crawl="c-2"), Meant(runs=frozenset({"c-3"})))
+    assert in_journal(replace(journal, crawl="c-3"), Meant(runs=frozenset({"c-3"})))
+
+
+def test_journals_of_a_run_by_their_records() -> None:
+    """One that does not say whose it is is its records'."""
+    assert in_journal(Journal(at_ms=1, records=(record(),)), RUN)
+    assert not in_journal(Journal(at_ms=1, records=(record(crawl="c-2"),)), RUN)
+
+
+def test_a_pack_ends() -> None:
+    """URLs that are meant are left unasked and counted; the others go on soon, as deferred."""
+    crawl = replace(CRAWL, hosts_counted=("https://example.com",))
+    found = ended(pack(target(URL), target(OTHER, URL), target(THERE)), crawl, WHOLE, 7)
+    assert (found.at_ms, found.crawl, found.unasked) == (7, "c-1", (URL,))
+    assert [(one.target, one.delay_s) for one in found.again] == [
+        (target(OTHER), AGAIN_S),
+        (target(THERE), AGAIN_S),
+    ]
+    counted = {key: count for key, count in found.tally.items() if count}
+    assert counted == {
+        "skipped": 1,
+        "skipped.forgotten": 1,
+        "deferrals": 2,
+        "host.0.done": 1,
+    }
+    whole = ended(pack(target(URL)), crawl, WHOLE, 7)
+    assert (whole.unasked, whole.again) == ((URL,), ())

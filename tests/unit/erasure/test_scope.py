@@ -1,0 +1,185 @@
+"""What is meant, and where a text mentions it: no more than that, and no less."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.erasure.scope import Meant, meant_crawl, meant_host, meant_url
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.url import URL_CHARS_MAX
+
+URL = "https://example.org/people/jane"
+WHOLE = Meant(urls=frozenset({URL}))
+NAMED = Meant(host="example.org")
+CRAWL = Crawl(id="c-1", name="c", started_at_ms=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "mentioned"),
+    [
+        (URL, True),
+        (f"see {URL}.", True),
+        (f"see {URL}. It is", True),
+        (f"({URL})…", True),
+        (f"{URL}...", True),
+        (f"do you know {URL}?", True),
+        (f"{URL}?!", True),
+        (f"{URL}#top", True),
+        (f"{URL}, and", True),
+        (f"{URL}.html", False),
+        (f"{URL}..html", False),
+        (f"{URL}?a=1", False),
+        (f"{URL}?=", False),
+        (f"{URL}/", False),
+        (f"{URL}./", False),
+        (f"{URL}-roe", False),
+        (f"{URL}%20", False),
+        (f"{URL}~", False),
+        (f"{URL}&a", False),
+        (f"x{URL}", False),
+        (f"/{URL}", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_url_in_a_text(text: str | None, *, mentioned: bool) -> None:
+    """A longer address is another one; what ends a sentence is no part of an address."""
+    assert WHOLE.text(text) is mentioned
+    line = (text or "").encode()
+    assert WHOLE.line(line) is mentioned
+    assert WHOLE.bytes(line) is mentioned
+    assert not replace(WHOLE, urls=frozenset()).text(text)
+    assert not replace(WHOLE, urls=frozenset()).line(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "mentioned"),
+    [
+        ("https://example.org", True),
+        ("see http://example.org.", True),
+        ("see http://example.org. It", True),
+        ("//example.org:8080/a", True),
+        ("https://jane:pw@example.org/", True),
+        ("https://example.org.uk/", False),
+        ("https://example.org-x/", False),
+        ("https://example.organic/", False),
+        ("https://an.example.org/", False),
+        ("https://other.example/a@example.org", False),
+        ("example.org", False),
+    ],
+)
+def test_a_host_in_a_text(text: str, *, mentioned: bool) -> None:
+    """A longer name, in front or behind, is another host; users and ports are of it."""
+    assert NAMED.text(text) is mentioned
+    assert NAMED.bytes(text.encode()) is mentioned
+    assert Meant(host="https://example.org").text(text) is mentioned
+
+
+@pytest.mark.parametrize(
+    ("body", "mentioned"),
+    [
+        ('<a href="/people/jane">', True),
+        (r'{"url": "https:\/\/example.org\/people\/jane"}', True),
+        ("<a href='/people/jane#x'>", True),
+        ('<a href="/people/jane/cv">', False),
+        ('<a href="/a/people/jane">', False),
+    ],
+)
+def test_a_path_in_a_body(body: str, *, mentioned: bool) -> None:
+    """Links of the site itself have the path alone; texts and rows are matched by the whole URL."""
+    assert WHOLE.bytes(body.encode()) is mentioned
+    assert not WHOLE.text('<a href="/people/jane">')
+    root = Meant(urls=frozenset({"https://example.org/"}))
+    assert not root.bytes(b'<a href="/">')
+
+
+def test_html_spells_queries_otherwise() -> None:
+    """A URL with an ampersand is found as HTML escapes it."""
+    meant = Meant(urls=frozenset({f"{URL}?a=1&b=2"}))
+    assert meant.bytes(b'<a href="/people/jane?a=1&amp;b=2">')
+    assert meant.bytes(b'<a href="/people/jane?a=1&b=2">')
+
+
+@pytest.mark.parametrize(
+    ("reference", "is_meant"),
+    [
+        (URL, True),
+        ("HTTPS://EXAMPLE.ORG:443/people/jane#top", True),
+        (f"{URL}?utm_source=x", True),
+        (f"{URL}?a=1", False),
+        ("https://example.org/people/", False),
+        ("no url", False),
+        (f"{URL}?a={'x' * 3_000}", False),
+    ],
+)
+def test_references(reference: str, *, is_meant: bool) -> None:
+    """A reference is meant however it is spelled; what is no URL means none."""
+    assert WHOLE.reference(reference) is is_meant
+
+
+def test_references_with_parameters_that_are_kept() -> None:
+    """A URL that keeps its tracking parameters is meant by itself."""
+    tracked = f"{URL}?utm_source=x"
+    assert Meant(urls=frozenset({tracked})).reference(f"{tracked}#a")
+    assert not Meant(urls=frozenset({tracked})).reference(URL)
+
+
+def test_a_url_that_is_too_long_for_some_crawls() -> None:
+    """A crawl that would keep all its parameters cannot have it, and the others' is meant."""
+    long = f"{URL}?{'&'.join(f'utm_{place}={place}' for place in range(400))}"
+    kept = replace(CRAWL, tracking=())
+    tracking = tuple(f"utm_{place}" for place in range(400))
+    assert len(long) > URL_CHARS_MAX
+    assert meant_url(long, []).urls == {URL}
+    with pytest.raises(ValueError, match="longer"):
+        meant_url(f"{URL}?a={'x' * URL_CHARS_MAX}", [])
+    long = f"{URL}?utm_source={'x' * (URL_CHARS_MAX - len(URL) - 12)}"
+    assert len(long) == URL_CHARS_MAX
+    assert meant_url(long, [kept, replace(CRAWL, tracking=tracking)]).urls == {URL, long}
+    assert meant_url(f"{long}x", [kept, CRAWL]).urls == {URL}
+
+
+@pytest.mark.parametrize(
+    ("url", "is_meant"),
+    [("https://example.org/x", True), ("https://example.org", True), ("", False), (None, False)],
+)
+def test_urls_of_a_host(url: str | None, *, is_meant: bool) -> None:
+    """All of a host's URLs are meant, and what is no URL is not."""
+    assert NAMED.url(url) is is_meant
+    assert not NAMED.url("mailto://example.org/x")
+
+
+@pytest.mark.parametrize(
+    ("named", "host"),
+    [
+        (" Example.ORG/ ", "example.org"),
+        ("example.org:8080", "example.org:8080"),
+        ("https://example.org/", "https://example.org"),
+        ("http://example.org:80", "http://example.org"),
+    ],
+)
+def test_hosts_are_named(named: str, host: str) -> None:
+    """A name, with its port or its scheme, as a person spells it."""
+    assert meant_host(named, mentions=True) == Meant(host=host, mentions=True)
+
+
+def test_a_run_is_not_a_name() -> None:
+    """An id means that run alone, whether a table or an export knows it."""
+    second = replace(CRAWL, id="c-2")
+    assert meant_crawl("c-1", [CRAWL, second], {}) == Meant(runs=frozenset({"c-1"}))
+    assert meant_crawl("c-0", [CRAWL], {"c-0": "c"}) == Meant(runs=frozenset({"c-0"}))
+    assert meant_crawl("c", [CRAWL], {"c-0": "c", "d-0": "d"}) == Meant(
+        runs=frozenset({"c", "c-0", "c-1"}), names=frozenset({"c"})
+    )
+
+
+def test_examples_without_queries() -> None:
+    """An example of the URL, as examples are shown, is of it; of a longer one it is not."""
+    meant = Meant(urls=frozenset({f"{URL}?a=1"}))
+    assert meant.shown(f"{URL}?a=1")
+    assert not meant.shown(URL)
+    from orbweaver.model.url import redacted
+
+    assert meant.shown(redacted(f"{URL}?a=1"))

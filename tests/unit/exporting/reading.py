@@ -1,0 +1,220 @@
+"""Reads export files back with tools that share no code with what wrote them.
+
+Every reader gives the rows as lists in the order of the table's columns, of values that compare:
+decimals as Decimal, moments as ms, dates as text, however the format writes them.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import re
+import sys
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+from pyarrow import parquet as pq
+
+from orbweaver.exporting.cells import Cells
+from orbweaver.exporting.formats import registry
+from orbweaver.model.columns import Column, Table, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from orbweaver.exporting.formats.hashed_file import Made
+
+Rows = list[list[Any]]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+GUARDED = re.compile("'+[-=+@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+# What CSV leaves out.
+CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+csv.field_size_limit(sys.maxsize)
+
+
+def written(name: str, table: Table, rows: Iterable[Mapping[str, Any]], folder: Path) -> Made:
+    """Write rows in a format, and check what is said of the file."""
+    writer = registry.writer(name, table, folder)
+    for row in rows:
+        writer.add(row)
+    made = writer.close()
+    body = made.path.read_bytes()
+    assert (len(body), hashlib.sha256(body).hexdigest()) == (made.bytes, made.sha256)
+    assert made.path.parent == folder
+    assert made.path.name.endswith(made.suffix)
+    assert made.rows == writer.rows
+    return made
+
+
+def read_back(table: Table, rows: list[dict[str, Any]]) -> dict[str, Rows]:
+    """Write rows in every format and read each with its reader, Parquet with two."""
+    with TemporaryDirectory() as folder:
+        made = {name: written(name, table, rows, Path(folder)) for name in registry.NAMES}
+        return {reader: read(table, made[name].path) for reader, (name, read) in READERS.items()}
+
+
+def values(table: Table, rows: Iterable[Mapping[str, Any]]) -> Rows:
+    """Tell what every reader is to find."""
+    cells = Cells.of(table)
+    return [
+        [
+            _each(column, value, _comparable)
+            for column, value in zip(table.columns, cells.of_row(row), strict=True)
+        ]
+        for row in rows
+    ]
+
+
+def for_csv(table: Table, rows: Rows) -> Rows:
+    """Tell what is left of values in CSV: no control characters but in lists; no text is none."""
+    texts = [column.type is Type.STRING and not column.many for column in table.columns]
+    return [
+        [
+            (CONTROLS.sub("", value) or None) if text and value is not None else value
+            for text, value in zip(texts, row, strict=True)
+        ]
+        for row in rows
+    ]
+
+
+def lines_of(made: Made) -> list[str]:
+    """Return the lines of a JSONL file as everybody understands lines."""
+    return gzip.decompress(made.path.read_bytes()).decode().splitlines(keepends=True)
+
+
+def _read_jsonl(table: Table, path: Path) -> Rows:
+    text = gzip.decompress(path.read_bytes()).decode()
+    assert text == "" or text.endswith("\n")
+    rows = [
+        json.loads(line, parse_float=Decimal, parse_constant=_refuse, object_pairs_hook=_once)
+        for line in text.split("\n")[:-1]
+    ]
+    names = [column.name for column in table.columns]
+    assert all(list(row) == names for row in rows)
+    return [
+        [_each(column, row[column.name], _from_json) for column in table.columns] for row in rows
+    ]
+
+
+def _read_csv(table: Table, path: Path) -> Rows:
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *rows = list(csv.reader(file, strict=True))
+    assert header[0].startswith("\ufeff")
+    assert [name.lstrip("\ufeff") for name in header] == [column.name for column in table.columns]
+    return [
+        [_from_csv(column, cell) for column, cell in zip(table.columns, row, strict=True)]
+        for row in rows
+    ]
+
+
+def _read_pyarrow(table: Table, path: Path) -> Rows:
+    with pq.ParquetFile(path) as file:
+        found = file.read().to_pylist()
+    return [
+        [_each(column, row[column.name], _from_python) for column in table.columns] for row in found
+    ]
+
+
+def _read_duckdb(table: Table, path: Path) -> Rows:
+    chosen = ", ".join(_selected(column) for column in table.columns)
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        found = connection.execute(f"SELECT {chosen} FROM read_parquet(?)", [str(path)]).fetchall()  # noqa: S608 - our own names
+    return [
+        [
+            value if column.type is Type.MOMENT else _each(column, value, _from_python)
+            for column, value in zip(table.columns, row, strict=True)
+        ]
+        for row in found
+    ]
+
+
+READERS: dict[str, tuple[str, Callable[[Table, Path], Rows]]] = {
+    "a strict JSON parser": ("jsonl", _read_jsonl),
+    "Python's csv": ("csv", _read_csv),
+    "pyarrow": ("parquet", _read_pyarrow),
+    "DuckDB": ("parquet", _read_duckdb),
+}
+
+
+def _selected(column: Column) -> str:
+    # Moments as numbers: as values DuckDB gives them out by way of a library of time zones.
+    if column.type is not Type.MOMENT:
+        return f'"{column.name}"'
+    if column.many:
+        return f'list_transform("{column.name}", lambda one: epoch_ms(one))'
+    return f'epoch_ms("{column.name}")'
+
+
+def _each(column: Column, value: Any, change: Callable[[Column, Any], Any]) -> Any:
+    if column.many and value is not None:
+        return [None if part is None else change(column, part) for part in value]
+    return None if value is None else change(column, value)
+
+
+def _comparable(column: Column, value: Any) -> Any:
+    return Decimal(value) if column.type is Type.DECIMAL else value
+
+
+def _from_json(column: Column, value: Any) -> Any:
+    match column.type:
+        case Type.DECIMAL:
+            assert isinstance(value, int | Decimal)
+            return Decimal(value)
+        case Type.NUMBER:
+            assert isinstance(value, Decimal)
+            return float(value)
+        case Type.MOMENT:
+            assert value.endswith("Z")
+            return (datetime.fromisoformat(value) - EPOCH) // MILLISECOND
+        case Type.INTEGER:
+            assert type(value) is int
+        case Type.BOOLEAN:
+            assert type(value) is bool
+        case _:
+            assert type(value) is str
+    return value
+
+
+def _from_csv(column: Column, cell: str) -> Any:
+    if cell == "":
+        return None
+    if column.many:
+        parts = json.loads(cell, parse_float=Decimal, parse_constant=_refuse)
+        return _each(column, parts, _from_json)
+    if column.type is Type.STRING:
+        return cell[1:] if GUARDED.match(cell) else cell
+    if column.type in (Type.DATE, Type.MOMENT):
+        return _from_json(column, cell)
+    return _from_json(column, json.loads(cell, parse_float=Decimal, parse_constant=_refuse))
+
+
+def _from_python(column: Column, value: Any) -> Any:
+    match column.type:
+        case Type.MOMENT:
+            assert value.utcoffset() == timedelta()
+            return (value - EPOCH) // MILLISECOND
+        case Type.DATE:
+            assert type(value) is date
+            return value.isoformat()
+        case Type.DECIMAL:
+            assert type(value) is Decimal
+    return value
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    assert len(row) == len(pairs), "a name comes twice"
+    return row

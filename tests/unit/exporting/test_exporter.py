@@ -1,0 +1,391 @@
+"""The exporter over memory: what it writes, and how it cuts."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.exporting.manifest import encode_manifest
+from orbweaver.extraction.extract import Field, ItemRule, Kind
+from orbweaver.frontier import warc
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.item import Item
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import COLUMNS
+from tests.memory import ManualClock, Moment
+from tests.unit.export_stage import (
+    CRAWL,
+    DAY,
+    DAY_MS,
+    HOUR_MS,
+    MANIFEST,
+    NOON_MS,
+    drained,
+    exported,
+    exporter_of,
+    manifest_of,
+    numbers_of,
+    page,
+    pages_of,
+    rows_of,
+    store,
+    world_of,
+)
+
+if TYPE_CHECKING:
+    from orbweaver.model.page_record import PageRecord
+    from tests.memory import World
+
+FOLDER = f"exports/pages/jsonl/dt={DAY}/crawl={CRAWL}/"
+
+
+async def test_rows_come_shard_by_shard_in_key_order() -> None:
+    """Rows follow the shards and within a shard its keys, each record once, all columns."""
+    world = world_of(pages_of(range(57)))
+    manifest = await exported(world)
+    rows = rows_of(world.files)
+    assert [row["url"] for row in rows] == [
+        record.url for _, record in sorted(world.pages.items(), key=lambda item: _order(item[0]))
+    ]
+    assert manifest.rows == {"pages": 57}
+    assert all(tuple(row) == COLUMNS for row in rows)
+
+
+def _order(key: tuple[str, str]) -> tuple[int, str]:
+    return int(key[0].partition("#")[2]), key[1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "limit", "parts"),
+    [
+        (0, 10, []),
+        (1, 10, [1]),
+        (9, 10, [9]),
+        (10, 10, [10]),
+        (11, 10, [10, 1]),
+        (20, 10, [10, 10]),
+        (21, 10, [10, 10, 1]),
+        (3, 1, [1, 1, 1]),
+    ],
+)
+async def test_parts_are_full_but_for_the_last(rows: int, limit: int, parts: list[int]) -> None:
+    """A part holds at most `part_rows_max` pages, and none is empty; an empty day has none."""
+    world = world_of(pages_of(range(rows)))
+    manifest = await exported(world, part_rows_max=limit)
+    assert [file.rows for file in manifest.files] == parts
+    assert sorted(world.files) == [
+        MANIFEST,
+        *(f"{FOLDER}part-00-{number:05d}.jsonl.gz" for number in range(len(parts))),
+    ]
+
+
+async def test_a_large_crawl_is_several_units_and_a_small_one_is_one() -> None:
+    """Groups follow from the records; every row is there once, however it is cut."""
+    large, small = pages_of(range(200)), pages_of(range(6), crawl="small")
+    world = world_of([*large, *small])
+    manifest = await exported(world, part_rows_max=5, cuts_crawls=True)
+    groups = {(file.crawl, file.path.rpartition("part-")[2][:2]) for file in manifest.files}
+    assert groups == {("small", "00"), *((CRAWL, f"{number:02d}") for number in range(4))}
+    assert len(rows_of(world.files)) == 206
+    whole = world_of([*large, *small])
+    await exported(whole, part_rows_max=5)
+    by_url = {(row["crawl"], row["url"]): row for row in rows_of(world.files)}
+    assert by_url == {(row["crawl"], row["url"]): row for row in rows_of(whole.files)}
+
+
+async def test_a_chunk_ends_by_its_bytes_too() -> None:
+    """No file grows much beyond `part_bytes_max`, and all tables are cut at the same rows."""
+    random_texts = [f"{number:x}" * 40 for number in range(7**9, 7**9 + 100)]
+    world = world_of(page(number, title=text) for number, text in enumerate(random_texts))
+    manifest = await exported(
+        world, part_rows_max=1_000, part_bytes_max=4_000, formats=("csv", "jsonl")
+    )
+    chunks: dict[str, list[int]] = {}
+    for file in manifest.files:
+        chunks.setdefault(file.format, []).append(file.rows)
+    assert chunks["csv"] == chunks["jsonl"]
+    assert len(chunks["csv"]) > 1
+    assert sum(chunks["csv"]) == 100
+
+
+async def test_the_manifest_says_what_is_there() -> None:
+    """It holds schema, day, sums of each crawl, columns and files, and no trace of the run."""
+    failed = replace(page(9), outcome=Outcome.FAILED, reason=Reason.DNS)
+    world = world_of([*pages_of(range(3)), failed, *pages_of(range(2), crawl="other")])
+    world.crawls[CRAWL] = Crawl(id=CRAWL, name="docs", started_at_ms=NOON_MS)
+    await exported(world)
+    raw = json.loads(world.files[MANIFEST])
+    assert list(raw) == ["schema", "day", "crawl", "rows", "crawls", "files", "columns"]
+    assert (raw["schema"], raw["day"], raw["crawl"], raw["rows"]) == (2, DAY, None, {"pages": 6})
+    assert raw["crawls"][CRAWL] == {
+        "name": "docs",
+        "rows": {"pages": 4},
+        "outcomes": {"failed": 1, "fetched": 3},
+    }
+    assert set(raw["crawls"]) == {CRAWL, "other"}
+    assert [column[0] for column in raw["columns"]["pages"]] == list(COLUMNS)
+    assert all(set(file) == FILE_KEYS for file in raw["files"])
+
+
+FILE_KEYS = {"path", "table", "format", "crawl", "rows", "bytes", "sha256"}
+
+
+async def test_an_export_is_announced_once_it_stands() -> None:
+    """Whoever listens is told of the manifest, with its key."""
+    world = world_of(pages_of(range(3)))
+    manifest = await exported(world)
+    assert world.exported == [(manifest, MANIFEST)]
+
+
+# --- again ------------------------------------------------------------------------------------
+
+
+async def test_twice_is_once() -> None:
+    """A second run, at another time and with other chances, leaves the same bytes (case 27)."""
+    world = world_of(pages_of(range(35)))
+    await exported(world)
+    first = dict(world.files)
+    later = ManualClock(NOON_MS + 5 * HOUR_MS)
+    await exported(world, "two", clock=later, read_ahead_rows=1, seed=2)
+    assert world.files == first
+
+
+async def test_a_run_over_unchanged_records_puts_nothing_that_readers_see() -> None:
+    """Files that are there already are neither put again nor taken away, nor is the manifest."""
+    world = world_of(pages_of(range(35)))
+    await exported(world)
+    standing = dict(world.files)
+
+    async def gate(_name: str, _moment: Moment) -> None:
+        seen = {key: body for key, body in world.files.items() if "/_work/" not in key}
+        assert all(seen[key] is body for key, body in standing.items())
+
+    await exported(world, "two", gate=gate)
+
+
+@pytest.mark.parametrize(
+    "options", [{"part_rows_max": 7}, {"cuts_crawls": True}, {"formats": ("csv",)}]
+)
+async def test_a_run_of_another_cut_replaces_all(options: dict[str, Any]) -> None:
+    """Other chunks, units or formats than last time: as if there had been no last time."""
+    world = world_of(pages_of(range(75)))
+    await exported(world)
+    await exported(world, "two", **options)
+    clean = world_of(pages_of(range(75)))
+    await exported(clean, **options)
+    assert world.files == clean.files
+
+
+async def test_a_shorter_run_removes_stale_files_and_nothing_else() -> None:
+    """What the manifest does not name goes; other days, and what is no part, stay."""
+    others = {
+        f"{FOLDER}notes.txt": b"",
+        f"exports/pages/jsonl/dt={DAY}/readme": b"",
+        f"exports/pages/jsonl/dt=2026-11-20/crawl={CRAWL}/part-00-00009.jsonl.gz": b"",
+        f"exports/dt={DAY}/part-00009.jsonl.gz": b"",
+        f"exports/_snapshots/docs/{CRAWL}/head.json": b"",
+        f"bodies/{CRAWL}/dt={DAY}/a.warc.gz": b"",
+    }
+    stale = {
+        f"{FOLDER}part-00-00099.jsonl.gz": b"",
+        f"exports/items/docs/product/parquet/dt={DAY}/crawl={CRAWL}/part-03-00000.parquet": b"",
+        f"exports/pages/csv/dt={DAY}/crawl=gone/part-00-00000.csv.gz": b"",
+    }
+    world = world_of(pages_of(range(15)), {**others, **stale})
+    await exported(world)
+    clean = world_of(pages_of(range(15)), dict(others))
+    await exported(clean)
+    assert world.files == clean.files
+
+
+@pytest.mark.parametrize("garbage", [b"", b"[]", b"{", b'{"schema": 0}', b'{"schema": 2}', b"\xff"])
+async def test_a_manifest_nobody_can_read_is_replaced(garbage: bytes) -> None:
+    """What stands in the manifest's place and is none is replaced by one."""
+    world = world_of(pages_of(range(12)))
+    await exported(world)
+    clean = dict(world.files)
+    world.files[MANIFEST] = garbage
+    await exported(world, "two")
+    assert world.files == clean
+
+
+async def test_a_damaged_file_is_repaired() -> None:
+    """A file that was damaged or lost is there again after a run, with the same manifest."""
+    world = world_of(pages_of(range(25)))
+    await exported(world)
+    clean = dict(world.files)
+    world.files[f"{FOLDER}part-00-00000.jsonl.gz"] = b"damaged"
+    del world.files[f"{FOLDER}part-00-00001.jsonl.gz"]
+    await exported(world, "two")
+    assert world.files == clean
+
+
+async def test_only_the_days_own_records_are_exported() -> None:
+    """A day begins and ends at midnight UTC, to the millisecond."""
+    moments = [DAY_MS - 1, DAY_MS, DAY_MS + 24 * HOUR_MS - 1, DAY_MS + 24 * HOUR_MS]
+    world = world_of([page(place, at_ms=at_ms) for place, at_ms in enumerate(moments)])
+    await exported(world)
+    assert sorted(row["fetched_at"] for row in rows_of(world.files)) == [
+        "2026-11-21T00:00:00.000Z",
+        "2026-11-21T23:59:59.999Z",
+    ]
+
+
+async def test_crawls_of_the_day_that_have_no_rows_any_more_are_not_named() -> None:
+    """What has expired since it was listed leaves no trace, so that bytes follow from rows."""
+    world = world_of([*pages_of(range(5)), *pages_of(range(5), crawl="expired")])
+    exporter = exporter_of(world)
+    await exporter.begin({"day": DAY}, "one")
+    world.pages = {key: one for key, one in world.pages.items() if one.crawl != "expired"}
+    await drained(world, exporter)
+    clean = world_of(pages_of(range(5)))
+    await exported(clean)
+    assert world.files == clean.files
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+RULE = ItemRule(
+    name="book",
+    match="/",
+    fields=(
+        Field(name="title", where="h1", required=True),
+        Field(name="price", where=".price", type=Kind.PRICE),
+    ),
+)
+
+
+def _with_items(number: int, *items: Item) -> PageRecord:
+    invalid = sum(not item.valid for item in items)
+    return page(number, items=len(items), items_invalid=invalid, extracted=items)
+
+
+def _book(place: int, title: str | None, **more: Any) -> Item:
+    fields = {"title": title, "price": "12.30", "price_currency": "GBP"}
+    return Item(table="book", place=place, fields=fields, **more)
+
+
+def _shop(*records: PageRecord, **more: Any) -> World:
+    world = world_of(records)
+    world.crawls[CRAWL] = Crawl(id=CRAWL, name="docs", started_at_ms=NOON_MS, **more)
+    return world
+
+
+async def test_items_are_a_table_of_their_own_with_types() -> None:
+    """Valid items stand in their rule's table, typed; others apart, with the reason."""
+    bad = _book(1, None, problems=("title: missing",))
+    world = _shop(_with_items(1, _book(0, "One"), bad), page(2), items=(RULE,))
+    manifest = await exported(world, formats=("jsonl", "csv"))
+    assert manifest.rows == {"pages": 2, "items/docs/book": 1, "invalid_items": 1}
+    (row,) = rows_of(world.files, "items/docs/book")
+    assert row == {
+        "crawl": CRAWL,
+        "url": "https://example.org/1",
+        "fetched_at": "2026-11-21T12:00:00.000Z",
+        "place": 0,
+        "title": "One",
+        "price": 12.3,
+        "price_currency": "GBP",
+    }
+    (invalid,) = rows_of(world.files, "invalid_items")
+    assert (invalid["rule"], invalid["problems"]) == ("book", ["title: missing"])
+    types = {name: str(type_) for name, type_, _ in _columns(manifest, "items/docs/book")}
+    assert (types["price"], types["place"], types["title"]) == ("decimal", "integer", "string")
+    tables = {(file.table, file.format) for file in manifest.files}
+    assert len(tables) == 6
+
+
+def _columns(manifest: Any, table: str) -> list[list[Any]]:
+    found: list[list[Any]] = json.loads(encode_manifest(manifest))["columns"][table]
+    return found
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_items_of_a_rule_that_is_gone_are_one_column(known: bool) -> None:
+    """Without the crawl's definition, or without the rule in it, items are JSON in a text."""
+    world = _shop(_with_items(1, _book(0, "One")))
+    if not known:
+        world.crawls.clear()
+    await exported(world)
+    (row,) = rows_of(world.files, "items/docs/book")
+    assert json.loads(row["item"]) == {"title": "One", "price": "12.30", "price_currency": "GBP"}
+
+
+def _stored(world: World, number: int, *, text: bool = True) -> PageRecord:
+    url = f"https://example.org/{number}"
+    answer = warc.response(
+        url, NOON_MS, status=200, headers={}, body=b"<p>" * number, truncated=False
+    )
+    document = {"title": f"T{number}", "text": f"text {number}", "markdown": f"*{number}*"}
+    made = warc.conversion(url, NOON_MS, document, stored=True)
+    key = f"bodies/{CRAWL}/dt={DAY}/{number:032x}.warc.gz"
+    world.files[key] = answer + made
+    found: dict[str, Any] = {"text_offset": len(answer), "text_length": len(made)} if text else {}
+    return page(number, body_key=key, body_offset=0, body_length=len(answer), status=200, **found)
+
+
+async def test_texts_are_read_where_they_are_stored() -> None:
+    """A page with a text has a row of it; one without, or whose file is gone, has none."""
+    world = _shop(page(90))
+    store(world, [_stored(world, number) for number in range(1, 40)])
+    store(world, [_stored(world, 40, text=False)])
+    gone = _stored(world, 41)
+    store(world, [gone])
+    del world.files[str(gone.body_key)]
+    manifest = await exported(world)
+    assert manifest.rows == {"pages": 42, "texts": 39}
+    order = [row["url"] for row in rows_of(world.files)]
+    texts = rows_of(world.files, "texts")
+    assert [row["url"] for row in texts] == [url for url in order if _number(url) < 40]
+    assert all(row["text"] == f"text {_number(row['url'])}" for row in texts)
+
+
+def _number(url: str) -> int:
+    return int(url.rpartition("/")[2])
+
+
+async def test_answers_are_an_archive_with_an_index() -> None:
+    """All stored answers are in the WARC file, in order, and each where its index says."""
+    world = _shop(page(90))
+    records = [_stored(world, number) for number in range(1, 30)]
+    store(world, records)
+    forgotten = records[7]
+    key, length = str(forgotten.body_key), forgotten.body_length or 0
+    world.files[key] = warc.tombstone(length) + world.files[key][length:]
+    manifest = await exported(world, formats=("warc",), part_rows_max=1_000)
+    assert manifest.rows == {"pages": 30}
+    (index, archive) = sorted(manifest.files, key=lambda file: file.path)
+    assert (index.path[-5:], archive.path[-8:]) == (".cdxj", ".warc.gz")
+    body = world.files[f"exports/{archive.path}"]
+    members = list(warc.members(body))
+    urls = [member.record.url for member in members if member.record.type == "response"]
+    assert len(urls) == archive.rows == 28
+    assert forgotten.url not in urls
+    for line in world.files[f"exports/{index.path}"].decode().splitlines():
+        entry = json.loads(line.split(" ", 2)[2])
+        offset, size = int(entry["offset"]), int(entry["length"])
+        assert warc.read(body[offset : offset + size]).url == entry["url"]
+
+
+async def test_all_formats_say_the_same() -> None:
+    """The same pages in the same order in each, and the same counts."""
+    world = world_of(pages_of(range(35)))
+    manifest = await exported(world, formats=("csv", "jsonl", "parquet"))
+    counts = {name: [0, 0] for name in ("csv", "jsonl", "parquet")}
+    urls = []
+    for file in manifest.files:
+        counts[file.format][0] += 1
+        counts[file.format][1] += file.rows
+        if file.format == "csv":
+            body = world.files[f"exports/{file.path}"]
+            text = gzip.decompress(body) if file.path.endswith(".gz") else body
+            urls += [row["url"] for row in csv.DictReader(io.StringIO(text.decode("utf-8-sig")))]
+    assert set(map(tuple, counts.values())) == {(4, 35)}
+    assert [_number(url) for url in urls] == numbers_of(world.files)
+    assert manifest_of(world.files) == manifest

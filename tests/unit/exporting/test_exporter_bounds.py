@@ -1,0 +1,91 @@
+"""The exporter's memory: bounded by what it reads ahead, not by what the day holds."""
+
+from __future__ import annotations
+
+import tracemalloc
+from random import Random
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.local.folder import FolderFiles
+from orbweaver.exporting.assembly import Assembly
+from orbweaver.exporting.local_exporter import Alone, Waiting
+from orbweaver.exporting.workspace import FolderDesk
+from tests.memory import ManualClock, MemoryCrawls, World
+from tests.unit.export_stage import CRAWL, DAY, NOON_MS, page
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from orbweaver.model.page_record import PageRecord
+
+MIB = 1024 * 1024
+# 50 rows of 1 KB read ahead of four shards; a chunk's rows are in files. Measured: 1 MiB.
+PEAK_BYTES_MAX = 4 * MIB
+
+
+class Synthetic:
+    """A day of made-up records under keys of their own, of which there are only a few in fact."""
+
+    def __init__(self, rows: int, shards: int) -> None:
+        random = Random(1)
+        noise = [f"{random.getrandbits(512):0128x}" for _ in range(500)]
+        self._pages = [page(n, title=text, description=text * 3) for n, text in enumerate(noise)]
+        self._rows = rows
+        self._shards = shards
+
+    @property
+    def shards(self) -> int:
+        return self._shards
+
+    async def store(self, records: object) -> None:
+        raise AssertionError("an exporter stores nothing")
+
+    async def crawls_of(self, day: str) -> tuple[str, ...]:
+        return (CRAWL,)
+
+    async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
+        return self._rows // self._shards
+
+    async def read_shard(
+        self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
+    ) -> AsyncIterator[tuple[str, PageRecord]]:
+        for number in range(shard, self._rows, self._shards):
+            yield f"{CRAWL}#{number:032x}", self._pages[number % len(self._pages)]
+
+
+async def _peak_bytes(rows: int, part_rows_max: int, root: Path) -> int:
+    """Export a day of so many rows, and tell how much memory it took at most."""
+    (root / str(rows)).mkdir()
+    waiting = Waiting()
+    exporter = Assembly(
+        pages=Synthetic(rows, 4),
+        crawls=MemoryCrawls(World()),
+        files=FolderFiles(root / str(rows)),
+        orders=waiting,
+        clock=ManualClock(NOON_MS),
+        random=Random(1),
+        formats=("csv", "jsonl"),
+        part_rows_max=part_rows_max,
+        part_bytes_max=100 * MIB,
+        desk=FolderDesk(folder=root),
+        read_ahead_rows=part_rows_max // 20,
+    ).exporter()
+    tracemalloc.start()
+    try:
+        manifest = await Alone(exporter=exporter, waiting=waiting).export(DAY)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert manifest.rows == {"pages": rows}
+    return peak
+
+
+async def test_memory_does_not_grow_with_the_day(tmp_path: Path) -> None:
+    """Four times the rows take no more memory, and both stay below the stated bound."""
+    small = await _peak_bytes(5_000, 1_000, tmp_path)
+    large = await _peak_bytes(20_000, 1_000, tmp_path)
+    print(f"peak KiB: 5,000 rows {small // 1024}, 20,000 rows {large // 1024}")
+    assert small <= PEAK_BYTES_MAX
+    # Garbage in circles is collected now and then: a few compressors of 256 KB each.
+    assert large <= small + 2 * MIB

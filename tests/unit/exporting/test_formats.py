@@ -1,0 +1,194 @@
+"""Each format: the exact bytes of small files, and what holds of large ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet as pq
+
+from orbweaver.exporting.formats import parquet, registry
+from orbweaver.model.columns import PAGES, Column, Table, Type
+from tests.unit.exporting.reading import written
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COLUMNS = tuple(Column(name=kind.value, type=kind) for kind in Type)
+EVERY = Table(name="every", columns=(*COLUMNS, Column(name="list", type=Type.DECIMAL, many=True)))
+ROW: dict[str, Any] = {
+    "string": "a\u2028b",
+    "integer": -5,
+    "number": 1e16,
+    "decimal": "12.30",
+    "boolean": True,
+    "date": "2026-11-21",
+    "moment": 1_795_219_200_007,
+    "list": ["1.0", None],
+}
+NAMED = Table(name="named", columns=(Column(name="a"), Column(name="b")))
+
+
+def test_jsonl(tmp_path: Path) -> None:
+    """A row is a line with every column; decimals have their digits, gzip has no time."""
+    made = written("jsonl", EVERY, [ROW, {}], tmp_path)
+    body = made.path.read_bytes()
+    assert body[3:8] == bytes(5), "flags and time of gzip's header"
+    assert gzip.decompress(body).decode() == (
+        '{"string":"a\\u2028b","integer":-5,"number":1e+16,"decimal":12.30,"boolean":true,'
+        '"date":"2026-11-21","moment":"2026-11-21T00:00:00.007Z","list":[1.0,null]}\n'
+        '{"string":null,"integer":null,"number":null,"decimal":null,"boolean":null,'
+        '"date":null,"moment":null,"list":null}\n'
+    )
+    assert (made.suffix, made.rows) == (".jsonl.gz", 2)
+
+
+def test_csv(tmp_path: Path) -> None:
+    """A row is a line of cells, empty ones where there is nothing, behind a byte order mark."""
+    made = written("csv", EVERY, [ROW, {}], tmp_path)
+    assert made.path.read_bytes().decode() == (
+        "\ufeffstring,integer,number,decimal,boolean,date,moment,list\r\n"
+        'a\u2028b,-5,1e+16,12.30,true,2026-11-21,2026-11-21T00:00:00.007Z,"[1.0,null]"\r\n'
+        ",,,,,,,\r\n"
+    )
+    assert (made.suffix, made.rows) == (".csv", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("", '""'),
+        ("plain", "plain"),
+        ("a, b", '"a, b"'),
+        ('say "a"', '"say ""a"""'),
+        ("two\nlines", '"two\nlines"'),
+        ("=1+1", "'=1+1"),
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ('=HYPERLINK("http://e.org","a")', '"\'=HYPERLINK(""http://e.org"",""a"")"'),
+        ("+49 30", "'+49 30"),
+        ("-5", "'-5"),
+        ("@name", "'@name"),
+        ("\t=1", "'\t=1"),
+        ("\r=1", '"\'\r=1"'),
+        ("\uff1d1", "'\uff1d1"),
+        ("'=1", "''=1"),
+        ("'tis", "'tis"),
+        ("\x00=1", "'=1"),
+        ("\x1b[31mred", "[31mred"),
+        ("nul\x00l", "null"),
+        ("\x07", '""'),
+        ("a-b", "a-b"),
+    ],
+)
+def test_cells_of_csv(text: str, cell: str, tmp_path: Path) -> None:
+    """No cell is a formula or a command, and what needs quotes has them."""
+    made = written("csv", NAMED, [{"a": text, "b": "-"}], tmp_path)
+    assert made.path.read_bytes().decode() == f"\ufeffa,b\r\n{cell},'-\r\n"
+
+
+def test_parquet_types(tmp_path: Path) -> None:
+    """Every column has a type that engines compute with, and the file says nothing else."""
+    made = written("parquet", EVERY, [ROW, {}], tmp_path)
+    with pq.ParquetFile(made.path) as file:
+        assert file.schema_arrow.types[:7] == [
+            pa.string(),
+            pa.int64(),
+            pa.float64(),
+            pa.decimal128(18, 4),
+            pa.bool_(),
+            pa.date32(),
+            pa.timestamp("ms", tz="UTC"),
+        ]
+        assert file.schema_arrow.types[7].value_type == pa.decimal128(18, 4)
+        assert file.schema_arrow.metadata is None
+        assert file.metadata.metadata is None
+        assert file.schema.column(3).physical_type == "INT64"
+        group = file.metadata.row_group(0)
+        assert {group.column(n).compression for n in range(group.num_columns)} == {"ZSTD"}
+        moment = group.column(6).statistics
+        assert moment.min == datetime(2026, 11, 21, 0, 0, 0, 7000, tzinfo=UTC)
+        assert (moment.null_count, group.column(1).statistics.max) == (1, -5)
+
+
+def test_row_groups_end_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row group has so many rows, the last one the rest."""
+    monkeypatch.setattr(parquet, "GROUP_ROWS_MAX", 100)
+    monkeypatch.setattr(parquet, "BATCH_ROWS_MAX", 50)
+    rows = ({"a": str(n)} for n in range(230))
+    with pq.ParquetFile(written("parquet", NAMED, rows, tmp_path).path) as file:
+        groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
+        assert groups == [100, 100, 30]
+        assert file.read().column("a").to_pylist() == [str(n) for n in range(230)]
+
+
+def test_row_groups_end_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are large make row groups of fewer, and none is waited with for long."""
+    monkeypatch.setattr(parquet, "GROUP_BYTES_MAX", 3_000_000)
+    writer = parquet.ParquetWriter(NAMED, tmp_path)
+    sizes = []
+    for _ in range(20):
+        writer.add({"a": "x" * 600_000})
+        sizes.append(writer.size)
+    made = writer.close()
+    with pq.ParquetFile(made.path) as file:
+        groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
+    assert groups == [6, 6, 6, 2]
+    assert sizes[4] > sizes[0]
+    assert sizes[5] < 10_000, "what was said of waiting rows is put right when they are written"
+    assert [path.name for path in tmp_path.iterdir()] == [made.path.name]
+
+
+@pytest.mark.parametrize("name", registry.NAMES)
+def test_an_empty_file_is_a_file(name: str, tmp_path: Path) -> None:
+    """Without rows there is a file all the same, with the columns where a format names them."""
+    made = written(name, PAGES, [], tmp_path)
+    assert made.rows == 0
+    if name == "parquet":
+        assert pq.read_schema(made.path).names == [column.name for column in PAGES.columns]
+
+
+@pytest.mark.parametrize("name", registry.NAMES)
+@pytest.mark.parametrize("rows", [0, 3, 5_000])
+def test_what_is_given_up_leaves_nothing(name: str, rows: int, tmp_path: Path) -> None:
+    """A writer that is given up leaves no file; one that is closed keeps its own."""
+    writer = registry.writer(name, NAMED, tmp_path)
+    for number in range(rows):
+        writer.add({"a": f"{number}"})
+    writer.discard()
+    writer.discard()
+    assert list(tmp_path.iterdir()) == []
+    kept = registry.writer(name, NAMED, tmp_path)
+    made = kept.close()
+    kept.discard()
+    assert list(tmp_path.iterdir()) == [made.path]
+
+
+@pytest.mark.parametrize("name", registry.NAMES)
+def test_size_is_about_what_it_comes_to(name: str, tmp_path: Path) -> None:
+    """How large a file is getting is known while it is written, well enough to end it in time."""
+    writer = registry.writer(name, NAMED, tmp_path)
+    for number in range(70_000):
+        writer.add({"a": f"https://example.org/{number * 7919}", "b": f"{number % 9}"})
+    said = writer.size
+    made = writer.close()
+    assert made.bytes * 0.5 < said < made.bytes * 2
+
+
+def test_no_other_format() -> None:
+    """A name of no format is refused."""
+    with pytest.raises(ValueError, match="xml is none of jsonl, csv, parquet"):
+        registry.writer("xml", PAGES, None)  # type: ignore[arg-type]
+
+
+def test_names_of_any_kind(tmp_path: Path) -> None:
+    """Columns may be called what JSON, CSV or a template would take for something of its own."""
+    table = Table(name="t", columns=(Column(name='%s "a"'), Column(name="=b, c")))
+    line = gzip.decompress(written("jsonl", table, [{"=b, c": "%d"}], tmp_path).path.read_bytes())
+    assert json.loads(line) == {'%s "a"': None, "=b, c": "%d"}
+    assert written("csv", table, [], tmp_path).path.read_bytes().decode() == (
+        '\ufeff"%s ""a""","\'=b, c"\r\n'
+    )

@@ -1,0 +1,71 @@
+"""Tables of items are registered after an export, and never in its way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.exporting.glue_registration import register_items
+from orbweaver.exporting.glue_schema import query_name
+from orbweaver.exporting.manifest import decode_manifest
+from orbweaver.model.errors import Permanent, Transient
+from tests.memory import MemoryCatalogue, World
+from tests.unit.cli.exports import BOOKS, CRAWL, DAY, USUAL, made
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import pytest
+
+    from orbweaver.exporting.manifest import Manifest
+    from tests.memory import Moment
+
+NAME = query_name(BOOKS.name)
+
+
+def manifest_of(files: dict[str, bytes]) -> Manifest:
+    """Read the manifest of an export."""
+    manifest = decode_manifest(files[f"manifests/dt={DAY}/crawl={CRAWL}.json"])
+    assert manifest is not None
+    return manifest
+
+
+async def twice(call: Callable[[], Awaitable[None]]) -> None:
+    """Call a port, and once more after a transient fault."""
+    try:
+        await call()
+    except Transient:
+        await call()
+
+
+async def test_tables_of_items_are_registered() -> None:
+    """With the columns that the manifest names; the others are there already."""
+    world = World()
+    await register_items(manifest_of(made(USUAL)), MemoryCatalogue(world), twice)
+    assert {name: table.columns for name, table in world.catalogue.items()} == {NAME: BOOKS.columns}
+
+
+async def test_without_files_for_queries_there_is_no_table() -> None:
+    """An export in other formats only has none."""
+    world = World()
+    manifest = manifest_of(made(USUAL, names=("jsonl", "csv")))
+    await register_items(manifest, MemoryCatalogue(world), twice)
+    assert world.catalogue == {}
+
+
+async def test_what_cannot_be_registered_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """And is in no export's way, whether it passes or stays."""
+    calls = 0
+
+    async def fail(effect: str, _moment: Moment) -> None:
+        nonlocal calls
+        calls += 1
+        raise Transient(effect) if calls == 1 else Permanent("denied")
+
+    world = World()
+    catalogue = MemoryCatalogue(world, fail)
+    await register_items(manifest_of(made(USUAL)), catalogue, twice)
+    assert world.catalogue == {}
+    [said] = [one for one in caplog.records if one.message == "catalogue.refused"]
+    assert (said.__dict__["table"], said.__dict__["error"]) == (BOOKS.name, "denied")
+    await register_items(manifest_of(made(USUAL)), MemoryCatalogue(world), twice)
+    assert [*world.catalogue] == [NAME]

@@ -1,0 +1,108 @@
+"""What exports look like to SQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbweaver.exporting.glue_schema import (
+    HIVE,
+    TABLES,
+    database_name,
+    glue_columns,
+    glue_table,
+    grown,
+    query_name,
+    query_names,
+    second_name,
+)
+from orbweaver.model.columns import PAGES, Column, Table, Type, item_table
+
+ROOT = "s3://bucket/exports/"
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        ("pages", "pages"),
+        ("items/books.example/books", "items_books_example_books"),
+        ("items/a-b_c.d/x_1", "items_a_b_c_d_x_1"),
+        ("items/Ä/x", "items___x"),
+    ],
+)
+def test_tables_have_names_that_need_no_quotes(table: str, name: str) -> None:
+    """Lower case, digits and underscores."""
+    assert query_name(table) == name
+
+
+def test_of_two_tables_of_one_name_the_second_has_a_hash() -> None:
+    """In the order of their own names, so that it does not change from one question to the next."""
+    tables = ["items/a.b/c", "items/a/b_c", "pages", "items/a_b/c"]
+    names = query_names(tables)
+    assert query_names(reversed(tables)) == names
+    assert sorted(names.values()) == sorted(tables)
+    assert names["items_a_b_c"] == "items/a.b/c"
+    assert names[second_name("items/a/b_c")] == "items/a/b_c"
+    assert second_name("items/a/b_c").startswith("items_a_b_c_")
+
+
+def test_a_database_is_called_like_its_stack() -> None:
+    """As Glue takes it."""
+    assert database_name("Orbweaver-Test2") == "orbweaver_test2"
+
+
+def test_every_type_has_one_of_athena() -> None:
+    """A list of them is an array."""
+    assert HIVE.keys() == set(Type)
+    columns = [Column(name="a", type=Type.DECIMAL), Column(name="b", type=Type.DATE, many=True)]
+    assert glue_columns(columns) == [
+        {"Name": "a", "Type": "decimal(18,4)"},
+        {"Name": "b", "Type": "array<date>"},
+    ]
+
+
+def test_no_table_has_a_column_of_the_day() -> None:
+    """That is beside them all."""
+    assert all(column.name != "dt" for table in TABLES for column in table.columns)
+
+
+def test_a_table_that_says_all_of_it_is_left_alone() -> None:
+    """Whatever a catalogue has added to it."""
+    wanted = glue_table("pages", PAGES, ROOT)
+    standing = {
+        **wanted,
+        "CreateTime": 1,
+        "Parameters": {**wanted["Parameters"], "transient_lastDdlTime": "1"},
+    }
+    assert grown(standing, wanted) is None
+
+
+def test_what_a_table_lacks_is_added_and_what_it_has_stays() -> None:
+    """Columns in the order in which they came."""
+    old = glue_table("x", item_table("n", "x", (Column(name="a"), Column(name="b"))), ROOT)
+    new = glue_table(
+        "x", item_table("n", "x", (Column(name="c"), Column(name="b", type=Type.NUMBER))), ROOT
+    )
+    change = grown(old, new)
+    assert change is not None
+    assert change["StorageDescriptor"]["Columns"][4:] == [
+        {"Name": "a", "Type": "string"},
+        {"Name": "b", "Type": "double"},
+        {"Name": "c", "Type": "string"},
+    ]
+    assert grown(change, new) is None
+    assert change["Parameters"] == new["Parameters"]
+
+
+def test_a_table_that_lies_elsewhere_is_put_right() -> None:
+    """After a deployment to another bucket, for one."""
+    wanted = glue_table("pages", PAGES, ROOT)
+    assert grown(glue_table("pages", PAGES, "s3://other/"), wanted) == wanted
+    assert grown({}, glue_table("x", Table(name="x", columns=()), ROOT)) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [(".", "%2E"), ("..", "%2E%2E"), ("...", "%2E%2E%2E"), ("a..b", "a..b")]
+)
+def test_no_name_of_a_crawl_leads_out_of_the_exports(name: str, folder: str) -> None:
+    """A name of dots alone, which earlier releases took, is no part of a key that stores take."""
+    assert item_table(name, "books", ()).name == f"items/{folder}/books"

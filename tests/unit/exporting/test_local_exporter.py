@@ -1,0 +1,47 @@
+"""An exporter that is alone, and then is not: another process exports into the same folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.exporting.local_exporter import Alone, Waiting
+from tests.unit.export_stage import DAY, SCOPE, exporter_of, manifest_of, pages_of, world_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.memory import World
+
+
+class Overtaken(Waiting):
+    """A queue at whose first order another process begins the same, and perhaps ends it."""
+
+    def __init__(self, world: World, *, ends: bool) -> None:
+        super().__init__()
+        waiting = Waiting()
+        self.other = Alone(exporter=exporter_of(world, seed=2, orders=waiting), waiting=waiting)
+        self.ends = ends
+        self.times = 0
+
+    async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
+        await super().send(bodies)
+        self.times += 1
+        if self.times > 1:
+            return
+        if self.ends:
+            await self.other.export(DAY)
+        else:
+            await self.other.exporter.planner.begin(SCOPE, "f" * 16)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_later_process_ends_an_export_for_both(*, ends: bool) -> None:
+    """What it has exported counts; where it has died on the way, the day is exported once more."""
+    world = world_of(pages_of(range(25)))
+    waiting = Overtaken(world, ends=ends)
+    alone = Alone(exporter=exporter_of(world, orders=waiting), waiting=waiting)
+    manifest = await alone.export(DAY)
+    assert manifest.rows == {"pages": 25}
+    assert manifest == manifest_of(world.files)

@@ -1,0 +1,90 @@
+"""Which days events ask for, by example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orbweaver.exporting.manifest import ExportEventError
+from orbweaver.exporting.requests import Job, identity_of, jobs_of
+from tests.unit.export_stage import DAY, NOON_MS
+
+SCHEDULED = {"version": "0", "detail-type": "Scheduled Event", "source": "aws.events", "detail": {}}
+
+
+@pytest.mark.parametrize(
+    ("event", "day"),
+    [
+        ({}, "2026-11-20"),
+        ({"day": "2026-01-31"}, "2026-01-31"),
+        (SCHEDULED, "2026-11-20"),
+        (SCHEDULED | {"time": "2026-11-19T00:30:00Z"}, "2026-11-18"),
+        (SCHEDULED | {"time": "2026-03-01T00:00:00Z"}, "2026-02-28"),
+        (SCHEDULED | {"time": "2026-11-19T00:30:00.123456+00:00"}, "2026-11-18"),
+        (SCHEDULED | {"time": "2026-11-19T00:30:00+01:00"}, "2026-11-17"),
+        (SCHEDULED | {"time": "2026-11-19T00:30:00"}, "2026-11-18"),
+    ],
+)
+def test_events_that_ask_for_a_day(event: dict[str, Any], day: str) -> None:
+    """Without a day it is the day before: the schedule's own time, or now."""
+    assert jobs_of(event, NOON_MS) == (Job(day=day),)
+
+
+@pytest.mark.parametrize(
+    ("time", "jobs"),
+    [
+        ("2026-11-21T23:05:00Z", (Job(day=DAY, gives_way=True),)),
+        ("2026-11-21T02:00:00Z", (Job(day=DAY, gives_way=True),)),
+        ("2026-11-21T01:59:59Z", (Job(day="2026-11-20"), Job(day=DAY, gives_way=True))),
+        ("2026-11-21T00:00:00Z", (Job(day="2026-11-20"), Job(day=DAY, gives_way=True))),
+        (None, (Job(day=DAY, gives_way=True),)),
+    ],
+)
+def test_schedules_by_the_hour(time: str | None, jobs: tuple[Job, ...]) -> None:
+    """The day so far gives way; the day before, in the first hours, does not."""
+    assert jobs_of(SCHEDULED | {"time": time}, NOON_MS, "hour") == jobs
+
+
+@pytest.mark.parametrize("span", ["day", "hour"])
+def test_a_day_that_is_named_is_meant_by_any_span(span: str) -> None:
+    """What a person asks for does not depend on the schedule."""
+    assert jobs_of({"day": DAY}, NOON_MS, span) == (Job(day=DAY),)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"day": "2026-02-30"},
+        {"day": None},
+        {"day": ["2026-11-21"]},
+        {"resume": True},
+        {"day": DAY, "resume": True},
+        {"dya": DAY},
+        {"day": DAY, "format": "csv"},
+        SCHEDULED | {"time": "yesterday"},
+        SCHEDULED | {"time": 7},
+        SCHEDULED | {"time": "0001-01-01T00:00:00Z"},
+        [],
+        None,
+        DAY,
+        {"day": "9" * 100_000},
+        {"x" * 100_000: 1},
+        SCHEDULED | {"time": "9" * 100_000},
+    ],
+)
+def test_events_that_ask_for_nothing_exportable(event: object) -> None:
+    """A bad event is a typed error of bounded length, a ValueError too, that says what fits."""
+    with pytest.raises(ExportEventError) as caught:
+        jobs_of(event, NOON_MS)
+    assert isinstance(caught.value, ValueError)
+    assert len(str(caught.value)) <= 500
+
+
+def test_repetitions_are_told_from_other_events() -> None:
+    """A schedule's event by its own time and id, others by whoever invokes."""
+    timed = SCHEDULED | {"id": "7", "time": "2026-11-19T00:30:00Z"}
+    assert identity_of(timed, "a") == identity_of(dict(timed), "b")
+    assert identity_of(timed, "a") != identity_of(timed | {"time": "2026-11-20T00:30:00Z"}, "a")
+    assert identity_of({"day": DAY}, "a") == "a"
+    assert identity_of(SCHEDULED, "a") == "a"

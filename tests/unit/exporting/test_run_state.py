@@ -1,0 +1,106 @@
+"""What workers on an export tell each other, by example."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbweaver.exporting.manifest import File
+from orbweaver.exporting.run_state import (
+    FIRST,
+    Cut,
+    Plan,
+    Progress,
+    Scope,
+    Unit,
+    begun_ms,
+    changes_of,
+    decode_plan,
+    decode_progress,
+    encode_plan,
+    encode_progress,
+    groups_of,
+    manifest_of,
+    run_name,
+)
+from orbweaver.model.columns import PAGES
+from tests.unit.export_stage import CRAWL, DAY
+
+CUT = Cut(shards=16, formats=("jsonl",), part_rows_max=10, part_bytes_max=100)
+
+
+def test_where_runs_are() -> None:
+    """A day's and a crawl's lie apart, both below one folder."""
+    assert Scope(day=DAY).runs == f"_work/dt={DAY}/all/runs/"
+    assert Scope(day=DAY, crawl="c").work == f"_work/dt={DAY}/crawl=c/"
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups"), [(0, 1), (1, 1), (10, 1), (11, 2), (100, 10), (160, 16), (161, 16)]
+)
+def test_a_crawl_is_cut_by_its_rows(rows: int, groups: int) -> None:
+    """By what its first shard lets expect of all 16, never into more units than shards."""
+    assert groups_of(rows, 16, 160) == groups
+
+
+def test_names_of_runs() -> None:
+    """The last one counts; a request that comes twice has one, unless a later one stands."""
+    first = run_name(1_700_000_000_000, "aa", [])
+    assert first == "1700000000000-aa"
+    assert begun_ms(first) == 1_700_000_000_000
+    assert run_name(5, "aa", [first]) == first
+    second = run_name(5, "bb", [first, "other.txt"])
+    assert second == "1700000000001-bb"
+    assert run_name(5, "aa", [first, second]) is None
+    assert run_name(1_800_000_000_000, "cc", [first, second]) == "1800000000000-cc"
+
+
+def test_a_plan_of_another_version_is_an_error() -> None:
+    """A plan is read back as it was, or not at all."""
+    plan = Plan(cut=CUT, units=(Unit(crawl="a", group=1, groups=2), changes_of("a")))
+    assert decode_plan(encode_plan(plan)) == plan
+    for body in (b"", b"[]", b"{}", encode_plan(plan).replace(b'"v": 1', b'"v": 2')):
+        with pytest.raises(ValueError, match=r"plan|Expecting"):
+            decode_plan(body)
+
+
+def _done(crawl: str, rows: int, path: str) -> Progress:
+    file = File(
+        path=path, table="pages", format="jsonl", crawl=crawl, rows=rows, bytes=1, sha256=path
+    )
+    return Progress(
+        name="docs",
+        rows={"pages": rows},
+        outcomes={"fetched": rows},
+        files=(file,),
+        columns={"pages": PAGES.columns},
+    )
+
+
+def test_progress_adds_up() -> None:
+    """Chunk by chunk: rows, outcomes and files are added, and the ticket stays."""
+    held = Progress().held_by((3, "x"))
+    two = held.past(_done("a", 2, "p1")).past(_done("a", 5, "p2"))
+    assert (two.ticket, two.chunk, two.rows) == ((3, "x"), 2, {"pages": 7})
+    assert [file.path for file in two.files] == ["p1", "p2"]
+    assert decode_progress(encode_progress(two)) == two
+
+
+@pytest.mark.parametrize("body", [None, b"", b"[]", b"{}", b'{"v": 1}', b'{"v": 0, "ticket": [1]}'])
+def test_what_is_no_progress_is_the_beginning(body: bytes | None) -> None:
+    """Absent, damaged or another version's: the unit begins anew."""
+    assert decode_progress(body) == Progress(ticket=FIRST)
+
+
+def test_a_manifest_follows_from_units_alone() -> None:
+    """Units of a crawl are added up, files are sorted, and crawls without rows are left out."""
+    states = [
+        (Unit(crawl=CRAWL, group=0, groups=2), _done(CRAWL, 2, "p3")),
+        (Unit(crawl=CRAWL, group=1, groups=2), _done(CRAWL, 5, "p1")),
+        (Unit(crawl="empty"), Progress(name="empty", done=True)),
+        (changes_of(CRAWL), Progress(name="docs", rows={"changes": 4}, done=True)),
+    ]
+    manifest = manifest_of(Scope(day=DAY), states)
+    assert set(manifest.crawls) == {CRAWL}
+    assert manifest.crawls[CRAWL].rows == {"pages": 7, "changes": 4}
+    assert manifest.crawls[CRAWL].outcomes == {"fetched": 7}
+    assert [file.path for file in manifest.files] == ["p1", "p3"]

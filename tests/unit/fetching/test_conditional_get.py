@@ -1,0 +1,109 @@
+"""Asking again for what was fetched before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orbweaver.extraction.extract import Field, ItemRule
+from orbweaver.fetching.conditional_get import condition_of, still
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.http_exchange import Condition
+from orbweaver.model.item import Item
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import HEADER_CHARS_MAX, PageRecord
+from orbweaver.model.target import Target
+
+URL = "https://example.com/a"
+DATE = "Thu, 15 Jan 2026 12:00:00 GMT"
+CRAWL = Crawl(id="c-2", name="c", started_at_ms=10, depth_max=3)
+LEAF = PageRecord(
+    crawl="c-1",
+    url=URL,
+    outcome=Outcome.FETCHED,
+    reason=Reason.OK,
+    fetched_at=5,
+    depth=1,
+    status=200,
+    bytes=100,
+    title="A",
+    links=0,
+    sha256="ab",
+    etag='"1"',
+    last_modified=DATE,
+)
+
+
+def test_a_page_with_items_of_other_rules_is_got_again() -> None:
+    """Tables and columns have to be those of today's rules."""
+    rule = ItemRule(name="books", match="/a", fields=(Field(name="title", where="h1"),))
+    crawl = replace(CRAWL, items=(rule,))
+    target = Target(url=URL, depth=1)
+    had = replace(LEAF, extracted=(Item(table="books", place=0, fields={"title": "A"}),))
+    assert condition_of(crawl, target, LEAF) is None
+    assert condition_of(crawl, target, had) is not None
+    other = replace(rule, fields=(Field(name="name", where="h1"),))
+    assert condition_of(replace(crawl, items=(other,)), target, had) is None
+    assert condition_of(CRAWL, target, had) is None
+    elsewhere = replace(rule, match="/b")
+    assert condition_of(replace(crawl, items=(elsewhere,)), target, LEAF) is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "depth", "etag", "last_modified"),
+    [
+        ({}, 1, '"1"', DATE),
+        ({"etag": None}, 1, None, DATE),
+        ({"last_modified": None}, 1, '"1"', None),
+        ({"outcome": Outcome.UNCHANGED, "reason": Reason.NOT_MODIFIED}, 1, '"1"', DATE),
+        ({"etag": "x" * HEADER_CHARS_MAX}, 1, None, DATE),  # it may have been longer
+        ({"links": 9}, 3, '"1"', DATE),  # as deep as the crawl goes: its links are not followed
+    ],
+)
+def test_a_page_whose_links_do_not_matter_is_asked_for_if_changed(
+    changes: dict[str, Any], depth: int, etag: str | None, last_modified: str | None
+) -> None:
+    """The validators of the earlier answer go along."""
+    condition = condition_of(CRAWL, Target(url=URL, depth=depth), replace(LEAF, **changes))
+    assert condition == Condition(etag=etag, last_modified=last_modified)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        None,
+        replace(LEAF, etag=None, last_modified=None),
+        replace(LEAF, links=9),
+        replace(LEAF, links=None),
+        replace(LEAF, reason=Reason.TRUNCATED),
+        replace(LEAF, outcome=Outcome.FAILED, reason=Reason.HTTP_CLIENT_ERROR),
+    ],
+)
+def test_any_other_page_is_asked_for_whole(before: PageRecord | None) -> None:
+    """Nothing is known, there is nothing to compare, or its links are needed."""
+    assert condition_of(CRAWL, Target(url=URL, depth=1), before) is None
+
+
+def test_an_unchanged_page_keeps_what_is_known_of_it() -> None:
+    """Its record says what the page is, when it was asked for now, and that no body came."""
+    asked = PageRecord(
+        crawl="c-2",
+        url=URL,
+        outcome=Outcome.UNCHANGED,
+        reason=Reason.NOT_MODIFIED,
+        fetched_at=20,
+        depth=2,
+        status=304,
+        etag='"2"',
+    )
+    assert still(asked, LEAF) == replace(
+        asked, bytes=0, title="A", links=0, sha256="ab", last_modified=DATE
+    )
+
+
+def test_a_changed_page_takes_nothing_over() -> None:
+    """Only what is unchanged has anything to do with the record before."""
+    changed = replace(LEAF, crawl="c-2", title=None)
+    assert still(changed, LEAF) is changed

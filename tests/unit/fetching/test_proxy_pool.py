@@ -1,0 +1,188 @@
+"""Which proxy asks for a host, and what a list of proxies may look like."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+
+import pytest
+
+from orbweaver.fetching.proxy_pool import (
+    AVOIDED_HOSTS_MAX,
+    AVOIDED_MS,
+    PROXIES_MAX,
+    QUARANTINE_MAX_MS,
+    QUARANTINE_MIN_MS,
+    Pool,
+    PoolError,
+    Proxy,
+    Wait,
+    parse_pool,
+)
+
+NOW_MS = 1_795_251_600_000
+A, B, C = (Proxy(url=f"http://{name}.test:3128") for name in "abc")
+POOL = Pool(proxies=(A, B, C))
+HOST = "example.com"
+
+
+def basic(text: str) -> str:
+    """Write Basic credentials."""
+    return "Basic " + b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("entry", "url", "authorization"),
+    [
+        ("http://p.test:3128", "http://p.test:3128", None),
+        ("http://p.test", "http://p.test:80", None),
+        ("HTTPS://P.Test/", "https://p.test:443", None),
+        ("http://me:word@p.test:1", "http://p.test:1", basic("me:word")),
+        ("http://me%40x:a%3Ab%2Fc@p.test:1", "http://p.test:1", basic("me@x:a:b/c")),
+        ("http://me@p.test:1", "http://p.test:1", basic("me:")),
+        ("http://[2001:db8::1]:8080", "http://[2001:db8::1]:8080", None),
+        ("http://0x7f.1:8080", "http://127.0.0.1:8080", None),
+    ],
+)
+def test_entry(entry: str, url: str, authorization: str | None) -> None:
+    """A proxy's URL is kept without its credentials, which are decoded for the header."""
+    (proxy,) = parse_pool(json.dumps([entry]))
+    assert (proxy.url, proxy.authorization) == (url, authorization)
+    assert proxy.name == url.partition("://")[2]
+    assert "Basic" not in repr(proxy)
+    assert "me" not in repr(proxy)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "JSON list"),
+        ("http://me:word@p.test:1", "JSON list"),
+        ("{}", "JSON list"),
+        ("[]", "JSON list"),
+        ("null", "JSON list"),
+        ("[" * 100_000, "JSON list"),
+        (json.dumps(["http://p.test"] * (PROXIES_MAX + 1)), "1 to 1,000"),
+        ('["http://p.test", 7]', "entry 2"),
+        ('["http://p.test", "me:word@p.test:1"]', "entry 2"),
+        ('["socks5://me:word@p.test:1"]', "entry 1"),
+        ('["http://me:word@p.test:99999"]', "entry 1"),
+        ('["http://me:word@"]', "entry 1"),
+        ('["http://me:word@p.test:1/path"]', "behind its port"),
+        ('["http://me:word@p.test:1?word"]', "behind its port"),
+        ('["http://me%3Ame:word@p.test:1"]', "colon"),
+    ],
+)
+def test_list_that_is_none(text: str, said: str) -> None:
+    """What is wrong is said with the place of the entry, and nothing of what stands there."""
+    with pytest.raises(PoolError, match=said) as raised:
+        parse_pool(text)
+    assert "word" not in str(raised.value)
+    assert raised.value.__context__ is None
+
+
+def test_proxy_listed_twice_counts_once() -> None:
+    """The same proxy with other credentials is another one."""
+    entries = ["http://a:1@p.test:1", "http://a:1@p.test:1", "http://a:2@p.test:1"]
+    assert len(parse_pool(json.dumps(entries))) == 2
+
+
+def test_new_password_moves_no_host() -> None:
+    """Hosts keep their proxies when credentials are rotated."""
+    before, after = (
+        Pool(proxies=parse_pool(json.dumps([f"http://u{n}:{word}@p.test:1" for n in range(9)])))
+        for word in ("old", "new")
+    )
+    for number in range(50):
+        ones = [pool.pick(f"h{number}.test", NOW_MS) for pool in (before, after)]
+        assert all(isinstance(one, Proxy) for one in ones)
+        assert len({one.user for one in ones if isinstance(one, Proxy)}) == 1
+
+
+def test_broken_proxy_rests_longer_every_time() -> None:
+    """10 s, doubled up to 10 minutes; one answer afterwards forgives all of it."""
+    pool, now_ms, rests = Pool(proxies=(A,)), NOW_MS, []
+    for _ in range(9):
+        pool = pool.broken(A, now_ms, now_ms)
+        resting = pool.pick(HOST, now_ms)
+        assert isinstance(resting, Wait)
+        rests.append(resting.until_ms - now_ms)
+        now_ms = resting.until_ms
+        assert pool.pick(HOST, now_ms) == A
+    assert rests[:3] == [QUARANTINE_MIN_MS, 2 * QUARANTINE_MIN_MS, 4 * QUARANTINE_MIN_MS]
+    assert rests[-1] == QUARANTINE_MAX_MS
+    assert pool.worked(A, HOST, now_ms) == Pool(proxies=(A,))
+
+
+def test_what_was_begun_before_counts_once() -> None:
+    """64 requests that fail at once are one trouble, and a late answer does not end it."""
+    pool = POOL
+    for late_ms in range(64):
+        pool = pool.broken(A, NOW_MS - 5, NOW_MS + late_ms)
+        pool = pool.unreached(A, f"h{late_ms}", NOW_MS - 5, NOW_MS + late_ms)
+        pool = pool.worked(A, HOST, NOW_MS - 5)
+    assert pool.of(A).strikes == 1
+    assert pool.of(A).until_ms == NOW_MS + QUARANTINE_MIN_MS
+
+
+def test_quarantine_of_a_clock_that_erred_is_none() -> None:
+    """A proxy does not rest for ever because the time was once wrong."""
+    pool = Pool(proxies=(A,)).broken(A, NOW_MS + 10**9, NOW_MS + 10**9)
+    assert pool.pick(HOST, NOW_MS) == A
+
+
+def test_everybody_rests_until_the_first_may_be_tried() -> None:
+    """It is the one that was left alone for the longest."""
+    pool = POOL.broken(B, NOW_MS, NOW_MS)
+    pool = pool.broken(A, NOW_MS + 1, NOW_MS + 1).broken(C, NOW_MS + 2, NOW_MS + 2)
+    assert pool.pick(HOST, NOW_MS + 3) == Wait(until_ms=NOW_MS + QUARANTINE_MIN_MS)
+    assert pool.pick(HOST, NOW_MS + QUARANTINE_MIN_MS) == B
+
+
+def test_unreached_host_goes_another_way() -> None:
+    """That host alone, for a minute; where nobody reached it, the first to have failed is next."""
+    first = POOL.pick(HOST, NOW_MS)
+    assert isinstance(first, Proxy)
+    pool, tried = POOL, [first]
+    for step in range(1, 3):
+        pool = pool.unreached(tried[-1], HOST, NOW_MS + step, NOW_MS + step)
+        chosen = pool.pick(HOST, NOW_MS + step)
+        assert isinstance(chosen, Proxy)
+        tried.append(chosen)
+    assert set(tried) == {A, B, C}
+    pool = pool.unreached(tried[-1], HOST, NOW_MS + 3, NOW_MS + 3)
+    assert pool.pick(HOST, NOW_MS + 3) == first
+    assert pool.pick(HOST, NOW_MS + 3 + AVOIDED_MS) == first
+    other = next(f"{n}.test" for n in range(99) if POOL.pick(f"{n}.test", NOW_MS) == first)
+    assert pool.pick(other, NOW_MS + 3) == first
+
+
+def test_three_unreached_hosts_in_a_row_are_the_proxys_trouble() -> None:
+    """One dead host is no proxy's fault, however often it is asked for."""
+    pool = POOL
+    for step in range(9):
+        pool = pool.unreached(A, HOST, NOW_MS + step, NOW_MS + step)
+    pool = pool.unreached(A, "two.test", NOW_MS + 9, NOW_MS + 9)
+    assert pool.of(A).strikes == 0
+    between = pool.worked(A, "well.test", NOW_MS + 10).unreached(A, "three.test", NOW_MS, NOW_MS)
+    assert between.of(A).strikes == 0
+    assert pool.unreached(A, "three.test", NOW_MS + 10, NOW_MS + 10).of(A).strikes == 1
+
+
+def test_avoided_hosts_are_bounded() -> None:
+    """A proxy's memory of hosts forgets the oldest, and what is past."""
+    pool = Pool(proxies=(A,))
+    for number in range(AVOIDED_HOSTS_MAX + 50):
+        pool = pool.worked(A, "x", NOW_MS).unreached(A, f"h{number}", NOW_MS, NOW_MS)
+    assert len(pool.of(A).avoided) == AVOIDED_HOSTS_MAX
+    later_ms = NOW_MS + AVOIDED_MS
+    assert set(pool.unreached(A, "new", later_ms, later_ms).of(A).avoided) == {"new"}
+
+
+def test_list_that_is_read_again() -> None:
+    """Those that stay keep their health; who is gone is forgotten for good."""
+    pool = POOL.broken(A, NOW_MS, NOW_MS).broken(B, NOW_MS, NOW_MS).replaced((B, C))
+    assert set(pool.health) == {B}
+    assert pool.broken(A, NOW_MS, NOW_MS) == pool
+    assert pool.unreached(A, HOST, NOW_MS, NOW_MS) == pool
+    assert pool.pick(HOST, NOW_MS) == C

@@ -1,0 +1,190 @@
+"""What an answer means."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbweaver.fetching.response_verdict import (
+    End,
+    Lead,
+    Read,
+    Retry,
+    Verdict,
+    exhausted,
+    judge,
+    retry_after_s,
+)
+from orbweaver.model.backoff import ATTEMPTS_FEW, ATTEMPTS_MAX, FEW
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Outcome, Reason
+
+NOW_MS = 1_795_251_600_000  # Sat, 21 Nov 2026 09:00:00 GMT
+PAGE = {"content-type": "text/html"}
+
+
+def failed(reason: Reason, error: str) -> End:
+    """Make the end of a URL that failed."""
+    return End(outcome=Outcome.FAILED, reason=reason, error=error)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "truncated", "verdict"),
+    [
+        (200, b"x", False, Read(body=b"x", reason=Reason.OK)),
+        (200, b"", False, Read(body=b"", reason=Reason.OK)),
+        (203, b"x", False, Read(body=b"x", reason=Reason.OK)),
+        (200, b"x", True, Read(body=b"x", reason=Reason.TRUNCATED)),
+        (206, b"x", False, Read(body=b"x", reason=Reason.TRUNCATED)),
+        (200, None, False, End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)),
+        (204, b"", False, End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)),
+        (205, None, False, End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)),
+        (401, None, False, failed(Reason.FORBIDDEN, "HTTP 401")),
+        (403, None, False, failed(Reason.FORBIDDEN, "HTTP 403")),
+        (407, None, False, failed(Reason.FORBIDDEN, "HTTP 407")),
+        (404, b"x", False, failed(Reason.HTTP_CLIENT_ERROR, "HTTP 404")),
+        (410, None, False, failed(Reason.HTTP_CLIENT_ERROR, "HTTP 410")),
+        (451, None, False, failed(Reason.HTTP_CLIENT_ERROR, "HTTP 451")),
+        (501, None, False, failed(Reason.HTTP_SERVER_ERROR, "HTTP 501")),
+        (304, None, False, failed(Reason.HTTP_STATUS, "HTTP 304")),
+        (300, None, False, failed(Reason.HTTP_STATUS, "HTTP 300")),
+        (301, None, False, failed(Reason.HTTP_STATUS, "HTTP 301")),
+    ],
+)
+def test_answers_end_a_url(
+    status: int, body: bytes | None, verdict: Verdict, *, truncated: bool
+) -> None:
+    """Pages are read, what is not read is skipped, errors that stand are final (cases 46, 47)."""
+    answer = Response(status=status, headers=PAGE, body=body, truncated=truncated)
+    assert judge(answer, attempt=1, now_ms=NOW_MS) == verdict
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_lead_on(status: int) -> None:
+    """A redirect leads to its location, as written (case 41)."""
+    answer = Response(status=status, headers={"location": "/b "}, body=None)
+    assert judge(answer, attempt=1, now_ms=NOW_MS) == Lead(location="/b ")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "block"),
+    [
+        (429, Reason.BLOCKED, True),
+        (503, Reason.HTTP_SERVER_ERROR, True),
+        (500, Reason.HTTP_SERVER_ERROR, False),
+        *((status, Reason.HTTP_SERVER_ERROR, False) for status in (502, 504, *range(520, 527))),
+        (408, Reason.HTTP_SERVER_ERROR, False),
+    ],
+)
+def test_trouble_of_the_moment_is_retried(status: int, reason: Reason, *, block: bool) -> None:
+    """429 and 503 slow the host down, other trouble the URL alone (cases 45, 46)."""
+    answer = Response(status=status, headers={"retry-after": "7"}, body=None)
+    assert judge(answer, attempt=1, now_ms=NOW_MS) == Retry(
+        reason=reason, error=f"HTTP {status}", block=block, retry_after_s=7.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "again"),
+    [
+        (Reason.DNS, True),
+        (Reason.DNS_UNKNOWN, True),
+        (Reason.CONNECT, True),
+        (Reason.TLS_HANDSHAKE, True),
+        (Reason.TIMEOUT, True),
+        (Reason.DISCONNECTED, True),
+        (Reason.TLS, False),
+        (Reason.ADDRESS, False),
+        (Reason.PROTOCOL, False),
+        (Reason.HEADERS_TOO_LARGE, False),
+    ],
+)
+def test_failures_are_retried_where_it_may_help(reason: Reason, *, again: bool) -> None:
+    """Network trouble comes back, faults of the server or address do not (cases 31, 32, 39)."""
+    verdict = judge(Failure(reason=reason, detail="why"), attempt=1, now_ms=NOW_MS)
+    expected = Retry(reason=reason, error="why") if again else failed(reason, "why")
+    assert verdict == expected
+
+
+def test_attempts_run_out() -> None:
+    """The last attempt's trouble is the end; a host that blocks is left alone first."""
+    trouble = Failure(reason=Reason.DNS, detail="why")
+    assert isinstance(judge(trouble, attempt=ATTEMPTS_MAX - 1, now_ms=NOW_MS), Retry)
+    assert judge(trouble, attempt=ATTEMPTS_MAX, now_ms=NOW_MS) == failed(Reason.DNS, "why")
+    for reason in FEW:
+        again = Failure(reason=reason, detail="why")
+        assert isinstance(judge(again, attempt=ATTEMPTS_FEW - 1, now_ms=NOW_MS), Retry)
+        assert judge(again, attempt=ATTEMPTS_FEW, now_ms=NOW_MS) == failed(reason, "why")
+    verdict = judge(
+        Response(status=429, headers={}, body=None), attempt=ATTEMPTS_MAX, now_ms=NOW_MS
+    )
+    assert isinstance(verdict, Retry)
+    assert exhausted(verdict, ATTEMPTS_MAX - 1) is None
+    assert exhausted(verdict, ATTEMPTS_MAX) == failed(Reason.BLOCKED, "HTTP 429")
+
+
+@pytest.mark.parametrize(
+    ("value", "wait_s"),
+    [
+        (None, None),
+        ("0", 0.0),
+        (" 120 ", 120.0),
+        ("315360000", 315_360_000.0),
+        ("9" * 400, 999_999_999.0),
+        ("Sat, 21 Nov 2026 09:00:30 GMT", 30.0),
+        ("Sat, 21 Nov 2026 10:00:30 +0100", 30.0),
+        ("Sat, 21 Nov 2026 09:00:30 -0000", 30.0),
+        ("Sat, 21 Nov 2020 09:00:30 GMT", 0.0),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("soon", None),
+        ("", None),
+        ("-5", None),
+        ("1.5", None),
+        ("\u0663", None),
+        ("²", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(value: str | None, wait_s: float | None) -> None:
+    """Seconds, dates in any zone and dates that are over are read; garbage is none (case 45)."""
+    assert retry_after_s(value, NOW_MS) == wait_s
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "error"),
+    [
+        ("text/html", b"\x89PNG\r\n\x1a\n", "looks like image/png"),
+        ("application/octet-stream", b"words", "looks like text/plain"),
+        ("application/octet-stream", b"\0\1", None),
+        ("text/plain", b"words", None),
+        ("", b"words", "looks like text/plain"),
+        ("application/pdf", b"%PDF-1", None),
+    ],
+)
+def test_what_is_no_page_is_skipped(content_type: str, body: bytes, error: str | None) -> None:
+    """A body that is something else than it is said to be has that in its record (case 59)."""
+    answer = Response(status=200, headers={"content-type": content_type}, body=body)
+    verdict = judge(answer, attempt=1, now_ms=NOW_MS)
+    assert verdict == End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE, error=error)
+
+
+@pytest.mark.parametrize("content_type", ["", "application/octet-stream", "text/plain", "*/*"])
+def test_a_page_that_is_not_called_one_is_read(content_type: str) -> None:
+    """HTML is HTML, whatever a careless server calls it (case 59)."""
+    answer = Response(status=200, headers={"content-type": content_type}, body=b"<html>x")
+    assert judge(answer, attempt=1, now_ms=NOW_MS) == Read(body=b"<html>x", reason=Reason.OK)
+
+
+@pytest.mark.parametrize(
+    ("body", "truncated", "verdict"),
+    [
+        (b"%PDF-1.7", False, End(outcome=Outcome.FETCHED, reason=Reason.OK)),
+        (b"%PDF-1.7", True, End(outcome=Outcome.FETCHED, reason=Reason.TRUNCATED)),
+        (None, False, End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)),
+    ],
+)
+def test_what_is_no_page_is_fetched_where_it_is_kept(
+    body: bytes | None, verdict: End, *, truncated: bool
+) -> None:
+    """It has no links; what of it is not read cannot be kept."""
+    headers = {"content-type": "application/pdf"}
+    answer = Response(status=200, headers=headers, body=body, truncated=truncated)
+    assert judge(answer, attempt=1, now_ms=0, others_kept=True) == verdict

@@ -1,0 +1,195 @@
+"""URLs without end are refused by what they look like, and by how many there are of a kind."""
+
+from __future__ import annotations
+
+import time
+from html.parser import HTMLParser
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from orbweaver.frontier.crawler_traps import PATTERNS_MAX, Shares, patterns, trap
+from orbweaver.model.outcome import Refusal
+from orbweaver.model.url import canonicalize
+from orbweaver.model.url_limits import Bounds
+from tests.sites import bookshop
+
+SITE = "https://example.com"
+DEEP, AGAIN, QUERY = Refusal.PATH_DEPTH, Refusal.REPETITION, Refusal.QUERY
+MANUALS = {
+    "python": Path("/usr/share/doc/python3.11/html"),
+    "postgresql": Path("/usr/share/doc/postgresql-doc-15/html"),
+}
+
+
+@pytest.mark.parametrize(
+    ("tail", "refusal"),
+    [
+        ("/", None),
+        ("/2011/11/11/11.html", None),
+        ("/" + "/".join(map(str, range(20))) + "/", None),
+        ("/" + "/".join(map(str, range(21))), DEEP),
+        ("/a/a/b", None),
+        ("/a/b/a/b", None),
+        ("/a/a/a", AGAIN),
+        ("/a/a/a/", AGAIN),
+        ("/a/b/a/b/a/b", AGAIN),
+        ("/a/x/b/a/y/c/a", AGAIN),
+        ("/a//b", None),
+        ("/a////b", AGAIN),
+        ("/A/a/A/a/", None),
+        ("/aa/a/aaa/a", None),
+        ("/x?q=/a/a/a/a", None),
+        ("/x?" + "&".join(f"p{n}=1" for n in range(20)), None),
+        ("/x?" + "&".join(f"p{n}=1" for n in range(21)), QUERY),
+        ("/x?tag=a&tag=b&tag=c&tag=d", None),
+        ("/x?a=1&a=1", None),
+        ("/x?a=1&a=1&a=1", QUERY),
+        ("/x?q=" + "y" * 998, None),
+        ("/x?q=" + "y" * 999, QUERY),
+    ],
+)
+def test_what_looks_like_a_trap_is_refused(tail: str, refusal: Refusal | None) -> None:
+    """Paths that are deep or say the same thrice, and queries that grow (cases 70 and 72)."""
+    assert trap(SITE + tail) is refusal
+
+
+@pytest.mark.parametrize(
+    ("origin", "refusal"),
+    [
+        ("http://www.www.example.com", None),
+        ("http://a.a.a.example.com", AGAIN),
+        ("https://" + ".".join(f"x{n}" for n in range(21)), DEEP),
+        ("http://1.1.1.1", None),
+        ("http://[1:1:1:1:1:1:1:1]:8080", None),
+    ],
+)
+def test_hosts_may_grow_without_end(origin: str, refusal: Refusal | None) -> None:
+    """A wildcard in DNS answers any name; addresses repeat what they like (case 74)."""
+    assert trap(f"{origin}/x") is refusal
+
+
+def test_bounds_may_be_others() -> None:
+    """Each bound is a setting."""
+    narrow = Bounds(path_segments_max=1, repeats_max=1, query_parameters_max=1, query_chars_max=5)
+    assert trap("http://h/a", narrow) is None
+    assert trap("http://h/a/b", narrow) is DEEP
+    assert trap("http://h.x/", narrow) is DEEP
+    assert trap("http://h/a/b/a", Bounds(repeats_max=1)) is AGAIN
+    assert trap("http://h/a?b&c", narrow) is QUERY
+    assert trap("http://h/a?123456", narrow) is QUERY
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        # A calendar (69), a session in the path and in the query (71), shuffled parameters (72).
+        ("/cal/2026/11/?month=1", "/cal/2031/2/?month=12"),
+        ("/(S(lit3py55t21z5v55vlm25s55))/a", "/(S(55s52mlv55v5z12t55yp3til))/b"),
+        ("/550e8400-e29b-41d4-a716-446655440000/a", "/123e4567-e89b-12d3-a456-426614174000/b"),
+        ("/a?s=x&page=2", "/a?page=3&s=y"),
+        ("/a?item1=x", "/a?item2=y&item3"),
+        # Names that grow (77) lie in one folder.
+        ("/x", "/xx"),
+    ],
+)
+def test_what_varies_is_of_one_pattern(one: str, other: str) -> None:
+    """Numbers, ids and the order of parameters make no difference."""
+    assert patterns(SITE + one)[-1] == patterns(SITE + other)[-1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/a/x", "/b/x"),
+        ("/a?b=1", "/a?c=1"),
+        ("/a?b=1", "/c?b=1"),
+        ("/%C3%A9/", "/%C3%A8/"),
+        ("/%31/", "/%32/"),
+    ],
+)
+def test_what_differs_is_of_another_pattern(one: str, other: str) -> None:
+    """Words make a difference, and escapes are parts of words."""
+    assert patterns(SITE + one)[-1] != patterns(SITE + other)[-1]
+
+
+def test_patterns_are_of_a_host() -> None:
+    """Numbered hosts of a wildcard are one; ports and addresses are hosts of their own."""
+    assert patterns("http://x1.example.com/") == patterns("http://x22.example.com/")
+    assert patterns("http://example.com:8001/") != patterns("http://example.com:8002/")
+    assert patterns("http://10.0.0.1/") != patterns("http://10.0.0.2/")
+    assert patterns("http://[::1]/") != patterns("http://[::2]/")
+
+
+def test_a_pattern_has_its_share() -> None:
+    """What goes beyond it is refused; other folders, hosts and crawls are not (69, 71, 77)."""
+    shares = Shares(Bounds(folder_urls_max=5, query_urls_max=3))
+    calendar = [f"{SITE}/cal?month={month}" for month in range(10)]
+    assert shares.take("c", calendar[:3]) == set()
+    assert shares.take("c", calendar[3:]) == set(calendar[3:])
+    grown = [f"{SITE}/{'x' * size}" for size in range(1, 5)]
+    assert shares.take("c", grown) == set(grown[2:])
+    others = [f"{SITE}/docs/{name}" for name in "abc"] + ["https://other.example/cal?month=1"]
+    assert shares.take("c", others) == set()
+    assert shares.take("another", calendar[:3]) == set()
+
+
+def test_the_memory_of_shares_is_bounded() -> None:
+    """Patterns with few URLs are forgotten first; a trap is what has many."""
+    shares = Shares(Bounds(folder_urls_max=3))
+    shares.take("c", [f"{SITE}/trap/{number}" for number in range(3)])
+    letters = ("".join(word) for word in product("abcdefghijklmnopqrstuvwxyz", repeat=3))
+    shares.take("c", (f"{SITE}/{word}/{folder}/" for word in letters for folder in "ab"))
+    assert len(shares._taken) <= PATTERNS_MAX
+    assert shares.take("c", [f"{SITE}/trap/9"]) == {f"{SITE}/trap/9"}
+
+
+class _Links(HTMLParser):
+    """Collects what pages of a manual refer to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the target of a link."""
+        if tag == "a":
+            self.found |= {value for name, value in attrs if name == "href" and value}
+
+
+@pytest.mark.parametrize("manual", MANUALS)
+def test_real_sites_are_unharmed(manual: str) -> None:
+    """Of all URLs that two large manuals have and refer to, none is refused."""
+    root = MANUALS[manual]
+    if not root.is_dir():
+        pytest.skip(f"the {manual} manual is not installed")
+    urls = set()
+    for number, file in enumerate(sorted(root.rglob("*.html"))):
+        page = f"{SITE}/{file.relative_to(root)}"
+        urls.add(page)
+        if number % 10 == 0:
+            links = _Links()
+            links.feed(file.read_text("utf-8", "replace"))
+            urls |= {canonicalize(link, page) for link in links.found if link[:7] != "mailto:"}
+    assert len(urls) > 500
+    assert {url for url in urls if trap(url)} == set()
+    assert Shares().take("c", urls) == set()
+
+
+def test_the_demo_shop_is_unharmed() -> None:
+    """Of all URLs that the shop has or refers to, odd ones and those of other hosts among them."""
+    found = bookshop.Bookshop().expected(SITE).as_json()
+    urls = {url for urls in found.values() for url in urls}
+    assert len(urls) > 1_400
+    assert {url for url in urls if trap(url)} == set()
+    assert Shares().take("c", urls) == set()
+
+
+def test_long_urls_cost_little() -> None:
+    """The longest URLs of the worst kinds are decided at once (case 66)."""
+    before = time.perf_counter()
+    for tail in ("/a" * 1_000, "/?" + "a&" * 1_000, "/" + "a1" * 1_000, "/" + "0a-" * 600):
+        trap(SITE + tail)
+        patterns(SITE + tail)
+    assert time.perf_counter() - before < 0.2

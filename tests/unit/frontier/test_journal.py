@@ -1,0 +1,294 @@
+"""What a pack came to, and the packs that follow from it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.budget.crawl_cost import CLAIM
+from orbweaver.frontier.journal import (
+    Again,
+    Journal,
+    Ledger,
+    Unrecorded,
+    apart,
+    commit_tally,
+    outbox,
+    surplus_of,
+)
+from orbweaver.frontier.journal_codec import decode, encode
+from orbweaver.frontier.messages import Pack, child_id
+from orbweaver.frontier.pack_result import Draft
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.page_record import PageRecord, to_fields
+from orbweaver.model.target import Prior, Target
+
+NOW_MS = 1_795_251_600_000
+SITE = "https://example.com"
+PRIOR = Prior(crawl="c-1", at_ms=3)
+
+
+def target(path: str, host: str = SITE) -> Target:
+    """Make a target of a path."""
+    return Target(url=f"{host}/{path}", depth=1, referrer=f"{host}/")
+
+
+def record(path: str, size: int | None = None) -> PageRecord:
+    """Make the record of a page."""
+    return PageRecord(
+        crawl="c",
+        url=f"{SITE}/{path}",
+        outcome=Outcome.FETCHED,
+        reason=Reason.OK,
+        fetched_at=NOW_MS,
+        depth=1,
+        bytes=size,
+    )
+
+
+def won(journal: Journal) -> Ledger:
+    """Make the ledger of a pack that won all of its candidates."""
+    return Ledger(pack="p", children=tuple(range(len(journal.candidates))))
+
+
+# --- draft ------------------------------------------------------------------------------------
+
+
+def test_a_draft_keeps_the_order_of_the_pack() -> None:
+    """However URLs end, the journal lists them as the pack does."""
+    draft = Draft("c")
+    order = [target(path) for path in "abcd"]
+    draft.end(record("d"))
+    draft.again(order[2], 3, why="retries")
+    draft.end(record("b", size=10))
+    draft.again(order[0], 3, why="deferrals")
+    journal = draft.journal(order, NOW_MS)
+    assert [item.url for item in journal.records] == [f"{SITE}/b", f"{SITE}/d"]
+    assert [item.target for item in journal.again] == [order[0], order[2]]
+    assert journal.at_ms == NOW_MS
+    assert journal.tally == {
+        "bytes": 10,
+        "deferrals": 1,
+        "fetched": 2,
+        "fetched.ok": 2,
+        "retries": 1,
+    }
+
+
+def test_an_outcome_without_a_record_is_counted_alike() -> None:
+    """A stopped crawl's URLs are counted by outcome and reason, and leave no record."""
+    draft = Draft("c")
+    draft.end_unrecorded(Outcome.SKIPPED, Reason.CANCELLED)
+    journal = draft.journal([target("a")], NOW_MS)
+    assert journal.records == ()
+    assert journal.tally == {"skipped": 1, "skipped.cancelled": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "delay_s"),
+    [(-5, 1), (0, 1), (0.3, 1), (1, 1), (1.01, 2), (899.5, 900), (900, 900), (86_400, 900)],
+)
+def test_nothing_comes_back_at_once_or_later_than_a_queue_can_hold(
+    asked_s: float, delay_s: int
+) -> None:
+    """A delay is rounded up to whole seconds, from 1 to 900."""
+    draft = Draft("c")
+    draft.again(target("a"), asked_s, why="deferrals")
+    (item,) = draft.journal([target("a")], NOW_MS).again
+    assert item.delay_s == delay_s
+
+
+def test_the_first_link_that_names_a_url_counts() -> None:
+    """A URL is one candidate, with the depth and referrer of its first mention."""
+    draft = Draft("c")
+    first = target("a")
+    draft.link(first)
+    draft.link(replace(first, referrer="https://other.example/"))
+    draft.link(target("b"))
+    assert draft.candidates == (f"{SITE}/a", f"{SITE}/b")
+    assert draft.journal([], NOW_MS).candidates == (first, target("b"))
+
+
+def test_known_candidates_are_left_out() -> None:
+    """What is claimed already is no candidate; of what once was, that is noted."""
+    draft = Draft("c")
+    for path in "abc":
+        draft.link(target(path))
+    draft.drop([f"{SITE}/b", f"{SITE}/x"])
+    draft.recall({f"{SITE}/c": PRIOR})
+    journal = draft.journal([], NOW_MS)
+    assert journal.candidates == (target("a"), replace(target("c"), prior=PRIOR))
+
+
+def test_what_was_dropped_is_not_recalled() -> None:
+    """A link that was claimed once and is left out now comes to nothing."""
+    draft = Draft("c")
+    draft.link(target("a"))
+    draft.drop([f"{SITE}/a"])
+    draft.recall({f"{SITE}/a": PRIOR})
+    assert draft.journal([], NOW_MS).candidates == ()
+
+
+def test_an_outcome_that_is_not_recorded_stands_in_the_journal() -> None:
+    """It is counted, with its bytes, and known as any other; no record of it is stored."""
+    draft = Draft("c")
+    draft.end(record("a", size=10), recorded=False)
+    draft.end(record("b"))
+    journal = draft.journal([target("a"), target("b")], NOW_MS)
+    assert [one.url for one in journal.records] == [f"{SITE}/b"]
+    assert journal.unrecorded == (
+        Unrecorded(url=f"{SITE}/a", outcome=Outcome.FETCHED, reason=Reason.OK),
+    )
+    assert journal.tally == {"bytes": 10, "fetched": 2, "fetched.ok": 2}
+    assert draft.knows(f"{SITE}/a")
+    assert draft.outcome(f"{SITE}/a") is Outcome.FETCHED
+
+
+def test_refusals_and_other_counts_add_up() -> None:
+    """References that are refused are counted by reason, none of them leaves no count."""
+    draft = Draft("c")
+    draft.refuse(Refusal.SCOPE)
+    draft.refuse(Refusal.SCOPE, 3)
+    draft.refuse(Refusal.DEPTH, 0)
+    draft.count("seeds")
+    assert draft.journal([], NOW_MS).tally == {"refused.scope": 4, "seeds": 1}
+
+
+# --- outbox -----------------------------------------------------------------------------------
+
+
+def test_children_travel_by_host_and_leftovers_together() -> None:
+    """Hosts with 25 URLs get packs of their own; what is left of all hosts is mixed."""
+    hosts = {"https://a.example": 30, "https://b.example": 3}
+    targets = tuple(
+        target(str(place), host) for host, count in hosts.items() for place in range(count)
+    )
+    journal = Journal(at_ms=NOW_MS, candidates=targets)
+    first, second = outbox("p", "c", journal, won(journal))
+    assert first.pack == Pack(
+        id=child_id("p", 0), crawl="c", at_ms=NOW_MS, targets=targets[:25], failures=0
+    )
+    assert second.pack.targets == targets[25:]
+    assert second.pack.id == child_id("p", 1)
+    assert {first.delay_s, second.delay_s} == {0}
+
+
+def test_what_goes_past_others_travels_apart() -> None:
+    """Packs of either lane, those that go past others first; nobody else's ids change by it."""
+    high = {path: replace(target(path), express=True) for path in "bd"}
+    plain = {path: target(path) for path in "ac"}
+    mixed = {**plain, **high}
+    journal = Journal(
+        at_ms=NOW_MS,
+        candidates=tuple(mixed[path] for path in "abcd"),
+        again=tuple(Again(target=mixed[path], delay_s=3) for path in "abcd"),
+    )
+    letters = outbox("p", "c", journal, won(journal))
+    sent = [(one.express, "".join(item.url[-1] for item in one.pack.targets)) for one in letters]
+    assert sent == [(True, "bd"), (False, "ac"), (True, "bd"), (False, "ac")]
+    lowered = replace(
+        journal,
+        candidates=tuple(target(path) for path in "abcd"),
+        again=tuple(Again(target=target(path), delay_s=3) for path in "abcd"),
+    )
+    assert [len(one.pack.targets) for one in outbox("p", "c", lowered, won(lowered))] == [4, 4]
+
+
+def test_only_what_was_won_is_sent() -> None:
+    """Candidates that another pack has claimed are its business."""
+    journal = Journal(at_ms=NOW_MS, candidates=tuple(target(path) for path in "abc"))
+    (letter,) = outbox("p", "c", journal, Ledger(pack="p", children=(0, 2)))
+    assert letter.pack.targets == (target("a"), target("c"))
+
+
+def test_urls_that_come_due_together_travel_together() -> None:
+    """Delays within five seconds share a pack, held for the longest of them."""
+    delays = {"a": 5, "b": 1, "c": 6, "d": 900}
+    again = tuple(Again(target=target(path), delay_s=delay) for path, delay in delays.items())
+    letters = outbox("p", "c", Journal(at_ms=NOW_MS, again=again), Ledger(pack="p", children=()))
+    held = [([item.url[-1] for item in one.pack.targets], one.delay_s) for one in letters]
+    assert held == [(["a", "b"], 5), (["c"], 6), (["d"], 900)]
+
+
+def test_a_pack_that_failed_is_sent_on_apart() -> None:
+    """Each URL of a pack that crashed us goes on by itself, as it is, with nothing counted."""
+    pack = Pack(id="p", crawl="c", at_ms=1, targets=(target("a"), target("b")), failures=3)
+    journal = apart(pack, NOW_MS)
+    letters = outbox("p", "c", journal, Ledger(pack="p", children=()))
+    assert [letter.pack.targets for letter in letters] == [(target("a"),), (target("b"),)]
+    assert [letter.pack.failures for letter in letters] == [0, 0]
+    assert journal.tally == {}
+
+
+# --- counts -----------------------------------------------------------------------------------
+
+
+def test_surplus_is_what_the_ledger_leaves_out() -> None:
+    """Candidates that are no children are given back."""
+    journal = Journal(at_ms=NOW_MS, candidates=tuple(target(path) for path in "abc"))
+    assert surplus_of(journal, Ledger(pack="p", children=(1,))) == (target("a"), target("c"))
+
+
+@pytest.mark.parametrize(
+    ("before", "children", "wins", "tally"),
+    [
+        ({}, (), 0, {"claimed": 0}),
+        ({"fetched": 1}, (0, 1), 2, {"fetched": 1, "claimed": 2, "nanodollars": 2 * CLAIM}),
+        ({"nanodollars": 9}, (0,), 1, {"claimed": 1, "nanodollars": 9 + CLAIM}),
+        ({}, (0,), 3, {"claimed": 1, "refused.budget": 2, "nanodollars": CLAIM}),
+        ({"refused.budget": 5}, (), 2, {"claimed": 0, "refused.budget": 7}),
+    ],
+)
+def test_a_commit_counts_claims_and_what_the_budget_refused(
+    before: dict[str, int], children: tuple[int, ...], wins: int, tally: dict[str, int]
+) -> None:
+    """What was won and not kept is refused by the budget."""
+    journal = Journal(at_ms=NOW_MS, tally=before)
+    ledger = Ledger(pack="p", children=children)
+    assert commit_tally(journal, ledger, wins, claim_nanodollars=CLAIM) == tally
+
+
+def test_a_journal_is_stored_and_read_back() -> None:
+    """Every part of a journal survives its stored form."""
+    journal = Journal(
+        at_ms=NOW_MS,
+        records=(record("a", size=10),),
+        again=(
+            Again(target=target("b"), delay_s=7),
+            Again(target=replace(target("d"), prior=PRIOR), delay_s=8),
+        ),
+        candidates=(target("c"), Target(url=SITE, depth=0, attempt=2, hops=3)),
+        tally={"fetched": 1},
+        alone=True,
+        reserved={"bytes": 12},
+        unrecorded=(Unrecorded(url=SITE, outcome=Outcome.FAILED, reason=Reason.DNS),),
+    )
+    assert decode(encode(journal)) == journal
+
+
+def test_a_journal_of_the_release_before_is_read() -> None:
+    """Records were rows, and parts that it did not have are empty."""
+    digest = "0f" * 32
+    records = (replace(record("a"), sha256=digest), record("b"))
+    journal = Journal(
+        at_ms=NOW_MS, records=records, candidates=(target("c"),), tally={"fetched": 2}
+    )
+    parts = json.loads(zlib.decompressobj().decompress(encode(journal)))
+    for later in ("unrecorded", "unasked", "reserved", "columns"):
+        del parts[later]
+    parts["records"] = [to_fields(one) for one in records]
+    assert decode(zlib.compress(json.dumps(parts).encode())) == journal
+
+
+def test_digests_of_pages_are_read_back() -> None:
+    """Each belongs to its page; what is no digest is left as it is."""
+    digests = ("0f" * 32, None, "f0" * 32, "no digest", "AB" * 32)
+    records = tuple(
+        replace(record(f"{place}"), sha256=digest) for place, digest in enumerate(digests)
+    )
+    journal = Journal(at_ms=NOW_MS, records=records)
+    assert decode(encode(journal)) == journal
+    assert b"0f0f" not in encode(journal)

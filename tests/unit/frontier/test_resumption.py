@@ -1,0 +1,143 @@
+"""Which earlier runs a run goes on from, and what these leave of its limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.frontier.messages import child_id, seeds_of
+from orbweaver.frontier.resumption import earlier, resumed, roots_of
+from orbweaver.model.crawl import DAY_S, Books, Crawl, Scope, Shard, State, Stop
+
+if TYPE_CHECKING:
+    from orbweaver.model.crawl import Tally
+
+NOW_MS = 1_795_251_600_000
+JOURNALS_S = 26 * DAY_S
+SEEDS = ("https://example.com/",)
+CRAWL = Crawl(id="new", name="x", started_at_ms=NOW_MS, seeds=SEEDS, seeds_planned=1, pages_max=200)
+FIRST = replace(
+    CRAWL,
+    id="first",
+    started_at_ms=NOW_MS - 3_600_000,
+    pages_max=60,
+    state=State.FINISHED,
+    stop=Stop.MAX_PAGES,
+)
+LIMITED = {"claimed": 60, "fetched": 60, "refused.budget": 9}
+
+
+def gone_on(crawl: Crawl, *runs: tuple[Crawl, Tally]) -> Crawl:
+    """Have a run go on from others, as far as it does."""
+    totals = {run.id: total for run, total in runs}
+    found = earlier(crawl, [run for run, _ in runs], JOURNALS_S)
+    return resumed(crawl, found, totals)
+
+
+def test_a_raised_limit_leaves_the_difference() -> None:
+    """Of 200 pages, 60 of which an earlier run has asked for, 140 are left."""
+    crawl = gone_on(CRAWL, (FIRST, LIMITED))
+    assert (crawl.resumes, crawl.pages_carried, crawl.pages_own) == (("first",), 60, 140)
+    assert crawl.shard_quota(0) == 140
+    assert crawl.seeds_planned == 2
+
+
+def test_what_ended_unasked_is_not_carried() -> None:
+    """A run that was cancelled after 20 of 60 claimed URLs has used 20 of the limit."""
+    total = {"claimed": 60, "fetched": 20, "skipped": 40, "skipped.cancelled": 40}
+    crawl = gone_on(CRAWL, (replace(FIRST, stop=Stop.CANCELLED), total))
+    assert crawl.pages_carried == 20
+
+
+def test_it_goes_on_from_all_that_the_newest_went_on_from() -> None:
+    """60, then 200, then 500: what all of them have asked for counts."""
+    second = replace(
+        FIRST, id="second", started_at_ms=NOW_MS - 60_000, pages_max=200, resumes=("first",)
+    )
+    crawl = gone_on(
+        replace(CRAWL, pages_max=500),
+        (FIRST, LIMITED),
+        (second, {"claimed": 140, "fetched": 140, "refused.budget": 1}),
+    )
+    assert (crawl.resumes, crawl.pages_own) == (("second", "first"), 300)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "y"},
+        {"seeds": ("https://example.com/other",)},
+        {"sitemap_urls": ("https://example.com/map.xml",)},
+        {"state": State.RUNNING},
+        {"retry_of": "another"},
+        {"started_at_ms": NOW_MS - 8 * DAY_S * 1000},
+    ],
+)
+def test_runs_that_are_no_beginning_of_it(change: dict[str, Any]) -> None:
+    """Another name or beginning, a run that goes on itself, a retry, one beyond the window."""
+    assert gone_on(CRAWL, (replace(FIRST, **change), LIMITED)) == CRAWL
+
+
+@pytest.mark.parametrize("change", [{"window_s": 0}, {"continuous": True}, {"retry_of": "first"}])
+def test_runs_that_go_on_from_none(change: dict[str, Any]) -> None:
+    """One that asks for all again, one without an end, and a retry."""
+    crawl = replace(CRAWL, **change)
+    assert gone_on(crawl, (FIRST, LIMITED)) == crawl
+
+
+def test_a_run_whose_journals_may_be_gone_is_left_alone() -> None:
+    """What is missing of it would look as if nobody had asked for it."""
+    crawl = replace(CRAWL, window_s=60 * DAY_S)
+    for days, expected in ((24, ("first",)), (26, ())):
+        run = replace(FIRST, started_at_ms=NOW_MS - days * DAY_S * 1000)
+        assert gone_on(crawl, (run, LIMITED)).resumes == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "refused", "goes_on"),
+    [
+        ({}, "refused.depth", False),
+        ({"depth_max": 30}, "refused.depth", True),
+        ({"depth_max": 10}, "refused.depth", False),
+        ({"depth_max": 30}, "refused.scope", False),
+        ({"scope": Scope.DOMAIN}, "refused.scope", True),
+        ({"include": ("/a",)}, "refused.include", True),
+        ({"exclude": ("/b",)}, "refused.exclude", True),
+        ({"include": ("/a",)}, "refused.depth", False),
+    ],
+)
+def test_a_run_that_came_to_its_end_is_looked_through_where_it_pays(
+    options: dict[str, Any], refused: str, *, goes_on: bool
+) -> None:
+    """Only for a depth, scope or pattern that is another one, and left something out."""
+    run = replace(FIRST, stop=Stop.FINISHED)
+    crawl = gone_on(replace(CRAWL, **options), (run, {"claimed": 9, "fetched": 9, refused: 3}))
+    assert bool(crawl.resumes) is goes_on
+
+
+def test_its_beginnings_are_those_that_were_sent() -> None:
+    """Seeds, and the messages by which the run went on itself."""
+    run = replace(FIRST, resumes=("older",))
+    (seeds,) = seeds_of("first", "first", SEEDS, at_ms=run.started_at_ms, planned=True)
+    assert roots_of(run) == (seeds.id, child_id("first", "past/older"))
+
+
+@given(st.integers(1, 500), st.integers(0, 500), st.integers(1, 20))
+def test_the_shards_share_what_is_left(limit: int, carried: int, shards: int) -> None:
+    """Together they may claim the limit without what earlier runs have, and never more."""
+    crawl = replace(CRAWL, pages_max=limit, pages_carried=carried, shards=shards)
+    quotas = [crawl.shard_quota(shard) for shard in range(shards)]
+    assert sum(quotas) == max(0, limit - carried)
+    assert max(quotas) - min(quotas) <= 1
+
+
+def test_a_run_waits_for_what_was_planned_since() -> None:
+    """Messages that look through more are planned in the commit that sends them."""
+    for taken_in, missing in ((1, 3), (3, 1), (4, 0)):
+        shard = Shard(tally={"seeds": taken_in, "seeds_more": 3})
+        books = Books.of((shard,))
+        assert (books.seeds_missing(CRAWL), books.balance(CRAWL)) == (missing, not missing)

@@ -1,0 +1,109 @@
+"""Claims that need no second look."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbweaver.frontier.seen_urls import (
+    ASKED_MIN,
+    CRAWLS_MAX,
+    GENERATION_MS,
+    GENERATION_URLS_MAX,
+    Novelty,
+    Seen,
+)
+
+NOW_MS = 1_795_251_600_000
+MINUTE_MS = 60_000
+
+
+def test_what_was_added_is_remembered_by_name() -> None:
+    """URLs are known within their dedup domain."""
+    seen = Seen()
+    assert seen.of("a", ["x"], NOW_MS) == set()
+    seen.add("a", ["x"], NOW_MS)
+    seen.add("a", ["y"], NOW_MS + MINUTE_MS)
+    assert seen.of("a", ["x", "y", "z"], NOW_MS + MINUTE_MS) == {"x", "y"}
+    assert seen.of("b", ["x"], NOW_MS) == set()
+
+
+@pytest.mark.parametrize(
+    ("minutes", "known"), [(0, True), (9, True), (19, True), (20, False), (-1, False)]
+)
+def test_memory_fades(minutes: int, *, known: bool) -> None:
+    """After 20 minutes, or when the clock goes back, nothing is known (case 25)."""
+    seen = Seen()
+    seen.add("a", ["x"], NOW_MS)
+    assert (seen.of("a", ["x"], NOW_MS + minutes * MINUTE_MS) == {"x"}) is known
+
+
+def test_the_older_generation_goes_when_the_newer_is_old() -> None:
+    """A URL that is not added again is forgotten after 10 to 20 minutes."""
+    seen = Seen()
+    seen.add("a", ["x"], NOW_MS)
+    seen.add("a", ["y"], NOW_MS + GENERATION_MS)
+    assert seen.of("a", ["x", "y"], NOW_MS + GENERATION_MS) == {"x", "y"}
+    seen.add("a", ["z"], NOW_MS + 2 * GENERATION_MS)
+    assert seen.of("a", ["x", "y", "z"], NOW_MS + 2 * GENERATION_MS) == {"y", "z"}
+
+
+def test_a_generation_that_is_too_old_is_not_kept() -> None:
+    """After a long rest both generations are new."""
+    seen = Seen()
+    seen.add("a", ["x"], NOW_MS)
+    seen.add("a", ["y"], NOW_MS + 2 * GENERATION_MS)
+    assert seen.of("a", ["x", "y"], NOW_MS + 2 * GENERATION_MS) == {"y"}
+
+
+def test_memory_is_bounded() -> None:
+    """Of very many URLs the latest are remembered, and at most two generations."""
+    seen = Seen()
+    for start in range(0, 4 * GENERATION_URLS_MAX, GENERATION_URLS_MAX):
+        seen.add("a", [f"{start + place}" for place in range(GENERATION_URLS_MAX)], NOW_MS)
+    urls = [f"{place}" for place in range(4 * GENERATION_URLS_MAX)]
+    known = seen.of("a", urls, NOW_MS)
+    assert known == set(urls[2 * GENERATION_URLS_MAX :])
+
+
+def test_what_was_given_back_is_forgotten() -> None:
+    """URLs whose claims were released are looked up again, in both generations."""
+    seen = Seen()
+    seen.add("a", ["x", "y"], NOW_MS)
+    seen.add("a", ["z"], NOW_MS + GENERATION_MS)
+    seen.forget("a", ["x", "z", "never seen"])
+    assert seen.of("a", ["x", "y", "z"], NOW_MS + GENERATION_MS) == {"y"}
+
+
+@pytest.mark.parametrize(
+    ("noted", "looks"),
+    [
+        ((), True),
+        (((ASKED_MIN - 1, 0),), True),
+        (((ASKED_MIN, 0),), False),
+        (((ASKED_MIN, 5),), False),
+        (((ASKED_MIN, 6),), True),
+        (((1_000, 0), (ASKED_MIN, ASKED_MIN)), True),
+        (((ASKED_MIN, ASKED_MIN), *((1_000, 0),) * 8), False),
+    ],
+    ids=["nothing known", "too little", "new", "nearly new", "not new", "not now", "now"],
+)
+def test_a_look_pays_where_links_are_claimed(
+    noted: tuple[tuple[int, int], ...], *, looks: bool
+) -> None:
+    """Links are looked up until it is known that next to none of them are claimed."""
+    novelty = Novelty()
+    for asked, claimed in noted:
+        novelty.note("c", asked, claimed)
+    assert novelty.look("c") is looks
+    assert novelty.look("another")
+
+
+def test_experience_is_bounded() -> None:
+    """Of very many crawls a container begins anew."""
+    novelty = Novelty()
+    for number in range(CRAWLS_MAX):
+        novelty.note(f"c{number}", ASKED_MIN, 0)
+    assert not novelty.look("c0")
+    novelty.note("one more", ASKED_MIN, 0)
+    assert novelty.look("c0")
+    assert not novelty.look("one more")

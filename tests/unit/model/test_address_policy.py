@@ -1,0 +1,255 @@
+"""Addresses: what may be dialled, and how the allow-list is read."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.model.address_policy import PORTS, parse_allowed, verdict
+
+LOOPBACK = parse_allowed("127.0.0.0/8,::1")
+NAMED = frozenset({(ip_address("127.0.0.1"), 8000), (ip_address("::1"), 8000)})
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "8.8.8.8",
+        "1.1.1.1",
+        "9.255.255.255",
+        "11.0.0.0",
+        "100.63.255.255",
+        "100.128.0.0",
+        "126.255.255.255",
+        "128.0.0.0",
+        "168.63.129.15",
+        "172.15.255.255",
+        "172.32.0.0",
+        "192.0.1.0",
+        "192.167.255.255",
+        "192.169.0.0",
+        "198.17.255.255",
+        "198.20.0.0",
+        "223.255.255.255",
+        "2001:4860:4860::8888",
+        "2606:4700::1111",
+        "2a00:1450:4001::200e",
+        "::ffff:8.8.8.8",
+        "64:ff9b::808:808",
+    ],
+)
+def test_global_unicast_is_dialled(address: str) -> None:
+    """Public addresses pass, those right beside special blocks and public ones within v6 too."""
+    assert verdict(address, 443) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "what"),
+    [
+        ("0.0.0.0", "this network"),  # noqa: S104 - an address to refuse
+        ("0.255.255.255", "this network"),
+        ("10.0.0.1", "private"),
+        ("100.100.100.200", "shared (carrier-grade NAT)"),
+        ("127.0.0.1", "loopback"),
+        ("127.255.255.254", "loopback"),
+        ("168.63.129.16", "a cloud's platform endpoint"),
+        ("169.254.169.254", "link-local"),
+        ("169.254.170.2", "link-local"),
+        ("172.16.0.1", "private"),
+        ("172.31.255.255", "private"),
+        ("192.0.0.192", "for protocol assignments"),
+        ("192.0.2.1", "for documentation"),
+        ("192.88.99.1", "6to4 relays"),
+        ("192.168.1.1", "private"),
+        ("198.19.255.255", "for benchmarks"),
+        ("198.51.100.1", "for documentation"),
+        ("203.0.113.1", "for documentation"),
+        ("224.0.0.1", "multicast"),
+        ("239.255.255.255", "multicast"),
+        ("240.0.0.1", "reserved"),
+        ("255.255.255.255", "reserved"),
+        ("::", "unspecified"),
+        ("::1", "loopback"),
+        ("::7f00:1", "IPv4-compatible"),
+        ("::808:808", "IPv4-compatible"),
+        ("::ffff:127.0.0.1", "loopback"),
+        ("::ffff:a9fe:a9fe", "link-local"),
+        ("::ffff:0:7f00:1", "not global unicast"),
+        ("64:ff9b::7f00:1", "NAT64 of an address that is loopback"),
+        ("64:ff9b::a9fe:a9fe", "NAT64 of an address that is link-local"),
+        ("64:ff9b:1::808:808", "NAT64 of local use"),
+        ("100::1", "not global unicast"),
+        ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "Teredo"),
+        ("2001:20::1", "for protocol assignments"),
+        ("2001:db8::1", "for documentation"),
+        ("2002:7f00:1::", "6to4"),
+        ("2002:808:808::1", "6to4"),
+        ("3fff::1", "for documentation"),
+        ("5f00::1", "not global unicast"),
+        ("fc00::1", "private"),
+        ("fd00:ec2::254", "private"),
+        ("fe80::1", "link-local"),
+        ("fe80::1%eth0", "link-local"),
+        ("fec0::1", "site-local"),
+        ("ff02::1", "multicast"),
+    ],
+)
+def test_what_is_not_global_unicast_is_refused(address: str, what: str) -> None:
+    """Each kind of special address is refused by its name, on web ports too."""
+    assert verdict(address, 80) == f"{address} is {what}"
+
+
+@pytest.mark.parametrize("text", ["", "localhost", "127.1", "0x7f.1", "127.0.0.1:80", "[::1]"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    """The verdict fails closed."""
+    assert verdict(text, 80) == f"{text!r} is not an address"
+
+
+@pytest.mark.parametrize("port", [0, 21, 22, 25, 2000, 6379, 9001, 65_535])
+def test_ports_that_are_not_of_the_web_are_refused(port: int) -> None:
+    """A public address is dialled on web ports only (case 57)."""
+    assert verdict("8.8.8.8", port) == f"port {port} is not one of 80, 443, 8000, 8080, 8443"
+    assert all(verdict("8.8.8.8", fine) is None for fine in PORTS)
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "dialled"),
+    [
+        ("127.0.0.1", 45_678, True),
+        ("127.9.9.9", 22, True),
+        ("::1", 45_678, True),
+        ("::ffff:127.0.0.1", 45_678, True),
+        ("64:ff9b::7f00:1", 80, False),
+        ("10.0.0.1", 80, False),
+        ("8.8.8.8", 45_678, False),
+        ("8.8.8.8", 443, True),
+    ],
+)
+def test_allow_list_is_the_outer_bound(address: str, port: int, *, dialled: bool) -> None:
+    """As long as the request is not known, an allow-listed address passes on every port."""
+    assert (verdict(address, port, LOOPBACK, None) is None) is dialled
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "dialled"),
+    [
+        ("127.0.0.1", 8000, True),
+        ("::1", 8000, True),
+        ("::ffff:127.0.0.1", 8000, True),
+        ("::ffff:7f00:1", 8000, True),
+        ("127.0.0.1", 8001, False),
+        ("127.0.0.1", 80, False),
+        ("127.0.0.2", 8000, False),
+        ("0.0.0.0", 8000, False),  # noqa: S104 - an address to refuse
+        ("::", 8000, False),
+        ("::1", 80, False),
+        ("::7f00:1", 8000, False),
+        ("64:ff9b::7f00:1", 8000, False),
+        ("10.0.0.1", 8000, False),
+        ("8.8.8.8", 443, True),
+        ("8.8.8.8", 8001, False),
+    ],
+)
+def test_of_the_allow_list_what_is_named_is_dialled(
+    address: str, port: int, *, dialled: bool
+) -> None:
+    """Address and port count, both; how the address is spelled does not."""
+    assert (verdict(address, port, LOOPBACK, NAMED) is None) is dialled
+
+
+def test_no_request_names_anything_by_itself() -> None:
+    """The verdict fails closed where it is not told what is named."""
+    assert verdict("127.0.0.1", 8000, LOOPBACK) == (
+        "127.0.0.1 is loopback, and no seed names 127.0.0.1:8000: give http://127.0.0.1:8000/ as a"
+        " seed, or deploy with allow_addresses=127.0.0.1:8000"
+    )
+    assert "give http://[::1]:8000/ as a seed" in str(verdict("::1", 8000, LOOPBACK))
+
+
+def test_named_addresses_are_within_the_allow_list_or_refused() -> None:
+    """A seed opens nothing that the stack's operator does not."""
+    assert verdict("127.0.0.1", 8000, parse_allowed("10.0.0.0/8"), NAMED) == "127.0.0.1 is loopback"
+
+
+@pytest.mark.parametrize("entry", ["127.0.0.1:8000", "127.0.0.0/8:8000-8009", "127.0.0.1/32:8000"])
+def test_entry_with_ports_opens_them_for_all(entry: str) -> None:
+    """Of an entry with ports the operator's word is enough, for these ports alone."""
+    allowed = parse_allowed(entry)
+    assert verdict("127.0.0.1", 8000, allowed) is None
+    assert verdict("127.0.0.1", 8010, allowed) == "127.0.0.1 is loopback"
+    assert verdict("::1", 8000, allowed) == "::1 is loopback"
+
+
+def test_entry_of_ipv6_with_ports() -> None:
+    """Such an address stands in brackets, as in URLs."""
+    allowed = parse_allowed("[::1]:8000,[fd00::/8]:80-90")
+    assert verdict("::1", 8000, allowed) is None
+    assert verdict("fd00::5", 85, allowed) is None
+    assert verdict("fd00::5", 91, allowed) == "fd00::5 is private"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::1", "10.0.0.5"])
+@pytest.mark.parametrize("entry", ["127.0.0.0/8,::1,10.0.0.0/8", "127.0.0.0/8:1-65535"])
+def test_ports_of_the_stack_are_closed_whoever_names_them(address: str, entry: str) -> None:
+    """The emulator is reached by no crawl, at whichever inner address."""
+    allowed = parse_allowed(entry, frozenset({4566}))
+    why = verdict(address, 4566, allowed, frozenset({(ip_address(address), 4566)}))
+    assert why is not None
+    assert why.endswith("port 4566 there is the stack's own: it is never crawled")
+    assert verdict("8.8.8.8", 443, parse_allowed("", frozenset({443}))) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "networks"),
+    [
+        ("", []),
+        (" , ", []),
+        ("127.0.0.1", ["127.0.0.1/32"]),
+        ("127.0.0.0/8,::1", ["127.0.0.0/8", "::1/128"]),
+        (" 10.1.0.0/16 , fd00::/8, ", ["10.1.0.0/16", "fd00::/8"]),
+    ],
+)
+def test_allow_list_is_read(text: str, networks: list[str]) -> None:
+    """Addresses and networks, separated by commas."""
+    assert [str(network) for network in parse_allowed(text).networks] == networks
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["localhost", "127.0.0.1,example.org", "10.0.0.1/8", "127.1", "*", "[::1]", "localhost:80"],
+)
+def test_allow_list_takes_no_names(text: str) -> None:
+    """A name could lead anywhere: the error tells which entry is not an address."""
+    entry = text.rpartition(",")[2]
+    with pytest.raises(ValueError, match="is not an address or network") as caught:
+        parse_allowed(text)
+    assert repr(entry) in str(caught.value)
+
+
+@pytest.mark.parametrize("entry", ["127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:90-80"])
+def test_allow_list_takes_ports_that_there_are(entry: str) -> None:
+    """A port that is none is an error, with an example."""
+    with pytest.raises(ValueError, match="like 8000 or 8000-8010"):
+        parse_allowed(entry)
+
+
+@given(st.ip_addresses(v=4))
+def test_a_mapped_address_is_judged_like_the_one_inside(inside: IPv4Address) -> None:
+    """How an IPv4 address is written makes no difference; tunnels of it are never dialled."""
+    plain = verdict(str(inside), 80)
+    mapped = verdict(f"::ffff:{inside}", 80)
+    nat64 = verdict(str(IPv6Address((0x64_FF9B << 96) | int(inside))), 80)
+    assert (plain is None) is (mapped is None) is (nat64 is None)
+    assert verdict(str(IPv6Address((0x2002 << 112) | (int(inside) << 80))), 80) is not None
+    assert verdict(f"::{inside}", 80) is not None
+
+
+@given(st.ip_addresses())
+def test_nothing_that_python_calls_local_is_dialled(address: IPv4Address | IPv6Address) -> None:
+    """The tables admit no address that the standard library takes for a special one."""
+    assert address.is_global or verdict(str(address), 80) is not None
+    inside = ip_address(str(address))
+    assert not inside.is_multicast or verdict(str(address), 80) is not None

@@ -1,0 +1,40 @@
+"""What is tried again, and after how long."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from orbweaver.model.backoff import ATTEMPTS_MAX, CAP_S, TRANSIENT, backoff_s, transient_status
+from orbweaver.model.outcome import Reason
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 520, 526, 599])
+def test_statuses_that_may_change(status: int) -> None:
+    """Trouble of the moment is worth another attempt (case 46)."""
+    assert transient_status(status)
+
+
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 403, 404, 410, 451, 501, 505])
+def test_statuses_that_stand(status: int) -> None:
+    """What will be the same tomorrow is not asked for again (case 46)."""
+    assert not transient_status(status)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "low_s", "high_s"),
+    [(0, 2.5, 5), (1, 5, 10), (2, 10, 20), (3, 20, 40), (20, 300, CAP_S)],
+)
+def test_backoff_doubles(attempt: int, low_s: float, high_s: float) -> None:
+    """Each attempt waits twice as long, up to ten minutes, half of it by chance."""
+    waits = [backoff_s(attempt, Random(seed)) for seed in range(50)]
+    assert all(low_s <= wait_s <= high_s for wait_s in waits)
+    assert len(set(waits)) > 40
+
+
+def test_network_trouble_is_transient_and_faults_are_not() -> None:
+    """Reasons that a second attempt may overcome are listed; the rest are final (case 31)."""
+    assert {Reason.DNS, Reason.TIMEOUT, Reason.DISCONNECTED} <= TRANSIENT
+    assert TRANSIENT.isdisjoint({Reason.TLS, Reason.ADDRESS, Reason.PROTOCOL, Reason.ENCODING})
+    assert ATTEMPTS_MAX > 1

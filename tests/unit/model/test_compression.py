@@ -1,0 +1,95 @@
+"""Compression of what is stored: it comes back, it stays small, and no text makes it slow."""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.frontier import journal_codec
+from orbweaver.frontier.journal import Journal
+from orbweaver.model.compression import SMALL_BYTES_MAX, CompressionError, compress, decompress
+from orbweaver.model.target import Target
+from tests.costs import LINEAR, slope, within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZES = (0, 1, SMALL_BYTES_MAX, SMALL_BYTES_MAX + 1, 500_000)
+
+
+def of_letters(letters: str, size: int) -> bytes:
+    """Make a text of random letters; made letter by letter, it took longer than to compress it."""
+    table = bytes(ord(letters[byte % len(letters)]) for byte in range(256))
+    return random.Random(size).randbytes(size).translate(table)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("rest", [b"", b"behind", b"\x28\xb5\x2f\xfd", b"\x78\x9c"])
+def test_what_is_compressed_comes_back(size: int, rest: bytes) -> None:
+    """A text of any size comes back, and apart from it what stands behind it."""
+    plain = of_letters("ab", size)
+    assert decompress(compress(plain) + rest) == (plain, rest)
+
+
+@pytest.mark.parametrize("level", [1, 6, 9])
+def test_what_earlier_versions_wrote_is_read(level: int) -> None:
+    """Zlib of any level and size is told by its first byte."""
+    plain = of_letters("abcdef", 200_000)
+    assert decompress(zlib.compress(plain, level) + b"digests") == (plain, b"digests")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_is_not_whole_is_refused(size: int) -> None:
+    """Bytes that end early, or are something else, are an error of value."""
+    blob = compress(of_letters("ab", size))
+    for broken in (
+        b"",
+        blob[:3],
+        blob[: len(blob) // 2],
+        blob[:-1],
+        b"other",
+        b"\x28\xb5\x2f\xfdx",
+    ):
+        with pytest.raises(CompressionError):
+            decompress(broken)
+
+
+@pytest.mark.parametrize("letters", ["a", "ab", "aaaaaaaaab", "abcdefgh", "0123456789abcdef"])
+def test_no_text_is_slow_to_compress(letters: str) -> None:
+    """5 MB of few letters, which take zlib's best level 12 s, cost below half a second."""
+
+    def made(size: int) -> Callable[[], bytes]:
+        text = of_letters(letters, size)
+        return lambda: compress(text)
+
+    assert within(0.5, made(5_000_000))
+    assert slope(made, [1_250_000, 2_500_000, 5_000_000]) < LINEAR
+
+
+def test_a_journal_of_hostile_links_is_cheap() -> None:
+    """A journal of 2,436 links of 2,000 random letters each is written and read in a moment."""
+    found = random.Random(1)
+    targets = tuple(
+        Target(url=f"https://example.com/{''.join(found.choices('ab', k=1_990))}", depth=1)
+        for _ in range(2_436)
+    )
+    journal = Journal(at_ms=1, candidates=targets)
+    assert within(0.6, lambda: journal_codec.encode(journal))
+    assert journal_codec.decode(journal_codec.encode(journal)) == journal
+
+
+def test_an_ordinary_journal_is_about_as_small_as_by_the_best_level() -> None:
+    """Links of random words take at most 3 % more bytes than by zlib's best level."""
+    words = [line.strip() for line in journal_codec.__doc__.split() if line.isascii()]
+    found = random.Random(2)
+    for count in (20, 200, 2_000):
+        rows = [
+            [f"https://example.com/docs/{'-'.join(found.choices(words, k=4))}.html", 2, 0, 0, None]
+            for _ in range(count)
+        ]
+        text = json.dumps(rows, separators=(",", ":")).encode()
+        assert len(compress(text)) <= len(zlib.compress(text, 9)) * 1.03 + 16

@@ -1,0 +1,229 @@
+"""A crawl, its window and budget, and whether its books balance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import (
+    DAY_S,
+    WEEK_S,
+    Books,
+    Crawl,
+    Scope,
+    Shard,
+    State,
+    Stop,
+    default_crawl,
+    finished,
+    first_hosts,
+    moved,
+    run_id,
+    stop_reason,
+)
+
+NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
+CRAWL = Crawl(id="site-1", name="site", started_at_ms=NOW_MS)
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("state", "live"),
+    [
+        (State.RUNNING, True),
+        (State.PAUSED, True),
+        (State.STOPPING, False),
+        (State.FINISHED, False),
+    ],
+)
+def test_a_crawl_lives_until_it_is_stopped(state: State, *, live: bool) -> None:
+    """URLs of running and paused crawls may still be asked for."""
+    assert replace(CRAWL, state=state).live is live
+
+
+@pytest.mark.parametrize(
+    ("window_s", "continuous", "stale_before_ms"),
+    [
+        # A run counts its window back from its start, so its own claims hold however long it runs.
+        (WEEK_S, False, NOW_MS - WEEK_S * 1000),
+        (0, False, NOW_MS),
+        # A crawl without an end counts back from now.
+        (WEEK_S, True, NOW_MS + HOUR_MS - WEEK_S * 1000),
+        (0, True, NOW_MS + HOUR_MS),
+    ],
+)
+def test_claims_go_stale_by_the_window(
+    window_s: int, stale_before_ms: int, *, continuous: bool
+) -> None:
+    """Claims made before a moment that follows from window and start no longer hold."""
+    crawl = replace(CRAWL, window_s=window_s, continuous=continuous)
+    assert crawl.stale_before_ms(NOW_MS + HOUR_MS) == stale_before_ms
+
+
+@pytest.mark.parametrize(
+    ("window_s", "duration_max_s", "continuous", "hold_s"),
+    [
+        (WEEK_S, WEEK_S, False, WEEK_S),
+        (0, WEEK_S, False, WEEK_S),
+        (2 * WEEK_S, WEEK_S, False, 2 * WEEK_S),
+        (0, 60, False, WEEK_S),
+        (WEEK_S, 60, True, WEEK_S),
+        (60, WEEK_S, True, DAY_S),
+    ],
+)
+def test_claims_outlive_the_run_and_the_window(
+    window_s: int, duration_max_s: int, hold_s: int, *, continuous: bool
+) -> None:
+    """A claim is kept as long as any run may last, as its window says, and at least a day."""
+    crawl = replace(CRAWL, window_s=window_s, duration_max_s=duration_max_s, continuous=continuous)
+    assert crawl.claim_expires_s(NOW_MS) == NOW_MS // 1000 + hold_s
+
+
+@pytest.mark.parametrize(("pages_max", "shards"), [(1, 1), (1, 16), (100, 16), (1_000_000, 16)])
+def test_the_shards_share_the_whole_budget(pages_max: int, shards: int) -> None:
+    """Quotas add up to the budget and differ by one at most."""
+    crawl = replace(CRAWL, pages_max=pages_max, shards=shards)
+    quotas = [crawl.shard_quota(shard) for shard in range(shards)]
+    assert sum(quotas) == pages_max
+    assert max(quotas) - min(quotas) <= 1
+
+
+def test_the_default_crawl_has_no_end() -> None:
+    """Bare URLs belong to a crawl that goes on, polite and shallow."""
+    crawl = default_crawl(NOW_MS)
+    assert (crawl.id, crawl.name, crawl.continuous) == ("default", "default", True)
+    assert crawl.depth_max < CRAWL.depth_max
+    assert crawl.obey_robots
+    assert crawl.delay_ms == 1_000
+
+
+def test_a_run_is_named_by_its_start() -> None:
+    """The id of a run is readable: name, day and second."""
+    assert run_id("site", NOW_MS + 999) == "site-20261121-090000"
+
+
+def test_books_add_the_shards_up() -> None:
+    """Totals are the sums of all shards; outcomes are counted once, their reasons beside them."""
+    books = Books.of(
+        (
+            Shard(tally={"claimed": 5, "fetched": 2, "fetched.ok": 2}),
+            Shard(),
+            Shard(tally={"claimed": 1, "failed": 1, "failed.dns": 1, "seeds": 1}),
+        )
+    )
+    assert books.total == {
+        "claimed": 6,
+        "fetched": 2,
+        "fetched.ok": 2,
+        "failed": 1,
+        "failed.dns": 1,
+        "seeds": 1,
+    }
+    assert (books.claimed, books.done) == (6, 3)
+    assert (Books.of(()).claimed, Books.of(()).done) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("tally", "balance"),
+    [
+        ({}, False),
+        ({"seeds": 2}, True),
+        ({"seeds": 1}, False),
+        ({"seeds": 2, "claimed": 1}, False),
+        ({"seeds": 2, "claimed": 1, "fetched": 1}, True),
+        (
+            {
+                "seeds": 2,
+                "claimed": 5,
+                "fetched": 1,
+                "unchanged": 1,
+                "redirected": 1,
+                "skipped": 1,
+                "failed": 1,
+            },
+            True,
+        ),
+    ],
+)
+def test_books_balance_when_all_is_in_and_all_is_out(
+    tally: dict[str, int], *, balance: bool
+) -> None:
+    """Every planned seed was taken in, and every claimed URL has its outcome."""
+    crawl = replace(CRAWL, seeds_planned=2)
+    assert Books.of((Shard(tally=tally),)).balance(crawl) is balance
+
+
+@pytest.mark.parametrize(
+    ("stop", "tally", "reason"),
+    [
+        (None, {}, Stop.FINISHED),
+        (None, {"refused.budget": 1}, Stop.MAX_PAGES),
+        (None, {"refused.budget": 1, "skipped.duration": 1}, Stop.DURATION),
+        (Stop.CANCELLED, {"skipped.duration": 1}, Stop.CANCELLED),
+    ],
+)
+def test_a_crawl_says_why_it_ended(stop: Stop | None, tally: dict[str, int], reason: Stop) -> None:
+    """What somebody ordered comes first, then time, then budget."""
+    crawl, books = replace(CRAWL, stop=stop), Books.of((Shard(tally=tally),))
+    assert stop_reason(crawl, books) is reason
+    end = finished(crawl, books, NOW_MS + 5)
+    assert (end.state, end.stop, end.finished_at_ms) == (State.FINISHED, reason, NOW_MS + 5)
+
+
+# --- stored form ------------------------------------------------------------------------------
+
+
+FULL = replace(
+    CRAWL,
+    seeds=("https://example.com/",),
+    scope=Scope.PREFIX,
+    user_agent="me",
+    state=State.FINISHED,
+    stop=Stop.CANCELLED,
+    finished_at_ms=NOW_MS,
+    announced=True,
+)
+
+
+@pytest.mark.parametrize(
+    "crawl",
+    [
+        CRAWL,
+        FULL,
+        replace(FULL, tracking=()),
+        replace(FULL, tracking=("ref", "my_*")),
+        default_crawl(NOW_MS),
+    ],
+)
+def test_a_crawl_is_stored_and_read_back(crawl: Crawl) -> None:
+    """Every field survives the stored form."""
+    assert crawl_codec.from_fields(crawl_codec.to_fields(crawl)) == crawl
+
+
+def test_a_crawl_of_another_version_is_read() -> None:
+    """Fields unknown here are passed over, and missing ones take their defaults (case 26)."""
+    bare = {"id": "site-1", "name": "site", "started_at_ms": NOW_MS}
+    assert crawl_codec.from_fields({**bare, "k": "site-1", "later": 1}) == CRAWL
+
+
+def test_the_first_hosts_are_counted_and_no_more() -> None:
+    """Ten of them, in the order in which they come, each once."""
+    urls = [f"https://h{number % 12}.example/{number}" for number in range(40)]
+    assert first_hosts(urls) == tuple(f"https://h{number}.example" for number in range(10))
+    assert first_hosts(urls[:3] * 2) == tuple(f"https://h{number}.example" for number in range(3))
+
+
+def test_pauses_are_no_time_of_a_run() -> None:
+    """Paused twice, cancelled from a pause: the clock stands still meanwhile."""
+    crawl = Crawl(id="c", name="c", started_at_ms=1_000)
+    assert crawl.ran_ms(4_000) == 3_000
+    paused = moved(moved(crawl, State.PAUSED, None, 5_000), State.PAUSED, None, 9_000)
+    assert paused.ran_ms(60_000) == 4_000
+    resumed = moved(paused, State.RUNNING, None, 65_000)
+    assert (resumed.paused_at_ms, resumed.ran_ms(66_000)) == (None, 5_000)
+    again = moved(resumed, State.PAUSED, None, 67_000)
+    stopped = moved(again, State.STOPPING, Stop.CANCELLED, 77_000)
+    assert (stopped.stop, stopped.ran_ms(78_000)) == (Stop.CANCELLED, 7_000)
+    assert replace(stopped, finished_at_ms=79_000).ran_ms(99_000) == 8_000

@@ -1,0 +1,55 @@
+"""What is counted of a pack."""
+
+from __future__ import annotations
+
+from orbweaver.model.metrics import Metric, Service, counted, failures, field_of
+from orbweaver.model.outcome import Reason
+
+TALLY = {
+    "fetched": 5,
+    "fetched.ok": 5,
+    "skipped": 3,
+    "skipped.robots": 1,
+    "skipped.robots_unreachable": 1,
+    "skipped.content_type": 1,
+    "failed": 3,
+    "failed.timeout": 2,
+    "failed.of_another_version": 1,
+    "refused.depth": 9,
+    "host.0.done": 4,
+    "units.write.claim": 7,
+    "nanodollars": 12_345,
+    "received_bytes": 900,
+    "bytes": 700,
+    "retries": 0,
+    "items": 4,
+    "items_invalid": 1,
+}
+
+
+def test_what_is_counted() -> None:
+    """Outcomes, sums of them, and what else is listed; what is zero is left out."""
+    assert dict(counted(TALLY)) == {
+        Metric.URLS_ENDED: 11,
+        Metric.FETCHED: 5,
+        Metric.SKIPPED: 3,
+        Metric.FAILED: 3,
+        Metric.ROBOTS_REFUSED: 2,
+        Metric.BYTES: 700,
+        Metric.ITEMS_VALID: 3,
+        Metric.ITEMS_INVALID: 1,
+    }
+    assert dict(counted({})) == {}
+
+
+def test_why_urls_failed() -> None:
+    """Only reasons that are known here; no other outcome has any."""
+    assert dict(failures(TALLY)) == {Reason.TIMEOUT: 2}
+    assert field_of(Reason.HTTP_CLIENT_ERROR) == "failed_http_client_error"
+
+
+def test_metrics_have_a_bound() -> None:
+    """All metrics of all services, every hour of a month, cost less than $15."""
+    assert len(Metric) * 0.30 < 15
+    assert len(Service) == 5
+    assert all(str(metric).isalpha() for metric in Metric)

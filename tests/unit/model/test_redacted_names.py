@@ -1,0 +1,113 @@
+"""What is named: addresses and ports that are not public, by seeds and by no DNS."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import ip_address
+
+import pytest
+
+from orbweaver.model.address_policy import parse_allowed
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.redacted_names import (
+    closed_by,
+    local_of,
+    named_by,
+    origins_of,
+    parse_names,
+    port_of,
+)
+from orbweaver.model.url import canonicalize
+
+CRAWL = Crawl(
+    id="c-1",
+    name="c",
+    started_at_ms=0,
+    seeds=("http://127.0.0.1:8000/a", "http://127.0.0.1:8000/b", "https://example.com/"),
+    sitemap_urls=("http://localhost:9000/sitemap.xml",),
+)
+LOOPBACK = {"127.0.0.1", "::1"}
+
+
+@pytest.mark.parametrize(
+    ("reference", "addresses", "port"),
+    [
+        ("http://127.0.0.1:8000/x?y", {"127.0.0.1"}, 8000),
+        ("http://127.1/", {"127.0.0.1"}, 80),
+        ("https://2130706433/", {"127.0.0.1"}, 443),
+        ("http://0x7f.1:81/", {"127.0.0.1"}, 81),
+        ("http://[::1]/", {"::1"}, 80),
+        ("https://[::1]:8443/", {"::1"}, 8443),
+        ("http://[::ffff:127.0.0.1]:8000/", {"127.0.0.1"}, 8000),
+        ("http://localhost:8000/", LOOPBACK, 8000),
+        ("http://LOCALHOST./", LOOPBACK, 80),
+        ("http://shop.localhost/", LOOPBACK, 80),
+        ("http://10.0.0.5/", {"10.0.0.5"}, 80),
+        ("http://box/", {"192.168.0.9", "fd00::9"}, 80),
+        ("http://BOX:8080/", {"192.168.0.9", "fd00::9"}, 8080),
+        ("http://web/", set(), 80),
+        ("http://8.8.8.8/", set(), 80),
+        ("https://example.com/", set(), 443),
+        ("http://localhost.example.com/", set(), 80),
+        ("http://notlocalhost/", set(), 80),
+    ],
+)
+def test_origins_name_addresses_and_ports(reference: str, addresses: set[str], port: int) -> None:
+    """Literals of any spelling, localhost and the machine's own names; what is public is free."""
+    names = parse_names("192.168.0.9 box\nfd00::9\tbox other # x\n8.8.8.8 web\nnonsense\n::1\n\n")
+    url = canonicalize(reference)
+    assert port_of(url) == port
+    assert named_by([url], names) == {(ip_address(one), port) for one in addresses}
+
+
+def test_names_of_dns_name_nothing() -> None:
+    """Without a file of names only literals and localhost are known."""
+    assert named_by(["http://box:80"]) == frozenset()
+
+
+def test_a_crawl_names_what_it_is_begun_with() -> None:
+    """Seeds and sitemaps that a person gave, each origin once."""
+    assert origins_of(CRAWL) == {
+        "http://127.0.0.1:8000",
+        "https://example.com",
+        "http://localhost:9000",
+    }
+
+
+def test_ten_thousand_seeds_lose_none() -> None:
+    """However long the list, the server that its last line names is named."""
+    many = tuple(f"https://h{number}.example/" for number in range(9_999))
+    crawl = replace(CRAWL, seeds=(*many, "http://127.0.0.1:8001/"), sitemap_urls=())
+    assert (ip_address("127.0.0.1"), 8001) in named_by(origins_of(crawl))
+
+
+def test_a_retry_names_what_the_first_run_did() -> None:
+    """Its own seeds are what pages led to."""
+    retry = replace(CRAWL, retry_of="c-0", seeds=("http://127.0.0.1:6379/",), sitemap_urls=())
+    assert origins_of(retry) == frozenset()
+    retry = replace(retry, anchors=("http://127.0.0.1:8000/",))
+    assert origins_of(retry) == {"http://127.0.0.1:8000"}
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("http://127.0.0.1:8000/a", "http://127.0.0.1:8000"),
+        ("http://a.localhost/", "http://a.localhost"),
+        ("http://8.8.8.8/", None),
+        ("https://example.com/", None),
+    ],
+)
+def test_loose_seeds_name_their_own_server(url: str, local: str | None) -> None:
+    """Only where no DNS has a say in where that is."""
+    assert local_of(url) == local
+
+
+def test_a_crawl_is_not_begun_at_a_closed_port() -> None:
+    """The first that is meant is told, with the reason; elsewhere the port is as any."""
+    allowed = parse_allowed("127.0.0.0/8,::1", frozenset({9000, 443}))
+    assert closed_by(CRAWL.references, allowed) == (
+        "http://localhost:9000: 127.0.0.1 is loopback, and port 9000 there is the stack's own:"
+        " it is never crawled"
+    )
+    assert closed_by(CRAWL.seeds, allowed) is None

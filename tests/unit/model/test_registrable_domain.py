@@ -1,0 +1,74 @@
+"""Sites: which hosts belong together."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from orbweaver.model.registrable_domain import same_site, site_of
+from orbweaver.model.url import canonicalize, hostname_of
+from tests.corpora import corpus
+
+
+def test_the_algorithm_of_the_list() -> None:
+    """All cases of the list's own tests come out right, in the spelling of canonical URLs."""
+    lines = [line.split() for line in corpus("psl", "tests.txt").read_text().splitlines()]
+    # A host is never empty, nor does it begin with a dot: "null" and ".com" are no cases of ours.
+    cases = [pair for pair in lines if len(pair) == 2 and pair[0][0] not in "./n"]
+    assert len(cases) >= 70
+    wrong = {}
+    for host, expected in cases:
+        name = hostname_of(canonicalize(f"https://{host}/"))
+        # A public suffix is a site of its own.
+        site = name if expected == "null" else hostname_of(canonicalize(f"https://{expected}/"))
+        if site_of(name) != site:
+            wrong[host] = site_of(name)
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("hostname", "site"),
+    [
+        ("example.com", "example.com"),
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("www.example.com.", "example.com"),
+        ("xn--bcher-kva.example.xn--55qx5d.cn", "example.xn--55qx5d.cn"),
+        ("a.github.io", "a.github.io"),
+        ("b.a.github.io", "a.github.io"),
+        ("github.io", "github.io"),
+        ("com", "com"),
+        ("localhost", "localhost"),
+        ("a.unlisted-suffix", "a.unlisted-suffix"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("[2001:db8::1]", "[2001:db8::1]"),
+    ],
+)
+def test_a_site_is_a_registrable_domain(hostname: str, site: str) -> None:
+    """Hosts below a public suffix; addresses, suffixes and single labels stand for themselves."""
+    assert site_of(hostname) == site
+
+
+@pytest.mark.parametrize(
+    ("url", "other", "same"),
+    [
+        ("https://a.example.com/", "http://example.com:8443/x", True),
+        ("https://example.com/", "https://example.com.evil.example/", False),
+        ("https://a.github.io/", "https://b.github.io/", False),
+        ("https://a.co.uk/", "https://b.co.uk/", False),
+        ("http://127.0.0.1:8000/", "http://127.0.0.1:8001/", True),
+        ("http://127.0.0.1/", "http://127.0.0.2/", False),
+        ("http://[::1]/", "http://[::2]/", False),
+    ],
+)
+def test_scheme_and_port_do_not_matter(url: str, other: str, *, same: bool) -> None:
+    """A domain is more than one origin, and less than its suffix."""
+    assert same_site(url, other) is same
+    assert same_site(other, url) is same
+
+
+def test_the_list_is_read_when_it_is_needed() -> None:
+    """A worker that knows no crawl of a domain does not pay for the list."""
+    code = "import sys, orbweaver.worker.batch; sys.exit('publicsuffixlist' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,338 @@
+"""Rules: which of them decides, what that means for a URL, and that it goes with the URL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.frontier.admission import (
+    admit_child,
+    admit_entry,
+    admit_link,
+    admit_redirect,
+    admit_seed,
+    admit_sitemap,
+)
+from orbweaver.frontier.messages import Pack, decode, encode
+from orbweaver.model.crawl import DAY_S, WEEK_S, Crawl
+from orbweaver.model.crawl_codec import changes, from_fields, to_fields
+from orbweaver.model.crawl_rules import by_delay, depth_limits, said_of_target
+from orbweaver.model.outcome import Refusal
+from orbweaver.model.target import Kind, Prior, Target, extras_of, with_extras
+from orbweaver.model.url_rules import (
+    NOTHING,
+    RULES_MAX,
+    THINGS,
+    Rule,
+    by_window,
+    deciding,
+    problems_of,
+    said_of,
+)
+from orbweaver.parsing.sitemap import Entry
+
+SITE = "https://example.com"
+NOW_MS = 1_795_251_600_000
+RULES = (
+    Rule(match=r"^https://example\.com/$", express=True, window_s=3_600),
+    Rule(match="/archive/", depth_max=1, delay_ms=5_000),
+    Rule(match="/archive/deep/", depth_max=9, follow=False),
+    Rule(match="/page/", record=False, express=False),
+    Rule(match="/deep/", depth_max=7),
+    Rule(match="/news/", express=True, window_s=0),
+)
+CRAWL = Crawl(id="c", name="c", started_at_ms=NOW_MS, seeds=(f"{SITE}/",), depth_max=3, rules=RULES)
+PAGE = Target(url=f"{SITE}/x", depth=2)
+
+
+def ruled(**said: object) -> Crawl:
+    """Make the crawl with one rule, for URLs with /a in them."""
+    return replace(CRAWL, rules=(Rule(match="/a", **said),))  # type: ignore[arg-type]
+
+
+# --- which rule decides -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "decided"),
+    [
+        ("/", {"express": 0, "window_s": 0}),
+        ("/x", {}),
+        ("/archive/x", {"depth_max": 1, "delay_ms": 1}),
+        ("/archive/deep/x", {"depth_max": 1, "delay_ms": 1, "follow": 2}),
+        ("/archive/page/2", {"depth_max": 1, "delay_ms": 1, "record": 3, "express": 3}),
+        ("/deep/x", {"depth_max": 4}),
+        # What is said to be normal is not high by a later rule.
+        ("/news/page/2", {"record": 3, "express": 3, "window_s": 5}),
+    ],
+)
+def test_of_each_thing_the_first_rule_decides_that_says_it(
+    path: str, decided: dict[str, int]
+) -> None:
+    """A rule that does not match, or says nothing of a thing, leaves it to later ones."""
+    assert deciding(RULES, f"{SITE}{path}") == decided
+    said = said_of(RULES, f"{SITE}{path}")
+    assert {thing for thing in THINGS if getattr(said, thing) is not None} == set(decided)
+    for thing, place in decided.items():
+        assert getattr(said, thing) == getattr(RULES[place], thing)
+
+
+def test_without_rules_nothing_is_said() -> None:
+    """Most crawls have none, and nothing is looked for then."""
+    assert said_of((), f"{SITE}/archive/") is NOTHING
+    assert said_of(RULES, f"{SITE}/x") is NOTHING
+    assert deciding((), "not looked at") == {}
+
+
+def test_no_rule_is_asked_about_sitemaps() -> None:
+    """They are no pages, wherever they lie."""
+    sitemap = Target(url=f"{SITE}/archive/s.xml", depth=0, kind=Kind.SITEMAP)
+    assert said_of_target(CRAWL, sitemap) is NOTHING
+    assert said_of_target(CRAWL, replace(sitemap, kind=Kind.PAGE)).delay_ms == 5_000
+
+
+# --- depth --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "depth", "refused"),
+    [
+        ("/x", 2, False),
+        ("/x", 3, True),
+        ("/archive/x", 0, False),
+        ("/archive/x", 1, True),
+        ("/archive/x", 2, True),
+        ("/deep/x", 3, False),
+        ("/deep/x", 6, False),
+        ("/deep/x", 7, True),
+        ("/deep/x", 99, True),
+    ],
+)
+def test_a_rule_replaces_the_depth_of_the_crawl(path: str, depth: int, *, refused: bool) -> None:
+    """For its URLs, be it less or more; links and entries of sitemaps alike."""
+    url, page = f"{SITE}{path}", replace(PAGE, depth=depth)
+    admitted = admit_link(CRAWL, url, page)
+    assert (admitted is Refusal.DEPTH) is refused
+    sitemap = replace(page, kind=Kind.SITEMAP)
+    entry = admit_entry(CRAWL, Entry(url=url), sitemap, frozenset({SITE}))
+    assert (entry is Refusal.DEPTH) is refused
+    if not refused:
+        assert isinstance(admitted, Target)
+        assert admitted.depth == depth + 1
+
+
+@pytest.mark.parametrize(
+    ("path", "depth", "refused"),
+    [
+        ("/archive/x", 1, False),
+        ("/archive/x", 2, True),
+        ("/deep/x", 7, False),
+        ("/deep/x", 8, True),
+        ("/x", 3, False),
+        ("/x", 4, True),
+    ],
+)
+def test_a_redirect_leads_as_deep_as_a_rule_lets_it(
+    path: str, depth: int, *, refused: bool
+) -> None:
+    """Where it leads counts as deep as the redirect."""
+    admitted = admit_redirect(CRAWL, f"{SITE}{path}", replace(PAGE, depth=depth))
+    assert (admitted is Refusal.DEPTH) is refused
+
+
+def test_seeds_are_as_deep_as_any_rule_allows() -> None:
+    """A depth of 0 leaves nothing but them."""
+    crawl = ruled(depth_max=0)
+    assert admit_seed(crawl, f"{SITE}/a") == Target(url=f"{SITE}/a", depth=0)
+    assert admit_link(crawl, f"{SITE}/a", replace(PAGE, depth=0)) is Refusal.DEPTH
+
+
+def test_sitemaps_are_read_where_a_rule_lets_links_in() -> None:
+    """A crawl that follows no link but those of a rule needs them."""
+    url = f"{SITE}/s.xml"
+    assert admit_sitemap(replace(CRAWL, depth_max=0, rules=()), url) is Refusal.DEPTH
+    assert isinstance(admit_sitemap(replace(CRAWL, depth_max=0), url), Target)
+
+
+@pytest.mark.parametrize(
+    ("rules", "limits"),
+    [((), (3, 3)), (RULES, (1, 9)), ((Rule(match="a", depth_max=5, record=False),), (3, 5))],
+)
+def test_the_limits_of_all_urls_are_bounded(
+    rules: tuple[Rule, ...], limits: tuple[int, int]
+) -> None:
+    """Below the least every link is followed that belongs, beyond the most none."""
+    assert depth_limits(replace(CRAWL, rules=rules)) == limits
+
+
+# --- what goes with a URL -----------------------------------------------------------------------
+
+
+def test_priority_and_window_go_with_whatever_a_url_is_found_as() -> None:
+    """Seed, link, redirect and entry of a sitemap: decided once, when it is found."""
+    url = f"{SITE}/news/1"
+    sitemap = Target(url=f"{SITE}/s.xml", depth=0, kind=Kind.SITEMAP)
+    found = (
+        admit_seed(CRAWL, url),
+        admit_link(CRAWL, url, PAGE),
+        admit_redirect(CRAWL, url, PAGE),
+        admit_entry(CRAWL, Entry(url=url), sitemap, frozenset({SITE})),
+    )
+    for target in found:
+        assert isinstance(target, Target)
+        assert (target.url, target.express, target.window_s) == (url, True, 0)
+    child = admit_child(CRAWL, Entry(url=f"{SITE}/news/s.xml"), sitemap, frozenset({SITE}))
+    assert isinstance(child, Target)
+    assert (child.express, child.window_s) == (False, None)
+
+
+def test_an_outcast_of_priority_goes_as_others_do() -> None:
+    """`normal` is what most URLs are, so nothing is carried for it."""
+    target = admit_link(CRAWL, f"{SITE}/page/1", PAGE)
+    assert target == Target(url=f"{SITE}/page/1", depth=3, referrer=PAGE.url)
+
+
+@pytest.mark.parametrize(
+    ("window_s", "age_s", "asked"),
+    [(None, 6 * DAY_S, True), (None, 8 * DAY_S, False), (30 * DAY_S, 8 * DAY_S, True)],
+)
+def test_what_a_sitemap_says_counts_within_the_window_of_the_url(
+    window_s: int | None, age_s: int, *, asked: bool
+) -> None:
+    """A claim that is within a long window may still be older than the last change."""
+    crawl = ruled(window_s=window_s, record=False)
+    modified_at_ms = NOW_MS - age_s * 1_000
+    entry = Entry(url=f"{SITE}/a", modified_at_ms=modified_at_ms)
+    sitemap = Target(url=f"{SITE}/s.xml", depth=0, kind=Kind.SITEMAP)
+    target = admit_entry(crawl, entry, sitemap, frozenset({SITE}))
+    assert isinstance(target, Target)
+    assert target.modified_at_ms == (modified_at_ms if asked else None)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        replace(PAGE, express=True),
+        replace(PAGE, window_s=0),
+        replace(PAGE, express=True, window_s=60, prior=Prior(crawl="b", at_ms=1)),
+    ],
+)
+def test_a_message_carries_what_rules_said(target: Target) -> None:
+    """And rows of a version without rules are read as what no rule is about."""
+    pack = Pack(id="p", crawl="c", at_ms=1, targets=(target, PAGE))
+    assert decode(encode(pack)) == pack
+    assert with_extras(PAGE, extras_of(target)) == target
+    assert with_extras(PAGE, {"later": 1}) == PAGE
+
+
+@pytest.mark.parametrize(
+    "extras", [{"express": 1}, {"express": None}, {"window": "1h"}, {"window": -1}]
+)
+def test_extras_of_another_kind_are_refused(extras: dict[str, object]) -> None:
+    """A row that is broken is no target."""
+    with pytest.raises(ValueError, match=r"express is true|window is a"):
+        with_extras(PAGE, extras)
+
+
+# --- delay and window ---------------------------------------------------------------------------
+
+
+def test_the_shortest_delay_is_walked_first() -> None:
+    """What is to be asked for slowly holds up nobody; order stays as it was among equals."""
+    slow, plain, quick = (Target(url=f"{SITE}/{path}", depth=1) for path in ("s/1", "x", "q"))
+    rules = (Rule(match="/s/", delay_ms=9_000), Rule(match="/q", delay_ms=10))
+    crawl = replace(CRAWL, rules=rules)
+    more = replace(slow, url=f"{SITE}/s/2")
+    assert by_delay(crawl, [slow, plain, more, quick]) == [
+        (10, [quick]),
+        (1_000, [plain]),
+        (9_000, [slow, more]),
+    ]
+    assert by_delay(replace(CRAWL, rules=()), [slow, quick]) == [(1_000, [slow, quick])]
+
+
+def test_targets_are_claimed_by_their_windows() -> None:
+    """Those that carry none are as the crawl has it; the groups keep the order."""
+    targets = [replace(PAGE, window_s=window_s) for window_s in (None, 5, 0, 5, None)]
+    assert by_window(targets) == [
+        (None, [PAGE, PAGE]),
+        (5, [targets[1], targets[3]]),
+        (0, [targets[2]]),
+    ]
+    assert by_window([]) == []
+
+
+@pytest.mark.parametrize(
+    ("window_s", "continuous", "stale_ms", "hold_s"),
+    [
+        (None, False, WEEK_S * 1_000, WEEK_S),
+        (3_600, False, 3_600_000, WEEK_S),
+        (0, False, 0, WEEK_S),
+        (30 * DAY_S, False, 30 * DAY_S * 1_000, 30 * DAY_S),
+        (3_600, True, 3_600_000, DAY_S),
+        (30 * DAY_S, True, 30 * DAY_S * 1_000, 30 * DAY_S),
+    ],
+)
+def test_a_window_of_its_own_is_counted_as_that_of_the_crawl(
+    window_s: int | None, stale_ms: int, hold_s: int, *, continuous: bool
+) -> None:
+    """A run's own claims hold as long as it may last, whatever a rule says."""
+    crawl = replace(CRAWL, continuous=continuous)
+    assert crawl.stale_before_ms(NOW_MS, window_s) == NOW_MS - stale_ms
+    assert crawl.claim_expires_s(NOW_MS, window_s) == NOW_MS // 1_000 + hold_s
+
+
+# --- stored form, and what does not fit ---------------------------------------------------------
+
+
+def test_a_crawl_with_rules_is_stored_and_read_back() -> None:
+    """As plain fields; what another version says besides is passed over."""
+    fields = to_fields(CRAWL)
+    assert from_fields(fields) == CRAWL
+    # A table keeps no nulls, and gives lists back.
+    stored = [
+        {key: value for key, value in one.items() if value is not None} for one in fields["rules"]
+    ]
+    assert stored[3] == {"match": "/page/", "record": False, "express": False}
+    later = [{**one, "later": 1} for one in stored]
+    assert from_fields({**fields, "rules": later}) == CRAWL
+    assert from_fields({"id": "c", "name": "c", "started_at_ms": 1}).rules == ()
+
+
+def test_an_edit_of_rules_is_a_change() -> None:
+    """What is written of it reads as the new rules."""
+    changed = changes(CRAWL, replace(CRAWL, rules=RULES[:1]))
+    assert list(changed) == ["rules"]
+    assert from_fields({**to_fields(CRAWL), **changed}) == CRAWL
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "said"),
+    [
+        (Rule(match="/a"), "rules[0]", "it says nothing of its URLs"),
+        (Rule(match="", record=False), "rules[0].match", "'' is found in every URL"),
+        (Rule(match="é", record=False), "rules[0].match", "cannot match: URLs are ASCII"),
+        (Rule(match="a" * 1_001, record=False), "rules[0].match", "has 1,001 characters"),
+        (Rule(match="(?:a{1,99}b){500}", record=False), "rules[0].match", "not a regular"),
+        (Rule(match="/a", depth_max=-1), "rules[0].depth", "-1 does not fit: give 0 to 1,000"),
+        (Rule(match="/a", delay_ms=-1), "rules[0].delay", "give 0s to 1d"),
+        (Rule(match="/a", window_s=-1), "rules[0].window", "give 0s to 366d"),
+    ],
+)
+def test_a_rule_that_does_not_fit_is_named(rule: Rule, path: str, said: str) -> None:
+    """By its place and key, with the fix."""
+    ((found, text),) = problems_of((rule,))
+    assert found == path
+    assert said in text
+
+
+def test_rules_are_bounded() -> None:
+    """In number and together; each that fits alone may still be too much for all."""
+    many = tuple(Rule(match=f"/{place}", record=False) for place in range(RULES_MAX + 1))
+    assert list(problems_of(many[:-1])) == []
+    assert list(problems_of(many)) == [("rules", "51 rules are too many: at most 50")]
+    large = [Rule(match=f"/{place}" + 2 * "(?:a{1,90}b){10}", record=False) for place in range(50)]
+    ((path, text),) = problems_of(tuple(large))
+    assert path == "rules"
+    assert "do not fit together" in text

@@ -1,0 +1,155 @@
+"""What is an address or a phone number, and what only looks like one."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from orbweaver.parsing.pii_redaction import KINDS, redact, redact_bytes
+
+EMAIL, PHONE = "[email]", "[phone]"
+ADDRESSES = [
+    ("write to jo.b+c@example.com.", f"write to {EMAIL}."),
+    ("<a href='mailto:x_y@a-b.co.uk'>x_y@a-b.co.uk</a>", f"<a href='mailto:{EMAIL}'>{EMAIL}</a>"),
+    ("mailto:jo@example.com?subject=x", f"mailto:{EMAIL}?subject=x"),
+    ("jo&#64;example.com", EMAIL),
+    ("jo&#x40;example&#x2e;com", EMAIL),
+    ("&#106;&#111;&#64;&#101;&#120;&#46;&#99;&#111;&#109;", EMAIL),
+    ("jo&commat;example&period;org", EMAIL),
+    ("mailto:jo%40example.com", f"mailto:{EMAIL}"),
+    ("?to=%6a%6f%40example%2ecom", f"?to={EMAIL}"),
+    ("jo%2540example.com", EMAIL),
+    (r'"email":"jo\u0040example.com"', f'"email":"{EMAIL}"'),
+    ("jörg@müller.de", EMAIL),
+    ("jo@xn--mller-kva.de", EMAIL),
+    ("jo@пример.рф", EMAIL),
+    ("用户@例子.中国", EMAIL),
+    ("連絡jo@example.comです", f"連絡{EMAIL}です"),
+    ("<p>JO@EXAMPLE.COM</p>", f"<p>{EMAIL}</p>"),
+    ("a@b.com,c@d.org", f"{EMAIL},{EMAIL}"),
+    ("jo&#64a.com@2x.png", EMAIL),
+]
+PHONES = [
+    "+49 30 123456",
+    "+49 (0)30 123456-78",
+    "+1-800-555-0199",
+    "+1 (212) 555-0100",
+    "+44 20 7946 0958",
+    "+33 1 23 45 67 89",
+    "+358 9 1234567",
+    "+4930123456",
+    "+49&nbsp;30&nbsp;123456",
+    "&#43;49 30 123456",
+    "+49\u201330\u2013123456",
+    "+&#52;&#57; 30 123456",
+    "0049 30 1234567",
+    "(212) 555-0100",
+    "212-555-0100",
+    "212.555.0100",
+    "1-800-555-0199",
+    "030 1234567",
+    "030/1234567",
+    "(030) 123 45 67",
+    "020 7946 0958",
+    "01 23 45 67 89",
+    "01.23.45.67.89",
+    "03-1234-5678",
+    "(11) 91234-5678",
+    "138 1234 5678",
+]
+SAID = [
+    ("Tel.: 912 345 678", f"Tel.: {PHONE}"),
+    ("Phone: 12345678", f"Phone: {PHONE}"),
+    ("Téléphone: 12 34 56 78", f"Téléphone: {PHONE}"),
+    ('<a href="tel:+4930123456">call</a>', f'<a href="tel:{PHONE}">call</a>'),
+    ('<a href="tel:030%20123">call</a>', f'<a href="tel:{PHONE}">call</a>'),
+    ("tel:030 1234567 or not", f"tel:{PHONE} or not"),
+    ("sms:+4930123456", f"sms:{PHONE}"),
+    ("https://wa.me/4917012345678", f"https://wa.me/{PHONE}"),
+]
+NEITHER = [
+    *(
+        "logo@2x.png",
+        "react@18.2.0",
+        "@scope/package",
+        "a@b",
+        "jo@localhost",
+        "@someone",
+        "5 @ 3.20",
+    ),
+    *("2024-01-02", "01.02.2024", "1/2/24", "01/02/2024 10:30", "2024-01-02T10:00:00+01:00"),
+    *("05-13-2024 10", "01-02-2024 10", "15:12:02.020.001230", "00:11:22:33"),
+    *("1999-2004", "2019 2020 2021", "(2020) 1234-5678", "20240102030405"),
+    *("978-0-306-40615-7", "0-306-40615-2", "ISSN 0378-5955", "0 12345 67890 5", "0123456789012"),
+    *("$1,234,567.00", "1.234.567,89", "12 345 678 EUR", "10,000,000", "123 456 789"),
+    *("192.168.100.200", "012.004.002.000", "127.0.0.1:8080", "2001:0db8:85a3"),
+    *("v10.0.19041.1234", "1.2.3-4.5.6", "01.23.4567", "3.14159265358979", "0.013671875"),
+    *("01234-5678", "012 013 023 123", "01 02 03 04 05", "0 1 2 3 4 5 6 7 8 9", "(000000-999999)"),
+    *("1234567890", "id=2125550100", "/p/212-555-0100/", "?a=030-1234567", "img-030-1234567.jpg"),
+    *(
+        "212-555-0100px",
+        "000-0000",
+        "+0100 20240102",
+        "tel:none",
+        "Phone 2024 2025",
+        "iPhone 15 128 GB",
+    ),
+    *("0012 0345", "0001 2345 6789 0123", "08:01 60662705", "a+12345678", "+123456"),
+]
+
+
+@pytest.mark.parametrize(("text", "redacted"), ADDRESSES)
+def test_addresses(text: str, redacted: str) -> None:
+    """Addresses go, however they are written."""
+    assert redact(text, ["email"]) == redacted
+    assert redact(text, ["phone"]) == text
+
+
+@pytest.mark.parametrize("number", PHONES)
+@pytest.mark.parametrize("around", ["{}", "<td>{}</td>", "call {}.", 'title="{}"', "({}),"])
+def test_phone_numbers(number: str, around: str) -> None:
+    """Numbers go as people write them, and what is around them stays."""
+    if (around, number[0]) != ("({}),", "("):
+        assert redact(around.format(number), ["phone"]) == around.format(PHONE)
+        assert redact(around.format(number), ["email"]) == around.format(number)
+
+
+@pytest.mark.parametrize(("text", "redacted"), SAID)
+def test_what_is_said_to_be_a_number(text: str, redacted: str) -> None:
+    """References and words before it make a number of what would be none."""
+    assert redact(text, ["phone"]) == redacted
+
+
+@pytest.mark.parametrize("text", NEITHER)
+def test_what_only_looks_like_one_stays(text: str) -> None:
+    """Dates, prices, versions and numbers of other things are neither."""
+    for around in ("{}", "<td>{}</td>", "see {} there"):
+        assert redact(around.format(text), KINDS) == around.format(text)
+
+
+def test_what_is_not_asked_for_stays() -> None:
+    """Without kinds nothing is redacted."""
+    assert redact("jo@example.com +49 30 123456", ()) == "jo@example.com +49 30 123456"
+
+
+def test_lone_surrogates_stay() -> None:
+    """A text that UTF-8 cannot hold is redacted as well."""
+    assert redact("\ud800 jo@example.com", KINDS) == f"\ud800 {EMAIL}"
+
+
+HOSTILE = [b"a@", b"a@b.", b"a@b.co ", b"1 ", b"+1", b"&#64;", b"%40", b"tel:123 ", b"030 1234567,"]
+
+
+@pytest.mark.parametrize("piece", HOSTILE, ids=repr)
+def test_time_grows_with_the_length_alone(piece: bytes) -> None:
+    """Twice the text takes about twice as long."""
+
+    def taken_s(size: int) -> float:
+        html = piece * (size // len(piece))
+        start = time.process_time()
+        redact_bytes(html, KINDS)
+        return time.process_time() - start
+
+    taken_s(1_000)
+    assert taken_s(400_000) < 0.2 + 12 * min(taken_s(100_000) for _ in range(3))

@@ -1,0 +1,248 @@
+"""When a host may be asked: slots, the waiting line, blocks."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from orbweaver.politeness.host_schedule import (
+    BLOCK_JITTER,
+    BLOCK_S,
+    BLOCK_S_MAX,
+    DOWN_S,
+    FAILURES_MAX,
+    HORIZON_MS,
+    ROUNDS_MAX,
+    STRIKES_FORGIVEN_MS,
+    Host,
+    after_failure,
+    block_until_ms,
+    delay_of,
+    grant,
+    is_doubtful,
+    is_down,
+    pace_of,
+    slack_ms,
+    spacing_ms,
+    turn,
+)
+
+NOW_MS = 1_795_251_600_000
+HOST = "https://example.com"
+
+
+class Fixed(Random):
+    """A random source that says the same every time."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self._value = value
+
+    def random(self) -> float:
+        return self._value
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "slack"),
+    [(0, 0), (1, 10), (200, 10), (1_000, 50), (2_000, 100), (60_000, 100)],
+)
+def test_slack_is_a_small_part_of_the_delay(delay_ms: int, slack: int) -> None:
+    """A slot may be used 5 % of the delay late, within 10 to 100 ms; spacing makes up for it."""
+    assert slack_ms(delay_ms) == slack
+    assert spacing_ms(delay_ms) == delay_ms + slack
+
+
+@pytest.mark.parametrize(
+    ("crawl_ms", "robots_s", "delay_ms"),
+    [
+        (1_000, None, 1_000),
+        (1_000, 0.0, 1_000),
+        (1_000, 10.0, 10_000),
+        (30_000, 10.0, 30_000),
+        (1_000, 86_400.0, 60_000),
+        (1_000, -1.0, 1_000),
+        (0, 0.25, 250),
+    ],
+)
+def test_the_longest_delay_counts(crawl_ms: int, robots_s: float | None, delay_ms: int) -> None:
+    """A host's own wish is honoured up to a minute, and never shortens a crawl's (case 68)."""
+    assert delay_of(crawl_ms, robots_s) == delay_ms
+
+
+@pytest.mark.parametrize(
+    ("tat_ms", "until_ms", "first_ms", "count"),
+    [
+        (0, 5_000, 0, 4),  # nobody there, room for all
+        (0, 2_500, 0, 3),
+        (0, 0, 0, 1),
+        (1_500, 2_500, 1_500, 2),
+        (2_500, 2_500, 2_500, 1),
+        (2_501, 2_500, 2_501, 0),  # beyond the horizon
+        (-9_000, 2_500, 0, 3),  # long idle: no credit is saved up
+    ],
+)
+def test_slots_follow_the_last_one(tat_ms: int, until_ms: int, first_ms: int, count: int) -> None:
+    """Slots begin where the last reservation ended, or now, and start no later than allowed."""
+    got = grant(NOW_MS + tat_ms, 4, 1_000, NOW_MS, NOW_MS + until_ms)
+    assert got == (NOW_MS + first_ms, count)
+
+
+@pytest.mark.parametrize(
+    ("line_ms", "tat_ms", "return_ms", "end_ms"),
+    [
+        (0, 0, 0, 3_000),
+        (0, 7_000, 7_000, 10_000),
+        (20_000, 7_000, 20_000, 23_000),
+        (HORIZON_MS - 1_000, 0, HORIZON_MS - 1_000, HORIZON_MS),
+        (HORIZON_MS + 9_000, 0, HORIZON_MS, HORIZON_MS),
+    ],
+)
+def test_who_gets_no_slot_stands_in_line(
+    line_ms: int, tat_ms: int, return_ms: int, end_ms: int
+) -> None:
+    """URLs return when those before them are served, within what a queue can hold."""
+    got = turn(NOW_MS + line_ms, NOW_MS + tat_ms, 3, 1_000, NOW_MS, NOW_MS + 5_000)
+    assert got == (NOW_MS + return_ms, NOW_MS + end_ms)
+
+
+@pytest.mark.parametrize(
+    ("strikes", "wait_s"),
+    [(0, 60), (1, 120), (2, 240), (9, 30_720), (11, BLOCK_S_MAX), (5_000, BLOCK_S_MAX)],
+)
+def test_blocks_double_up_to_a_day(strikes: int, wait_s: int) -> None:
+    """Every strike in a row doubles how long a host is left alone (case 45)."""
+    host = Host(name=HOST, strikes=strikes, struck_at_ms=NOW_MS - 1_000)
+    until_ms, count = block_until_ms(host, NOW_MS, None, Fixed(0), NOW_MS)
+    assert (until_ms - NOW_MS, count) == (wait_s * 1_000, strikes + 1)
+
+
+@pytest.mark.parametrize(
+    ("retry_after_s", "wait_s"),
+    [(0.0, 0), (-5.0, 0), (7.5, 7.5), (315_360_000.0, BLOCK_S_MAX)],
+)
+def test_retry_after_goes_before(retry_after_s: float, wait_s: float) -> None:
+    """What the server says is taken, from nothing to a day (case 45)."""
+    host = Host(name=HOST, strikes=3, struck_at_ms=NOW_MS)
+    until_ms, strikes = block_until_ms(host, NOW_MS, retry_after_s, Fixed(0), NOW_MS)
+    assert (until_ms - NOW_MS, strikes) == (wait_s * 1_000, 4)
+
+
+def test_jitter_only_ever_adds() -> None:
+    """Workers return up to a tenth later than asked, and never earlier."""
+    latest = block_until_ms(Host(name=HOST), NOW_MS, 100.0, Fixed(1), NOW_MS)[0]
+    assert latest - NOW_MS == round(100_000 * (1 + BLOCK_JITTER))
+
+
+@pytest.mark.parametrize(
+    ("struck_ms", "blocked_ms", "strikes"),
+    [
+        (STRIKES_FORGIVEN_MS, STRIKES_FORGIVEN_MS, 1),
+        (STRIKES_FORGIVEN_MS, STRIKES_FORGIVEN_MS - 1, 8),
+        (STRIKES_FORGIVEN_MS - 1, STRIKES_FORGIVEN_MS, 8),
+    ],
+)
+def test_half_an_hour_of_quiet_forgives(struck_ms: int, blocked_ms: int, strikes: int) -> None:
+    """Strikes are forgiven half an hour after the last one and after the end of its block."""
+    host = Host(
+        name=HOST,
+        strikes=7,
+        struck_at_ms=NOW_MS - struck_ms,
+        blocked_until_ms=NOW_MS - blocked_ms,
+    )
+    assert block_until_ms(host, NOW_MS, 1.0, Fixed(0), NOW_MS)[1] == strikes
+
+
+def test_a_block_is_never_shortened() -> None:
+    """A shorter wish does not end a longer block."""
+    host = Host(name=HOST, blocked_until_ms=NOW_MS + 50_000, strikes=1, struck_at_ms=NOW_MS)
+    assert block_until_ms(host, NOW_MS, 1.0, Fixed(0), NOW_MS) == (NOW_MS + 50_000, 2)
+
+
+@pytest.mark.parametrize(
+    ("after_s", "until_s", "strikes"), [(None, 60, 1), (10.0, 60, 1), (90.0, 90, 1)]
+)
+def test_rebuffs_at_once_are_one_strike(after_s: float | None, until_s: int, strikes: int) -> None:
+    """Requests that were on their way when the host struck do not double its block."""
+    host = Host(name=HOST, blocked_until_ms=NOW_MS + 60_000, strikes=1, struck_at_ms=NOW_MS - 5)
+    got = block_until_ms(host, NOW_MS, after_s, Fixed(0), NOW_MS - 20)
+    assert got == (NOW_MS + until_s * 1_000, strikes)
+    assert block_until_ms(host, NOW_MS, None, Fixed(0), NOW_MS - 5) == (NOW_MS + 120_000, 2)
+
+
+def test_a_silent_host_is_left_alone_longer_and_longer() -> None:
+    """Five failures, then a probe a round, each twice as long; then the host is down (case 32)."""
+    host, now_ms, rests = Host(name=HOST), NOW_MS, []
+    for failure in range(1, FAILURES_MAX + ROUNDS_MAX + 2):
+        assert is_doubtful(host, now_ms) is (failure > FAILURES_MAX)
+        host = after_failure(host, now_ms, 0.0, probe=False)
+        assert host.failures == failure
+        if host.blocked_until_ms > now_ms:
+            rests.append((host.blocked_until_ms - now_ms) // 1_000)
+            assert not is_doubtful(host, now_ms)
+            assert is_down(host, now_ms) is (failure >= FAILURES_MAX + ROUNDS_MAX)
+        now_ms = max(now_ms, host.blocked_until_ms)
+        assert not is_down(host, now_ms)
+    assert rests == [*(BLOCK_S * 2**turn for turn in range(ROUNDS_MAX)), DOWN_S, DOWN_S]
+
+
+def test_failures_on_their_way_when_a_block_began_say_nothing_new() -> None:
+    """Many requests at once fail at once: that is one round; but the probe counts in its block."""
+    host = Host(name=HOST, failures=FAILURES_MAX, blocked_until_ms=NOW_MS + 1, failed_at_ms=NOW_MS)
+    assert after_failure(host, NOW_MS, 0.5, probe=False) == host
+    after = after_failure(host, NOW_MS, 1.0, probe=True)
+    assert after.failures == FAILURES_MAX + 1
+    assert after.blocked_until_ms == NOW_MS + round(2_000 * BLOCK_S * (1 + BLOCK_JITTER))
+    longer = Host(name=HOST, failures=FAILURES_MAX, blocked_until_ms=NOW_MS + 9_000_000)
+    assert after_failure(longer, NOW_MS, 0.0, probe=True).blocked_until_ms == NOW_MS + 9_000_000
+
+
+def test_a_silent_host_is_in_doubt_from_the_end_of_its_rest() -> None:
+    """Not a millisecond before: until then it is blocked, and nobody may try it."""
+    host = Host(name=HOST, failures=FAILURES_MAX, blocked_until_ms=NOW_MS)
+    assert [is_doubtful(host, NOW_MS + after_ms) for after_ms in (-1, 0, 1)] == [False, True, True]
+
+
+def test_old_failures_are_forgiven() -> None:
+    """Half an hour after the last failure and block a host begins anew, unasked or not."""
+    host = Host(name=HOST, failures=8, failed_at_ms=NOW_MS, blocked_until_ms=NOW_MS + 1_000)
+    last_ms = NOW_MS + 1_000 + STRIKES_FORGIVEN_MS
+    assert is_doubtful(host, last_ms - 1)
+    assert not is_doubtful(host, last_ms)
+    assert after_failure(host, last_ms - 1, 0.0, probe=False).failures == 9
+    assert after_failure(host, last_ms, 0.0, probe=False).failures == 1
+
+
+@pytest.mark.parametrize(
+    ("known_ms", "latency_ms", "well", "pace_ms"),
+    [
+        (0, 200, True, 200),
+        (200, 1_000, True, 1_000),  # slower at once
+        (1_000, 200, True, 600),  # faster by halves
+        (1_000, 5, False, 1_000),  # an error is quick, and says nothing
+        (1_000, 20_000, False, 20_000),
+        (0, 500_000, True, 60_000),
+        (0, -5, True, 0),
+    ],
+)
+def test_the_pace_follows_the_host(
+    known_ms: int, latency_ms: int, pace_ms: int, *, well: bool
+) -> None:
+    """A host that takes longer is asked less often; errors never make it faster."""
+    assert pace_of(known_ms, latency_ms, well=well) == pace_ms
+
+
+@pytest.mark.parametrize(
+    ("crawl_ms", "robots_s", "pace_ms", "delay_ms"),
+    [
+        (1_000, None, 3_000, 3_000),
+        (5_000, None, 3_000, 5_000),
+        (0, None, 3_000, 0),
+        (1, 9, 3, 9_000),
+    ],
+)
+def test_the_pace_is_one_of_the_delays(
+    crawl_ms: int, robots_s: float | None, pace_ms: int, delay_ms: int
+) -> None:
+    """The longest counts; a crawl without a delay has none of its own making."""
+    assert delay_of(crawl_ms, robots_s, pace_ms) == delay_ms

@@ -1,0 +1,178 @@
+"""Reading and asking a robots.txt is bounded, whatever it holds."""
+
+from __future__ import annotations
+
+import time
+from itertools import count, product
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.politeness.robots_rules import UNDECIDED, VERDICTS_MAX, AgentRules
+from orbweaver.politeness.robots_txt import (
+    BODY_BYTES_MAX,
+    INDEXED_MAX,
+    LINE_BYTES_MAX,
+    parse,
+    whole_lines,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from orbweaver.politeness.robots_rules import Rule
+
+SITE = "https://example.com"
+AGENT = "orbweaver"
+
+
+def allows(body: bytes, path: str) -> bool:
+    """Whether a robots.txt allows a path of a site."""
+    return parse(body).allows(AGENT, SITE + path)
+
+
+def test_500_kib_are_read() -> None:
+    """Of a longer file the first 500 KiB count, and no rule is cut in two."""
+    start = b"User-agent: *\nDisallow: /first\n"
+    last = b"Disallow: /last"
+    padding = b"#" * (BODY_BYTES_MAX - len(start) - len(last) - 1) + b"\n"
+    whole = start + padding + last
+    assert len(whole) == BODY_BYTES_MAX
+    for body in (whole, whole + b"\n", whole + b"\r\nDisallow: /after\n"):
+        assert not allows(body, "/first")
+        assert not allows(body, "/last")
+        assert allows(body, "/after")
+    assert allows(whole + b"-one\n", "/last")
+    assert allows(b"User-agent: *\tDisallow: /" * 50_000, "/")
+
+
+def test_half_a_rule_is_no_rule() -> None:
+    """Of a body that is not all there, the last line may be the beginning of another rule."""
+    assert whole_lines(b"Disallow: /\nAllow: /") == b"Disallow: /\n"[:-1]
+    assert whole_lines(b"Disallow: /\rAllow: /") == b"Disallow: /"
+    assert whole_lines(b"Allow: /") == b""
+    assert len(whole_lines(b"a\n" * BODY_BYTES_MAX)) <= BODY_BYTES_MAX
+
+
+def test_the_end_of_a_long_line_is_ignored() -> None:
+    """Sixteen thousand bytes of a line count."""
+    text = b"User-agent: *\nDisallow: /" + b"x" * LINE_BYTES_MAX
+    assert not allows(text, "/" + "x" * (LINE_BYTES_MAX - len("Disallow: /")))
+
+
+AGENT_LINE = b"User-agent: orbweaver\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Disallow: /" + b"*" * 10_000 + b"b",
+        b"Disallow: /" + b"*a" * 5_000 + b"$",
+        (b"Disallow: /" + b"a*" * 7_000 + b"b\n") * 36,
+        (b"Disallow: /" + b"*a" * 900 + b"b$\n") * 250,
+        b"Disallow:/b\n" * 40_000,
+        AGENT_LINE * 15_000 + b"Disallow:/b\n" * 15_000,
+        (AGENT_LINE + b"Disallow:/b\n") * 14_000,
+        (AGENT_LINE + b"Crawl-delay:1\n") * 14_000,
+        AGENT_LINE * 11_000 + b"Crawl-delay:1\n" * 18_000,
+        b"\r" * BODY_BYTES_MAX,
+        b":" * BODY_BYTES_MAX,
+    ],
+    ids=lambda body: repr(body[:24]),
+)
+def test_no_file_takes_long(body: bytes) -> None:
+    """Stars, repeated names and many rules cost no more than their number."""
+    before = time.perf_counter()
+    robots = parse(AGENT_LINE + body)
+    robots.crawl_delay(AGENT)
+    assert robots.allows(AGENT, f"{SITE}/" + "a" * 2_000)
+    assert time.perf_counter() - before < 10  # a second or less, on a machine at rest
+
+
+# --- files of wildcards -------------------------------------------------------------------------
+
+LONG = 2_000
+# What a line of each file is like, and paths that make much work of it.
+WORST: dict[str, tuple[Callable[[int], str], str]] = {
+    "numbers": (lambda n: f"Disallow: /*{n}", "/" + "1234567890" * (LONG // 10)),
+    "ends": (lambda n: f"Disallow: /*{n}$", "/" + "1234567890" * (LONG // 10)),
+    "letters": (lambda n: f"allow:*{n:x}z", "/" + "abcdef" * (LONG // 6)),
+    "many pieces": (lambda n: f"Disallow: /*a*a*a*b{n}", "/" + "a" * LONG),
+    "letters in turn": (lambda n: f"Disallow: /*{'*'.join(f'{n:014b}')}*x", "/" + "10" * 1_000),
+    "long pieces": (lambda n: f"Disallow: /*{'a' * (n % 300)}b{'a' * 250}", "/" + "a" * LONG),
+    "heads": (lambda n: f"Disallow: /{'a' * n}*b*c", "/" + "a" * LONG),
+    "escapes": (lambda n: f"Allow: /*%61{n}", "/" + "%611234567890" * (LONG // 14)),
+    "groups": (lambda n: f"user-agent:{AGENT}\ndisallow:*{n}", "/" + "9876543210" * (LONG // 10)),
+}
+
+
+def worst(name: str) -> tuple[bytes, str]:
+    """Return 500 KiB of such lines, and the path."""
+    line, path = WORST[name]
+    lines, size = ["User-agent: *"], 14
+    for number in count():
+        text = line(number)
+        size += len(text) + 1
+        if size > BODY_BYTES_MAX:
+            break
+        lines.append(text)
+    return "\n".join(lines).encode(), path
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_a_batch_of_urls_takes_less_than_a_second(name: str) -> None:
+    """To read the worst of files and judge 250 URLs by it takes a bounded time of the processor."""
+    body, path = worst(name)
+    before_s = time.process_time()
+    robots = parse(body)
+    for number in range(250):
+        robots.allows(AGENT, f"{SITE}{path[:-4]}{number}")
+    assert time.process_time() - before_s < 3  # 0.2 to 0.6 s on a machine at rest
+
+
+def test_a_verdict_is_not_made_twice() -> None:
+    """A URL that comes back is not compared with thousands of wildcards again."""
+    rules = parse(worst("letters in turn")[0]).rules_of(AGENT)
+    assert rules.slow
+    with pytest.MonkeyPatch.context() as patch:
+        judged: list[str] = []
+        judge = AgentRules._judge
+
+        def noted(self: AgentRules, path: str) -> Rule | None:
+            judged.append(path)
+            return judge(self, path)
+
+        patch.setattr(AgentRules, "_judge", noted)
+        verdicts = {rules.deciding(f"/{'10' * 99}{number % 25}") for number in range(100)}
+        assert len(judged) == 25
+        for number in range(VERDICTS_MAX + 5):
+            rules.deciding(f"/{number}")
+        assert len(rules._verdicts) == VERDICTS_MAX
+    assert verdicts == {UNDECIDED}
+
+
+def test_many_wildcards_of_words_are_decided_exactly() -> None:
+    """A long list of articles is no attack: URLs are decided beside ten thousand wildcards."""
+    words = ["".join(word) for word in product("abcdefghij", repeat=4)]
+    body = "User-agent: *\nAllow: /\n" + "".join(f"Disallow: /*-{word}.html\n" for word in words)
+    robots = parse(body.encode())
+    verdict = robots.decide(AGENT, f"{SITE}/news/2026/an-article-of-some-length-jihg.html?page=2")
+    assert (verdict.allowed, verdict.rule) == (False, "Disallow: /*-jihg.html")
+    verdict = robots.decide(AGENT, f"{SITE}/news/2026/an-article-of-some-length-jihx.html?page=2")
+    assert (verdict.allowed, verdict.rule, verdict.decided) == (True, "Allow: /", True)
+
+
+def test_what_takes_too_many_steps_is_forbidden_and_says_so() -> None:
+    """Nothing is asked for that a rule might forbid which was not compared."""
+    body, path = worst("letters in turn")
+    robots = parse(body)
+    verdict = robots.decide(AGENT, f"{SITE}{path}")
+    assert (verdict.allowed, verdict.decided, verdict.line) == (False, False, None)
+    assert verdict.why == UNDECIDED.pattern
+
+
+def test_a_few_agents_are_indexed_at_a_time() -> None:
+    """Crawls of many names do not fill the memory with one file."""
+    robots = parse(b"User-agent: *\nDisallow: /x")
+    assert not any(robots.allows(f"bot{number}", f"{SITE}/x") for number in range(20))
+    assert len(robots._indexed) <= INDEXED_MAX

@@ -1,0 +1,145 @@
+"""The distribution: its name, what it needs, and what is in the wheel."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localstack import extras
+
+ROOT = Path(__file__).parents[3]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+# Whatever may tell a person to install something.
+TEXTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile")),
+    *(ROOT / "docs").rglob("*.md"),
+    *(
+        path
+        for folder in ("functions", "infra", "localstack")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".md")
+    ),
+]
+INSTALL = re.compile(r"\b(?:pip3?|pipx|uv pip|uv tool) install ((?:-\S+ )*)(['\"]?[^\s`'\")]+)")
+# Not a name of ours, but a file that was built here, or a name that is put together elsewhere.
+FILES = re.compile(r"['\"]?(\S+\.whl|\{DISTRIBUTION\}\S*|\.|/\S*)")
+
+
+def names(requirements: list[str]) -> set[str]:
+    """Name distributions and versions of requirements."""
+    return {re.sub(r"\s+", "", one) for one in requirements}
+
+
+def test_nothing_else_is_ever_told_to_be_installed() -> None:
+    """The name `orbweaver` is somebody else's on the package index; ours is another one."""
+    assert PROJECT["project"]["name"] == extras.DISTRIBUTION
+    told = [
+        (path.relative_to(ROOT).as_posix(), found[2].strip("'\""))
+        for path in TEXTS
+        for found in INSTALL.finditer(path.read_text())
+    ]
+    assert len(told) >= 3
+    for where, what in told:
+        name = what.partition("[")[0]
+        assert name == extras.DISTRIBUTION or FILES.fullmatch(what), f"{where}: {what}"
+
+
+def test_every_extra_that_is_named_exists() -> None:
+    """In messages and pages; and the page says what each costs."""
+    known = set(PROJECT["project"]["optional-dependencies"])
+    assert known == {extras.QUERY, extras.DEPLOY, extras.NODE}
+    for path in TEXTS:
+        for found in re.finditer(r"orbweaver-crawler\[([a-z,]+)\]", path.read_text()):
+            assert set(found[1].split(",")) <= known, path
+    page = (ROOT / "docs" / "install.md").read_text()
+    for name in known:
+        assert re.search(rf"^\| `\[{name}\]` \|.* \d+ MB", page, re.MULTILINE), name
+
+
+def test_the_least_has_what_functions_need_and_no_tools() -> None:
+    """The group of the code asset is part of it, in the same versions; CDK and DuckDB are not."""
+    needed = names(PROJECT["project"]["dependencies"])
+    assert names(PROJECT["dependency-groups"]["runtime"]) <= needed
+    words = " ".join(needed)
+    for heavy in ("aws-cdk", "node", "duckdb", "pyarrow", "mypy", "moto", "ministack"):
+        assert heavy not in words
+
+
+def test_the_wheel_has_what_a_crawl_needs(tmp_path: Path) -> None:
+    """Commands, functions and the files that are read beside them; no tests, nothing of CDK."""
+    tree = tmp_path / "tree"
+    for name in ("functions", "infra", "localstack", "requirements"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in ROOT.iterdir():
+        if path.is_file() and path.name != ".git":
+            shutil.copyfile(path, tree / path.name)
+    # As in an sdist, which holds the templates already.
+    templates = tree / "localstack" / "shipped" / "templates"
+    templates.mkdir(parents=True)
+    (templates / "whole.json").write_text("{}")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=tree,
+        check=True,
+        capture_output=True,
+    )
+    (file,) = tmp_path.glob("*.whl")
+    assert file.name.startswith("orbweaver_crawler-")
+    with zipfile.ZipFile(file) as wheel:
+        held = wheel.namelist()
+        (about,) = (name for name in held if name.endswith(".dist-info/METADATA"))
+        (entry,) = (name for name in held if name.endswith("entry_points.txt"))
+        metadata = Parser().parsestr(wheel.read(about).decode())
+        assert "orbweaver = orbweaver.cli.main:main" in wheel.read(entry).decode()
+    assert metadata["Name"] == extras.DISTRIBUTION
+    assert set(metadata.get_all("Provides-Extra", [])) == {"query", "deploy", "node"}
+    for part in (
+        "orbweaver/cli/queries/",
+        "handlers/worker.py",
+        "infra/asset.py",
+        "localstack/guard.py",
+        "localstack/shipped/app.py",
+        "localstack/shipped/cdk.json",
+        "localstack/shipped/package-lock.json",
+        "localstack/shipped/requirements/runtime.txt",
+        "localstack/shipped/requirements/files.txt",
+        "localstack/shipped/requirements/emulator.txt",
+        "localstack/shipped/templates/whole.json",
+    ):
+        assert any(name.startswith(part) for name in held), part
+    tops = {name.partition("/")[0] for name in held}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {
+        *("orbweaver", "handlers", "infra", "localstack"),
+    }
+
+
+def test_a_wheel_is_not_built_without_its_templates(tmp_path: Path) -> None:
+    """Where nothing is set up, the error says what to run."""
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    built = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel"],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode != 0
+    assert "run `make setup` first" in built.stderr
+
+
+@pytest.mark.parametrize("name", ["runtime", "files", "emulator"])
+def test_what_is_fetched_later_is_pinned(name: str) -> None:
+    """Each requirement that an installed package fetches by itself has its hashes."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text()
+    pinned = re.findall(r"^[a-z0-9][^\n]*==[^\n]*\\\n    --hash=sha256:", text, re.MULTILINE)
+    assert len(pinned) == len(re.findall(r"^[a-z0-9]", text, re.MULTILINE))

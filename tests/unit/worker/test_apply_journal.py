@@ -1,0 +1,283 @@
+"""From a journal to the next packs, and to the end of a crawl; whatever happens in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.frontier.journal import Again, Journal, Ledger
+from orbweaver.model.errors import Transient
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Target
+from orbweaver.worker.apply_journal import claimer_of
+from tests.memory import Claim, Moment
+from tests.memory.world import Gate, ShardItem
+from tests.unit.stage import (
+    CRAWL,
+    NOW_MS,
+    ROOT,
+    SITE,
+    Stage,
+    fail_on,
+    kill_at,
+    noting,
+    survives,
+    urls_of,
+)
+
+if TYPE_CHECKING:
+    from orbweaver.model.crawl import Crawl
+
+TARGETS = tuple(Target(url=f"{SITE}/{path}", depth=1) for path in "abcde")
+URLS = {target.url for target in TARGETS}
+RECORD = PageRecord(
+    crawl=CRAWL.id,
+    url=f"{SITE}/",
+    outcome=Outcome.FETCHED,
+    reason=Reason.OK,
+    fetched_at=NOW_MS,
+    depth=0,
+)
+LATER = Again(target=Target(url=f"{SITE}/later", depth=0), delay_s=30)
+JOURNAL = Journal(
+    at_ms=NOW_MS,
+    records=(RECORD,),
+    again=(LATER,),
+    candidates=TARGETS,
+    tally={"fetched": 1, "fetched.ok": 1},
+)
+EMPTY = Journal(at_ms=NOW_MS, records=(RECORD,), tally={"fetched": 1})
+
+
+def stage_of(crawl: Crawl = CRAWL, gate: Gate | None = None) -> Stage:
+    """Make a stage on which a crawl stands."""
+    stage = Stage() if gate is None else Stage(gate=gate)
+    stage.world.crawls[crawl.id] = crawl
+    return stage
+
+
+def hold(stage: Stage, url: str, pack: str, *, at_ms: int = NOW_MS, expires_s: int = 0) -> None:
+    """Have another pack hold a claim."""
+    expires_s = expires_s or NOW_MS // 1000 + 86_400
+    claim = Claim(url=url, pack=pack, at_ms=at_ms, expires_s=expires_s)
+    stage.world.claims[CRAWL.name, url] = claim
+
+
+def owners(stage: Stage) -> dict[str, str]:
+    """Say which pack holds which URL."""
+    return {url: claim.pack for (_, url), claim in stage.world.claims.items()}
+
+
+# --- apply ------------------------------------------------------------------------------------
+
+
+async def test_a_journal_is_carried_out() -> None:
+    """Claims, records, counts and letters come of it, and the fact that all of it is done."""
+    stage = stage_of()
+    ledger = await stage.settler.apply(CRAWL, ROOT, JOURNAL)
+    assert ledger == Ledger(pack=ROOT, children=(0, 1, 2, 3, 4))
+    assert owners(stage) == dict.fromkeys(URLS, ROOT)
+    assert list(stage.world.pages.values()) == [RECORD]
+    assert stage.tally() == {"fetched": 1, "fetched.ok": 1, "claimed": 5}
+    assert [mail.delay_s for mail in stage.world.sent] == [0, 30]
+    assert urls_of(stage.sent()) == URLS | {LATER.target.url}
+    assert stage.world.ledgers[ROOT] == replace(ledger, sent=True)
+
+
+async def test_a_crawl_with_priority_sends_express() -> None:
+    """The outbox goes by the crawl's queue."""
+    stage = stage_of()
+    await stage.settler.apply(replace(CRAWL, express=True), ROOT, JOURNAL)
+    assert [mail.express for mail in stage.world.sent] == [True, True]
+
+
+async def test_nothing_to_send_costs_no_write() -> None:
+    """A pack without an outbox is committed, and that is all."""
+    effects: list[str] = []
+    stage = stage_of(gate=noting(effects))
+    await stage.settler.apply(CRAWL, ROOT, EMPTY)
+    assert effects == ["pages.store", "packs.commit"]
+
+
+async def test_seeds_store_no_records() -> None:
+    """A journal that holds candidates alone is claimed, committed and sent."""
+    effects: list[str] = []
+    stage = stage_of(gate=noting(effects))
+    await stage.settler.apply(CRAWL, ROOT, Journal(at_ms=NOW_MS, candidates=TARGETS[:1]))
+    assert effects == ["frontier.claim", "packs.commit", "queue.send", "packs.sent"]
+
+
+async def test_urls_of_others_are_left_to_them() -> None:
+    """What another pack has claimed is neither counted nor sent."""
+    stage = stage_of()
+    hold(stage, f"{SITE}/b", "other")
+    ledger = await stage.settler.apply(CRAWL, ROOT, JOURNAL)
+    assert ledger == Ledger(pack=ROOT, children=(0, 2, 3, 4))
+    assert stage.tally()["claimed"] == 4
+    assert owners(stage)[f"{SITE}/b"] == "other"
+    assert f"{SITE}/b" not in urls_of(stage.sent())
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "expires_s", "window_s", "won"),
+    [
+        (NOW_MS - 1, NOW_MS // 1000 + 9, 7 * 86_400, False),
+        # Expired, and not yet deleted.
+        (NOW_MS - 1, NOW_MS // 1000, 7 * 86_400, True),
+        # Older than the window.
+        (NOW_MS - 60_001, NOW_MS // 1000 + 9, 60, True),
+        (NOW_MS - 60_000, NOW_MS // 1000 + 9, 60, False),
+        # Window 0: whatever was claimed before this run began is asked for again, once.
+        (NOW_MS - 1, NOW_MS // 1000 + 9, 0, True),
+        (NOW_MS, NOW_MS // 1000 + 9, 0, False),
+    ],
+)
+async def test_a_claim_that_has_lapsed_is_as_good_as_none(
+    at_ms: int, expires_s: int, window_s: int, *, won: bool
+) -> None:
+    """Time decides whether a claim holds, not whether its item is still there (case 19)."""
+    stage = stage_of()
+    hold(stage, f"{SITE}/a", "other", at_ms=at_ms, expires_s=expires_s)
+    ledger = await stage.settler.apply(replace(CRAWL, window_s=window_s), ROOT, JOURNAL)
+    assert ledger is not None
+    assert (0 in ledger.children) is won
+
+
+def test_a_slow_clock_does_not_date_a_claim_before_its_crawl() -> None:
+    """To a forced run it would look like one of an earlier run (case 25)."""
+    slow = claimer_of(replace(CRAWL, window_s=0), ROOT, NOW_MS - 600_000)
+    assert slow.at_ms == NOW_MS == slow.stale_before_ms
+    assert claimer_of(CRAWL, ROOT, NOW_MS + 5).at_ms == NOW_MS + 5
+
+
+@pytest.mark.parametrize(("pages_max", "before"), [(3, 0), (7, 4), (4, 4), (5, 0), (9, 4)])
+async def test_the_budget_is_kept_to_the_page(pages_max: int, before: int) -> None:
+    """Claims beyond the budget are given back and counted; the outcomes count all the same."""
+    crawl = replace(CRAWL, pages_max=pages_max)
+    stage = stage_of(crawl)
+    stage.count(crawl, claimed=before)
+    ledger = await stage.settler.apply(crawl, ROOT, JOURNAL)
+    kept = min(5, pages_max - before)
+    assert ledger == Ledger(pack=ROOT, children=tuple(range(kept)), surplus=kept < 5)
+    assert stage.tally()["claimed"] == before + kept
+    assert stage.tally().get("refused.budget", 0) == 5 - kept
+    assert stage.tally()["fetched"] == 1
+    assert set(owners(stage)) == {target.url for target in TARGETS[:kept]}
+    assert urls_of(stage.sent()) == set(owners(stage)) | {LATER.target.url}
+
+
+async def test_a_budget_that_shrinks_meanwhile_is_kept() -> None:
+    """Another pack that commits between refusal and repetition is counted with."""
+    crawl = replace(CRAWL, pages_max=4)
+    commits = 0
+
+    async def gate(effect: str, moment: Moment) -> None:
+        nonlocal commits
+        if (effect, moment) == ("packs.commit", Moment.BEFORE):
+            commits += 1
+            if commits == 2:
+                stage.count(crawl, claimed=3)
+
+    stage = stage_of(crawl, gate)
+    ledger = await stage.settler.apply(crawl, ROOT, JOURNAL)
+    assert ledger is not None
+    assert ledger.children == (0,)
+    assert stage.tally()["claimed"] == 4
+    assert commits == 3
+
+
+async def test_the_first_commit_stands() -> None:
+    """Whose ledger is there already counts; what only the later delivery won is given back."""
+    stage = stage_of()
+    stage.world.ledgers[ROOT] = Ledger(pack=ROOT, children=(0, 1))
+    ledger = await stage.settler.apply(CRAWL, ROOT, JOURNAL)
+    assert ledger == Ledger(pack=ROOT, children=(0, 1))
+    assert stage.tally() == {}
+    assert set(owners(stage)) == {f"{SITE}/a", f"{SITE}/b"}
+    assert urls_of(stage.sent()) == {f"{SITE}/a", f"{SITE}/b", LATER.target.url}
+
+
+async def test_a_first_commit_that_is_done_is_not_sent_again() -> None:
+    """An outbox that is on the queue stays there, once."""
+    stage = stage_of()
+    stage.world.ledgers[ROOT] = Ledger(pack=ROOT, children=(0,), sent=True)
+    await stage.settler.apply(CRAWL, ROOT, JOURNAL)
+    assert stage.world.sent == []
+
+
+async def test_after_the_end_nothing_counts() -> None:
+    """A journal of a crawl whose books are sealed comes to nothing, and claims nothing."""
+    stage = stage_of()
+    stage.world.shards[CRAWL.id, 0] = ShardItem(closed=True)
+    assert await stage.settler.apply(CRAWL, ROOT, JOURNAL) is None
+    assert owners(stage) == {}
+    assert stage.world.sent == []
+    assert stage.tally() == {}
+
+
+# --- crashes ----------------------------------------------------------------------------------
+
+
+async def repeat(stage: Stage, crawl: Crawl) -> None:
+    """Do what the next delivery of the pack does."""
+    stage.restart()
+    known = (await stage.packs.recall([ROOT])).get(ROOT)
+    if known is not None and known.ledger is not None:
+        await stage.settler.resend(crawl, ROOT, JOURNAL, known.ledger)
+    else:
+        await stage.settler.apply(crawl, ROOT, JOURNAL)
+
+
+@pytest.mark.parametrize("pages_max", [1_000, 3, 0])
+async def test_a_crash_at_any_step_is_made_good(pages_max: int) -> None:
+    """Wherever the process ends, the next delivery comes to the same (cases 4 to 6)."""
+    crawl = replace(CRAWL, pages_max=pages_max)
+    calm = stage_of(crawl)
+    await calm.settler.apply(crawl, ROOT, JOURNAL)
+    moment = 1
+    while True:
+        stage = stage_of(crawl, kill_at(moment))
+        if await survives(stage.settler.apply(crawl, ROOT, JOURNAL)):
+            break
+        await repeat(stage, crawl)
+        assert stage.tally() == calm.tally(), moment
+        assert owners(stage) == owners(calm), moment
+        assert stage.world.pages == calm.world.pages, moment
+        assert {mail.body for mail in stage.world.sent} == {mail.body for mail in calm.world.sent}
+        assert stage.world.ledgers == calm.world.ledgers, moment
+        moment += 1
+    assert moment > 10
+
+
+@pytest.mark.parametrize(
+    "effect", ["frontier.claim", "pages.store", "packs.commit", "queue.send", "packs.sent"]
+)
+@pytest.mark.parametrize("moment", Moment)
+async def test_an_effect_that_failed_or_may_have_is_repeated(effect: str, moment: Moment) -> None:
+    """Refused or with its answer lost, a write is made again to the same effect (cases 12, 17)."""
+    stage = stage_of(gate=fail_on(effect, moment))
+    with pytest.raises(Transient):
+        await stage.settler.apply(CRAWL, ROOT, JOURNAL)
+    await repeat(stage, CRAWL)
+    assert stage.tally() == {"fetched": 1, "fetched.ok": 1, "claimed": 5}
+    assert owners(stage) == dict.fromkeys(URLS, ROOT)
+    assert urls_of(stage.sent()) == URLS | {LATER.target.url}
+    assert stage.world.ledgers[ROOT].sent
+
+
+@pytest.mark.parametrize(("surplus", "released"), [(True, True), (False, False)])
+async def test_a_resend_gives_surplus_back(*, surplus: bool, released: bool) -> None:
+    """What a committed pack holds beyond its ledger is released, if its ledger says so."""
+    stage = stage_of()
+    for target in TARGETS:
+        hold(stage, target.url, ROOT)
+    stage.world.ledgers[ROOT] = ledger = Ledger(pack=ROOT, children=(0,), surplus=surplus)
+    await stage.settler.resend(CRAWL, ROOT, JOURNAL, ledger)
+    assert (set(owners(stage)) == {f"{SITE}/a"}) is released
+    assert urls_of(stage.sent()) == {f"{SITE}/a", LATER.target.url}
+    assert stage.world.ledgers[ROOT].sent
+    await stage.settler.resend(CRAWL, ROOT, JOURNAL, stage.world.ledgers[ROOT])
+    assert stage.world.sent == []

@@ -1,0 +1,130 @@
+"""When a crawl is finished, and that the world is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.worker.apply_journal import ANNOUNCE_WAITS_S, SEAL_TRIES
+from tests.memory import Moment
+from tests.unit.stage import (
+    CRAWL,
+    NOW_MS,
+    Stage,
+    kill_on,
+    survives,
+)
+from tests.unit.worker.test_apply_journal import stage_of
+
+# --- finish -----------------------------------------------------------------------------------
+
+
+async def test_a_crawl_whose_books_balance_is_finished_and_announced() -> None:
+    """The last one to commit seals the books, says why it ended, and tells the world once."""
+    stage = stage_of()
+    stage.count(CRAWL, claimed=2, fetched=1, failed=1)
+    stage.clock.at_ms += 5_000
+    await stage.settler.finish(CRAWL.id)
+    crawl = stage.world.crawls[CRAWL.id]
+    assert (crawl.state, crawl.stop, crawl.finished_at_ms, crawl.announced) == (
+        State.FINISHED,
+        Stop.FINISHED,
+        NOW_MS + 5_000,
+        True,
+    )
+    assert stage.world.shards[CRAWL.id, 0].closed
+    ((announced, total),) = stage.world.announced
+    assert (announced.id, announced.stop) == (CRAWL.id, Stop.FINISHED)
+    assert total == {"claimed": 2, "fetched": 1, "failed": 1}
+    await stage.settler.finish(CRAWL.id)
+    assert len(stage.world.announced) == 1
+
+
+@pytest.mark.parametrize(
+    ("crawl", "tally"),
+    [
+        (CRAWL, {"claimed": 2, "fetched": 1}),
+        (replace(CRAWL, seeds_planned=1), {}),
+        (replace(CRAWL, continuous=True), {"claimed": 1, "fetched": 1}),
+    ],
+)
+async def test_a_crawl_with_something_left_goes_on(crawl: Crawl, tally: dict[str, int]) -> None:
+    """URLs in flight, seeds not taken in, or no end at all: it is not finished."""
+    stage = stage_of(crawl)
+    stage.count(crawl, **tally)
+    await stage.settler.finish(crawl.id)
+    assert stage.world.crawls[crawl.id] == crawl
+    assert stage.world.announced == []
+
+
+async def test_a_crawl_that_is_gone_is_passed_over() -> None:
+    """Nothing is there to finish."""
+    stage = Stage()
+    await stage.settler.finish("gone")
+    assert stage.world.announced == []
+
+
+async def test_a_lost_announcement_is_made_up_for() -> None:
+    """Whoever finds a crawl finished and, after a moment, still unannounced tells it."""
+    stage = stage_of(gate=kill_on("events.completed", Moment.BEFORE))
+    assert not await survives(stage.settler.finish(CRAWL.id))
+    assert stage.world.crawls[CRAWL.id].state is State.FINISHED
+    stage.restart()
+    await stage.settler.finish(CRAWL.id)
+    assert len(stage.world.announced) == 1
+    assert stage.clock.at_ms == NOW_MS + round(1000 * sum(ANNOUNCE_WAITS_S))
+
+
+async def test_an_announcement_under_way_is_not_repeated() -> None:
+    """The second to see the end gives the one who sealed it a moment to tell it."""
+    reads = 0
+
+    async def gate(effect: str, moment: Moment) -> None:
+        nonlocal reads
+        reads += (effect, moment) == ("crawls.get", Moment.BEFORE)
+        if reads == len(ANNOUNCE_WAITS_S):
+            stage.world.crawls[CRAWL.id] = replace(ended, announced=True)
+
+    ended = replace(CRAWL, state=State.FINISHED, stop=Stop.FINISHED, finished_at_ms=NOW_MS)
+    stage = stage_of(ended, gate=gate)
+    await stage.settler.finish(CRAWL.id)
+    assert reads == len(ANNOUNCE_WAITS_S)
+    assert stage.world.announced == []
+
+
+@pytest.mark.parametrize(("interrupted", "sealed"), [(1, True), (2, True), (SEAL_TRIES, False)])
+async def test_a_commit_between_reading_and_sealing_is_noticed(
+    interrupted: int, *, sealed: bool
+) -> None:
+    """Books that moved are read anew, and left to whoever moved them if that goes on."""
+    times = 0
+
+    async def gate(effect: str, moment: Moment) -> None:
+        nonlocal times
+        if (effect, moment) == ("crawls.seal", Moment.BEFORE):
+            times += 1
+            if times <= interrupted:
+                stage.world.shards[CRAWL.id, 0].commits += 1
+
+    stage = stage_of(gate=gate)
+    stage.count(CRAWL, claimed=1, fetched=1)
+    await stage.settler.finish(CRAWL.id)
+    assert (stage.world.crawls[CRAWL.id].state is State.FINISHED) is sealed
+    assert len(stage.world.announced) == int(sealed)
+
+
+async def test_a_claim_between_reading_and_sealing_keeps_the_crawl_open() -> None:
+    """A crawl that got new URLs in the last moment is not finished."""
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("crawls.seal", Moment.BEFORE):
+            stage.count(CRAWL, claimed=1)
+            stage.world.shards[CRAWL.id, 0].commits += 1
+
+    stage = stage_of(gate=gate)
+    stage.count(CRAWL, claimed=1, fetched=1)
+    await stage.settler.finish(CRAWL.id)
+    assert stage.world.crawls[CRAWL.id] == CRAWL
+    assert not stage.world.shards[CRAWL.id, 0].closed

@@ -1,0 +1,191 @@
+"""Many messages at once: the same one twice, suspects, those that are put off."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.frontier.messages import Pack, child_id, encode
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.politeness.host_schedule import Host
+from orbweaver.worker.pack import Delivery
+from tests.memory import Moment
+from tests.unit.stage import (
+    CRAWL,
+    NOW_MS,
+    REMAINING_MS,
+    ROOT,
+    SITE,
+    Stage,
+    fail_on,
+    hand_over,
+    html,
+    kill_on,
+    noting,
+    outcomes,
+    pack_of,
+    survives,
+    urls_of,
+)
+from tests.unit.worker.test_batch import A, B, packs
+
+# --- the same message, more than once ---------------------------------------------------------
+
+
+async def test_the_same_message_twice_at_once_counts_once() -> None:
+    """Two containers may fetch it both, and come to one result and one set of children (case 1)."""
+    stage = Stage(gate=hand_over)
+    pack = stage.begin(CRAWL, A)
+    stage.web.put(A, html("/b", "/c"))
+    twin = Stage(gate=hand_over, world=stage.world, clock=stage.clock)
+    twin.web = stage.web
+    twin.restart(hand_over)
+    one, other = await asyncio.gather(stage.deliver(pack, pack), twin.deliver(pack))
+    assert (one, other) == ([], [])
+    assert outcomes(stage.world) == {A: "fetched.ok"}
+    assert stage.tally()["claimed"] == 3
+    assert stage.tally()["fetched"] == 1
+    assert {message.id for message in stage.sent()} == {child_id(ROOT, 0)}
+
+
+async def test_two_pages_that_link_the_same_send_it_once() -> None:
+    """Whoever claims a URL sends it; its outcome is counted once (case 1)."""
+    stage = Stage(gate=hand_over)
+    stage.begin(CRAWL)
+    stage.count(CRAWL, claimed=2)
+    for place in range(2):
+        stage.web.put(f"{SITE}/{place}", html("/same"))
+    await stage.deliver(*packs(2))
+    sent = [
+        target.url for pack in stage.sent() if isinstance(pack, Pack) for target in pack.targets
+    ]
+    assert sent.count(f"{SITE}/same") == 1
+
+
+async def test_what_lay_with_the_dead_goes_on_when_it_is_moved_back() -> None:
+    """With the fault gone a redriven message is done once; with it there, it is back (case 24)."""
+    stage = Stage()
+    pack = pack_of(A, crawl="late-1")
+    await stage.deliver(pack)
+    (mail,) = stage.world.buried
+    await stage.deliver(mail.body)
+    assert [one.body for one in stage.world.buried] == [mail.body, mail.body]
+    crawl = replace(CRAWL, id="late-1")
+    stage.begin(crawl)
+    stage.count(crawl, claimed=1)
+    stage.web.put(A, html())
+    for _ in range(3):
+        assert await stage.deliver(mail.body) == []
+    assert stage.web.urls == [A]
+    assert stage.tally(crawl)["fetched"] == 1
+
+
+async def test_a_lost_announcement_is_made_up_for_by_the_redelivery() -> None:
+    """The last message of a crawl is acknowledged once its end is announced (case 6)."""
+    stage = Stage(gate=kill_on("events.completed", Moment.BEFORE))
+    pack = stage.begin(CRAWL, A)
+    assert not await survives(stage.deliver(pack))
+    assert stage.world.crawls[CRAWL.id].state is State.FINISHED
+    stage.restart()
+    assert await stage.deliver(pack, receives=2) == []
+    assert len(stage.world.announced) == 1
+
+
+# --- order within a batch ---------------------------------------------------------------------
+
+
+async def test_suspects_come_last_one_by_one_the_least_suspect_first() -> None:
+    """Whatever one of them does to the worker, everybody before it is done."""
+    effects: list[str] = []
+    stage = Stage(gate=noting(effects))
+    stage.begin(CRAWL)
+    three = packs(3)
+    stage.world.strikes |= {three[0].id: 2, three[1].id: 1}
+    suspects = [replace(pack, failures=1) for pack in three]
+    fresh = pack_of(A)
+    assert await stage.deliver(*suspects, fresh) == []
+    assert stage.web.urls == [A, f"{SITE}/2", f"{SITE}/1", f"{SITE}/0"]
+    commits = [place for place, effect in enumerate(effects) if effect == "packs.commit"]
+    strikes = [place for place, effect in enumerate(effects) if effect == "packs.strike"]
+    assert commits[0] < strikes[0] < commits[1] < strikes[1] < commits[2] < strikes[2]
+
+
+async def test_a_suspect_with_a_journal_is_none() -> None:
+    """Its page was survived; it goes on with everybody else, unstruck."""
+    stage = Stage(gate=kill_on("packs.commit", Moment.BEFORE))
+    pack = stage.begin(CRAWL, A)
+    assert not await survives(stage.deliver(pack))
+    effects: list[str] = []
+    stage.restart(noting(effects))
+    await stage.deliver(pack, receives=2)
+    assert "packs.strike" not in effects
+
+
+@pytest.mark.parametrize("express", [False, True])
+async def test_what_is_put_off_is_sent_last(*, express: bool) -> None:
+    """Packs that nothing was done for go back by their own queue, when all else is done."""
+    effects: list[str] = []
+    stage = Stage(gate=noting(effects))
+    crawl = replace(CRAWL, express=express, delay_ms=1_000)
+    stage.begin(crawl)
+    blocked = "https://blocked.example"
+    stage.world.hosts[blocked] = Host(name=blocked, blocked_until_ms=NOW_MS + 60_000)
+    waiting = pack_of(f"{blocked}/x")
+    assert await stage.deliver(waiting, *packs(1)) == []
+    again = encode(replace(waiting, put_offs=1))
+    assert [(mail.body, mail.express) for mail in stage.world.sent] == [(again, express)]
+    assert effects.index("packs.commit") < effects.index("queue.send")
+    assert stage.metrics.totals["PacksPutOff"] == 1
+
+
+async def test_what_cannot_be_put_off_comes_back() -> None:
+    """If the queue does not take it again, the message itself returns (case 12)."""
+    stage = Stage(gate=fail_on("queue.send"))
+    crawl = replace(CRAWL, delay_ms=1_000)
+    pack = stage.begin(crawl, A)
+    stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 60_000)
+    assert await stage.deliver(pack) == [0]
+    assert stage.world.sent == []
+
+
+@pytest.mark.parametrize("crawl", [CRAWL, replace(CRAWL, delay_ms=1_000)])
+async def test_with_no_time_left_nothing_is_begun(crawl: Crawl) -> None:
+    """Near its limit a worker takes no URL, and gives all of them back (case 10)."""
+    stage = Stage()
+    pack = stage.begin(crawl, A, B)
+    assert await stage.deliver(pack, remaining_ms=5_000) == []
+    assert stage.web.urls == []
+    assert urls_of(stage.sent()) == {A, B}
+    assert stage.clock.at_ms < NOW_MS + 5_000
+
+
+async def test_only_messages_of_the_batch_are_named() -> None:
+    """Whatever fails, the ids that come back are ids that came in (case 11)."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    bodies = [encode(pack) for pack in packs(3)] + ["{", A, encode(packs(1)[0])]
+    deliveries = [
+        Delivery(id=f"m{place}", body=body, receives=1) for place, body in enumerate(bodies)
+    ]
+    effects: list[str] = []
+    stage.restart(noting(effects))
+    await stage.worker.run(deliveries, NOW_MS + REMAINING_MS)
+    for effect in sorted(set(effects)):
+        twin = Stage(gate=fail_on(effect, times=1_000))
+        twin.begin(CRAWL)
+        failed = await twin.worker.run(deliveries, NOW_MS + REMAINING_MS)
+        # While a host's item is out of reach its URLs are sent again, and are no failure.
+        assert bool(failed) is not effect.startswith("hosts."), effect
+        assert len(set(failed)) == len(failed), effect
+        assert set(failed) <= {delivery.id for delivery in deliveries}, effect
+
+
+async def test_an_empty_batch_is_nothing() -> None:
+    """No message, no effect; flushing writes what was counted."""
+    effects: list[str] = []
+    stage = Stage(gate=noting(effects))
+    assert await stage.deliver() == []
+    stage.worker.flush()
+    assert effects == []

@@ -1,0 +1,168 @@
+"""What is stored of pages: in one file a crawl and batch, before any journal says so."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.frontier import warc
+from orbweaver.frontier.body_file import Kept
+from orbweaver.model.errors import Transient
+from orbweaver.model.settings import Settings
+from orbweaver.worker.body_writer import Segments
+from tests.memory import ManualClock, MemoryFiles, Moment, World
+from tests.unit.stage import NOW_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.frontier.body_file import Place
+    from tests.memory import Gate
+
+
+def kept(url: str, body: bytes = b"body") -> Kept:
+    """Keep a page."""
+    member = warc.response(url, NOW_MS, status=200, headers={}, body=body, truncated=False)
+    return Kept(url=url, response=member)
+
+
+class Batch:
+    """Segments over a bucket in memory; `wait_s` is real, so it is short or never over."""
+
+    def __init__(
+        self, *, wait_s: float = 60.0, bytes_max: int = 10**9, gate: Gate | None = None
+    ) -> None:
+        self.world = World()
+        self.segments = Segments(
+            files=MemoryFiles(self.world, gate) if gate else MemoryFiles(self.world),
+            clock=ManualClock(NOW_MS),
+            random=Random(1),
+            settings=Settings(segment_wait_s=wait_s, segment_bytes_max=bytes_max),
+        )
+
+    async def pack(
+        self, crawl: str, url: str, after: asyncio.Event | None = None
+    ) -> Mapping[str, Place]:
+        """Visit one page, once something has happened, and store it."""
+        with self.segments.taking_part(crawl) as part:
+            await asyncio.sleep(0)  # so that all have begun before the first one is through
+            if after is not None:
+                await after.wait()
+            return await part.put([kept(url)])
+
+    def read(self, place: Place) -> str | None:
+        """Read whose body lies there."""
+        begin, length = place.body or (0, 0)
+        return warc.read(self.world.files[place.key][begin : begin + length]).url
+
+
+async def test_packs_of_a_batch_share_a_file() -> None:
+    """The file is written when the last of them has visited, and each finds its own in it."""
+    batch, gate = Batch(), asyncio.Event()
+    urls = [f"https://h/{place}" for place in range(5)]
+    packs = [
+        asyncio.create_task(batch.pack("c", url, gate if url == urls[3] else None)) for url in urls
+    ]
+    await asyncio.sleep(0.01)
+    assert not batch.world.files
+    assert not any(pack.done() for pack in packs)
+    gate.set()
+    places = [place for pack in packs for place in (await pack).items()]
+    (key,) = batch.world.files
+    assert key.startswith("bodies/c/dt=2026-11-21/")
+    assert [(url, batch.read(place)) for url, place in places] == [(url, url) for url in urls]
+    assert len(list(warc.members(batch.world.files[key]))) == 1 + len(urls)
+
+
+async def test_crawls_have_files_of_their_own() -> None:
+    """What is forgotten of one crawl is nothing of another's."""
+    batch = Batch()
+    await asyncio.gather(batch.pack("a", "https://h/1"), batch.pack("b", "https://h/1"))
+    assert sorted(key.split("/")[1] for key in batch.world.files) == ["a", "b"]
+
+
+async def test_nobody_waits_for_ever() -> None:
+    """A pack whose neighbour takes long goes on without it, and the neighbour has its own file."""
+    batch, gate = Batch(wait_s=0.02), asyncio.Event()
+    slow = asyncio.create_task(batch.pack("c", "https://h/slow", gate))
+    places = await batch.pack("c", "https://h/fast")
+    assert batch.read(places["https://h/fast"]) == "https://h/fast"
+    gate.set()
+    await slow
+    assert len(batch.world.files) == 2
+
+
+async def test_a_file_does_not_grow_without_end() -> None:
+    """What is large enough is written, whoever is still to come."""
+    batch, gate = Batch(bytes_max=100), asyncio.Event()
+    slow = asyncio.create_task(batch.pack("c", "https://h/slow", gate))
+    await asyncio.wait_for(batch.pack("c", "https://h/1"), 5)
+    gate.set()
+    await slow
+    assert len(batch.world.files) == 2
+
+
+async def test_a_pack_with_nothing_to_store_holds_nobody_up() -> None:
+    """Nor does one whose visit fails."""
+    batch = Batch()
+
+    async def fails() -> None:
+        with batch.segments.taking_part("c"):
+            await asyncio.sleep(0.01)
+            raise Transient("a table")
+
+    async def brings_nothing() -> None:
+        with batch.segments.taking_part("c") as part:
+            assert await part.put([]) == {}
+
+    done = await asyncio.wait_for(
+        asyncio.gather(
+            batch.pack("c", "https://h/1"), fails(), brings_nothing(), return_exceptions=True
+        ),
+        5,
+    )
+    assert isinstance(done[1], Transient)
+    assert len(batch.world.files) == 1
+
+
+@pytest.mark.parametrize(("failures", "stored"), [(3, True), (4, False)])
+async def test_a_file_that_cannot_be_written_fails_all_its_packs(
+    failures: int, stored: bool
+) -> None:
+    """A few faults are waited out; then every pack of the file comes back."""
+    left = [failures]
+
+    async def faulty(effect: str, moment: Moment) -> None:
+        if effect == "files.put" and moment is Moment.BEFORE and left[0]:
+            left[0] -= 1
+            raise Transient("503")
+
+    batch = Batch(gate=faulty)
+    done = await asyncio.gather(
+        *(batch.pack("c", f"https://h/{place}") for place in range(3)), return_exceptions=True
+    )
+    assert [not isinstance(one, Transient) for one in done] == [stored] * 3
+    assert len(batch.world.files) == stored
+    again = await batch.pack("c", "https://h/again")  # and the next one is not held up by it
+    assert batch.read(again["https://h/again"]) == "https://h/again"
+
+
+async def test_who_was_to_write_it_may_be_cancelled() -> None:
+    """Then the others of its file come back, rather than wait."""
+    entered: asyncio.Queue[asyncio.Task[object] | None] = asyncio.Queue()
+
+    async def stuck(effect: str, moment: Moment) -> None:
+        if effect == "files.put" and moment is Moment.BEFORE:
+            entered.put_nowait(asyncio.current_task())
+            await asyncio.get_running_loop().create_future()
+
+    batch = Batch(gate=stuck)
+    packs = [asyncio.create_task(batch.pack("c", f"https://h/{place}")) for place in range(2)]
+    writer = await entered.get()
+    assert writer is not None
+    writer.cancel()
+    done = await asyncio.wait_for(asyncio.gather(*packs, return_exceptions=True), 5)
+    assert sorted(type(one).__name__ for one in done) == ["CancelledError", "Transient"]

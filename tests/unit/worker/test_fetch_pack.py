@@ -1,0 +1,330 @@
+"""Asking hosts for pages: what each answer comes to, and who is asked when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.frontier.pack_result import Draft
+from orbweaver.model.backoff import ATTEMPTS_MAX
+from orbweaver.model.crawl import Crawl, Scope
+from orbweaver.model.http_exchange import Condition, Failure, Request, Response
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Prior, Target
+from orbweaver.worker.pack_context import Visit
+from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, html
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.frontier.journal import Journal
+
+OTHER = "https://other.example"
+POLITE = replace(CRAWL, delay_ms=1_000)
+OBEDIENT = replace(POLITE, obey_robots=True)
+A = Target(url=f"{SITE}/a", depth=1)
+
+
+def targets(*paths: str, host: str = SITE) -> list[Target]:
+    """Make targets of paths."""
+    return [Target(url=f"{host}/{path}", depth=1) for path in paths]
+
+
+async def visit(
+    stage: Stage,
+    asked: Sequence[Target],
+    crawl: Crawl = CRAWL,
+    ahead_ms: int = 60_000,
+    named: frozenset[str] = frozenset(),
+    seen: frozenset[str] = frozenset(),
+) -> Journal:
+    """Visit targets, and say what that came to."""
+    stage.world.crawls[crawl.id] = crawl
+    draft = Draft(crawl.id)
+    until_ms = stage.clock.at_ms + ahead_ms
+    purses = stage.treasury.open(crawl, ROOT)
+    visit = Visit(
+        crawl=crawl,
+        draft=draft,
+        until_ms=until_ms,
+        purses=purses,
+        named=named,
+        seen=seen.intersection,
+    )
+    await stage.visitor.visit(visit, asked)
+    return draft.journal(asked, stage.clock.at_ms)
+
+
+def redirect(location: str) -> Response:
+    """Answer with a redirect."""
+    return answer(302, location=location)
+
+
+# --- answers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "end", "found"),
+    [
+        (html("/b"), "fetched.ok", [f"{SITE}/b"]),
+        (replace(html("/b"), truncated=True), "fetched.truncated", [f"{SITE}/b"]),
+        (answer(200, b""), "fetched.ok", []),
+        (answer(200, None, content_type="image/png"), "skipped.content_type", []),
+        (answer(204), "skipped.empty", []),
+        (answer(404, b"<a href=/b>"), "failed.http_client_error", []),
+        (answer(501), "failed.http_server_error", []),
+        (answer(304), "failed.http_status", []),
+        (redirect("/b"), "redirected.redirect", [f"{SITE}/b"]),
+        (redirect("b?c#d"), "redirected.redirect", [f"{SITE}/b?c"]),
+        (redirect("/a"), "redirected.redirect", []),
+        (redirect(OTHER), "redirected.redirect", []),
+        (html("/b", refresh="0; url=/c"), "redirected.refresh", [f"{SITE}/c", f"{SITE}/b"]),
+        (html("/b", refresh="0; url=/a"), "fetched.ok", [f"{SITE}/b"]),
+        (html(refresh=f"0; url={OTHER}"), "redirected.refresh", []),
+        (html(refresh="0; url=javascript:x"), "fetched.ok", []),
+        (redirect("file:///etc/passwd"), "failed.redirect_invalid", []),
+        (redirect("javascript:alert(1)"), "failed.redirect_invalid", []),
+        (redirect("http://[bad/"), "failed.redirect_invalid", []),
+        (Failure(reason=Reason.TLS, detail="expired"), "failed.tls", []),
+        (Failure(reason=Reason.ADDRESS, detail="private"), "failed.address", []),
+    ],
+)
+async def test_every_answer_comes_to_an_outcome(
+    said: Response | Failure, end: str, found: list[str]
+) -> None:
+    """Pages bring links, redirects a target, everything else only its reason (cases 42, 46)."""
+    stage = Stage()
+    stage.web.put(A.url, said)
+    journal = await visit(stage, [A])
+    (record,) = journal.records
+    assert f"{record.outcome}.{record.reason}" == end
+    assert record.url == A.url
+    assert record.fetched_at == NOW_MS
+    assert journal.tally[end] == 1
+    assert [target.url for target in journal.candidates] == found
+    assert journal.again == ()
+
+
+async def test_a_redirect_keeps_depth_and_counts_its_hops() -> None:
+    """The chain ends at its tenth hop, with where it would have led (case 42)."""
+    stage = Stage()
+    stage.web.put(A.url, redirect("/b"))
+    journal = await visit(stage, [replace(A, hops=3)])
+    assert journal.candidates == (Target(url=f"{SITE}/b", depth=1, hops=4, referrer=A.url),)
+    journal = await visit(stage, [replace(A, hops=10)])
+    assert journal.candidates == ()
+    (record,) = journal.records
+    assert (record.reason, record.error) == (Reason.REDIRECT_LIMIT, f"{SITE}/b")
+
+
+async def test_a_chain_of_refreshes_ends_like_one_of_redirects() -> None:
+    """Pages that send their readers round count hops, too (case 63)."""
+    stage = Stage()
+    stage.web.put(A.url, html(refresh="0; url=/b"))
+    journal = await visit(stage, [replace(A, hops=3)])
+    assert journal.candidates == (Target(url=f"{SITE}/b", depth=1, hops=4, referrer=A.url),)
+    (record,) = (await visit(stage, [replace(A, hops=10)])).records
+    assert (record.reason, record.error) == (Reason.REDIRECT_LIMIT, f"{SITE}/b")
+
+
+@pytest.mark.parametrize("scope", [Scope.HOST, Scope.DOMAIN, Scope.PREFIX])
+async def test_a_seed_that_moved_takes_its_crawl_along(scope: Scope) -> None:
+    """Where a seed leads out of the scope, the crawl goes on there, and its record says so."""
+    stage = Stage()
+    crawl = replace(CRAWL, scope=scope, seeds=(f"{SITE}/docs/",))
+    stage.web.put(f"{SITE}/docs/", redirect(f"{OTHER}/en/docs/"))
+    stage.web.put(f"{OTHER}/en/docs/", html("a", f"{SITE}/elsewhere"))
+    stage.web.put(f"{OTHER}/en/docs/a", html("b"))
+    found = [Target(url=f"{SITE}/docs/", depth=0)]
+    ends = []
+    for _ in range(4):
+        journal = await visit(stage, found, crawl)
+        ends += [f"{record.outcome}.{record.reason}" for record in journal.records]
+        found = list(journal.candidates)
+    assert ends == ["redirected.widened", "fetched.ok", "fetched.ok", "failed.http_client_error"]
+    assert stage.web.urls[-1] == f"{OTHER}/en/docs/b"
+
+
+async def test_a_redirect_out_of_scope_is_counted() -> None:
+    """Where a redirect leads that is not followed, its refusal says why."""
+    stage = Stage()
+    stage.web.put(A.url, redirect(f"{OTHER}/"))
+    assert (await visit(stage, [A])).tally["refused.scope"] == 1
+    wide = await visit(stage, [A], replace(CRAWL, scope=Scope.ANY))
+    assert [target.url for target in wide.candidates] == [f"{OTHER}/"]
+
+
+async def test_links_are_admitted_or_counted() -> None:
+    """In scope and not too deep, links become targets; the others are counted by reason."""
+    stage = Stage()
+    body = b"""<a href=/b>1</a><a href=/b#x>2</a><a href=//other.example/>3</a>
+        <a href=/c rel=nofollow>4</a><a href="http://[bad">5</a><a href=mailto:x>6</a>"""
+    stage.web.put(A.url, Response(status=200, headers={"content-type": "text/html"}, body=body))
+    journal = await visit(stage, [A])
+    assert journal.candidates == (Target(url=f"{SITE}/b", depth=2, referrer=A.url),)
+    refused = {key: count for key, count in journal.tally.items() if key.startswith("refused")}
+    assert refused == {"refused.invalid": 1, "refused.nofollow": 1, "refused.scope": 1}
+    deep = await visit(stage, [replace(A, depth=CRAWL.depth_max)])
+    assert deep.candidates == ()
+    assert deep.tally["refused.depth"] == 2
+
+
+async def test_links_that_are_claimed_are_passed_over_where_they_belong() -> None:
+    """However deep they lie; one that does not belong from here is refused, and counted."""
+    stage = Stage()
+    stage.web.put(A.url, html("/b", f"{OTHER}/x"))
+    claimed = frozenset({f"{SITE}/b", f"{OTHER}/x"})
+    for depth, refused in ((1, "refused.scope"), (CRAWL.depth_max, "refused.depth")):
+        journal = await visit(stage, [replace(A, depth=depth)], seen=claimed)
+        assert journal.candidates == ()
+        found = {key: count for key, count in journal.tally.items() if key.startswith("refused")}
+        assert found == {refused: 1}
+
+
+async def test_a_leaf_that_did_not_change_keeps_its_record() -> None:
+    """What was fetched in an earlier run is asked for on condition; 304 is `unchanged`."""
+    stage = Stage()
+    prior = Prior(crawl="site-0", at_ms=NOW_MS - 5_000)
+    before = PageRecord(
+        crawl="site-0",
+        url=A.url,
+        outcome=Outcome.FETCHED,
+        reason=Reason.OK,
+        fetched_at=prior.at_ms,
+        depth=1,
+        title="leaf",
+        links=0,
+        etag='"1"',
+    )
+    await stage.pages.store([before])
+    stage.web.put(A.url, answer(304))
+    journal = await visit(stage, [replace(A, prior=prior)])
+    assert stage.web.requests[-1].condition == Condition(etag='"1"', last_modified=None)
+    (record,) = journal.records
+    assert (record.outcome, record.reason) == (Outcome.UNCHANGED, Reason.NOT_MODIFIED)
+    assert (record.crawl, record.title, record.etag) == (CRAWL.id, "leaf", '"1"')
+    assert journal.tally["unchanged"] == 1
+
+
+async def test_a_header_can_forbid_to_follow() -> None:
+    """X-Robots-Tag counts like the page's own meta element (case 64)."""
+    stage = Stage()
+    stage.web.put(A.url, html("/b", "/c", x_robots_tag="noindex, NOFOLLOW"))
+    journal = await visit(stage, [A])
+    assert journal.candidates == ()
+    assert journal.tally["refused.nofollow"] == 2
+
+
+async def test_links_of_a_page_are_bounded() -> None:
+    """A page with more links than the stack takes is cut, and what is cut is counted (case 61)."""
+    stage = Stage(settings=Settings(links_per_page_max=3))
+    stage.web.put(A.url, html(*(f"/{place}" for place in range(10))))
+    journal = await visit(stage, [A])
+    assert len(journal.candidates) == 3
+    assert journal.tally["refused.cut"] == 7
+
+
+async def test_the_request_is_the_crawls() -> None:
+    """Only HTML is read, within bounds, under the crawl's name or else the stack's."""
+    stage = Stage(settings=Settings(user_agent="stack/1", body_bytes_max=7, fetch_total_s=3))
+    await visit(stage, [A])
+    await visit(stage, [A], replace(CRAWL, user_agent="mine/1"))
+    assert stage.web.requests[0] == Request(
+        url=A.url,
+        user_agent="stack/1",
+        accept=frozenset({"text/html", "application/xhtml+xml"}),
+        body_bytes_max=7,
+        total_s=3,
+    )
+    assert stage.web.requests[1].user_agent == "mine/1"
+
+
+async def test_what_is_named_goes_with_requests() -> None:
+    """The servers that the crawl names, and a target's own one, with its robots.txt."""
+    stage = Stage()
+    crawl, own = frozenset({"http://127.0.0.1:8000"}), "http://localhost:9"
+    other = replace(A, url=f"{SITE}/b")
+    await visit(stage, [replace(A, local=own), other], OBEDIENT, named=crawl)
+    asked = {request.url: request.named for request in stage.web.requests}
+    assert asked == {
+        f"{SITE}/robots.txt": crawl | {own},
+        A.url: crawl | {own},
+        other.url: crawl,
+    }
+
+
+# --- retries ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "end"),
+    [
+        (Failure(reason=Reason.DNS, detail="x"), "failed.dns"),
+        (Failure(reason=Reason.TIMEOUT, detail="x"), "failed.timeout"),
+        (answer(500), "failed.http_server_error"),
+        (answer(503), "failed.http_server_error"),
+        (answer(429), "failed.blocked"),
+    ],
+)
+async def test_trouble_of_the_moment_is_tried_again_until_it_is_enough(
+    said: Response | Failure, end: str
+) -> None:
+    """Each attempt comes back later, with its number; the last one ends it (cases 31, 46)."""
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        stage = Stage()
+        stage.web.put(A.url, said)
+        journal = await visit(stage, [replace(A, attempt=attempt)])
+        if attempt < ATTEMPTS_MAX:
+            (item,) = journal.again
+            assert item.target == replace(A, attempt=attempt + 1)
+            assert journal.tally == {"retries": 1}
+        else:
+            (record,) = journal.records
+            assert f"{record.outcome}.{record.reason}" == end
+            assert record.attempt == ATTEMPTS_MAX
+
+
+@pytest.mark.parametrize("robots_fail", [False, True])
+async def test_waits_before_further_attempts_grow_from_a_setting(robots_fail: bool) -> None:
+    """Half to all of it before the second attempt, also where robots.txt cannot be had."""
+    stage = Stage(settings=Settings(retry_base_s=100))
+    failing = f"{SITE}/robots.txt" if robots_fail else A.url
+    stage.web.put(failing, Failure(reason=Reason.TIMEOUT, detail="x"))
+    crawl = OBEDIENT if robots_fail else CRAWL
+    (item,) = (await visit(stage, [A], crawl)).again
+    assert 50 <= item.delay_s <= 106  # an unreachable robots.txt is good for five seconds
+
+
+@pytest.mark.parametrize("attempt", [1, ATTEMPTS_MAX])
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_host_that_wants_quiet_gets_it(status: int, attempt: int) -> None:
+    """The host is blocked for as long as it said, and its URLs return after that (case 45)."""
+    stage = Stage()
+    stage.web.put(A.url, answer(status, retry_after="40"))
+    stage.web.put(f"{SITE}/b", html())
+    asked = [replace(A, attempt=attempt), *targets("b")]
+    journal = await visit(stage, asked, POLITE)
+    blocked_until_ms = stage.world.hosts[SITE].blocked_until_ms
+    assert 40_000 <= blocked_until_ms - NOW_MS <= 45_000
+    assert stage.web.urls == [A.url]
+    for item in journal.again:
+        assert 40 <= item.delay_s <= 45
+    assert [item.target.url for item in journal.again] == [
+        target.url for target in asked if attempt == 1 or target is not asked[0]
+    ]
+    assert journal.tally["deferrals"] == 1
+
+
+async def test_trouble_of_one_url_is_not_the_hosts() -> None:
+    """A 500 puts off its URL only."""
+    stage = Stage()
+    stage.web.put(A.url, answer(500))
+    stage.web.put(f"{SITE}/b", html())
+    journal = await visit(stage, [A, *targets("b")], POLITE)
+    assert stage.web.urls == [A.url, f"{SITE}/b"]
+    assert [item.target.url for item in journal.again] == [A.url]
+    assert stage.world.hosts[SITE].blocked_until_ms == 0

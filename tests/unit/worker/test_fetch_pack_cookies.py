@@ -1,0 +1,157 @@
+"""Cookies within a crawl: sent back to their host by all workers, in no other crawl."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.frontier.messages import child_id
+from orbweaver.model.crawl import Bodies, Scope
+from tests.unit.stage import CRAWL, SITE, Stage, answer, fail_on, html, noting, outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.model.http_exchange import Response
+
+OTHER = "https://other.example"
+SECRET = "s3cr3t"
+KEEPING = replace(CRAWL, cookies=True, scope=Scope.ANY, bodies=Bodies.ALL)
+
+
+def setting(response: Response, *lines: str) -> Response:
+    """Have an answer set cookies."""
+    headers = {**response.headers, "set-cookie": lines[0]}
+    return replace(response, headers=headers, cookies=tuple(line.encode() for line in lines))
+
+
+def sent(stage: Stage) -> Mapping[str, str | None]:
+    """Return the cookies that each URL was asked with, the last time."""
+    return {one.url: dict(one.headers).get("Cookie") for one in stage.web.requests}
+
+
+async def test_a_crawl_that_does_not_ask_keeps_none() -> None:
+    """Off by default: nothing is sent back, and no table is asked for it."""
+    effects: list[str] = []
+    stage = Stage(gate=noting(effects))
+    stage.web.put(f"{SITE}/a", setting(html("/b"), f"sid={SECRET}"))
+    stage.web.put(f"{SITE}/b", html())
+    await stage.deliver(stage.begin(CRAWL, f"{SITE}/a"))
+    await stage.drain()
+    assert set(sent(stage).values()) == {None}
+    assert stage.world.cookies == {}
+    assert not [effect for effect in effects if "cookies" in effect]
+
+
+async def test_a_login_that_redirects_is_seen_through() -> None:
+    """Each hop has what the ones before have set, though another worker asks for it."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/login", setting(answer(302, location="/check"), "step=1", "sid=x"))
+    stage.web.put(f"{SITE}/check", setting(answer(302, location="/home"), f"sid={SECRET}; Path=/"))
+    stage.web.put(f"{SITE}/home", html())
+    await stage.deliver(stage.begin(KEEPING, f"{SITE}/login"))
+    for _ in range(3):
+        stage.restart()
+        await stage.drain()
+    assert sent(stage) == {
+        f"{SITE}/login": None,
+        f"{SITE}/check": "step=1; sid=x",
+        f"{SITE}/home": f"step=1; sid={SECRET}",
+    }
+    assert outcomes(stage.world)[f"{SITE}/home"] == "fetched.ok"
+
+
+async def test_neither_host_nor_crawl_gets_anothers_cookies() -> None:
+    """A jar is of one crawl and site; robots.txt has none."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/robots.txt", setting(answer(404), "robots=1"))
+    stage.web.put(f"{OTHER}/robots.txt", answer(404))
+    stage.web.put(
+        f"{SITE}/a", setting(html(f"{OTHER}/b", "/c"), f"sid={SECRET}", "x=1; Domain=com")
+    )
+    stage.web.put(f"{SITE}/c", html())
+    stage.web.put(f"{OTHER}/b", setting(html(f"{SITE}/d"), "theirs=1"))
+    stage.web.put(f"{SITE}/d", html())
+    crawl = replace(KEEPING, obey_robots=True)
+    await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
+    await stage.drain()
+    seen = sent(stage)
+    assert seen[f"{SITE}/c"] == seen[f"{SITE}/d"] == f"sid={SECRET}"
+    assert seen[f"{OTHER}/b"] is None
+    assert seen[f"{SITE}/robots.txt"] is None
+    assert stage.world.cookies.keys() == {(crawl.id, "example.com"), (crawl.id, "other.example")}
+    second = replace(crawl, id="site-2")
+    await stage.deliver(stage.begin(second, f"{SITE}/c", pack=child_id("second", 0)))
+    await stage.drain()
+    assert sent(stage)[f"{SITE}/c"] is None
+
+
+async def test_refused_cookies_are_counted() -> None:
+    """What does not fit is in the crawl's counts."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/a", setting(html(), "x=1; Domain=com", "", "ok=1"))
+    await stage.deliver(stage.begin(KEEPING, f"{SITE}/a"))
+    books = await stage.crawls.books(stage.world.crawls[KEEPING.id])
+    assert books.total["cookies.refused"] == 2
+
+
+async def test_a_cookie_that_a_person_gave_stays() -> None:
+    """Both go along; of one name the person's does."""
+    stage = Stage()
+    given = (("cookie", "sid=mine"), ("DNT", "1"))
+    crawl = replace(KEEPING, seeds=(f"{SITE}/",), headers=given)
+    stage.web.put(f"{SITE}/a", setting(html("/b"), "sid=theirs", "more=1"))
+    stage.web.put(f"{SITE}/b", html())
+    await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
+    await stage.drain()
+    assert dict(stage.web.requests[-1].headers) == {"DNT": "1", "Cookie": "sid=mine; more=1"}
+
+
+async def test_cookies_are_in_no_record_log_or_file(caplog: pytest.LogCaptureFixture) -> None:
+    """What logs in is in the jar and on the wire alone; a crawl without cookies stores the line."""
+    caplog.set_level(logging.DEBUG)
+    for crawl in (KEEPING, replace(KEEPING, id="site-2", cookies=False)):
+        stage = Stage()
+        stage.web.put(f"{SITE}/a", setting(html("/b"), f"sid={SECRET}; Path=/"))
+        stage.web.put(f"{SITE}/b", html())
+        await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
+        await stage.drain()
+        world = stage.world
+        said = json.dumps(
+            [
+                [asdict(record) for record in world.pages.values()],
+                [mail.body for mail in world.sent],
+                [vars(record) for record in caplog.records],
+                repr(stage.web.requests) + repr(stage.web.asked) + repr(stage.world.crawls),
+            ],
+            default=str,
+        )
+        assert SECRET not in said
+        stored = b"".join(archived(stage))
+        assert (SECRET.encode() in stored) is not crawl.cookies
+        assert b"x" in stored
+
+
+def archived(stage: Stage) -> list[bytes]:
+    """Unpack all files of the bucket that are WARC."""
+    return [
+        gzip.decompress(body) for key, body in stage.world.files.items() if key.endswith(".warc.gz")
+    ]
+
+
+@pytest.mark.parametrize("effect", ["hosts.cookies", "hosts.keep_cookies"])
+async def test_a_table_that_does_not_answer_costs_no_page(effect: str) -> None:
+    """URLs come back where a jar cannot be read or written, and are asked for with it then."""
+    stage = Stage(gate=fail_on(effect))
+    stage.web.put(f"{SITE}/a", setting(html("/b"), f"sid={SECRET}"))
+    stage.web.put(f"{SITE}/b", html())
+    await stage.deliver(stage.begin(KEEPING, f"{SITE}/a"))
+    for _ in range(3):
+        await stage.drain()
+    assert outcomes(stage.world) == {f"{SITE}/a": "fetched.ok", f"{SITE}/b": "fetched.ok"}
+    assert sent(stage)[f"{SITE}/b"] == f"sid={SECRET}"

@@ -1,0 +1,130 @@
+"""As whom hosts are asked, by way of whom, and what comes of having nobody to ask through."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.model.crawl import Scope
+from orbweaver.model.http_exchange import Failure
+from orbweaver.model.outcome import Reason
+from orbweaver.model.settings import Settings
+from tests.unit.stage import CRAWL, SITE, Stage, answer, html, outcomes, urls_of
+
+if TYPE_CHECKING:
+    from orbweaver.frontier.messages import Pack, Seeds
+
+OTHER = "https://other.example"
+NOBODY = Failure(reason=Reason.PROXY, detail="no proxy can be used at the moment", later_s=30)
+MINE = replace(
+    CRAWL,
+    seeds=(f"{SITE}/",),
+    headers=(("Cookie", "sid=s3cret"), ("Accept-Language", "de")),
+)
+
+
+async def test_secrets_go_to_the_seeds_origin_only() -> None:
+    """Pages, robots.txt and redirects of another origin are asked for without (case 43)."""
+    stage = Stage()
+    crawl = replace(MINE, obey_robots=True)
+    stage.web.put(f"{SITE}/robots.txt", answer(302, location=f"{OTHER}/robots.txt"))
+    stage.web.put(f"{SITE}/a", html())
+    stage.web.put(f"{OTHER}/b", html())
+    await stage.deliver(stage.begin(crawl, f"{SITE}/a", f"{OTHER}/b"))
+    seen = {(request.url, dict(request.headers).get("Cookie")) for request in stage.web.requests}
+    assert seen == {
+        (f"{SITE}/robots.txt", "sid=s3cret"),
+        (f"{OTHER}/robots.txt", None),
+        (f"{SITE}/a", "sid=s3cret"),
+        (f"{OTHER}/b", None),
+    }
+    assert {dict(one.headers)["Accept-Language"] for one in stage.web.requests} == {"de"}
+
+
+async def test_headers_of_a_host_are_carried_nowhere() -> None:
+    """A host's own headers go with its pages and robots.txt; redirects and links lead away bare."""
+    stage = Stage()
+    own = ((SITE, (("X-Key", "s3cret"),)), (OTHER, (("X-Other", "else"),)))
+    crawl = replace(CRAWL, seeds=(f"{SITE}/",), host_headers=own, obey_robots=True, scope=Scope.ANY)
+    stage.web.put(f"{SITE}/robots.txt", answer(302, location=f"{OTHER}/robots.txt"))
+    stage.web.put(f"{SITE}/a", answer(302, location=f"{OTHER}/b"))
+    stage.web.put(f"{OTHER}/b", html("https://third.example/c"))
+    stage.web.put("https://third.example/c", html())
+    await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
+    await stage.drain()
+    seen = {request.url: dict(request.headers) for request in stage.web.requests}
+    assert seen[f"{SITE}/robots.txt"] == seen[f"{SITE}/a"] == {"X-Key": "s3cret"}
+    assert seen[f"{OTHER}/robots.txt"] == seen[f"{OTHER}/b"] == {"X-Other": "else"}
+    assert seen["https://third.example/c"] == {}
+    assert "s3cret" not in repr(stage.web.requests) + repr(stage.world.sent)
+
+
+async def test_robots_are_decided_for_the_agent_that_asks() -> None:
+    """Of several agents, each host's rules are those for the one that it sees."""
+    rules = b"User-agent: one\nDisallow: /\nCrawl-delay: 1\n\nUser-agent: two\nAllow: /\n"
+    crawl = replace(CRAWL, obey_robots=True, user_agents=("one/1", "two/1"))
+    stage = Stage()
+    sites = [f"https://h{number}.test" for number in range(12)]
+    for site in sites:
+        stage.web.put(f"{site}/robots.txt", answer(200, rules))
+        stage.web.put(f"{site}/x", html())
+    await stage.deliver(stage.begin(crawl, *(f"{site}/x" for site in sites)))
+    agents = {request.url.rpartition("/")[0]: request.user_agent for request in stage.web.requests}
+    assert set(agents.values()) == {"one/1", "two/1"}
+    ends = outcomes(stage.world)
+    for site in sites:
+        end = "skipped.robots" if agents[site] == "one/1" else "fetched.ok"
+        assert ends[f"{site}/x"] == end
+
+
+async def test_compatible_agent_is_called_by_its_name() -> None:
+    """A deployment's agent that begins with Mozilla obeys what is said to its own name."""
+    agent = "Mozilla/5.0 (compatible; mine/1; +https://example.org)"
+    stage = Stage(settings=Settings(user_agent=agent))
+    stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: mine\nDisallow: /x\n"))
+    await stage.deliver(stage.begin(replace(CRAWL, obey_robots=True), f"{SITE}/x"))
+    assert outcomes(stage.world) == {f"{SITE}/x": "skipped.robots"}
+    assert stage.web.requests[0].user_agent == agent
+
+
+@pytest.mark.parametrize("proxied", [True, False])
+async def test_crawl_says_whether_it_goes_through_proxies(proxied: bool) -> None:
+    """Robots and pages go the same way."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/x", html())
+    await stage.deliver(stage.begin(replace(CRAWL, obey_robots=True, proxied=proxied), f"{SITE}/x"))
+    assert [request.direct for request in stage.web.requests] == [not proxied] * 2
+
+
+@pytest.mark.parametrize("obey_robots", [True, False])
+async def test_without_a_proxy_urls_come_back(obey_robots: bool) -> None:
+    """It is no attempt, nothing is recorded or kept of the host, and nothing is lost (case 83)."""
+    stage = Stage()
+    pack: Pack | Seeds = stage.begin(replace(CRAWL, obey_robots=obey_robots), f"{SITE}/x")
+    for url in (f"{SITE}/robots.txt", f"{SITE}/x"):
+        stage.web.put(url, NOBODY)
+    for _ in range(9):
+        assert await stage.deliver(pack) == []
+        (mail,) = stage.world.sent
+        assert 30 <= mail.delay_s <= 31
+        (pack,) = stage.sent()
+        assert urls_of([pack]) == {f"{SITE}/x"}
+    assert outcomes(stage.world) == {}
+    assert (await stage.hosts.look(SITE)).robots is None
+    stage.web.put(f"{SITE}/robots.txt", answer(404))
+    stage.web.put(f"{SITE}/x", html())
+    await stage.deliver(pack)
+    assert outcomes(stage.world) == {f"{SITE}/x": "fetched.ok"}
+
+
+async def test_target_that_no_proxy_reaches_has_its_attempts() -> None:
+    """What may be the target's own fault ends after four attempts."""
+    stage = Stage()
+    failure = Failure(reason=Reason.PROXY, detail="the proxy answered 502 to CONNECT")
+    stage.web.put(f"{SITE}/x", failure)
+    await stage.deliver(stage.begin(CRAWL, f"{SITE}/x"))
+    await stage.drain()
+    assert len(stage.web.urls) == 4
+    assert outcomes(stage.world) == {f"{SITE}/x": "failed.proxy"}

@@ -1,0 +1,151 @@
+"""A sender to the seed queue has nothing done but seeds: 1,000 forged bodies and a redrive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.control.dead_letter_admin import Undertaker
+from orbweaver.frontier.dead_letters import EVERYTHING
+from orbweaver.frontier.messages import Source, child_id, encode
+from orbweaver.model.crawl import Scope, State
+from orbweaver.model.settings import Settings
+from orbweaver.model.url import host_of
+from orbweaver.worker.pack import Delivery
+from tests.memory import MemoryDeadLetters
+from tests.unit.forged import Forged, Forger, Victim
+from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, html, pack_of
+
+BODIES = 1_000
+BUDGET = 40
+OUTSIDE = "https://outside.example"
+SEEDS_QUEUE = "stack-seeds"
+SETTINGS = Settings(
+    seed_queue_url=f"https://sqs/1/{SEEDS_QUEUE}",
+    crawl_queue_url="https://sqs/1/stack-crawl",
+    express_queue_url="https://sqs/1/stack-express",
+    receive_max=100,
+)
+VICTIM = Victim(
+    crawl=CRAWL.id, inside=SITE, outside=OUTSIDE, packs=(ROOT, child_id(ROOT, 0), child_id(ROOT, 1))
+)
+
+
+def running(scope: Scope) -> Stage:
+    """Have a crawl at work: one page is claimed, and its pack not taken yet."""
+    stage = Stage(settings=SETTINGS)
+    crawl = replace(
+        CRAWL,
+        seeds=(f"{SITE}/",),
+        scope=scope,
+        exclude=("/private/",),
+        pages_max=BUDGET,
+        depth_max=3,
+    )
+    stage.begin(crawl, f"{SITE}/")
+    stage.web.put(f"{SITE}/", html("/linked"))
+    stage.web.put(f"{SITE}/linked", html())
+    return stage
+
+
+async def drop(stage: Stage, *bodies: str) -> None:
+    """Have bodies come from the seed queue; none may come back."""
+    deliveries = [
+        Delivery(id=f"sqs-{id(stage)}-{place}", body=body, receives=1, queue=SEEDS_QUEUE)
+        for place, body in enumerate(bodies)
+    ]
+    for start in range(0, len(deliveries), 10):
+        some = deliveries[start : start + 10]
+        assert await stage.worker.run(some, stage.clock.now_ms() + 60_000) == ()
+
+
+def forge(stage: Stage, seed: int) -> list[Forged]:
+    """Make the bodies, and have pages that lead out of the scope wherever the victim is seeded."""
+    forged = list(Forger(seed, VICTIM).bodies(BODIES))
+    for url in {url for one in forged for _, url in one.seeds}:
+        leads = "/lead/" in url
+        stage.web.put(url, answer(302, location=f"{OUTSIDE}/widened") if leads else html("/sub"))
+    return forged
+
+
+@pytest.mark.parametrize("scope", [Scope.HOST, Scope.DOMAIN, Scope.PREFIX])
+async def test_forged_bodies_have_no_effect_but_seeds(scope: Scope) -> None:
+    """1,000 bodies, then a redrive of all that was buried: claims are seeds within their bounds.
+
+    The crawl that they are aimed at keeps its pack, its budget, its scope and its state, and ends
+    by its own work, with books that balance.
+    """
+    stage = running(scope)
+    forged = forge(stage, seed=7)
+    allowed = {seed for one in forged for seed in one.seeds}
+
+    await drop(stage, *(one.body for one in forged))
+    buried = len(stage.world.buried)
+    await _redriven(stage)
+    await stage.drain(20_000)
+
+    crawl = stage.world.crawls[CRAWL.id]
+    assert crawl.state is State.RUNNING
+    ids = {"default": "default", CRAWL.name: CRAWL.id}
+    claimed = {(ids[name], claim.url) for (name, _), claim in stage.world.claims.items()}
+    linked = {(CRAWL.id, f"{SITE}/sub"), ("default", f"{OUTSIDE}/sub")}
+    assert claimed - allowed <= linked
+    of_victim = {url for name, url in claimed if name == CRAWL.id}
+    assert 0 < len(of_victim) == BUDGET - 1
+    assert {host_of(url) for url in of_victim} == {SITE}
+    assert not any("/private/" in url for url in of_victim)
+    assert ROOT not in stage.world.ledgers
+    assert buried > BODIES / 2
+
+    assert await stage.deliver(pack_of(f"{SITE}/")) == []
+    await stage.drain(1_000)
+    books = stage.tally(crawl)
+    ended = [books.get(outcome, 0) for outcome in ("fetched", "redirected", "skipped", "failed")]
+    assert books["claimed"] == sum(ended) == BUDGET
+    assert stage.world.crawls[CRAWL.id].state is State.FINISHED
+
+
+async def _redriven(stage: Stage) -> None:
+    """Do what an operator does who trusts all dead letters: send them back, malformed ones too."""
+    undertaker = Undertaker(
+        dead_letters=MemoryDeadLetters(stage.world, clock=stage.clock),
+        queue=stage.queue,
+        crawls=stage.crawls,
+        packs=stage.packs,
+        clock=stage.clock,
+    )
+    done = await undertaker.redrive(EVERYTHING, limit=10_000, rate_per_s=1_000, malformed=True)
+    assert done.sent > BODIES / 3
+    back = [mail for mail in stage.world.sent if mail.source is Source.SEEDS]
+    stage.world.sent[:] = [mail for mail in stage.world.sent if mail.source is Source.PACKS]
+    await drop(stage, *(mail.body for mail in back))
+
+
+async def test_the_same_bodies_are_packs_where_packs_are_taken() -> None:
+    """The generator makes what would have had effects: on a queue of packs it has."""
+    stage = running(Scope.HOST)
+    forged = forge(stage, seed=7)
+    for one in forged:
+        await stage.deliver(one.body)
+    assert stage.world.ledgers or stage.world.journals
+
+
+async def test_a_pack_from_the_seed_queue_is_buried_with_its_reason() -> None:
+    """A genuine body is none there; its letter remembers where it came from."""
+    stage = running(Scope.HOST)
+    await drop(stage, encode(pack_of(f"{SITE}/")))
+    (mail,) = stage.world.buried
+    assert mail.reason is not None
+    assert mail.reason.startswith("the seed queue takes seeds only")
+    assert mail.source is Source.SEEDS
+    assert (stage.web.urls, stage.world.sent) == ([], [])
+
+
+async def test_a_queue_that_is_not_known_is_one_of_seeds() -> None:
+    """A worker that does not know a queue's name trusts it with the least."""
+    stage = running(Scope.HOST)
+    delivery = Delivery(id="m", body=encode(pack_of(f"{SITE}/")), receives=1, queue="stack-other")
+    await stage.worker.run([delivery], NOW_MS + 60_000)
+    assert len(stage.world.buried) == 1
+    assert stage.web.urls == []

@@ -1,0 +1,202 @@
+"""Packs of a batch are committed together, or else each by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.frontier.claims import AlreadyCommitted, Closed, Committed, OverBudget
+from orbweaver.frontier.journal import Ledger
+from orbweaver.model.errors import Permanent, Transient
+from orbweaver.model.limits import Part, Settlement
+from orbweaver.worker import group_commit
+from orbweaver.worker.group_commit import Commits
+from tests.memory import MemoryPacks, Moment, World
+from tests.unit.stage import CRAWL
+
+if TYPE_CHECKING:
+    from orbweaver.frontier.claims import CommitResult
+    from orbweaver.model.crawl import Crawl
+
+TALLY = {"claimed": 1, "fetched": 1}
+
+
+class Batch:
+    """Packs that are settled at once, over tables in memory."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.world = World()
+        self.effects: list[str] = []
+        self.failures = list(failures)
+        self.commits = Commits(MemoryPacks(self.world, self._gate))
+
+    async def _gate(self, effect: str, moment: Moment) -> None:
+        await asyncio.sleep(0)
+        if moment is Moment.BEFORE:
+            self.effects.append(effect)
+            if self.failures:
+                raise self.failures.pop(0)
+
+    async def settle(
+        self, *packs: str, crawl: Crawl = CRAWL, coming: tuple[str, ...] = ()
+    ) -> list[CommitResult | BaseException]:
+        """Commit packs at once, while others are awaited."""
+        with ExitStack() as stack:
+            for pack in (*packs, *coming):
+                stack.enter_context(self.commits.awaited(crawl.id, pack))
+            return await asyncio.gather(
+                *(
+                    self.commits.commit(crawl, Ledger(pack=pack, children=()), TALLY)
+                    for pack in packs
+                ),
+                return_exceptions=True,
+            )
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """What is in the books."""
+        (shard,) = self.world.shards.values()
+        return dict(shard.tally)
+
+
+async def test_packs_share_a_commit() -> None:
+    """All that are ready are committed in one transaction, each with its own ledger."""
+    batch = Batch()
+    assert await batch.settle("a", "b", "c") == [Committed()] * 3
+    assert batch.effects == ["packs.commit"]
+    assert batch.tally == {"claimed": 3, "fetched": 3}
+    assert sorted(batch.world.ledgers) == ["a", "b", "c"]
+
+
+async def test_a_pack_alone_is_committed_alone() -> None:
+    """There is nobody to wait for, and another crawl's packs are none of its business."""
+    batch = Batch()
+    other = replace(CRAWL, id="other")
+    with batch.commits.awaited(other.id, "b"):
+        assert await batch.settle("a") == [Committed()]
+    assert batch.effects == ["packs.commit"]
+
+
+async def test_who_does_not_come_is_not_waited_for() -> None:
+    """A pack that fails before its commit lets the others go on."""
+    batch = Batch()
+    with batch.commits.awaited(CRAWL.id, "late"):
+        settling = asyncio.create_task(batch.settle("a", "b"))
+        await asyncio.sleep(0.01)
+        assert not batch.effects
+    assert await settling == [Committed()] * 2
+    assert batch.effects == ["packs.commit"]
+
+
+async def test_nobody_is_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a while those who are there are committed."""
+    monkeypatch.setattr(group_commit, "WAIT_S", 0.01)
+    batch = Batch()
+    assert await batch.settle("a", "b", coming=("late",)) == [Committed()] * 2
+    assert batch.effects == ["packs.commit"]
+
+
+async def test_a_transaction_has_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more packs are committed together than fit."""
+    monkeypatch.setattr(group_commit, "TOGETHER_MAX", 2)
+    batch = Batch()
+    assert await batch.settle("a", "b", "c", "d") == [Committed()] * 4
+    assert batch.effects == ["packs.commit"] * 2
+    assert batch.tally["claimed"] == 4
+
+
+async def test_a_refusal_is_each_ones_own() -> None:
+    """Where a copy was faster, its ledger counts, and the others are committed."""
+    batch = Batch()
+    await batch.settle("b")
+    batch.effects.clear()
+    standing = batch.world.ledgers["b"]
+    assert await batch.settle("a", "b", "c") == [
+        Committed(),
+        AlreadyCommitted(ledger=standing),
+        Committed(),
+    ]
+    assert batch.tally["claimed"] == 3
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+async def test_a_budget_is_kept_to_the_page(limit: int) -> None:
+    """What does not fit together is committed as far as it fits."""
+    batch = Batch()
+    told = await batch.settle("a", "b", "c", crawl=replace(CRAWL, pages_max=limit))
+    assert told.count(Committed()) == limit
+    assert told.count(OverBudget(left=0)) == 3 - limit
+    assert batch.tally["claimed"] == limit
+
+
+async def test_after_the_end_all_are_refused() -> None:
+    """Nothing is counted once the books are closed."""
+    batch = Batch()
+    await batch.settle("first")
+    next(iter(batch.world.shards.values())).closed = True
+    assert await batch.settle("a", "b") == [Closed()] * 2
+    assert batch.tally["claimed"] == 1
+
+
+@pytest.mark.parametrize("failure", [Transient("lost"), Permanent("too large")])
+async def test_a_failure_is_not_shared(failure: Exception) -> None:
+    """Whatever is wrong with all together, each has a try of its own."""
+    batch = Batch(failure)
+    assert await batch.settle("a", "b") == [Committed()] * 2
+    assert batch.effects == ["packs.commit"] * 3
+    assert batch.tally["claimed"] == 2
+
+
+async def test_copies_in_a_batch_count_once() -> None:
+    """Two copies of a pack cannot be in one transaction."""
+    batch = Batch()
+    told = await batch.settle("a", "a", "b")
+    assert told.count(Committed()) == 2
+    assert batch.tally["claimed"] == 2
+
+
+async def test_packs_of_an_edited_crawl_are_apart() -> None:
+    """Who knows a crawl as it was commits by what that one's budget was."""
+    batch = Batch()
+    edited = replace(CRAWL, pages_max=CRAWL.pages_max + 1)
+    with batch.commits.awaited(CRAWL.id, "a"), batch.commits.awaited(CRAWL.id, "b"):
+        told = await asyncio.gather(
+            batch.commits.commit(CRAWL, Ledger(pack="a", children=()), TALLY),
+            batch.commits.commit(edited, Ledger(pack="b", children=()), TALLY),
+        )
+    assert list(told) == [Committed()] * 2
+    assert batch.effects == ["packs.commit"] * 2
+
+
+async def test_allowances_are_settled_alone() -> None:
+    """What is given back of a limit goes with the pack that has reserved it."""
+    batch = Batch()
+    crawl = replace(CRAWL, bytes_max=100)
+    settled = (Settlement(part=Part.BYTES, reserved=0, spent=0),)
+    ledger = Ledger(pack="a", children=())
+    with batch.commits.awaited(crawl.id, "b"), pytest.raises(KeyError):
+        # Nobody is waited for; and nothing was reserved, so there is nothing to settle.
+        await batch.commits.commit(crawl, ledger, TALLY, settled)
+    assert batch.effects == ["packs.commit"]
+
+
+async def test_who_was_to_write_may_be_gone() -> None:
+    """When the one that commits for all is ended, the others' messages come back."""
+    batch = Batch()
+    with batch.commits.awaited(CRAWL.id, "a"), batch.commits.awaited(CRAWL.id, "b"):
+        first = asyncio.create_task(
+            batch.commits.commit(CRAWL, Ledger(pack="a", children=()), TALLY)
+        )
+        await asyncio.sleep(0)
+        last = asyncio.create_task(
+            batch.commits.commit(CRAWL, Ledger(pack="b", children=()), TALLY)
+        )
+        await asyncio.sleep(0)
+        last.cancel()
+        with pytest.raises(Transient):
+            await first
+    assert not batch.world.ledgers

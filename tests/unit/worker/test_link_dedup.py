@@ -1,0 +1,146 @@
+"""Links of packs that are settled at once: each is claimed by one of them, and none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.frontier.messages import child_id
+from orbweaver.frontier.seen_urls import ASKED_MIN
+from orbweaver.model.errors import NOTHING, Transient
+from orbweaver.model.page_record import shard_of
+from orbweaver.worker import link_dedup
+from tests.memory import MemoryFrontier, Moment
+from tests.memory.world import Claim
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, noting, pack_of, urls_of
+
+if TYPE_CHECKING:
+    import pytest
+
+    from orbweaver.frontier.messages import Pack
+
+
+def batch(stage: Stage, *links: tuple[str, ...]) -> list[Pack]:
+    """Put pages there that link to others, each in a pack of its own."""
+    urls = [f"{SITE}/page{number}" for number in range(len(links))]
+    stage.begin(CRAWL, *urls)
+    for url, paths in zip(urls, links, strict=True):
+        stage.web.put(url, html(*paths))
+    return [pack_of(url, pack=child_id("pack", url)) for url in urls]
+
+
+async def test_packs_of_a_batch_do_not_race() -> None:
+    """What several pages link to is claimed once, in one go, and sent in full packs."""
+    effects: list[str] = []
+    stage = Stage(gate=noting(effects))
+    shared = tuple(f"/shared{place}" for place in range(10))
+    packs = batch(stage, *((*shared, f"/own{number}") for number in range(5)))
+    assert await stage.deliver(*packs) == []
+    assert effects.count("frontier.claim") == 15
+    assert effects.count("frontier.known") == 1
+    (sent,) = stage.sent()
+    assert len(urls_of([sent])) == 15
+    assert stage.tally()["claimed"] == 20
+
+
+async def test_links_are_not_lost_with_another_packs_journal() -> None:
+    """When the one that took them over cannot write it down, the others still have theirs."""
+    refused: list[str] = []
+
+    async def once(effect: str, moment: Moment) -> None:
+        if effect == "packs.journal" and moment is Moment.BEFORE and not refused:
+            refused.append(effect)
+            raise Transient("not now")
+
+    stage = Stage(gate=once)
+    packs = batch(stage, ("/a", "/x"), ("/b", "/x"), ("/c", "/x"))
+    (failed,) = await stage.deliver(*packs)
+    missing = f"{SITE}/{'abc'[failed]}"
+    assert urls_of(stage.sent()) == {f"{SITE}/{name}" for name in "abcx"} - {missing}
+    assert await stage.deliver(packs[failed]) == []
+    assert urls_of(stage.sent()) == {missing}
+
+
+async def test_whoever_waits_too_long_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that is slow for one pack does not hold up the others."""
+    monkeypatch.setattr(link_dedup, "TURN_WAIT_S", 0.01)
+    slow = asyncio.Event()
+    journals: list[str] = []
+
+    async def first_is_slow(effect: str, moment: Moment) -> None:
+        if effect == "packs.journal" and moment is Moment.BEFORE:
+            journals.append(effect)
+            if len(journals) == 1:
+                await slow.wait()
+            elif len(journals) == 3:
+                slow.set()
+
+    stage = Stage(gate=first_is_slow)
+    packs = batch(stage, ("/a",), ("/b",), ("/c",))
+    assert await stage.deliver(*packs) == []
+    assert len(urls_of(stage.sent())) == 3
+    assert stage.tally()["claimed"] == 6
+
+
+async def test_new_links_are_not_all_looked_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once next to none are found claimed a few are looked at; if one is claimed, all of them."""
+    looks: list[int] = []
+    known = MemoryFrontier.known
+
+    async def noted(self: Any, claimer: Any, urls: Any, modified: Any = NOTHING) -> Any:
+        looks.append(len(urls))
+        return await known(self, claimer, urls, modified)
+
+    monkeypatch.setattr(MemoryFrontier, "known", noted)
+    stage = Stage()
+    first, second, third = batch(
+        stage,
+        tuple(f"/a{place}" for place in range(ASKED_MIN)),
+        tuple(f"/b{place}" for place in range(50)),
+        tuple(f"/c{place}" for place in range(40)),
+    )
+    await stage.deliver(first)
+    await stage.deliver(second)
+    assert looks == [ASKED_MIN, 17]
+    another = Claim(url=f"{SITE}/c0", pack="another", crawl=CRAWL.id, at_ms=NOW_MS, expires_s=2**40)
+    stage.world.claims[CRAWL.name, another.url] = another
+    await stage.deliver(third)
+    assert looks == [ASKED_MIN, 17, 20, 20]
+    assert stage.tally()["claimed"] == 3 + ASKED_MIN + 50 + 39
+
+
+async def test_what_was_given_back_is_not_remembered() -> None:
+    """A budget that is raised finds the links again that it had refused."""
+    stage = Stage()
+    crawl = replace(CRAWL, pages_max=2)
+    stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
+    for name in ("page0", "page1"):
+        stage.web.put(f"{SITE}/{name}", html("/a"))
+    await stage.deliver(pack_of(f"{SITE}/page0", pack=child_id("one", 0)))
+    assert not stage.world.sent
+    stage.world.crawls[crawl.id] = replace(crawl, pages_max=3)
+    stage.clock.at_ms += 10_000
+    await stage.deliver(pack_of(f"{SITE}/page1", pack=child_id("two", 0)))
+    assert len(urls_of(stage.sent())) == 1
+
+
+async def test_a_shard_without_room_says_nothing_of_the_others() -> None:
+    """After a budget was edited one shard may have much room: its links are claimed."""
+    stage = Stage()
+    crawl = replace(CRAWL, shards=2, quotas=(0, 9))
+    full, open_ = (
+        next(
+            pack
+            for pack in (child_id("pack", place) for place in range(99))
+            if shard_of(pack, 2) == at
+        )
+        for at in range(2)
+    )
+    stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
+    for name, link in (("page0", "/a"), ("page1", "/b")):
+        stage.web.put(f"{SITE}/{name}", html(link))
+    await stage.deliver(pack_of(f"{SITE}/page0", pack=full))
+    assert not stage.world.sent
+    await stage.deliver(pack_of(f"{SITE}/page1", pack=open_))
+    assert urls_of(stage.sent()) == {f"{SITE}/b"}

@@ -1,0 +1,100 @@
+"""Examples of what was refused, as workers keep them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import Permanent, Transient
+from orbweaver.worker import refusal_samples
+from orbweaver.worker.refusal_samples import Samples
+from tests.memory import MemoryCrawls, Moment, World
+from tests.unit.stage import CRAWL, SITE, Stage, html, noting
+
+if TYPE_CHECKING:
+    from orbweaver.model.errors import PortError
+
+HOME = f"{SITE}/"
+
+
+async def test_a_container_writes_once_of_each_reason() -> None:
+    """What it has kept, or tried to, it does not write again; another container's stays first."""
+    world = World()
+    effects: list[str] = []
+    mine = Samples(MemoryCrawls(world, noting(effects)))
+    await mine.keep(CRAWL, {})
+    await mine.keep(CRAWL, {"scope": ("a",), "depth": ("b",)})
+    await mine.keep(CRAWL, {"scope": ("c",)})
+    await mine.keep(CRAWL, {"scope": ("c",), "query": ("d",)})
+    assert effects == ["crawls.samples"] * 2
+    await mine.keep(replace(CRAWL, id="other-1"), {"scope": ("e",)})
+    await Samples(MemoryCrawls(world)).keep(CRAWL, {"scope": ("f",), "exclude": ("g",)})
+    kept = {"scope": ("a",), "depth": ("b",), "query": ("d",), "exclude": ("g",)}
+    assert world.samples == {CRAWL.id: kept, "other-1": {"scope": ("e",)}}
+
+
+@pytest.mark.parametrize("error", [Transient("busy"), Permanent("denied")])
+async def test_what_cannot_be_kept_is_nobodys_concern(error: PortError) -> None:
+    """It is not tried again, and nothing is raised."""
+    tries: list[str] = []
+
+    async def refuse(effect: str, moment: Moment) -> None:
+        tries.append(effect)
+        raise error
+
+    mine = Samples(MemoryCrawls(World(), refuse))
+    for _ in range(2):
+        await mine.keep(CRAWL, {"scope": ("a",)})
+    assert tries == ["crawls.samples"]
+
+
+async def test_a_container_does_not_remember_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After very many it begins anew, which changes nothing of what is kept."""
+    monkeypatch.setattr(refusal_samples, "KNOWN_MAX", 1)
+    world = World()
+    mine = Samples(MemoryCrawls(world))
+    for urls in (("a",), ("b",)):
+        await mine.keep(CRAWL, {"scope": urls})
+        await mine.keep(CRAWL, {"depth": urls})
+    assert world.samples[CRAWL.id] == {"scope": ("a",), "depth": ("a",)}
+
+
+async def test_a_worker_keeps_examples_of_what_it_refuses() -> None:
+    """Of links and seeds by its rules, and of what the budget did not admit."""
+    stage = Stage()
+    crawl = replace(CRAWL, pages_max=2, exclude=("/no",))
+    stage.web.put(HOME, html("https://other.example/?secret=1", "/no", "/a", "/b", "/c"))
+    assert await stage.deliver(stage.begin(crawl, HOME)) == []
+    kept = stage.world.samples[crawl.id]
+    assert kept["scope"] == ("https://other.example/?…",)
+    assert kept["exclude"] == (f"{SITE}/no",)
+    assert set(kept["budget"]) <= {f"{SITE}/{name}" for name in "abc"}
+    assert len(kept["budget"]) == 2
+
+
+async def test_hosts_are_counted_in_the_books() -> None:
+    """Each of the first hosts has its claims, ends and failures; no metric is made of them."""
+    stage = Stage()
+    crawl = replace(CRAWL, hosts_counted=("https://nobody.example", SITE))
+    stage.web.put(HOME, html("/gone", "/a"))
+    stage.web.put(f"{SITE}/a", html())
+    await stage.deliver(stage.begin(crawl, HOME))
+    await stage.drain()
+    tally = stage.tally(crawl)
+    hosts = {key: count for key, count in tally.items() if key.startswith("host.")}
+    # The one that was there from the start was claimed by no worker.
+    assert hosts == {"host.1.claimed": 2, "host.1.done": 3, "host.1.failed": 1}
+    assert stage.world.crawls[crawl.id].state is State.FINISHED
+    assert not [name for name in stage.metrics.totals if "host." in name]
+
+
+async def test_unasked_urls_are_counted_at_their_host() -> None:
+    """What a cancelled crawl leaves has ended there, too."""
+    stage = Stage()
+    crawl = replace(CRAWL, hosts_counted=(SITE,), state=State.STOPPING)
+    await stage.deliver(stage.begin(crawl, HOME))
+    assert stage.tally(crawl)["host.0.done"] == 1
+    assert stage.tally(crawl).get("host.0.failed", 0) == 0

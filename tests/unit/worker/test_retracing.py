@@ -1,0 +1,170 @@
+"""Going on from an earlier run: what its journals say that it left out, asked for and no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.frontier.messages import Past, Seeds, decode, encode, past_of
+from orbweaver.model.crawl import Bodies, Crawl, Scope, State, Stop
+from orbweaver.worker.link_dedup import LEFT_MAX
+from tests.unit.stage import SITE, Stage, answer, control_of, html
+
+PLAN = Plan(seeds=(f"{SITE}/0",), name="x", delay_ms=0, obey_robots=False)
+
+
+def site(stage: Stage, pages: int = 40) -> None:
+    """Put pages there that lead to four others each, to the first one, and away."""
+    for page in range(pages):
+        links = [f"/{page * 4 + more}" for more in range(1, 5) if page * 4 + more < pages]
+        away = (f"https://away.example/{page}", "/private/1") if page == 0 else ()
+        stage.web.put(f"{SITE}/{page}", html(*links, "/0", *away))
+    stage.web.put(f"{SITE}/private/1", html())
+    stage.web.put("https://away.example/0", html())
+
+
+async def crawl(stage: Stage, *, after_ms: int = 60_000, **options: Any) -> Crawl:
+    """Run a crawl of one name to its end."""
+    stage.clock.at_ms += after_ms
+    begun = await control_of(stage).start(replace(PLAN, **options))
+    await stage.drain()
+    ended = stage.world.crawls[begun.id]
+    assert ended.state is State.FINISHED
+    return ended
+
+
+async def test_a_raised_limit_asks_for_the_difference() -> None:
+    """10, then 25, then all: each page is asked for once, by whichever run."""
+    stage = Stage()
+    site(stage)
+    await crawl(stage, pages_max=10)
+    assert len(stage.web.urls) == 10
+    second = await crawl(stage, pages_max=25)
+    assert (second.stop, second.pages_carried, len(stage.web.urls)) == (Stop.MAX_PAGES, 10, 25)
+    third = await crawl(stage, pages_max=1_000)
+    assert (third.stop, len(third.resumes)) == (Stop.FINISHED, 2)
+    assert len(stage.web.urls) == len(set(stage.web.urls)) == 41
+
+
+async def test_a_container_that_saw_the_earlier_run_live_looks_again() -> None:
+    """Crawls are read once in five seconds, and this run begins a second after that one's end."""
+    stage = Stage()
+    site(stage)
+    await crawl(stage, pages_max=10)
+    second = await crawl(stage, after_ms=1_000, pages_max=25)
+    assert (len(stage.web.urls), second.pages_carried) == (25, 10)
+
+
+async def test_the_same_limit_again_asks_for_nothing() -> None:
+    """What it allows is used up."""
+    stage = Stage()
+    site(stage)
+    await crawl(stage, pages_max=10)
+    again = await crawl(stage, pages_max=10)
+    assert (again.stop, again.pages_own) == (Stop.MAX_PAGES, 0)
+    assert len(stage.web.urls) == 10
+
+
+async def test_a_greater_depth_asks_for_what_lay_deeper() -> None:
+    """One level, then two, then all."""
+    stage = Stage()
+    site(stage)
+    for depth, pages in ((1, 6), (2, 22), (5, 41)):
+        await crawl(stage, depth_max=depth)
+        assert len(stage.web.urls) == len(set(stage.web.urls)) == pages
+
+
+async def test_a_wider_scope_and_other_patterns_ask_for_what_was_out_of_them() -> None:
+    """A pattern is dropped, then any host is in scope."""
+    stage = Stage()
+    site(stage, 5)
+    await crawl(stage, exclude=("/private/",))
+    assert f"{SITE}/private/1" not in stage.web.urls
+    await crawl(stage)
+    assert stage.web.urls[-1] == f"{SITE}/private/1"
+    await crawl(stage, scope=Scope.ANY)
+    assert stage.web.urls[-1] == "https://away.example/0"
+    assert len(stage.web.urls) == len(set(stage.web.urls)) == 7
+
+
+async def test_what_a_cancelled_run_had_in_work_is_asked_for() -> None:
+    """Packs that were on the queue when it was closed hold claims, which count for nothing."""
+    stage = Stage()
+    site(stage)
+    control = control_of(stage)
+    first = await control.start(PLAN)
+    (seeds,) = [decode(mail.body) for mail in stage.world.sent]
+    stage.world.sent.clear()
+    assert isinstance(seeds, Seeds)
+    await stage.deliver(seeds)  # the first page is claimed, and its pack never delivered
+    await control.cancel(first.id)
+    stage.world.sent = [mail for mail in stage.world.sent if "close" in mail.body]
+    await stage.drain()
+    ended = stage.world.crawls[first.id]
+    assert (ended.state, stage.web.urls) == (State.FINISHED, [])
+    await crawl(stage)
+    assert len(stage.web.urls) == len(set(stage.web.urls)) == 41
+
+
+async def test_links_beyond_what_a_journal_remembers_are_counted() -> None:
+    """A page with more links than that leaves some out for good, and says how many."""
+    stage = Stage()
+    links = [f"/{place}" for place in range(LEFT_MAX + 7)]
+    stage.web.put(f"{SITE}/0", html(*links))
+    first = await crawl(stage, depth_max=0)
+    assert stage.tally(first)["left_beyond"] == 6  # one of them is the page itself
+    lefts = [journal.left for journal in stage.world.journals.values() if journal.left]
+    assert list(map(len, lefts)) == [LEFT_MAX]
+
+
+async def test_a_link_is_remembered_once_a_container() -> None:
+    """Pages that all lead away to the same place cost one row of one journal."""
+    stage = Stage()
+    for page in range(5):
+        stage.web.put(f"{SITE}/{page}", html("/1", "/2", "/3", "/4", "https://away.example/"))
+    await crawl(stage)
+    left = [target.url for journal in stage.world.journals.values() for target in journal.left]
+    assert left == ["https://away.example/"] * 2  # at each depth
+
+
+def test_a_message_that_looks_through_packs_reads_as_it_was_written() -> None:
+    """It has no references, and no body of another shape is taken for one."""
+    message = past_of("new", "new", Past(run="old", packs=("a", "b")), 3, 1_000)
+    assert decode(encode(message)) == message
+    for broken in ('["old", 3]', "[]", '"old"', '["o","1","2","3","4","5","6"]'):
+        body = f'{{"v":1,"seeds":"s","crawl":"c","at":1,"urls":[],"past":{broken}}}'
+        assert "past is a run" in str(decode(body))
+
+
+async def test_pages_without_text_are_asked_for_again_on_request_alone() -> None:
+    """A run with --text says how many there are, and `refetch` asks for these, once."""
+    stage = Stage()
+    site(stage, 9)
+    await crawl(stage, pages_max=6)
+    with_text = await crawl(stage, pages_max=8, texts=True)
+    control, plan = control_of(stage), replace(PLAN, pages_max=8, texts=True)
+    assert await control.lacking(with_text) == 6
+    assert len(stage.web.urls) == 8
+    stage.clock.at_ms += 60_000
+    (run,) = await control.refetch(plan)
+    await stage.drain()
+    assert (run.texts, sorted(run.seeds)) == (True, sorted(stage.web.urls[:6]))
+    assert sorted(stage.web.urls[8:]) == sorted(run.seeds)
+    assert stage.world.crawls[run.id].state is State.FINISHED
+    assert await control.lacking(with_text) == 0
+    stage.clock.at_ms += 60_000
+    assert await control.refetch(plan) == ()
+    assert await control.refetch(replace(plan, texts=False)) == ()
+
+
+async def test_what_was_left_out_for_its_type_is_asked_for_when_all_bodies_are_wanted() -> None:
+    """Pages whose bodies are there already are not among it."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/0", html("/file", "/1"))
+    stage.web.put(f"{SITE}/1", html())
+    stage.web.put(f"{SITE}/file", answer(200, b"%PDF-1.4 x", content_type="application/pdf"))
+    await crawl(stage)
+    stage.clock.at_ms += 60_000
+    (run,) = await control_of(stage).refetch(replace(PLAN, bodies=Bodies.ALL))
+    assert run.seeds == (f"{SITE}/file",)

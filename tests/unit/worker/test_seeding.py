@@ -1,0 +1,127 @@
+"""What a person dropped becomes seeds, and seeds become candidates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX, Loose, Seeds, decode
+from orbweaver.model.crawl import Crawl, State, default_crawl
+from orbweaver.model.target import Target
+from orbweaver.worker.seeding import Ingester, draft_of
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage
+
+LOOSE = Loose(crawl="default", references=(f"{SITE}/a", f"{SITE}/b"))
+
+
+def ingester(stage: Stage) -> Ingester:
+    """Make an ingester over a stage."""
+    return Ingester(queue=stage.queue, crawls=stage.crawls, clock=stage.clock)
+
+
+async def test_bare_urls_begin_the_default_crawl() -> None:
+    """The first URL dropped on the queue makes the crawl that it belongs to."""
+    stage = Stage()
+    assert await ingester(stage).take("m1", LOOSE) is None
+    assert stage.world.crawls == {"default": default_crawl(NOW_MS)}
+    (seeds,) = stage.sent()
+    assert isinstance(seeds, Seeds)
+    assert (seeds.crawl, seeds.references) == ("default", LOOSE.references)
+    assert not seeds.planned
+
+
+async def test_the_same_message_becomes_the_same_seeds() -> None:
+    """The ids follow from the message's id, so a second delivery is found out (case 2)."""
+    stage = Stage()
+    for origin in ("m1", "m1", "m2"):
+        await ingester(stage).take(origin, LOOSE)
+    ids = [seeds.id for seeds in stage.sent()]
+    assert ids[0] == ids[1] != ids[2]
+
+
+async def test_many_references_are_cut_into_messages() -> None:
+    """A long list becomes messages that one invocation can work on."""
+    stage = Stage()
+    references = tuple(f"{SITE}/{place}" for place in range(SEEDS_REFERENCES_MAX + 1))
+    await ingester(stage).take("m1", Loose(crawl="default", references=references))
+    sizes = [len(seeds.references) for seeds in stage.sent() if isinstance(seeds, Seeds)]
+    assert sizes == [SEEDS_REFERENCES_MAX, 1]
+
+
+async def test_urls_may_name_a_crawl_that_stands() -> None:
+    """References for a crawl go to it, by its own queue."""
+    stage = Stage()
+    stage.begin(replace(CRAWL, express=True))
+    assert await ingester(stage).take("m1", replace(LOOSE, crawl=CRAWL.id)) is None
+    (mail,) = stage.world.sent
+    assert (mail.express, mail.group) == (True, CRAWL.id)
+
+
+@pytest.mark.parametrize(
+    ("loose", "reason"),
+    [
+        (replace(LOOSE, crawl="nobody"), "unknown crawl 'nobody'"),
+        (Loose(crawl="default", references=("example.com",)), "no usable URL: not an absolute URL"),
+        (Loose(crawl="default", references=("ftp://a/", "")), "no usable URL: not an http"),
+    ],
+)
+async def test_what_can_never_succeed_has_a_reason(loose: Loose, reason: str) -> None:
+    """Nothing is sent for an unknown crawl, or where no reference is a URL."""
+    stage = Stage()
+    refused = await ingester(stage).take("m1", loose)
+    assert refused is not None
+    assert refused.startswith(reason)
+    assert stage.world.sent == []
+
+
+async def test_one_usable_reference_is_enough() -> None:
+    """What is no URL among others is counted with them later, not thrown back."""
+    stage = Stage()
+    loose = Loose(crawl="default", references=("nonsense", f"{SITE}/a"))
+    assert await ingester(stage).take("m1", loose) is None
+    (mail,) = stage.world.sent
+    seeds = decode(mail.body)
+    assert isinstance(seeds, Seeds)
+    assert seeds.references == loose.references
+
+
+# --- journals of seeds ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("crawl", "references", "planned", "urls", "tally"),
+    [
+        (CRAWL, (f"{SITE}/a#x", f"{SITE}/a"), True, (f"{SITE}/a",), {"seeds": 1}),
+        (CRAWL, (f"{SITE}/a", "nonsense", "\ud800"), False, (f"{SITE}/a",), {"refused.invalid": 2}),
+        (
+            replace(CRAWL, state=State.STOPPING),
+            (f"{SITE}/a", f"{SITE}/b"),
+            True,
+            (),
+            {"refused.closed": 2, "seeds": 1},
+        ),
+        (replace(CRAWL, state=State.FINISHED), (f"{SITE}/a",), False, (), {"refused.closed": 1}),
+        (
+            replace(CRAWL, include=("/x",), exclude=("/b",)),
+            (f"{SITE}/a", f"{SITE}/b"),
+            False,
+            (f"{SITE}/a",),
+            {"refused.exclude": 1},
+        ),
+    ],
+)
+def test_seeds_become_candidates_at_depth_0(
+    crawl: Crawl,
+    references: tuple[str, ...],
+    urls: tuple[str, ...],
+    tally: dict[str, int],
+    *,
+    planned: bool,
+) -> None:
+    """Canonical seeds are candidates, as of the seeds' own moment; others are counted (case 14)."""
+    seeds = Seeds(id="s", crawl=crawl.id, at_ms=5, references=references, planned=planned)
+    journal = draft_of(seeds, crawl).journal((), seeds.at_ms)
+    assert journal.candidates == tuple(Target(url=url, depth=0) for url in urls)
+    assert journal.at_ms == 5
+    assert journal.tally == tally

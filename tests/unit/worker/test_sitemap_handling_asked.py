@@ -1,0 +1,122 @@
+"""Sitemaps as URLs of a crawl: how they are asked for, and what they come to."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.frontier.messages import Pack
+from orbweaver.model.target import Kind
+from orbweaver.worker.sitemap_handling import SITEMAP_TYPES
+from tests.unit.mapped import (
+    LISTED,
+    MAP,
+    NAMED,
+    OTHER,
+    POLITE,
+    READ,
+    crawl,
+    index,
+    messages,
+    paths,
+    put,
+    run,
+    urlset,
+)
+from tests.unit.stage import SITE, Stage, answer, outcomes
+
+
+async def test_requests_for_sitemaps() -> None:
+    """One asks for any type, with room for the largest; pages are asked for as ever."""
+    stage = await crawl(LISTED, POLITE, f"{SITE}/")
+    by_url = {request.url: request for request in stage.web.requests}
+    asked = by_url[MAP]
+    assert (asked.accept, asked.body_bytes_max) == (SITEMAP_TYPES, 50 * 1024 * 1024)
+    assert by_url[f"{SITE}/a"].body_bytes_max == stage.settings.body_bytes_max
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "how"),
+    [
+        (urlset(), "text/html", READ),
+        (gzip.compress(urlset(), mtime=0), "application/octet-stream", READ),
+        (b"https://example.com/404", "image/png", READ),
+        (b"<!DOCTYPE html><html>not found</html>", "text/html", "failed.sitemap_invalid"),
+        (b"", "text/xml", "failed.sitemap_invalid"),
+        (b"\x1f\x8b nonsense", "application/gzip", "failed.sitemap_invalid"),
+        (b"<!DOCTYPE a [<!ENTITY x 'y'>]><urlset/>", "text/xml", "failed.sitemap_invalid"),
+    ],
+)
+async def test_what_a_sitemap_comes_to(body: bytes, content_type: str, how: str) -> None:
+    """The bytes say what it is; what is none failed, and says why."""
+    stage = Stage()
+    stage.web.put(MAP, answer(200, body, content_type=content_type))
+    await run(stage, NAMED)
+    assert paths(stage)["/sitemap.xml"] == how
+    record = next(record for record in stage.world.pages.values() if record.url == MAP)
+    assert (record.error is None) is (how == READ)
+
+
+async def test_a_cut_body_says_so() -> None:
+    """What was read of a body that is too large counts, and the record says that it was cut."""
+    stage = Stage()
+    stage.web.put(MAP, replace(answer(200, f"{SITE}/a\n".encode()), truncated=True))
+    await run(stage, NAMED)
+    record = next(record for record in stage.world.pages.values() if record.url == MAP)
+    assert (record.reason, record.error) == ("sitemap", "the body was cut")
+
+
+async def test_redirects_keep_the_kind() -> None:
+    """A sitemap that lies elsewhere by now is one there, on whatever host, up to a limit."""
+    stage = Stage()
+    stage.web.put(MAP, answer(301, location=f"{OTHER}/s.xml"))
+    put(stage, {f"{OTHER}/s.xml": urlset(f"{OTHER}/a", f"{SITE}/b")})
+    await run(stage, NAMED, f"{SITE}/")
+    how = outcomes(stage.world)
+    assert (how[MAP], how[f"{OTHER}/s.xml"]) == ("redirected.redirect", READ)
+    assert {f"{OTHER}/a", f"{SITE}/b"} <= how.keys()
+
+
+async def test_a_busy_host_is_asked_again() -> None:
+    """A sitemap is retried as a page is."""
+    stage = Stage()
+    stage.web.put(MAP, answer(500), answer(200, urlset(f"{SITE}/a")))
+    await run(stage, NAMED)
+    assert paths(stage)["/sitemap.xml"] == READ
+    assert stage.tally(NAMED)["retries"] == 1
+
+
+# --- indexes ------------------------------------------------------------------------------------
+
+
+async def test_an_index_that_lists_itself_ends() -> None:
+    """Claims and a bound on nesting end every loop of indexes (case 65)."""
+    site: dict[str, bytes | str] = {"/sitemap.xml": index(MAP, f"{SITE}/1.xml", f"{OTHER}/2.xml")}
+    for level in range(1, 6):
+        site[f"/{level}.xml"] = index(MAP, f"{SITE}/{level + 1}.xml")
+    stage = await crawl(site, NAMED)
+    assert paths(stage) == {
+        "/sitemap.xml": READ,
+        "/1.xml": READ,
+        "/2.xml": READ,
+        "/3.xml": READ,
+    }
+    tally = stage.tally(NAMED)
+    assert (tally["refused.depth"], tally["refused.scope"]) == (2, 1)
+
+
+async def test_sitemaps_travel_alone() -> None:
+    """Each sitemap of an index has a pack of its own: it stands for thousands of URLs."""
+    stage = Stage()
+    put(stage, {"/sitemap.xml": index(*(f"{SITE}/{n}.xml" for n in range(3)))})
+    stage.begin(NAMED)
+    (message,) = messages(NAMED)
+    await stage.deliver(message)
+    await stage.deliver(*stage.sent())
+    packs = [pack for pack in stage.sent() if isinstance(pack, Pack)]
+    assert [[target.url for target in pack.targets] for pack in packs] == [
+        [f"{SITE}/{n}.xml"] for n in range(3)
+    ]
+    assert {target.kind for pack in packs for target in pack.targets} == {Kind.SITEMAP}

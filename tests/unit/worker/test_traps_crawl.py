@@ -1,0 +1,143 @@
+"""Traps in a whole crawl: each ends, its reason is counted, and the rest of the web is unharmed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.frontier.messages import seeds_of
+from orbweaver.model.crawl import Crawl, Scope, State
+from orbweaver.model.settings import Settings
+from tests.unit.stage import CRAWL, NOW_MS, SITE, SmallWeb, Stage, html
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from orbweaver.model.http_exchange import Failure, Request, Response
+
+GOOD = "https://good.example"
+GOOD_PAGES = {f"{GOOD}/", *(f"{GOOD}/{place}" for place in range(8))}
+
+
+class TrapWeb(SmallWeb):
+    """Answers with pages of a trap for one host, and of a small site for another."""
+
+    links: Callable[[str, int], list[str]]
+
+    async def fetch(self, request: Request) -> Response | Failure:
+        """See the port."""
+        if request.url.startswith(GOOD):
+            self.put(request.url, html(*(f"/{place}" for place in range(8))))
+        else:
+            self.put(request.url, html(*self.links(request.url, len(self.asked))))
+        return await super().fetch(request)
+
+
+def calendar(url: str, _number: int) -> list[str]:
+    """Lead to the next months (case 69)."""
+    month = int(url.partition("month=")[2] or 0)
+    return [f"/cal?month={month + step}" for step in (1, 2, 3)]
+
+
+def deeper(url: str, _number: int) -> list[str]:
+    """Lead to two folders further down (case 70)."""
+    path = url.removeprefix(SITE).rstrip("/")
+    return [f"{path}/a/", f"{path}/b/"]
+
+
+def sessions_in_paths(_url: str, number: int) -> list[str]:
+    """Give every page a session of its own (case 71)."""
+    return [f"/(S({number * 10 + link:024d}))/page{link}" for link in range(5)]
+
+
+def sessions_in_queries(_url: str, number: int) -> list[str]:
+    """The same, where the names are known: these are no new URLs at all (case 71)."""
+    return [f"/{link};jsessionid={number}?PHPSESSID={number}" for link in range(5)]
+
+
+def shuffled(_url: str, number: int) -> list[str]:
+    """Name more and more parameters in every order (case 72)."""
+    names = [f"p{number // step % 7}" for step in (1, 7, 49)]
+    return ["/list?" + "&".join(f"{name}=1" for name in names[:size]) for size in (1, 2, 3)]
+
+
+def growing(url: str, number: int) -> list[str]:
+    """Lead to names of one character more (case 77)."""
+    return [f"{url}x", f"{url}y{number}"]
+
+
+def wildcard(url: str, _number: int) -> list[str]:
+    """Lead to hosts below this one (case 74)."""
+    host = url.partition("://")[2].partition("/")[0]
+    return [f"https://x1.{host}/", f"https://x2.{host}/", f"https://x1.x1.{host}/"]
+
+
+SMALL = Settings(folder_urls_max=40, query_urls_max=20)
+
+
+@pytest.mark.parametrize(
+    ("links", "scope", "fetched_max", "reason"),
+    [
+        (calendar, Scope.HOST, 30, "refused.pattern"),
+        (deeper, Scope.HOST, 20, "refused.repetition"),
+        (sessions_in_paths, Scope.HOST, 60, "refused.pattern"),
+        (sessions_in_queries, Scope.HOST, 6, None),
+        (shuffled, Scope.HOST, 60, "refused.pattern"),
+        (growing, Scope.HOST, 60, "refused.pattern"),
+        (wildcard, Scope.DOMAIN, 30, "refused.repetition"),
+    ],
+)
+async def test_a_trap_ends_and_harms_nobody(
+    links: Callable[[str, int], list[str]], scope: Scope, fetched_max: int, reason: str | None
+) -> None:
+    """What a trap gives is bounded, the reason is counted, and another host is crawled whole."""
+    stage = Stage(settings=SMALL)
+    stage.web = TrapWeb(stage.clock)
+    stage.web.links = links
+    stage.restart()
+    crawl = replace(CRAWL, scope=scope, seeds_planned=1, depth_max=12, concurrency=4)
+    await run(stage, crawl, f"{SITE}/", f"{GOOD}/")
+    assert stage.world.crawls[crawl.id].state is State.FINISHED
+    asked = stage.web.urls
+    assert {url for url in asked if url.startswith(GOOD)} == GOOD_PAGES
+    assert len(asked) - len(GOOD_PAGES) <= fetched_max
+    if reason is not None:
+        assert stage.tally()[reason] > 0
+
+
+async def test_a_seed_that_looks_like_a_trap_is_asked_for() -> None:
+    """A person who names a URL wants it."""
+    stage = Stage()
+    await run(stage, replace(CRAWL, seeds_planned=1), f"{SITE}/a/a/a/a")
+    assert stage.web.urls == [f"{SITE}/a/a/a/a"]
+
+
+async def run(stage: Stage, crawl: Crawl, *urls: str) -> None:
+    """Crawl from seeds to the end."""
+    stage.world.crawls[crawl.id] = crawl
+    (seeds,) = seeds_of(crawl.id, crawl.id, urls, at_ms=NOW_MS, planned=True)
+    await stage.deliver(seeds)
+    await stage.drain(5_000)
+
+
+@pytest.mark.parametrize(
+    ("tracking", "asked"),
+    [
+        (None, [f"{SITE}/", f"{SITE}/a?ref=1"]),
+        (("ref",), [f"{SITE}/", f"{SITE}/a?utm_id=2"]),
+        ((), [f"{SITE}/", f"{SITE}/a?ref=1&utm_id=2"]),
+    ],
+)
+async def test_a_crawl_has_parameters_of_its_own(
+    tracking: tuple[str, ...] | None, asked: list[str]
+) -> None:
+    """Seeds, links and redirects do without the same parameters, so that a page is one URL."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/", html("/a?ref=1&utm_id=2", "/a?ref=1&utm_id=2#b"))
+    plain = "?".join(asked[-1].split("?")[:1])
+    stage.web.put(asked[-1], html(plain + "?ref=1&utm_id=2"))
+    crawl = replace(CRAWL, seeds_planned=1, tracking=tracking)
+    await run(stage, crawl, f"{SITE}/", f"{SITE}/a?ref=1&utm_id=2")
+    assert sorted(stage.web.urls) == asked
