@@ -368,6 +368,16 @@ async def test_a_journal_without_a_crawl_goes(stage: Stage, *, ended: bool) -> N
     assert (stage.world.ledgers, sweeper.left) == ({}, set())
 
 
+async def test_a_journal_of_an_earlier_version_stays_uncommitted(stage: Stage) -> None:
+    """One that does not say whose it is, and has no ledger, may be of any crawl at work."""
+    stage.world.crawls[CRAWL.id] = CRAWL
+    stage.world.journals[ROOT] = replace(CHILDREN, crawl="")
+    sweeper = sweeper_of(stage)
+    assert not await sweeper.sweep()
+    assert ROOT in stage.world.journals
+    assert len(sweeper.left) == 1
+
+
 async def test_a_paused_crawls_journal_is_carried_out(stage: Stage) -> None:
     """Its claims, records and counts stand, and what it gave rise to is sent before it goes."""
     pack = stage.begin(PAUSED, OTHER)
