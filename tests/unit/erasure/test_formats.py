@@ -84,6 +84,7 @@ ROWS: dict[str, tuple[Table, Sequence[Mapping[str, Any]]]] = {
             {"crawl": "c-1", "url": OTHER, "fetched_at": 1, "place": 1, "links": [OTHER]},
         ],
     ),
+    "prose": (TEXTS, [{"crawl": "c-1", "url": OTHER, "fetched_at": 1, "text": f"see {URL} there"}]),
     "nothing": (PAGES, [page(OTHER), page(f"{OTHER}b")]),
 }
 
