@@ -128,7 +128,8 @@ class Extent:
         self.chars = chars
         self._root = root
         self._steps: int | None = None
-        self._whole = self
+        # What this is a part of; not itself, which would keep the tree until garbage is collected.
+        self._whole: Extent | None = None
 
     def part(self, tags: int, chars: int) -> Extent:
         """Return the extent of a node within this one."""
@@ -142,7 +143,7 @@ class Extent:
         most = self.tags * self.tags
         if most <= _FEW_STEPS:
             return most
-        whole = self._whole
+        whole = self._whole or self
         if whole._steps is None:  # noqa: SLF001 - of the same class
             whole._steps = _steps_within(self._root)  # noqa: SLF001 - of the same class
         return min(most, whole._steps)  # noqa: SLF001 - of the same class

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
+from orbweaver.extraction.css import Extent
 from orbweaver.extraction.extract import extract
 from orbweaver.extraction.json_ld import json_ld
 from orbweaver.extraction.microdata import NAMES_MAX, microdata
@@ -255,3 +259,18 @@ def test_a_budget_ends_once_and_for_all() -> None:
         with pytest.raises(TooMuchError, match="too much text"):
             work.spend(1, "text")
     assert Work().left == UNITS_MAX
+
+
+def test_what_measures_a_page_goes_with_it() -> None:
+    """Without waiting for garbage to be collected: it holds the page's tree, some 5 MB."""
+    root = LexborHTMLParser("<p>x").root
+    assert root is not None
+    extent = Extent(tags=1_001, chars=4, root=root)
+    assert extent.part(1_001, 4).steps == extent.steps
+    gone = weakref.ref(extent)
+    gc.disable()
+    try:
+        del extent
+        assert gone() is None
+    finally:
+        gc.enable()
