@@ -266,9 +266,9 @@ import sys
 folder, name, place = sys.argv[1:]
 sys.path.insert(0, folder)
 from pathlib import Path
-from orbweaver import formats
-from orbweaver.core.tables import TEXTS
-writer = formats.writer(name, TEXTS, Path(place))
+from orbweaver.exporting.formats.registry import writer as writer_of
+from orbweaver.model.columns import TEXTS
+writer = writer_of(name, TEXTS, Path(place))
 writer.add({"title": "a"})
 print(writer.close().sha256)
 """
