@@ -41,10 +41,9 @@ INTERRUPTED = (124, 130)
 SHIM = """#!{python}
 import sys
 from localstack import emulator
-from orbweaver import cli
-from orbweaver.cli import parser, stacks
-parser.PORT = stacks.PORT = emulator.PORT = {port}
-sys.exit(cli.main())
+from orbweaver.cli import arguments, main, stack
+arguments.PORT = stack.PORT = emulator.PORT = {port}
+sys.exit(main.main())
 """
 NO_END = re.compile(r"^(orbweaver (metrics|status .*--watch)|\S*python -m tests\.sites)")
 # Every answer of the API that refuses ends its command, as curl alone would not.

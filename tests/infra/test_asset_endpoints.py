@@ -23,7 +23,7 @@ ENDPOINTS = """
 import asyncio, json, sys
 folder, calls = sys.argv[1:]
 sys.path.insert(0, folder)
-from orbweaver.adapters.aws import Aws
+from orbweaver.adapters.aws.clients import Aws
 class Caught(Exception):
     pass
 async def asked():

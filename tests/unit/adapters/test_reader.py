@@ -378,9 +378,9 @@ def test_a_child_ends_with_its_parent() -> None:
     """Its input is closed then; here all that holds our pipe must be gone for it to end."""
     script = """
 import asyncio, os
-from orbweaver.adapters.clock import SystemClock
-from orbweaver.adapters.reading import BudgetReader
-from tests.unit.test_reader import HOST, job
+from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.adapters.local.reader import BudgetReader
+from tests.unit.adapters.test_reader import HOST, job
 async def main():
     clock = SystemClock()
     reader = BudgetReader(clock=clock, in_place=lambda _: False)

@@ -72,7 +72,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(unbuffered: str) -> None:
 
 BACKGROUND = """
 import asyncio, os, signal, sys
-from orbweaver import cli
+from orbweaver.cli import main as cli
 
 async def work():
     os.kill(os.getpid(), signal.SIGINT)
