@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pickle
 import resource
@@ -193,7 +194,8 @@ def test_what_is_light_takes_little(attack: Attack) -> None:
         if not is_done_in_place(prepared.outline) or (asked.items and not has_tree):
             return
     began_s = time.process_time()
-    read(asked, prepared=prepared)
+    with contextlib.suppress(HeavyError):  # which is for the child to read, as is done there
+        list(stages(asked, prepared=prepared, units_max=LIGHT_UNITS))
     assert time.process_time() - began_s <= LOOP_S
 
 
