@@ -114,14 +114,17 @@ class Draft:
         return min(item.delay_s for item in self._again.values())
 
     def link(self, target: Target) -> None:
-        """Note a link that is in scope; the first one that names a URL counts, or a sitemap."""
+        """Note a link that is in scope; of those to one URL a sitemap counts, or the shallowest."""
         standing = self._candidates.get(target.url)
         if standing is None or (target.kind is Kind.SITEMAP and standing.kind is Kind.PAGE):
             self._candidates[target.url] = target
+        elif target.kind is standing.kind and target.depth < standing.depth:
+            self._candidates[target.url] = target
 
-    def links_to(self, url: str) -> bool:
-        """Whether a URL is among the links noted so far."""
-        return url in self._candidates
+    def links_to(self, url: str, depth: int | None = None) -> bool:
+        """Whether a URL is among the links noted so far; no deeper than `depth`, if that is given."""
+        standing = self._candidates.get(url)
+        return standing is not None and (depth is None or standing.depth <= depth)
 
     def refuse(self, refusal: Refusal, count: int = 1, urls: Iterable[str] = ()) -> None:
         """Count references that are not to be claimed; some of them may serve as examples."""

@@ -61,7 +61,7 @@ async def _admitted(
         # What is claimed is left out nowhere, though it may lie too deep here.
         seen = visit.seen(links)
         for url in links:
-            if draft.links_to(url):
+            if draft.links_to(url, target.depth + 1):
                 continue
             if url in seen and in_scope(crawl, url, target.url, target.root):
                 continue
