@@ -116,13 +116,15 @@ class Draft:
     def link(self, target: Target) -> None:
         """Note a link that is in scope; of those to one URL a sitemap counts, or the shallowest."""
         standing = self._candidates.get(target.url)
-        if standing is None or (target.kind is Kind.SITEMAP and standing.kind is Kind.PAGE):
-            self._candidates[target.url] = target
-        elif target.kind is standing.kind and target.depth < standing.depth:
+        if (
+            standing is None
+            or (target.kind is Kind.SITEMAP and standing.kind is Kind.PAGE)
+            or (target.kind is standing.kind and target.depth < standing.depth)
+        ):
             self._candidates[target.url] = target
 
     def links_to(self, url: str, depth: int | None = None) -> bool:
-        """Whether a URL is among the links noted so far; no deeper than `depth`, if that is given."""
+        """Whether a URL is among the links noted so far, no deeper than `depth`."""
         standing = self._candidates.get(url)
         return standing is not None and (depth is None or standing.depth <= depth)
 
