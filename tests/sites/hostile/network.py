@@ -246,10 +246,10 @@ ROWS = (
         case=52,
         path="/strays/double",
         serves="its answer, and then one to nobody",
+        # At once: what comes later may come after the next request (docs/http.md).
         say=(
-            answer(b"<title>/strays/double</title>", HTML),
-            0.02,
-            answer(b"<title>to nobody</title>" + link("/strays/ghost"), HTML),
+            answer(b"<title>/strays/double</title>", HTML)
+            + answer(b"<title>to nobody</title>" + link("/strays/ghost"), HTML),
         ),
         title="/strays/double",
         ghosts=("/strays/ghost",),
