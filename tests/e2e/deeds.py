@@ -74,7 +74,8 @@ class Bench:
         crawl_id = f"c-{uuid.uuid4().hex}"
         at_ms = time.time_ns() // 1_000_000 - ago_ms
         crawl = Crawl(id=crawl_id, name=name or crawl_id, started_at_ms=at_ms, seeds_planned=1)
-        crawl = replace(crawl, **{"delay_ms": 0, **fields})
+        # The seed names the site's address, which is not public.
+        crawl = replace(crawl, **{"delay_ms": 0, "seeds": (f"{self.site.url}/",), **fields})
         self.define(crawl)
         return crawl
 
