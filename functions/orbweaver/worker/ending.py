@@ -22,15 +22,17 @@ class Ending:
     def __init__(self) -> None:
         """Begin with a worker that goes on."""
         self.told = False
-        self._open: set[asyncio.Task[None]] = set()
+        # In the order in which they began: a set of tasks has another one in each run.
+        self._open: dict[asyncio.Task[None], None] = {}
         self._cut: set[asyncio.Task[None]] = set()
 
     def tell(self) -> None:
         """Announce the end; a second time changes nothing."""
         self.told = True
-        for task in self._open - self._cut:
-            self._cut.add(task)
-            task.cancel()
+        for task in self._open:
+            if task not in self._cut:
+                self._cut.add(task)
+                task.cancel()
 
     async def cut_short(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do some work for as long as no end is announced; whether it was cut short."""
@@ -38,7 +40,7 @@ class Ending:
             work.close()
             return True
         task = asyncio.ensure_future(work)
-        self._open.add(task)
+        self._open[task] = None
         try:
             await task
         except asyncio.CancelledError:
@@ -47,6 +49,6 @@ class Ending:
                 raise
             return True
         finally:
-            self._open.discard(task)
+            self._open.pop(task, None)
             self._cut.discard(task)
         return False

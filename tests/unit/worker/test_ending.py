@@ -151,3 +151,21 @@ def _connected(settings: Any, meter: Any) -> Any:
             return None
 
     return Open()
+
+
+async def test_work_is_cut_short_in_the_order_in_which_it_began() -> None:
+    """So the same seed of the simulation comes to the same, whatever the addresses of tasks."""
+    ending, cut = Ending(), []
+
+    async def work(number: int) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cut.append(number)
+
+    running = [asyncio.ensure_future(ending.cut_short(work(number))) for number in range(50)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    ending.tell()
+    assert await asyncio.gather(*running) == [True] * 50
+    assert cut == list(range(50))
