@@ -19,26 +19,29 @@ ROWS = [
     for line in GUIDE.splitlines()
     if line.startswith("| ") and not line.startswith(("| what ", "| --- "))
 ]
-BOUND = re.compile(r"`((?:settings|core|adapters)[.\w]*)\.(\w+) = ([0-9.]+)`")
+BOUND = re.compile(r"`([a-z][.\w]*)\.(\w+) = ([0-9.]+)`")
 # What bounds a page, by module: each has its row.
 BOUNDS = {
-    "core.maintext": {"HTML_BYTES_MAX", "CONVERTED_BYTES_MAX", "HEAD_BYTES_MAX", "CHARS_MAX",
-                      "TAGS_MAX", "WORDS_TAGS_MAX", "REFERENCES_MAX", "NESTED_MAX",
-                      "ATTRIBUTES_MAX", "PLACES_MAX", "DEPTH_MAX"},
-    "core.page": {"TEXT_CHARS_MAX", "LANGUAGE_CHARS_MAX"},
-    "core.record": {"ERROR_CHARS_MAX", "HEADER_CHARS_MAX", "DESCRIPTION_CHARS_MAX"},
-    "core.links": {"LINKS_CHARS_MAX"},
-    "core.extraction": {"EXTRACTED_BYTES_MAX"},
-    "core.extraction.structured": {"SCRIPTS_MAX", "SCRIPT_CHARS_MAX", "SCRIPTS_CHARS_MAX",
-                                   "DEPTH_MAX", "NODES_MAX"},
-    "core.extraction.stated": {"NAMES_MAX"},
-    "adapters.http_head": {"HEADERS_CHARS_MAX"},
+    "parsing.main_text": {"HTML_BYTES_MAX", "CONVERTED_BYTES_MAX", "HEAD_BYTES_MAX", "CHARS_MAX",
+                          "TAGS_MAX", "WORDS_TAGS_MAX", "REFERENCES_MAX", "NESTED_MAX",
+                          "ATTRIBUTES_MAX", "PLACES_MAX", "DEPTH_MAX"},
+    "parsing.page": {"TEXT_CHARS_MAX", "LANGUAGE_CHARS_MAX"},
+    "model.page_record": {"HEADER_CHARS_MAX", "DESCRIPTION_CHARS_MAX"},
+    "worker.recording": {"ERROR_CHARS_MAX"},
+    "parsing.links": {"LINKS_CHARS_MAX"},
+    "extraction.extract": {"EXTRACTED_BYTES_MAX"},
+    "extraction.json_ld": {"SCRIPTS_MAX", "SCRIPT_CHARS_MAX", "SCRIPTS_CHARS_MAX",
+                           "DEPTH_MAX", "NODES_MAX"},
+    "extraction.microdata": {"NAMES_MAX"},
+    "adapters.web.headers": {"HEADERS_CHARS_MAX"},
 }  # fmt: skip
 # Bounds of something else than a page, or that have the row of another one: each with its reason.
 OTHERS = {
-    "core.maintext": {"COLUMNS_MAX": "how wide a table is thought to be"},
-    "core.page": {"LINKS_MAX": "the default of links_per_page_max"},
-    "core.extraction": {"ERROR_CHARS_MAX": "words of an extractor's exception, in invalid_items"},
+    "parsing.main_text": {"COLUMNS_MAX": "how wide a table is thought to be"},
+    "parsing.page": {"LINKS_MAX": "the default of links_per_page_max"},
+    "extraction.extract": {
+        "ERROR_CHARS_MAX": "words of an extractor's exception, in invalid_items"
+    },
 }
 
 

@@ -39,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_projects_files_are_there_once(home: Path) -> None:
     """As synthesis and assets read them; a second command changes nothing, another version all."""
     installed.ensure_project()
-    assert (home / "functions" / "orbweaver" / "worker.py").is_file()
+    assert (home / "functions" / "orbweaver" / "worker" / "batch.py").is_file()
     assert (home / "functions" / "handlers" / "worker.py").is_file()
     assert (home / "infra" / "stack.py").is_file()
     assert (home / "requirements" / "runtime.txt").is_file()

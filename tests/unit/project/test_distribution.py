@@ -103,7 +103,7 @@ def test_the_wheel_has_what_a_crawl_needs(tmp_path: Path) -> None:
     assert metadata["Name"] == extras.DISTRIBUTION
     assert set(metadata.get_all("Provides-Extra", [])) == {"query", "deploy", "node"}
     for part in (
-        "orbweaver/cli/queries/",
+        "orbweaver/cli/query/queries/",
         "handlers/worker.py",
         "infra/asset.py",
         "localstack/guard.py",
