@@ -54,7 +54,12 @@ def npm(node: Path) -> list[str]:
 
 
 def use_wheel_node() -> None:
-    """Point jsii to the wheel's Node; one that is named already, or no wheel, changes nothing."""
+    """Point jsii to the wheel's Node; one that is named already, or no wheel, changes nothing.
+
+    Neither way does it warn of a Node that is tried here.
+    """
+    for name, value in UNWARNED.items():
+        os.environ.setdefault(name, value)
     found = of_wheel()
     if found is not None:
         os.environ.setdefault(VARIABLE, str(found / "node"))
