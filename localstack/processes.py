@@ -16,6 +16,10 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _POLL_S = 0.02
 
@@ -76,16 +80,21 @@ def stop_group(leader: Identity, *, grace_s: float) -> None:
         if grace_s > 0:
             _signal(leader.pid, signal.SIGTERM)
             wait_gone(leader, timeout_s=grace_s)
-        _signal_group(leader.pid, signal.SIGKILL)
-        wait_gone(leader, timeout_s=5)
-    elif identify(leader.pid) is None and members(leader.pid):
-        _signal_group(leader.pid, signal.SIGKILL)
+    elif identify(leader.pid) is not None or not members(leader.pid):
+        return
+    _signal_group(leader.pid, signal.SIGKILL)
+    # A signal is on its way when it is sent; who is asked next must find nothing.
+    _wait_until(lambda: not is_running(leader) and not members(leader.pid), timeout_s=5)
 
 
 def wait_gone(process: Identity, *, timeout_s: float) -> bool:
     """Wait until a process has ended; False when it still runs after the time given."""
+    return _wait_until(lambda: not is_running(process), timeout_s=timeout_s)
+
+
+def _wait_until(holds: Callable[[], bool], *, timeout_s: float) -> bool:
     deadline_s = time.monotonic() + timeout_s
-    while is_running(process):
+    while not holds():
         if time.monotonic() >= deadline_s:
             return False
         time.sleep(_POLL_S)
