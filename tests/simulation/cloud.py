@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tests.memory import World
+    from tests.simulation.faults import Faults
     from tests.simulation.scenario import Scenario
     from tests.simulation.trace import Trace
     from tests.simulation.web import SimWeb
@@ -162,8 +163,9 @@ class Cloud:
         task.add_done_callback(lambda done: done.result())
 
     async def _invoke(self, batch: list[Message]) -> None:
+        faults = self.faults  # of now: those of its end may be none
         process = self._process()
-        if self.random.random() < self.faults.killed:
+        if self.random.random() < faults.killed:
             process.kill_in = self.random.randint(1, self.random.choice((8, 30, 120)))
         self._plan_end(process)
         process.hops = max(message.hops for message in batch)
@@ -189,7 +191,7 @@ class Cloud:
             work = process.worker.run(deliveries, deadline_ms)
             ended, failed = await process.invoke(work, FUNCTION_TIMEOUT_S)
             if ended:
-                self._check_requeued(process, failed or ())
+                self._check_requeued(process, faults, failed or ())
                 self._acknowledge(batch, failed or ())
                 process.kill_in = process.told_in = 0
                 self._warm.append(process)
@@ -209,9 +211,10 @@ class Cloud:
             process.told_in = chances.randint(1, chances.choice((8, 30, 120)))
             process.grace_s = chances.choice((0.1, 2.0, 2.0, None))
 
-    def _check_requeued(self, process: WorkerProcess, failed: Sequence[str]) -> None:
+    def _check_requeued(
+        self, process: WorkerProcess, faults: Faults, failed: Sequence[str]
+    ) -> None:
         """Check that a worker that was told to end, and did, has left no message to wait."""
-        faults = self.faults
         if process.ending.told:
             self.trace.counts["ended as told"] += 1
             if failed and not (faults.throttled or faults.unknown):

@@ -120,10 +120,27 @@ class SimWeb:
             slow_s = 0.02  # the sooner it is heard, the better it can be honoured
         self._counts["slow answer"] += slow_s >= SLOW_S
         await asyncio.sleep(slow_s)
+        self._heard(site, ask, answer, asker)
         if page is not None and page.poison and isinstance(answer, Response) and answer.body:
             self._counts["poison"] += 1
             asker.kill()
         return answer
+
+    def _heard(self, site: Site, ask: Ask, answer: Response | Failure, asker: Asker) -> None:
+        """Note until when a host is to be left alone by the one who has its answer now."""
+        after_s = site.storm_retry_after_s
+        if after_s is None or isinstance(answer, Failure) or answer.status != TOO_MANY_REQUESTS:
+            return
+        if answer.headers.get("retry-after") == str(after_s):
+            self.rebuffs.append(
+                Rebuff(
+                    origin=site.origin,
+                    at_s=ask.at_s,
+                    until_s=ask.at_s + after_s,
+                    ahead_s=ask.ahead_s,
+                    asker=asker,
+                )
+            )
 
     def _sent(self, request: Request, answer: Response | Failure) -> Response | Failure:
         """Cut a body where the asker stops reading, and count it: whoever dies has it, too."""
@@ -175,15 +192,6 @@ class SimWeb:
         after_s = site.storm_retry_after_s
         if after_s is None:
             return _response(429, b"")
-        self.rebuffs.append(
-            Rebuff(
-                origin=site.origin,
-                at_s=ask.at_s,
-                until_s=ask.at_s + after_s,
-                ahead_s=ask.ahead_s,
-                asker=asker,
-            )
-        )
         return _response(429, b"", headers={"retry-after": str(after_s)})
 
 

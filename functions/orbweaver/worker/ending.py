@@ -1,10 +1,10 @@
 """The announced end of a worker: requests are cut short, and their URLs are requeued.
 
 A process that is told to end (SIGTERM) has a moment left. Requests and waits for slots are given
-up; what was answered is journaled and committed, and the other URLs return at once, in messages
-of their own or in the same pack sent again. So a message that was in work neither waits for its
-visibility to run out nor counts as received by a worker that died of it: it is no strike, and no
-step towards the dead-letter queue.
+up; what a host asked for with 429 or 503 is noted first; what was answered is journaled and
+committed, and the other URLs return at once, in messages of their own or in the same pack sent
+again. So a message that was in work neither waits for its visibility to run out nor counts as
+received by a worker that died of it: it is no strike, and no step towards the dead-letter queue.
 """
 
 from __future__ import annotations
@@ -52,3 +52,13 @@ class Ending:
             self._open.pop(task, None)
             self._cut.discard(task)
         return False
+
+
+async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do some short work to its end, also where its task is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise

@@ -246,6 +246,10 @@ class Visitor:
             self._defer(visit, [target], later_ms)
             return
         await self._concluder.conclude(visit, target, answer, at_ms, turn)
+        if visit.crawl.cookies and isinstance(answer, Response) and answer.cookies:
+            refused = await self._jars().take(visit.crawl.id, target.url, answer.cookies)
+            if refused:
+                visit.draft.count("cookies.refused", refused)
 
     async def _fetch(self, visit: Visit, target: Target, room_bytes: int) -> Response | Failure:
         """Ask, and note what was received; of what is broken off nobody knows, so all of it."""
@@ -263,10 +267,6 @@ class Visitor:
                 visit.purses.cut(visit.draft, target, room_bytes)
         finally:
             visit.purses.received(visit.draft, room_bytes, received)
-        if visit.crawl.cookies and isinstance(answer, Response) and answer.cookies:
-            refused = await self._jars().take(visit.crawl.id, target.url, answer.cookies)
-            if refused:
-                visit.draft.count("cookies.refused", refused)
         return answer
 
     def _jars(self) -> Cookies:

@@ -24,6 +24,7 @@ from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.duplicates import Repeats
 from orbweaver.politeness.host_health import SILENCE
+from orbweaver.worker.ending import to_its_end
 from orbweaver.worker.link_handling import follow
 from orbweaver.worker.page_reading import Costly, Crowded, Reading, job_of
 from orbweaver.worker.recording import page_record
@@ -90,6 +91,9 @@ class Concluder:
             any_type=target.kind is Kind.SITEMAP,
             others_kept=visit.crawl.bodies is Bodies.ALL,
         )
+        if isinstance(verdict, answers.Retry) and verdict.block:
+            # First of all, and to its end: the others are to know it also when this worker ends.
+            await to_its_end(self._health.rebuffed(host, verdict.retry_after_s, at_ms))
         reading: Reading | None = None
         if isinstance(answer, Response) and _is_to_be_read(verdict, target):
             read = await self._make_reading(visit, target, verdict, answer, at_ms)
@@ -100,8 +104,6 @@ class Concluder:
             verdict, reading = _as_read(verdict, answer, read)
         await self._note(host, answer, verdict, turn)
         if isinstance(verdict, answers.Retry):
-            if verdict.block:
-                await self._health.rebuffed(host, verdict.retry_after_s, at_ms)
             ended = answers.exhausted(verdict, target.attempt)
             if ended is None:
                 await self._retry(visit, host, target, verdict)

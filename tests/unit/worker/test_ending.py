@@ -13,9 +13,9 @@ from orbweaver.app import container as bootstrap
 from orbweaver.frontier.messages import Pack, decode
 from orbweaver.model.settings import Settings
 from orbweaver.worker.ending import Ending
-from tests.memory import ManualClock, World
+from tests.memory import ManualClock, Moment, World
 from tests.unit.containers import FakeMessages, ports_over
-from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, outcomes
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, outcomes
 
 if TYPE_CHECKING:
     from orbweaver.model.http_exchange import Failure, Request, Response
@@ -76,6 +76,24 @@ async def test_a_suspect_is_not_struck_for_an_announced_end() -> None:
         assert stage.world.strikes.get(pack.id, 0) == 0
         stage.restart()
     assert stage.world.buried == []
+
+
+async def test_a_host_that_asks_to_be_left_alone_is_noted_first() -> None:
+    """The worker is told to end just as it notes a 429: other workers know of it all the same."""
+    stage = Stage()
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if effect == "hosts.block" and moment is Moment.BEFORE:
+            stage.worker.end()
+            await asyncio.sleep(0)
+
+    stage.web.put(A, answer(429, retry_after="600"))
+    pack = stage.begin(POLITE, A)
+    stage.restart(gate)
+    assert await stage.deliver(pack) == []
+    (host,) = stage.world.hosts.values()
+    assert host.blocked_until_ms >= NOW_MS + 600_000
+    assert [_urls(sent) for sent, _ in queued(stage)] == [[A]]
 
 
 async def test_an_end_from_outside_is_not_taken_for_an_announced_one() -> None:
