@@ -53,8 +53,7 @@ class Sealer:
     async def seal(self, order: Order) -> Manifest | None:
         """Seal a run whose units are done; its manifest, if it stands."""
         scope, run = order.scope, order.run
-        if await self.runs.current(scope) != run:
-            await self.runs.sweep(scope, run)
+        if not await self._counts(order):
             await self.mender.missing(scope)
             return None
         plan = await self.runs.plan(scope, run)
@@ -72,6 +71,16 @@ class Sealer:
         await self._tell(manifest)
         await self._remove(order)
         return manifest
+
+    async def _counts(self, order: Order) -> bool:
+        """Whether a run still counts; what is left of one that does not is removed.
+
+        Its request may have come twice, and its plan been kept anew as the run was removed.
+        """
+        if await self.runs.current(order.scope) == order.run:
+            return True
+        await self.runs.sweep(order.scope, order.run)
+        return False
 
     async def _tell(self, manifest: Manifest) -> None:
         """Make tables of items known, and announce the export."""
@@ -91,7 +100,7 @@ class Sealer:
             return False
         await self.mender.clear(scope, None, manifest.files)
         damaged = await self.store.damaged(manifest.files)
-        if await self.runs.current(scope) != order.run:
+        if not await self._counts(order):
             if damaged:
                 await self.mender.replace(scope, body)
             return False
@@ -103,7 +112,7 @@ class Sealer:
         """Put the manifest; False if the run does not count any more."""
         path = order.scope.manifest
         standing = await self.store.get(path)
-        if await self.runs.current(order.scope) != order.run:
+        if not await self._counts(order):
             return False
         if standing != body:
             await self.store.put(path, body)
