@@ -44,6 +44,32 @@ async def test_a_stale_read_wins_no_claim(moto_world: AwsWorld) -> None:
     assert await container.frontier.claim(later, [first]) == {first.url}
 
 
+@pytest.mark.parametrize("kept", [False, True])
+async def test_a_claim_taken_over_while_it_is_given_back_is_given_back(
+    moto_world: AwsWorld, *, kept: bool
+) -> None:
+    """A pack's claim is not to stand again once the one that took its place is given back."""
+    now_ms = moto_world.clock.now_ms()
+    url = samples.target(1).url
+    before, early, forced = (
+        replace(claimer(pack, now_ms + after_ms), stale_before_ms=now_ms + after_ms)
+        for pack, after_ms in (("a", 0), ("b", 1_000), ("c", 2_000))
+    )
+    others = moto_world.container().frontier
+    for one in (before, early) if kept else (early,):
+        await others.claim(one, [samples.target(1)])
+
+    async def taken_over(call: Call, parameters: Answer) -> Answer:
+        assert await others.claim(forced, [samples.target(1)]) == {url}
+        return await call(**parameters)
+
+    meanwhile = {"put_item" if kept else "delete_item": taken_over}
+    container, _ = faulty(moto_world, "dynamodb", **meanwhile)
+    await container.frontier.release(early, [url])
+    await others.release(forced, [url])
+    assert await others.standing("shop", url) is None
+
+
 async def test_a_claim_that_changes_hands_meanwhile_is_left_alone(moto_world: AwsWorld) -> None:
     """Of what a pack has lost nothing is taken that somebody else has taken over since."""
     now_ms = moto_world.clock.now_ms()

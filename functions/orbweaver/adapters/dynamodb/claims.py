@@ -100,11 +100,7 @@ class DynamoFrontier:
         keys = [to_item({"k": _key(claimer.name, url)}) for url in dict.fromkeys(urls)]
         items = await self._dynamo.get_many(self._table, keys, consistent=True)
         claims = [from_item(item) for item in items]
-        mine = [claim for claim in claims if claim["pack"] == claimer.pack]
-        await all_of((self._undo(claim) for claim in mine), WRITES_AT_ONCE)
-        # What others have taken over is not to be ours again.
-        lost = [claim for claim in claims if claim.get("was", {}).get("pack") == claimer.pack]
-        await all_of((self._forget_former(claim) for claim in lost), WRITES_AT_ONCE)
+        await all_of((self._give_back(claimer.pack, claim) for claim in claims), WRITES_AT_ONCE)
 
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
         """See the port."""
@@ -147,8 +143,7 @@ class DynamoFrontier:
             if standing is not None and standing["pack"] == claimer.pack:
                 return True
             if standing is not None and _holds(standing, claimer, target.modified_at_ms):
-                if standing.get("was", {}).get("pack") == claimer.pack:
-                    await self._forget_former(standing)
+                await self._give_back(claimer.pack, standing)
                 return False
             try:
                 former = standing and (_seen_by(claimer, standing) or standing)
@@ -179,35 +174,49 @@ class DynamoFrontier:
             if not former and was.get("crawl") == crawl.id:
                 await self._mark(crawl, url, former=True)
 
+    async def _give_back(self, pack: str, claim: dict[str, Any]) -> None:
+        """Remove a pack's claim, whether it stands or is kept by the one in whose place it stood.
+
+        Either may have become the other since it was read. A later claim of the pack is not meant.
+        """
+        at_ms = (claim if claim["pack"] == pack else claim.get("was", claim))["at"]
+        for _ in range(TAKE_OVER_TRIES):
+            try:
+                if _is_of(claim, pack, at_ms):
+                    await self._undo(claim)
+                elif _is_of(claim.get("was", {}), pack, at_ms):
+                    await self._forget_former(claim)
+            except ConditionFailed as refusal:
+                claim = from_item(refusal.item)
+            else:
+                return
+        raise Transient(f"{claim['k']} is claimed again and again")
+
     async def _forget_former(self, claim: dict[str, Any]) -> None:
-        """Have a claim stand in the place of none; whoever gives it back leaves nothing."""
+        """Have a claim stand in the place of none; what gives it back leaves nothing."""
         condition = _only_if(claim)
         condition["ExpressionAttributeNames"]["#was"] = "was"
-        try:
-            await self._dynamo.call(
-                "update_item",
-                TableName=self._table,
-                Key=to_item({"k": claim["k"]}),
-                UpdateExpression="REMOVE #was",
-                **condition,
-            )
-        except ConditionFailed:
-            return
+        await self._dynamo.call(
+            "update_item",
+            TableName=self._table,
+            Key=to_item({"k": claim["k"]}),
+            UpdateExpression="REMOVE #was",
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            **condition,
+        )
 
     async def _undo(self, claim: dict[str, Any]) -> None:
-        try:
-            if "was" in claim:
-                former = {"k": claim["k"], "url": claim["url"], **claim["was"]}
-                await self._put(to_item(former), claim)
-            else:
-                await self._dynamo.call(
-                    "delete_item",
-                    TableName=self._table,
-                    Key=to_item({"k": claim["k"]}),
-                    **_only_if(claim),
-                )
-        except ConditionFailed:
-            return
+        if "was" in claim:
+            former = {"k": claim["k"], "url": claim["url"], **claim["was"]}
+            await self._put(to_item(former), claim)
+        else:
+            await self._dynamo.call(
+                "delete_item",
+                TableName=self._table,
+                Key=to_item({"k": claim["k"]}),
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **_only_if(claim),
+            )
 
     async def _put(self, item: Item, standing: Mapping[str, Any] | None) -> None:
         await self._dynamo.call(
@@ -217,6 +226,10 @@ class DynamoFrontier:
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
             **_only_if(standing),
         )
+
+
+def _is_of(claim: Mapping[str, Any], pack: str, at_ms: int) -> bool:
+    return (claim.get("pack"), claim.get("at")) == (pack, at_ms)
 
 
 def _only_if(standing: Mapping[str, Any] | None) -> dict[str, Any]:
