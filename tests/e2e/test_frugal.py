@@ -27,7 +27,7 @@ def test_urgent_crawls_share_the_one_queue(tmp_path: Path) -> None:
         stand = Stand(stood, tmp_path)
         crawled = stand.start(f"{site.url}/0", "--priority", "high", "--delay", "0")
         assert len(crawled.urls("fetched")) == len(links)
-        assert stand.outputs["ExpressQueueUrl"] == stand.outputs["CrawlQueueUrl"]
+        assert stand.outputs["ExpressQueueUrl"] == stand.outputs["PackQueueUrl"]
         with stand.client("logs") as logs:
             group = stand.outputs["WorkerLogGroup"]
             events = logs.filter_log_events(logGroupName=group)["events"]
