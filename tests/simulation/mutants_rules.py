@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.frontier import admission, journal, messages
 from orbweaver.model import crawl as crawls
 from orbweaver.model import target, url_rules
-from orbweaver.worker import apply_journal, fetch_pack, link_handling, pack_context
+from orbweaver.worker import apply_journal, fetch_pack, pack_context, response_handling
 from tests.simulation.meaning import edited
 from tests.simulation.mutant import mutants
 
@@ -101,7 +101,7 @@ _WHOLE_SEND = apply_journal.Settler.__dict__["_send"]
 MUTANTS = (
     *mutants(
         ("a rule's depth ignored", admission, "depth_limit", _depth_of_the_crawl),
-        ("links followed against a rule", link_handling, "said_of", _nothing_said),
+        ("links followed against a rule", response_handling, "said_of", _nothing_said),
         ("recorded against a rule", pack_context.Visit, "end", _all_recorded),
         ("priority lost on the way", target, "extras_of", _without_lane),
         ("lanes mixed in a pack", apply_journal, "outbox", _mixed),

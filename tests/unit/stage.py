@@ -49,7 +49,7 @@ from tests.memory.world import Gate, ShardItem, open_gate
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from orbweaver.worker.ports import Reader
+    from orbweaver.worker.page_reading import Reader
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"

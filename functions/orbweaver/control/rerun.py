@@ -28,7 +28,7 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.user_agent import OPEN_HEADERS
-from orbweaver.worker.recording import ERROR_CHARS_MAX
+from orbweaver.worker.pack_context import ERROR_CHARS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

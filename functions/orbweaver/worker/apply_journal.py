@@ -8,6 +8,9 @@ Every step may be repeated by another delivery, at any time, with the same effec
     release  only claims of this pack that its ledger leaves out, and only once there is a ledger
     send     the same ids; a copy finds its ledger and ends
     sent     noted last, so that a later copy of this pack does not send everything again
+
+Examples of what was refused are kept for people who ask why: a container writes of each crawl and
+reason once, the first that it comes upon; the first of all containers stays. A failure loses them.
 """
 
 from __future__ import annotations
@@ -27,18 +30,22 @@ from orbweaver.frontier.journal import (
     outbox_past,
     surplus_of,
 )
-from orbweaver.frontier.messages import Pack
+from orbweaver.frontier.messages import Pack, Seeds
 from orbweaver.model.crawl import Crawl, State, Tally, finished
+from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.url import redacted
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.group_commit import Commits
-from orbweaver.worker.refusal_samples import Samples
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orbweaver.frontier.journal import Journal
     from orbweaver.frontier.messages import Close, Seeds
     from orbweaver.frontier.ports import Crawls, Frontier, Packs, Pages
     from orbweaver.frontier.queues import Queue
+    from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Clock, Events
 
 _log = logging.getLogger(__name__)
@@ -236,3 +243,33 @@ class Settler:
             await self._queue.send_seeds(past, express=crawl.express)
         if letters or journal.past or ledger.surplus or journal.unasked:
             await self._packs.sent(pack_id)
+
+
+# Then it begins anew: what is written twice stays what it was.
+KNOWN_MAX = 10_000
+
+
+class Samples:
+    """Keeps examples; one a container."""
+
+    def __init__(self, crawls: Crawls) -> None:
+        """Take the port; nothing is known to be kept."""
+        self._crawls = crawls
+        self._known: set[tuple[str, str]] = set()
+
+    async def keep(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
+        """Keep examples of reasons of which this container has kept none."""
+        new = {
+            reason: urls
+            for reason, urls in samples.items()
+            if (crawl.id, reason) not in self._known
+        }
+        if not new:
+            return
+        if len(self._known) + len(new) > KNOWN_MAX:
+            self._known.clear()
+        self._known.update((crawl.id, reason) for reason in new)
+        try:
+            await self._crawls.keep_samples(crawl, new)
+        except PortError as error:
+            _log.warning("samples.not_kept", extra={"crawl": crawl.id, "error": str(error)})

@@ -2,7 +2,8 @@
 
 For every host of a pack, in this order: is it blocked, what does robots.txt say, which slots does
 it give. A URL without a slot inside this invocation comes back later. What an answer comes to is
-`worker/response_handling.py`'s business.
+`worker/response_handling.py`'s business. URLs that robots.txt forbids, or whose host is down, end
+without a request.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.fetching.conditional_get import condition_of
+from orbweaver.fetching.response_verdict import End
+from orbweaver.model.backoff import backoff_s, robots_attempts_max
 from orbweaver.model.crawl import Bodies, State
 from orbweaver.model.crawl_rules import by_delay
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response, received_of
+from orbweaver.model.outcome import ANSWERED, Outcome, Reason
 from orbweaver.model.redacted_names import named_for
-from orbweaver.model.target import Kind
+from orbweaver.model.target import Kind, next_attempt
 from orbweaver.model.url import host_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
@@ -28,10 +32,11 @@ from orbweaver.politeness.host_health import Health
 from orbweaver.politeness.host_schedule import delay_of, is_down
 from orbweaver.politeness.pacer import Pacer
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, Unreachable
+from orbweaver.politeness.robots_rules import UNDECIDED
 from orbweaver.worker.ending import Ending
+from orbweaver.worker.pack_context import page_record
 from orbweaver.worker.response_handling import Concluder
 from orbweaver.worker.sitemap_handling import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
-from orbweaver.worker.unasked import Unasked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +53,7 @@ if TYPE_CHECKING:
     from orbweaver.worker.cookies import Cookies
     from orbweaver.worker.crawl_cache import RecentCrawls
     from orbweaver.worker.pack_context import Visit
-    from orbweaver.worker.ports import Reader
+    from orbweaver.worker.page_reading import Reader
 
 
 _log = logging.getLogger(__name__)
@@ -246,10 +251,6 @@ class Visitor:
             self._defer(visit, [target], later_ms)
             return
         await self._concluder.conclude(visit, target, answer, at_ms, turn)
-        if visit.crawl.cookies and isinstance(answer, Response) and answer.cookies:
-            refused = await self._jars().take(visit.crawl.id, target.url, answer.cookies)
-            if refused:
-                visit.draft.count("cookies.refused", refused)
 
     async def _fetch(self, visit: Visit, target: Target, room_bytes: int) -> Response | Failure:
         """Ask, and note what was received; of what is broken off nobody knows, so all of it."""
@@ -267,6 +268,10 @@ class Visitor:
                 visit.purses.cut(visit.draft, target, room_bytes)
         finally:
             visit.purses.received(visit.draft, room_bytes, received)
+        if visit.crawl.cookies and isinstance(answer, Response) and answer.cookies:
+            refused = await self._jars().take(visit.crawl.id, target.url, answer.cookies)
+            if refused:
+                visit.draft.count("cookies.refused", refused)
         return answer
 
     def _jars(self) -> Cookies:
@@ -323,3 +328,54 @@ class Visitor:
 def _unended(visit: Visit, targets: Sequence[Target]) -> list[Target]:
     """List the targets that neither ended nor return yet."""
     return [visit.purses.mark(target) for target in targets if not visit.draft.knows(target.url)]
+
+
+class Unasked:
+    """Ends URLs without a request, or lets them return for another attempt."""
+
+    def __init__(self, *, clock: Clock, random: Random, settings: Settings) -> None:
+        """Take the clock, and how long retries wait."""
+        self._clock = clock
+        self._random = random
+        self._settings = settings
+
+    def allowed(self, visit: Visit, target: Target, robots: Robots | None, token: str) -> bool:
+        """Whether robots.txt lets a URL be asked for; it ends here if not."""
+        rule = robots.rule_for(token, target.url) if robots is not None else None
+        if rule is None or rule.allow:
+            return True
+        error = None
+        if rule is UNDECIDED:
+            error = f"robots.txt: {UNDECIDED.pattern}"
+            visit.draft.count("robots.undecided")
+        self._end(visit, target, End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS, error=error))
+        return False
+
+    def retry(self, visit: Visit, target: Target, unreachable: Unreachable) -> None:
+        """Let a URL return whose robots.txt could not be read; the last attempt ends it."""
+        if target.attempt >= robots_attempts_max(unreachable.reason):
+            end = End(
+                outcome=Outcome.SKIPPED,
+                reason=Reason.ROBOTS_UNREACHABLE,
+                error=f"robots.txt could not be had: {unreachable.detail}",
+            )
+            visit.draft.count(f"{Reason.ROBOTS_UNREACHABLE}.{unreachable.reason or ANSWERED}")
+            self._end(visit, target, end)
+            return
+        wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
+        pause_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
+        delay_s = max(wait_s, 0) + pause_s
+        visit.draft.again(next_attempt(target), delay_s, why="retries")
+
+    def give_up(self, visit: Visit, targets: Sequence[Target], failures: int) -> None:
+        """End the URLs of a host that is down."""
+        end = End(
+            outcome=Outcome.FAILED,
+            reason=Reason.HOST_DOWN,
+            error=f"the host did not answer {failures} times in a row",
+        )
+        for target in targets:
+            self._end(visit, target, end)
+
+    def _end(self, visit: Visit, target: Target, end: End) -> None:
+        visit.end(target, page_record(visit.crawl.id, target, end, self._clock.now_ms()))

@@ -30,7 +30,7 @@ from orbweaver.model.crawl import DAY_S
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Kind
 from orbweaver.model.url_rules import by_window
-from orbweaver.worker.apply_journal import claimer_of
+from orbweaver.worker.apply_journal import Samples, claimer_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
     from orbweaver.model.target import Prior, Target
     from orbweaver.model.url_limits import Bounds
-    from orbweaver.worker.refusal_samples import Samples
 
 # A turn takes a read and a write; a table that is slow for one pack is not to hold up its batch.
 TURN_WAIT_S = 4.0

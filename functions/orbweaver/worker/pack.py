@@ -33,8 +33,7 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.redacted_names import NO_ORIGINS, origins_of
 from orbweaver.model.url import redacted
 from orbweaver.worker.link_dedup import Sifter
-from orbweaver.worker.pack_context import Visit
-from orbweaver.worker.recording import page_record
+from orbweaver.worker.pack_context import Visit, page_record
 from orbweaver.worker.retracing import Retracer
 from orbweaver.worker.seeding import draft_of
 
@@ -65,7 +64,7 @@ class Delivery:
 
     `queue` is its name: only the stack's own may hold packs. None is named where no queue was, but
     a caller that may invoke the worker itself. `since_ms` says since when it waits
-    (worker/newer_messages.py).
+    (worker/batch.py).
     """
 
     id: str

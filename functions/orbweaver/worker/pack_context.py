@@ -1,11 +1,17 @@
-"""The context of a pack at work: its crawl, what it has come to, and when asking must be over."""
+"""The context of a pack at work, and the records of its URLs that have ended."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from orbweaver.model.crawl_rules import said_of_target
+from orbweaver.model.cuts import beyond, counted, joined, written
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.http_headers import one_line
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, PageRecord
 from orbweaver.model.redacted_names import NO_ORIGINS
 
 if TYPE_CHECKING:
@@ -13,11 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from orbweaver.budget.reservation import Purses
+    from orbweaver.fetching.response_verdict import End
     from orbweaver.frontier.body_file import Kept
     from orbweaver.frontier.pack_result import Draft
     from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
+    from orbweaver.model.cuts import Cuts
     from orbweaver.model.target import Target
+    from orbweaver.parsing.page import Page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,3 +51,76 @@ class Visit:
         self.draft.end(record, recorded=recorded)
         if kept is not None:
             self.draft.keep(kept)
+
+
+ERROR_CHARS_MAX = 300
+HEADERS_CUT = ("content_type", "etag", "last_modified")
+
+
+def page_record(
+    crawl_id: str,
+    target: Target,
+    end: End,
+    at_ms: int,
+    *,
+    answer: Response | Failure | None = None,
+    page: Page | None = None,
+    cut: Cuts = (),
+) -> PageRecord:
+    """Put together what is known of a URL that has ended; `at_ms` is when it was asked for.
+
+    `cut` is what was left out when its page was read.
+    """
+    response = answer if isinstance(answer, Response) else None
+    headers = response.headers if response else {}
+    body = response.body if response else None
+    return PageRecord(
+        crawl=crawl_id,
+        url=target.url,
+        outcome=end.outcome,
+        reason=end.reason,
+        fetched_at=at_ms,
+        depth=target.depth,
+        referrer=target.referrer,
+        status=response.status if response else None,
+        content_type=_line(headers.get("content-type"), HEADER_CHARS_MAX),
+        charset=page.charset if page else None,
+        bytes=None if body is None else len(body),
+        latency_ms=answer.latency_ms if answer else None,
+        attempt=target.attempt,
+        title=page.title if page else None,
+        description=_cut(page.description, DESCRIPTION_CHARS_MAX) if page else None,
+        language=page.language if page else None,
+        canonical=page.canonical if page else None,
+        links=len(page.links) if page else None,
+        sha256=None if body is None else sha256(body).hexdigest(),
+        etag=_line(headers.get("etag"), HEADER_CHARS_MAX),
+        last_modified=_line(headers.get("last-modified"), HEADER_CHARS_MAX),
+        error=_cut(end.error, ERROR_CHARS_MAX),
+        cut=written(joined(cut, _cuts_of(end, response))),
+    )
+
+
+def _cuts_of(end: End, response: Response | None) -> Cuts:
+    """Count what an answer lacks, and what a record has no room for."""
+    error = beyond(end.error, ERROR_CHARS_MAX)
+    if response is None or end.outcome is not Outcome.FETCHED:
+        return counted({"error": error})
+    headers = {name: response.headers.get(name.replace("_", "-")) for name in HEADERS_CUT}
+    return counted(
+        {
+            "body": int(response.truncated or end.reason is Reason.TRUNCATED),
+            "unread": int(end.reason is Reason.COSTLY),
+            **{name: beyond(value, HEADER_CHARS_MAX) for name, value in headers.items()},
+            "error": error,
+            "headers": response.headers_cut,
+        }
+    )
+
+
+def _line(value: str | None, chars_max: int) -> str | None:
+    return _cut(value and one_line(value), chars_max)
+
+
+def _cut(text: str | None, chars_max: int) -> str | None:
+    return text[:chars_max] if text else None

@@ -3,16 +3,21 @@
 Decided in `fetching/response_verdict.py` (what an answer is), `worker/page_reading.py` (what a
 page says) and `frontier/admission.py` (whether a link belongs); brought together and noted in the
 pack's draft here.
+
+A page can have thousands of links, each as long as a URL may be, and a crawl patterns for them.
+They are judged a slice at a time, so that other pages have their turns, and noted as a whole: a
+page that is given up in between leaves no half of its counts behind.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.fetching.conditional_get import condition_of, still
-from orbweaver.frontier.admission import LIFTABLE, admit_redirect, led, widens
+from orbweaver.frontier.admission import LIFTABLE, admit_link, admit_redirect, in_scope, led, widens
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.backoff import backoff_s
 from orbweaver.model.crawl import Bodies
@@ -21,13 +26,13 @@ from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import with_items
 from orbweaver.model.target import Kind, Target, next_attempt
 from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.url_rules import said_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.duplicates import Repeats
 from orbweaver.politeness.host_health import SILENCE
 from orbweaver.worker.ending import to_its_end
-from orbweaver.worker.link_handling import follow
+from orbweaver.worker.pack_context import page_record
 from orbweaver.worker.page_reading import Costly, Crowded, Reading, job_of
-from orbweaver.worker.recording import page_record
 
 if TYPE_CHECKING:
     from random import Random
@@ -36,12 +41,12 @@ if TYPE_CHECKING:
     from orbweaver.frontier.body_file import Kept
     from orbweaver.model.ports import Clock
     from orbweaver.model.settings import Settings
+    from orbweaver.model.url_limits import Bounds
     from orbweaver.parsing.page import Page
     from orbweaver.politeness.host_health import Health
     from orbweaver.politeness.pacer import Turn
     from orbweaver.worker.pack_context import Visit
-    from orbweaver.worker.page_reading import Read
-    from orbweaver.worker.ports import Reader
+    from orbweaver.worker.page_reading import Read, Reader
     from orbweaver.worker.sitemap_handling import Sitemaps
 
 # How long a page is left for that could not be read for the crowd.
@@ -268,3 +273,52 @@ def _as_read(
     if isinstance(verdict, answers.Read) and read.page is not None:
         verdict = answers.unless_kept_out(verdict, answer, len(read.page.links))
     return verdict, read
+
+
+# Links that are admitted before other pages have a turn: 5 ms of them, at most 20.
+LINKS_AT_ONCE = 250
+
+
+async def follow(visit: Visit, target: Target, page: Page, bounds: Bounds) -> None:
+    """Note the links of a page in its pack's draft, or why they are not to be claimed."""
+    if said_of(visit.crawl.rules, target.url).follow is False:
+        followed: dict[str, Target | Refusal] = dict.fromkeys(page.links, Refusal.UNFOLLOWED)
+    else:
+        followed = await _admitted(visit, target, page, bounds)
+    draft = visit.draft
+    for refusal, count in (
+        (Refusal.INVALID, page.links_invalid),
+        (Refusal.NOFOLLOW, page.links_nofollow),
+        (Refusal.CUT, page.links_cut),
+    ):
+        if count:
+            draft.refuse(refusal, count)
+    for url, admitted in followed.items():
+        if isinstance(admitted, Refusal):
+            draft.refuse(admitted, urls=(url,))
+            if admitted in LIFTABLE:
+                draft.leave_out(led(target, url, target.depth + 1))
+        else:
+            draft.link(admitted)
+
+
+async def _admitted(
+    visit: Visit, target: Target, page: Page, bounds: Bounds
+) -> dict[str, Target | Refusal]:
+    """Judge the links of a page that are not known to be claimed."""
+    crawl, draft = visit.crawl, visit.draft
+    # Most links of a page are those of others, admitted then.
+    found: dict[str, Target | Refusal] = {}
+    for start in range(0, len(page.links), LINKS_AT_ONCE):
+        if start:
+            await asyncio.sleep(0)
+        links = page.links[start : start + LINKS_AT_ONCE]
+        # What is claimed is left out nowhere, though it may lie too deep here.
+        seen = visit.seen(links)
+        for url in links:
+            if draft.links_to(url, target.depth + 1):
+                continue
+            if url in seen and in_scope(crawl, url, target.url, target.root):
+                continue
+            found[url] = admit_link(crawl, url, target, bounds)
+    return found

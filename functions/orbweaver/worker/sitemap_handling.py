@@ -21,7 +21,7 @@ from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.target import Kind
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.parsing.sitemap import read
-from orbweaver.worker.recording import page_record
+from orbweaver.worker.pack_context import page_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

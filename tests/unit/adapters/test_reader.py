@@ -26,23 +26,21 @@ from orbweaver.frontier.stored_content import Keeping
 from orbweaver.model.crawl import Bodies, Crawl
 from orbweaver.model.http_exchange import Response
 from orbweaver.worker.page_reading import (
+    BYTES_MAX,
+    LIGHT_UNITS,
+    TAGS_MAX,
     Crowded,
     Job,
     Reading,
     Stage,
-    job_of,
-    prepared_of,
-    read,
-    stages,
-)
-from orbweaver.worker.reading_cost import (
-    BYTES_MAX,
-    LIGHT_UNITS,
-    TAGS_MAX,
     has_light_tree,
     is_done_in_place,
     is_light,
     is_long,
+    job_of,
+    prepared_of,
+    read,
+    stages,
 )
 from tests.attacks import ATTACKS, BY_NAME, Attack
 from tests.costs import within

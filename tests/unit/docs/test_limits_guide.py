@@ -27,7 +27,7 @@ BOUNDS = {
                           "ATTRIBUTES_MAX", "PLACES_MAX", "DEPTH_MAX"},
     "parsing.page": {"TEXT_CHARS_MAX", "LANGUAGE_CHARS_MAX"},
     "model.page_record": {"HEADER_CHARS_MAX", "DESCRIPTION_CHARS_MAX"},
-    "worker.recording": {"ERROR_CHARS_MAX"},
+    "worker.pack_context": {"ERROR_CHARS_MAX"},
     "parsing.links": {"LINKS_CHARS_MAX"},
     "extraction.extract": {"EXTRACTED_BYTES_MAX"},
     "extraction.json_ld": {"SCRIPTS_MAX", "SCRIPT_CHARS_MAX", "SCRIPTS_CHARS_MAX",

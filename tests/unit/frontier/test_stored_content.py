@@ -17,7 +17,7 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
 from orbweaver.parsing.page import parse
-from orbweaver.worker.recording import page_record
+from orbweaver.worker.pack_context import page_record
 
 if TYPE_CHECKING:
     from orbweaver.parsing.page import Page

@@ -22,8 +22,8 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
 from orbweaver.parsing.html_scan import outline_of
+from orbweaver.worker.pack_context import page_record
 from orbweaver.worker.page_reading import Job, read
-from orbweaver.worker.recording import page_record
 from tests.unit.diagnostics.facts import CRAWL, facts, said
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from orbweaver.model.page_record import (
 from orbweaver.model.target import Target
 from orbweaver.model.url import url_hash
 from orbweaver.parsing.page import parse
-from orbweaver.worker.recording import page_record
+from orbweaver.worker.pack_context import page_record
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 URL = "https://example.com/a"

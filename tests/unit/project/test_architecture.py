@@ -43,8 +43,8 @@ ACTORS = frozenset(
         "budget": "reservation",
         "worker": (
             "apply_journal batch body_writer call_batching cookies crawl_cache ending "
-            "fetch_pack group_commit link_dedup link_handling newer_messages pack "
-            "refusal_samples response_handling retracing seeding sitemap_handling"
+            "fetch_pack group_commit link_dedup pack "
+            "response_handling retracing seeding sitemap_handling"
         ),
         "exporting": (
             "change_feed exporter file_store finalizer formats.hashed_file formats.parquet "

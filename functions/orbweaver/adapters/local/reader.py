@@ -1,7 +1,7 @@
 """Readers: in place, or where that may take long in a process of its own, which has a budget.
 
 Rules
-- What is light (`worker/reading_cost.py`) is read in place, on the event loop; what is long, in
+- What is light (`worker/page_reading.py`) is read in place, on the event loop; what is long, in
   two turns.
 - All else goes to one child of the container (`adapters/local/reader_child.py`), started when it is
   first needed. One page is read at a time; hosts take turns, so that one of them cannot make the
@@ -38,16 +38,22 @@ from orbweaver.adapters.local.reader_wire import (
 from orbweaver.adapters.local.turns import Turns
 from orbweaver.extraction.work import HeavyError
 from orbweaver.model.errors import Transient
-from orbweaver.worker.page_reading import Costly, Crowded, Reading, Stage, prepared_of, read, stages
-from orbweaver.worker.reading_cost import (
+from orbweaver.worker.page_reading import (
     CPU_S,
     LIGHT_UNITS,
     MEMORY_BYTES,
+    Costly,
+    Crowded,
+    Reading,
+    Stage,
     has_light_tree,
     has_stages,
     is_done_in_place,
     is_light,
     is_long,
+    prepared_of,
+    read,
+    stages,
 )
 
 if TYPE_CHECKING:

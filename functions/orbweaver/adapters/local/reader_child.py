@@ -27,8 +27,7 @@ from selectolax.lexbor import SelectolaxError
 
 from orbweaver.adapters.local.custom_extractors import deployed
 from orbweaver.adapters.local.reader_wire import LENGTH, End, packed, told
-from orbweaver.worker.page_reading import bare, stages
-from orbweaver.worker.reading_cost import CPU_S, MEMORY_BYTES
+from orbweaver.worker.page_reading import CPU_S, MEMORY_BYTES, bare, stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

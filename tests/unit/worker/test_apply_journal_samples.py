@@ -9,8 +9,8 @@ import pytest
 
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Permanent, Transient
-from orbweaver.worker import refusal_samples
-from orbweaver.worker.refusal_samples import Samples
+from orbweaver.worker import apply_journal
+from orbweaver.worker.apply_journal import Samples
 from tests.memory import MemoryCrawls, Moment, World
 from tests.unit.stage import CRAWL, SITE, Stage, html, noting
 
@@ -53,7 +53,7 @@ async def test_what_cannot_be_kept_is_nobodys_concern(error: PortError) -> None:
 
 async def test_a_container_does_not_remember_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """After very many it begins anew, which changes nothing of what is kept."""
-    monkeypatch.setattr(refusal_samples, "KNOWN_MAX", 1)
+    monkeypatch.setattr(apply_journal, "KNOWN_MAX", 1)
     world = World()
     mine = Samples(MemoryCrawls(world))
     for urls in (("a",), ("b",)):

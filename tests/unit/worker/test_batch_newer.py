@@ -12,7 +12,7 @@ from orbweaver.frontier.messages import Close, Loose, encode, seeds_of
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Permanent, StoredNewer, Transient
 from orbweaver.model.settings import Settings
-from orbweaver.worker.newer_messages import newer_in
+from orbweaver.worker.batch import newer_in
 from orbweaver.worker.pack import since_of
 from tests.memory import Mail, Moment
 from tests.unit.stage import CRAWL, NOW_MS, Stage, fail_on, html, noting, outcomes, pack_of
