@@ -187,6 +187,16 @@ def test_every_room_lists_its_modules() -> None:
         assert set(listed) == there, f"{door}: {set(listed) ^ there}"
 
 
+def test_the_way_of_a_url_goes_forward() -> None:
+    """A module of `worker/` imports those that stand below it in the list, none above."""
+    text = ast.get_docstring(tree(PACKAGE / "worker/__init__.py"), clean=False) or ""
+    way = [f"worker.{name}" for name in re.findall(r"^ *(\w+)  +\S", text, re.MULTILINE)]
+    for place, name in enumerate(way):
+        for item in imports(modules()[name]):
+            if (other := ours(item)) in way:
+                assert way.index(other) > place, f"{name}:{item.line} imports {item.name}"
+
+
 # --- purity -----------------------------------------------------------------------------------
 
 
