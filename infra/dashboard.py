@@ -26,8 +26,8 @@ from infra.watch import (
     ours,
     visible,
 )
-from orbweaver.model.metrics import FAILURES, Metric, Service, field_of
-from orbweaver.model.outcome import Outcome
+from orbweaver.model.metrics import Metric, Service, field_of
+from orbweaver.model.outcome import FAILURES, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orbweaver.cli.arguments import parse
-from orbweaver.model.metrics import DIMENSIONS, FAILURES, NAMESPACE, SERVICE, STACK, field_of
+from orbweaver.model.metrics import DIMENSIONS, NAMESPACE, SERVICE, STACK, field_of
+from orbweaver.model.outcome import FAILURES
 from tests.infra.template import denies_plain_http, text
 from tests.unit.emission import crawl_everything, export_a_day, functions
 

@@ -15,7 +15,7 @@ from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.target import Target, next_attempt
 from orbweaver.model.url import host_of
-from orbweaver.politeness.host_health import SILENCE, Health
+from orbweaver.politeness.host_health import Health
 from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
 from orbweaver.politeness.pacer import Pacer
 from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
@@ -208,7 +208,7 @@ class Visit:
         well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
         health.heard(host.name, answer.latency_ms, well=well)
         if isinstance(answer, Failure):
-            if answer.reason in SILENCE:
+            if answer.reason.silence:
                 await health.suffered(host.name, probe=turn.probe)
         elif turn.troubled:
             await health.answered(host.name)

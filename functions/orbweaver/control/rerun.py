@@ -24,7 +24,7 @@ from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
 from orbweaver.model.crawl import Crawl, Scope, State, first_hosts
 from orbweaver.model.crawl_codec import digest_of
-from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.outcome import FAILURES, Outcome, Reason
 from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.user_agent import OPEN_HEADERS
@@ -41,8 +41,7 @@ FAILURES_MAX = 200_000
 # What a run that begins at many places leaves for seeds.
 ROOM_BYTES_MIN = 32 * 1024
 NAMED = (Reason.ROBOTS_UNREACHABLE,)
-_FIRST = tuple(Reason).index(Reason.REDIRECT_INVALID)
-RETRIED: tuple[Reason, ...] = (*tuple(Reason)[_FIRST:], *NAMED)
+RETRIED = (*FAILURES, *NAMED)
 _NUMBER = re.compile(r"-retry([0-9]+)$")
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from orbweaver.budget.budget_rules import reasons_of
 from orbweaver.diagnostics.host_status import why_blocked
 from orbweaver.diagnostics.reason_texts import (
-    REASONS,
     moment,
     rules_words,
     scope_rule,
@@ -92,10 +91,10 @@ def _verdict(facts: Facts, url: str, fate: Fate, refused: tuple[str, str] | None
     record, run, journey = facts.record, facts.run, facts.journey
     if fate is Fate.ENDED and record is None and journey is not None and journey.end is not None:
         end = journey.end
-        return f"{end.outcome}: {end.reason} ({REASONS[end.reason]}); {_not_recorded(facts, url)}"
+        return f"{end.outcome}: {end.reason} ({end.reason.means}); {_not_recorded(facts, url)}"
     if fate is Fate.ENDED and record is not None:
         other = f", by the run {record.crawl}" if record.crawl != facts.crawl.id else ""
-        return f"{record.outcome}: {record.reason} ({REASONS[record.reason]}){other}"
+        return f"{record.outcome}: {record.reason} ({record.reason.means}){other}"
     if fate is Fate.UNASKED:
         return f"never asked for: {_unasked(facts, url)}"
     if fate is Fate.REFUSED and refused is not None:
@@ -133,9 +132,9 @@ def _unasked(facts: Facts, url: str) -> str:
     if facts.orphaned and facts.claim is not None:
         return f"{facts.claim.crawl}, whose URL it is, is not stored any more"
     if run.stop in (Stop.CANCELLED, Stop.DURATION, Stop.BYTES, Stop.DOLLARS):
-        return f"{REASONS[Reason(run.stop)]} (skipped: {run.stop}, which leaves no record)"
+        return f"{Reason(run.stop).means} (skipped: {run.stop}, which leaves no record)"
     if reasons := reasons_of(run):
-        told = " or ".join(f"{REASONS[reason]} (skipped: {reason})" for reason in reasons)
+        told = " or ".join(f"{reason.means} (skipped: {reason})" for reason in reasons)
         return f"{told}, which leaves no record"
     if facts.claim is not None and facts.now_ms - facts.claim.at_ms > facts.retention_s * 1000:
         return f"or its record is gone, which is kept for {span(facts.retention_s)}"
@@ -312,7 +311,7 @@ def _host(host: Host, now_ms: int) -> Iterator[tuple[str, str]]:
 def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
     asked = "asked" if record.status is not None or record.latency_ms is not None else "decided"
     yield "ended", f"{record.outcome}: {record.reason}, {asked} {moment(record.fetched_at)}"
-    yield "means", REASONS[record.reason]
+    yield "means", record.reason.means
     yield "attempt", f"{record.attempt}"
     if record.status is not None:
         yield "status", str(record.status)

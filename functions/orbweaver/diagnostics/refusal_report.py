@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from orbweaver.diagnostics.reason_texts import REASONS, REFUSALS
 from orbweaver.frontier.pack_result import SAMPLES_MAX
 from orbweaver.model.cuts import COUNTER, PAGES, PARTS, parts_of
-from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.outcome import Outcome, Reason, Refusal, known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -144,7 +143,8 @@ def _means(kind: str, reason: str) -> str:
     """Say what a reason means; books may be of another release."""
     if kind == COUNTER:
         return PARTS.get(reason, "")
-    try:
-        return REFUSALS[Refusal(reason)] if kind == REFUSED else REASONS[Reason(reason)]
-    except ValueError:
-        return ""
+    if kind == REFUSED:
+        refusal = known(Refusal, reason)
+        return "" if refusal is None else refusal.means
+    found = known(Reason, reason)
+    return "" if found is None else found.means

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from orbweaver.diagnostics.reason_texts import REFUSALS, moment, never_asked, scope_rule, trap_rule
+from orbweaver.diagnostics.reason_texts import moment, never_asked, scope_rule, trap_rule
 from orbweaver.frontier.admission import admit_pattern, in_scope
 from orbweaver.frontier.crawler_traps import trap
 from orbweaver.model.address_policy import PUBLIC_ONLY
@@ -183,7 +183,7 @@ def _left_out(facts: Facts, url: str) -> tuple[Refusal, str] | None:
         left_out = trap(url, facts.bounds)
     if left_out is None:
         return None
-    return left_out, trap_rule(left_out, facts.bounds) or REFUSALS[left_out]
+    return left_out, trap_rule(left_out, facts.bounds) or left_out.means
 
 
 def robots_of(facts: Facts, url: str) -> tuple[bool, str]:

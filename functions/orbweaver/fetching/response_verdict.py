@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from orbweaver.fetching.block_page import STATUSES as KEEPING_OUT
 from orbweaver.fetching.block_page import Rule, rule_of
-from orbweaver.model.backoff import TOO_MANY_REQUESTS, TRANSIENT, attempts_max, transient_status
+from orbweaver.model.backoff import TOO_MANY_REQUESTS, transient_status
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.http_headers import location_of
 from orbweaver.model.outcome import Outcome, Reason
@@ -86,14 +86,14 @@ def judge(
         if isinstance(answer, Failure)
         else _judge_response(answer, now_ms, any_type=any_type, others_kept=others_kept)
     )
-    if isinstance(verdict, Retry) and not verdict.block and attempt >= attempts_max(verdict.reason):
-        return End(outcome=Outcome.FAILED, reason=verdict.reason, error=verdict.error)
+    if isinstance(verdict, Retry) and not verdict.block:
+        return exhausted(verdict, attempt) or verdict
     return verdict
 
 
 def exhausted(retry: Retry, attempt: int) -> End | None:
     """The end of a URL that has had all its attempts, though its host is to be left alone."""
-    if attempt < attempts_max(retry.reason):
+    if attempt < retry.reason.attempts:
         return None
     return End(outcome=Outcome.FAILED, reason=retry.reason, error=retry.error)
 
@@ -143,7 +143,7 @@ def _kept_out(rule: Rule) -> End:
 
 
 def _judge_failure(failure: Failure) -> Verdict:
-    if failure.reason in TRANSIENT:
+    if failure.reason.attempts > 1:
         return Retry(reason=failure.reason, error=failure.detail)
     return End(outcome=Outcome.FAILED, reason=failure.reason, error=failure.detail)
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from orbweaver.model.crawl import Tally
 
-# URLs that end for these reasons were not asked for.
-UNASKED = (Reason.CANCELLED, Reason.DURATION, Reason.BYTES, Reason.DOLLARS, Reason.HOST_PAGES)
+_UNASKED = tuple(f"{Outcome.SKIPPED}.{reason}" for reason in Reason if reason.resumable)
 LIMITED = (Refusal.BUDGET, Refusal.DOLLARS)
 # Runs that one goes on from: each began within the window.
 RUNS_MAX = 20
@@ -80,7 +79,7 @@ def asked_for(total: Tally) -> int:
 
 def unasked(total: Tally) -> int:
     """Count the URLs that a run has claimed and not asked for."""
-    return sum(total.get(f"{Outcome.SKIPPED}.{reason}", 0) for reason in UNASKED)
+    return sum(total.get(key, 0) for key in _UNASKED)
 
 
 def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Tally]) -> bool:

@@ -2,15 +2,13 @@
 
 Transient endings (time-outs, refused and dropped connections, 5xx, 429) come back up to
 `ATTEMPTS_MAX` times in all; those that hardly ever pass, twice; permanent ones (404, a certificate,
-a forbidden address) do not.
+a forbidden address) do not: which is which, `outcome.Reason` says.
 Source of the jitter: AWS Architecture Blog, "Exponential Backoff And Jitter" (2015).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-from orbweaver.model.outcome import Reason
 
 if TYPE_CHECKING:
     from random import Random
@@ -23,44 +21,8 @@ TOO_MANY_REQUESTS = 429
 SERVER_ERROR_MIN = 500
 NOT_IMPLEMENTED = 501
 HTTP_VERSION = 505
-
-TRANSIENT = frozenset(
-    {
-        Reason.DNS,
-        Reason.DNS_UNKNOWN,
-        Reason.CONNECT,
-        Reason.TLS_HANDSHAKE,
-        Reason.PROXY,
-        Reason.TIMEOUT,
-        Reason.DISCONNECTED,
-        Reason.HTTP_SERVER_ERROR,
-        Reason.BLOCKED,
-    }
-)
-
-# A name that nobody knows may be a zone that is just being moved; a handshake cut short may be a
-# balancer at work. Both are mostly there to stay.
+# Of what hardly ever passes.
 ATTEMPTS_FEW = 2
-FEW = frozenset({Reason.DNS_UNKNOWN, Reason.TLS_HANDSHAKE})
-
-
-# What keeps a robots.txt from being had as long as nothing is changed by a person.
-ROBOTS_ONCE = frozenset({Reason.ADDRESS, Reason.TLS})
-
-
-def robots_attempts_max(reason: str | None) -> int:
-    """How often a URL waits for a robots.txt that cannot be had for this reason, in all.
-
-    None, or a reason of another release: as often as for anything that passes.
-    """
-    if reason in ROBOTS_ONCE:
-        return 1
-    return ATTEMPTS_FEW if reason in FEW else ATTEMPTS_MAX
-
-
-def attempts_max(reason: Reason) -> int:
-    """How often a URL is asked for, in all, that keeps failing for this reason."""
-    return ATTEMPTS_FEW if reason in FEW else ATTEMPTS_MAX
 
 
 def transient_status(status: int) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.outcome import FAILURES, Outcome, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,9 +87,7 @@ _COUNTED = tuple(Metric(key) for key in (*Outcome, "bytes", "retries", "deferral
 _ROBOTS = tuple(
     f"{Outcome.SKIPPED}.{reason}" for reason in (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
 )
-# Why a URL fails: the last ones of all reasons.
-FAILURES = tuple(Reason)[tuple(Reason).index(Reason.REDIRECT_INVALID) :]
-# By the counts of them; a journal of another version may know other ones.
+# Why URLs fail, by the counts of it; a journal of another version may know other reasons.
 _FAILURES = {f"{Outcome.FAILED}.{reason}": reason for reason in FAILURES}
 
 

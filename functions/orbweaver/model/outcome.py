@@ -2,11 +2,23 @@
 
 `fetched unchanged redirected skipped failed` partition the claimed URLs of a finished crawl:
 their counts add up to `claimed`. A link that was never claimed is *refused*, with a `Refusal`.
+What a reason means and what follows from it are attributes of its member; the order of members
+means nothing. The guide has the same words.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from orbweaver.model.backoff import ATTEMPTS_FEW, ATTEMPTS_MAX
+
+if TYPE_CHECKING:
+    from typing import Self
+
+E = TypeVar("E", "Reason", "Refusal")
 
 
 class Outcome(StrEnum):
@@ -19,85 +31,264 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-class Reason(StrEnum):
-    """Why a claimed URL ended the way it did."""
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is known of a reason: the outcome it is listed under, and what follows from it."""
 
-    OK = "ok"
-    TRUNCATED = "truncated"
-    SITEMAP = "sitemap"
-    # fetched, and noteworthy
-    NOINDEX = "noindex"  # skipped, where a crawl wants that
-    REPEATED = "repeated"
-    SOFT_404 = "soft_404"
-    NOT_MODIFIED = "not_modified"
-    # redirected: by status, or by the page itself
-    REDIRECT = "redirect"
-    REFRESH = "refresh"
-    WIDENED = "widened"
-    # skipped: we decided not to ask, or not to read the answer
-    ROBOTS = "robots"
-    ROBOTS_UNREACHABLE = "robots_unreachable"
-    CONTENT_TYPE = "content_type"
-    EMPTY = "empty"
-    CANONICAL = "canonical"
-    CANCELLED = "cancelled"
-    DURATION = "duration"
-    BYTES = "bytes"
-    DOLLARS = "dollars"
-    HOST_PAGES = "host_pages"
-    FORGOTTEN = "forgotten"
+    outcome: Outcome
+    name: str
+    means: str
+    # How often a URL is asked for, in all, that keeps failing for it.
+    attempts: int = 1
+    # The same while its robots.txt cannot be had for that.
+    robots_attempts: int = ATTEMPTS_MAX
+    # It says that the host is in trouble, and not only a URL of it.
+    silence: bool = False
+    # The URL was not asked for, and a later run may do so.
+    resumable: bool = False
+    # Words for a line, of what keeps a robots.txt from being had.
+    short: str = ""
+
+
+_fetched = partial(_Facts, Outcome.FETCHED)
+_unchanged = partial(_Facts, Outcome.UNCHANGED)
+_redirected = partial(_Facts, Outcome.REDIRECTED)
+_skipped = partial(_Facts, Outcome.SKIPPED)
+_failed = partial(_Facts, Outcome.FAILED)
+_unasked = partial(_skipped, resumable=True)
+# Stays as it is until a person changes something.
+_lasting = partial(_failed, robots_attempts=1)
+# Hardly ever passes: a name that nobody knows may be a zone that is just being moved, a handshake
+# cut short a balancer at work.
+_twice = partial(_failed, attempts=ATTEMPTS_FEW, robots_attempts=ATTEMPTS_FEW)
+_passing = partial(_failed, attempts=ATTEMPTS_MAX)
+_silent = partial(_passing, silence=True)
+
+
+class Reason(StrEnum):
+    """Why a claimed URL ended the way it did.
+
+    `noindex` is listed under `fetched`, and `skipped` where a crawl wants that; `costly` under
+    `failed`, and `fetched` where only items or texts could not be had.
+    """
+
+    outcome: Outcome
+    means: str
+    short: str
+    attempts: int
+    robots_attempts: int
+    silence: bool
+    resumable: bool
+
+    def __new__(cls, facts: Any) -> Self:
+        """Take the name for the value; for type checkers too it is what members are found by."""
+        member = str.__new__(cls, facts.name)
+        member._value_, member.outcome = facts.name, facts.outcome
+        member.means, member.short = facts.means, facts.short
+        member.attempts, member.robots_attempts = facts.attempts, facts.robots_attempts
+        member.silence, member.resumable = facts.silence, facts.resumable
+        return member
+
+    OK = _fetched("ok", "the page was read")
+    TRUNCATED = _fetched(
+        "truncated", "it was cut at body_bytes_max, or the server sent a part (206)"
+    )
+    SITEMAP = _fetched("sitemap", "a sitemap was read")
+    NOINDEX = _fetched("noindex", "read, and it asks not to be indexed (--noindex skip: skipped)")
+    REPEATED = _fetched(
+        "repeated", "read, but the same content came 50 times before: its links are not followed"
+    )
+    SOFT_404 = _fetched("soft_404", 'read, and it looks like a "not found" with status 200')
+    NOT_MODIFIED = _unchanged(
+        "not_modified", "fetched by an earlier run, and the server says it is still the same (304)"
+    )
+    REDIRECT = _redirected(
+        "redirect", "it leads elsewhere; the target is a URL of its own, if it belongs to the crawl"
+    )
+    REFRESH = _redirected(
+        "refresh", "likewise, by <meta http-equiv=refresh> or the Refresh header, within 10 s"
+    )
+    WIDENED = _redirected(
+        "widened", "a seed that leads out of the scope: the crawl goes on there as well"
+    )
+    ROBOTS = _skipped("robots", "robots.txt forbids it")
+    ROBOTS_UNREACHABLE = _skipped(
+        "robots_unreachable",
+        "robots.txt could not be had: error says why; up to four times, once where only a"
+        " person can mend that",
+    )
+    CONTENT_TYPE = _skipped(
+        "content_type",
+        "it is not HTML; error says what it looks like where it was said to be something else",
+    )
+    EMPTY = _skipped("empty", "204 or 205")
+    CANONICAL = _skipped(
+        "canonical",
+        "it names another page of the crawl as canonical (--canonical), which is asked for",
+    )
+    CANCELLED = _unasked("cancelled", "the crawl was stopped first")
+    DURATION = _unasked("duration", "the crawl had run as long as it may")
+    BYTES = _unasked("bytes", "the crawl had received as much as it may (--max-bytes)")
+    DOLLARS = _unasked("dollars", "the crawl had spent as much as it may (--max-dollars)")
+    HOST_PAGES = _unasked(
+        "host_pages", "its host had been asked for as many URLs as it may (--max-host-pages)"
+    )
+    FORGOTTEN = _skipped(
+        "forgotten", "somebody had it forgotten (orbweaver forget) before it was asked for"
+    )
     # A message held it that does not fit its crawl (frontier/belonging.py).
-    INVALID = "invalid"
-    SCOPE = "scope"
-    DEPTH = "depth"
-    # failed: the server, the network or the address policy
-    REDIRECT_INVALID = "redirect_invalid"
-    REDIRECT_LIMIT = "redirect_limit"
-    SITEMAP_INVALID = "sitemap_invalid"
-    FORBIDDEN = "forbidden"
-    HTTP_CLIENT_ERROR = "http_client_error"
-    HTTP_SERVER_ERROR = "http_server_error"
-    HTTP_STATUS = "http_status"
-    DNS = "dns"
-    DNS_UNKNOWN = "dns_unknown"
-    CONNECT = "connect"
-    PROXY = "proxy"
-    TLS = "tls"
-    TLS_HANDSHAKE = "tls_handshake"
-    TIMEOUT = "timeout"
-    DISCONNECTED = "disconnected"
-    PROTOCOL = "protocol"
-    ENCODING = "encoding"
-    HEADERS_TOO_LARGE = "headers_too_large"
-    ADDRESS = "address"
-    BLOCKED = "blocked"
-    HOST_DOWN = "host_down"
-    COSTLY = "costly"  # fetched, where only its items or texts could not be had
+    INVALID = _skipped("invalid", "a message held it, and it is no canonical URL")
+    SCOPE = _skipped("scope", "a message held it, and it is outside of the scope")
+    DEPTH = _skipped("depth", "it lies deeper than the crawl goes, since an edit or by its message")
+    REDIRECT_INVALID = _failed("redirect_invalid", "it leads to what is no http or https URL")
+    REDIRECT_LIMIT = _failed("redirect_limit", "the tenth redirect in a row led on")
+    SITEMAP_INVALID = _failed("sitemap_invalid", "what was to be a sitemap is none")
+    FORBIDDEN = _failed("forbidden", "401, 403 or 407")
+    HTTP_CLIENT_ERROR = _failed("http_client_error", "another 4xx")
+    HTTP_SERVER_ERROR = _passing(
+        "http_server_error", "5xx, 408 or 425, four times where it may help"
+    )
+    HTTP_STATUS = _failed(
+        "http_status", "304, a redirect without a target, or another answer that is none"
+    )
+    DNS = _silent("dns", "its name could not be looked up, four times", short="name not looked up")
+    DNS_UNKNOWN = _twice(
+        "dns_unknown", "its name does not exist or has no address, twice", short="unknown name"
+    )
+    CONNECT = _silent("connect", "refused or unreachable, four times", short="no connection")
+    PROXY = _passing("proxy", "no proxy reached it, four times", short="no proxy reached it")
+    TLS = _lasting(
+        "tls",
+        "the certificate is not in order, or no way of encrypting is shared",
+        short="certificate or encryption",
+    )
+    TLS_HANDSHAKE = _twice(
+        "tls_handshake",
+        "the server cut the handshake short, twice",
+        silence=True,
+        short="handshake cut short",
+    )
+    TIMEOUT = _silent(
+        "timeout",
+        "it took longer than fetch_total_s, or came at less than 100 bytes/s, four times",
+        short="no answer in time",
+    )
+    DISCONNECTED = _silent(
+        "disconnected", "the connection ended in the middle, four times", short="connection lost"
+    )
+    PROTOCOL = _failed("protocol", "the answer is no HTTP, or hardly anything but framing")
+    ENCODING = _failed("encoding", "the body is not in the encoding that it says")
+    HEADERS_TOO_LARGE = _failed("headers_too_large", "the head of the answer is too large")
+    ADDRESS = _lasting(
+        "address",
+        "the address is not public, or the port not the web's",
+        short="address not allowed",
+    )
+    BLOCKED = _passing(
+        "blocked", "429, four times; or a captcha, challenge or block page, whose rule error names"
+    )
+    HOST_DOWN = _failed(
+        "host_down", "its host did not answer nine times in a row; it was not asked"
+    )
+    COSTLY = _failed(
+        "costly",
+        "reading it took more than 1 s of CPU or 200 MB, or crashed; error says what is left"
+        " out (failed: all of it)",
+    )
 
 
 class Refusal(StrEnum):
-    """Why a reference was never claimed: counted at the page that held it, not recorded."""
+    """Why a reference was never claimed: counted at the page that held it, not recorded.
 
-    INVALID = "invalid"
-    SCOPE = "scope"
-    EXCLUDE = "exclude"
-    INCLUDE = "include"
-    DEPTH = "depth"
-    NOFOLLOW = "nofollow"
-    UNFOLLOWED = "unfollowed"
-    CUT = "cut"
-    BUDGET = "budget"
-    DOLLARS = "dollars"
-    REDIRECTS = "redirects"
-    CLOSED = "closed"
+    `short` is for a line, `means` for a table.
+    """
+
+    short: str
+    means: str
+
+    def __new__(cls, name: str, short: str, means: str) -> Self:
+        """Take the name for the value."""
+        member = str.__new__(cls, name)
+        member._value_, member.short, member.means = name, short, means
+        return member
+
+    INVALID = "invalid", "no web address", "it is no http or https URL"
+    SCOPE = "scope", "outside the scope", "it does not belong to the crawl"
+    EXCLUDE = "exclude", "excluded", "a pattern of --exclude is found in it"
+    INCLUDE = "include", "not included", "no pattern of --include is found in it"
+    DEPTH = "depth", "too deep", "it is deeper than --max-depth, or than a rule says"
+    NOFOLLOW = "nofollow", "nofollow", "link, page or X-Robots-Tag forbid to follow it"
+    UNFOLLOWED = (
+        "unfollowed",
+        "not followed by a rule",
+        "a rule says that links of its page are not followed",
+    )
+    CUT = (
+        "cut",
+        "too many on a page",
+        "the page has more links than links_per_page_max, or too long ones",
+    )
+    BUDGET = "budget", "beyond the limit of pages", "--max-pages was used up"
+    DOLLARS = (
+        "dollars",
+        "beyond the limit of dollars",
+        "what was left of --max-dollars would not have paid for it",
+    )
+    REDIRECTS = "redirects", "behind too many redirects", "it stands behind ten redirects"
+    CLOSED = "closed", "after the end", "the crawl was over when it was seeded"
     # what traps look like: frontier/crawler_traps.py
-    PATH_DEPTH = "path_depth"
-    REPETITION = "repetition"
-    QUERY = "query"
-    PATTERN = "pattern"
-    REPEATED = "repeated"
+    PATH_DEPTH = (
+        "path_depth",
+        "path too long",
+        "its path has more than path_segments_max segments, or its host so many labels",
+    )
+    REPETITION = (
+        "repetition",
+        "path repeats itself",
+        "a segment of its path, or a label of its host, comes more than repeats_max times",
+    )
+    QUERY = (
+        "query",
+        "query too long",
+        (
+            "its query has more than query_parameters_max parameters, more than query_chars_max"
+            " characters, or one of them more than repeats_max times"
+        ),
+    )
+    PATTERN = (
+        "pattern",
+        "endless pattern",
+        (
+            "its folder, or its path with these parameters, has had folder_urls_max or"
+            " query_urls_max URLs in this container"
+        ),
+    )
+    REPEATED = (
+        "repeated",
+        "on pages of the same content",
+        "the page has content that came 50 times before",
+    )
 
 
 # Counted beside reasons (`robots_unreachable.answered`): a robots.txt that was answered, but not
 # with rules, nor with their absence.
 ANSWERED = "answered"
+# Why a URL fails.
+FAILURES = tuple(reason for reason in Reason if reason.outcome is Outcome.FAILED)
+
+
+def known(kind: type[E], word: str | None) -> E | None:
+    """Find a reason or a refusal by its name; None for one of another release."""
+    return next((member for member in kind if member == word), None)
+
+
+def short_of(kind: type[E], word: str) -> str:
+    """Write a reason or a refusal in a line: in its words, or by its name."""
+    found = known(kind, word)
+    return word if found is None else found.short or word
+
+
+def robots_attempts_max(reason: str | None) -> int:
+    """How often a URL waits for a robots.txt that cannot be had for this reason, in all."""
+    found = known(Reason, reason)
+    return ATTEMPTS_MAX if found is None else found.robots_attempts

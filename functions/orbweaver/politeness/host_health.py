@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from orbweaver.model.errors import Transient
-from orbweaver.model.outcome import Reason
 from orbweaver.politeness.host_schedule import block_until_ms, pace_of
 
 if TYPE_CHECKING:
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
     from orbweaver.politeness.ports import Hosts
 
 _log = logging.getLogger(__name__)
-# What says that a host is in trouble, and not only a URL of it.
-SILENCE = frozenset(
-    {Reason.CONNECT, Reason.TIMEOUT, Reason.DISCONNECTED, Reason.DNS, Reason.TLS_HANDSHAKE}
-)
 # Hosts whose pace is remembered.
 PACES_MAX = 4_096
 

@@ -29,7 +29,6 @@ from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_rules import said_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.duplicates import Repeats
-from orbweaver.politeness.host_health import SILENCE
 from orbweaver.worker.ending import to_its_end
 from orbweaver.worker.pack_context import page_record
 from orbweaver.worker.page_reading import Costly, Crowded, Reading, job_of
@@ -248,7 +247,7 @@ class Concluder:
         well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
         self._health.heard(host, answer.latency_ms, well=well)
         if isinstance(answer, Failure):
-            if answer.reason in SILENCE:
+            if answer.reason.silence:
                 await self._health.suffered(host, probe=turn.probe)
         elif isinstance(verdict, answers.End) and verdict.reason is Reason.BLOCKED:
             await self._health.suffered(host, probe=turn.probe)

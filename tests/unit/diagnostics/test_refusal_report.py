@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from orbweaver.control.crawl_spec import Plan
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.diagnostics import refusal_report
-from orbweaver.diagnostics.reason_texts import REASONS, REFUSALS
 from orbweaver.diagnostics.refusal_report import Examples, report_of
 from orbweaver.frontier.pack_result import SAMPLES_MAX, Draft
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -58,8 +57,8 @@ def test_a_report_has_every_reason_with_its_meaning() -> None:
         ("failed", "tls", 2),
     ]
     means = {line.reason: line.means for line in report.skipped}
-    assert means["depth"] == REFUSALS[Refusal.DEPTH]
-    assert means["tls"] == REASONS[Reason.TLS]
+    assert means["depth"] == Refusal.DEPTH.means
+    assert means["tls"] == Reason.TLS.means
     assert means["from_the_future"] == ""
     assert report.skipped[1].samples == ("https://other.example/",)
 

@@ -26,7 +26,6 @@ from orbweaver.control.crawl_control import same_work
 from orbweaver.control.crawl_spec import PlanError
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
-from orbweaver.diagnostics.reason_texts import REASONS
 from orbweaver.frontier.refetch import MISSING
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Bodies, State, first_hosts
@@ -411,7 +410,7 @@ async def without_pages(session: Session, view: View) -> list[str]:
 
 
 def _why(record: PageRecord) -> str:
-    return text.clean(record.error or REASONS[record.reason])
+    return text.clean(record.error or record.reason.means)
 
 
 def _give_up(view: View, around: Surroundings, display: Display) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from orbweaver.cli import item_text, text
 from orbweaver.cli.live import spending, status
 from orbweaver.model.crawl import State, Stop
-from orbweaver.model.outcome import ANSWERED, Outcome, Reason, Refusal
+from orbweaver.model.outcome import ANSWERED, Outcome, Reason, Refusal, short_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,39 +25,6 @@ STOPS: Mapping[str, str] = {
     Stop.BYTES: "its bytes are used up",
     Stop.DOLLARS: "its dollars are spent",
     Stop.CANCELLED: "it was cancelled",
-}
-# Why links were left out; `orbweaver report` says it at length.
-LEFT_OUT: Mapping[str, str] = {
-    Refusal.INVALID: "no web address",
-    Refusal.SCOPE: "outside the scope",
-    Refusal.EXCLUDE: "excluded",
-    Refusal.INCLUDE: "not included",
-    Refusal.DEPTH: "too deep",
-    Refusal.NOFOLLOW: "nofollow",
-    Refusal.UNFOLLOWED: "not followed by a rule",
-    Refusal.CUT: "too many on a page",
-    Refusal.BUDGET: "beyond the limit of pages",
-    Refusal.DOLLARS: "beyond the limit of dollars",
-    Refusal.REDIRECTS: "behind too many redirects",
-    Refusal.CLOSED: "after the end",
-    Refusal.PATH_DEPTH: "path too long",
-    Refusal.REPETITION: "path repeats itself",
-    Refusal.QUERY: "query too long",
-    Refusal.PATTERN: "endless pattern",
-    Refusal.REPEATED: "on pages of the same content",
-}
-# What keeps a robots.txt from being had.
-CAUSES: Mapping[str, str] = {
-    Reason.CONNECT: "no connection",
-    Reason.DNS: "name not looked up",
-    Reason.DNS_UNKNOWN: "unknown name",
-    Reason.TLS: "certificate or encryption",
-    Reason.TLS_HANDSHAKE: "handshake cut short",
-    Reason.TIMEOUT: "no answer in time",
-    Reason.DISCONNECTED: "connection lost",
-    Reason.ADDRESS: "address not allowed",
-    Reason.PROXY: "no proxy reached it",
-    ANSWERED: "answered with an error",
 }
 # Queues are counted about right, so a moment of silence means nothing.
 IDLE_MS_MIN = 10_000
@@ -167,14 +134,20 @@ def reasons(view: View, outcome: str) -> str:
     named: dict[str, int] = {}
     for reason, number in view.reasons(outcome).items():
         causes = view.reasons(reason) if reason == Reason.ROBOTS_UNREACHABLE else {}
-        why = ", ".join(CAUSES.get(cause, cause) for cause in causes)
+        why = ", ".join(map(_cause, causes))
         named[f"{reason} ({why})" if why else reason] = number
     return counted(named)
 
 
 def left_out(view: View) -> str:
-    """Count the links that were left out, by why."""
-    return counted({LEFT_OUT.get(why, why): n for why, n in view.reasons("refused").items()})
+    """Count the links that were left out, by why; `orbweaver report` says it at length."""
+    refused = view.reasons("refused").items()
+    return counted({short_of(Refusal, why): number for why, number in refused})
+
+
+def _cause(why: str) -> str:
+    """Say what keeps a robots.txt from being had."""
+    return "answered with an error" if why == ANSWERED else short_of(Reason, why)
 
 
 def again(view: View) -> str:
