@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from infra.keys import choice, convert, number, secret, text, unfit, unknown
 from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
 from infra.watch_keys import WatchKeys
-from orbweaver.exporting.manifest import FORMATS
+from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.requests import SPANS
 from orbweaver.model.settings import NEWER_WAIT_D, PREFIX, USER_AGENT, Settings, SettingsError
 from orbweaver.model.url_limits import Bounds

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from infra.keys import number, secret, text, unfit
 from orbweaver.delivery.known_hosts import HostKeyError, host_keys_of
 from orbweaver.delivery.plan import formats_of
+from orbweaver.exporting.formats import FORMATS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class DeliveryKeys:
         "",
         "which formats are pushed, of those that are exported; empty: all",
         pattern=r"[a-z, ]*",
-        takes="some of jsonl,csv,parquet,warc",
+        takes=f"some of {','.join(FORMATS)}",
     )
     copy_bucket: str = text(
         "",

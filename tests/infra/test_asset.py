@@ -22,7 +22,7 @@ from infra.asset import FILES_ONLY, UNPACKED_BYTES_MAX, Asset, Libraries, build,
 from infra.config import Config
 from infra.pruning import SERVICES, is_needed, without_words
 from infra.wheels import MTIME_S
-from orbweaver.exporting.formats.registry import NAMES
+from orbweaver.exporting.formats import NAMES
 from orbweaver.model.columns import TEXTS
 from tests.unit.exporting.reading import written
 
@@ -266,7 +266,7 @@ import sys
 folder, name, place = sys.argv[1:]
 sys.path.insert(0, folder)
 from pathlib import Path
-from orbweaver.exporting.formats.registry import writer as writer_of
+from orbweaver.exporting.formats import writer as writer_of
 from orbweaver.model.columns import TEXTS
 writer = writer_of(name, TEXTS, Path(place))
 writer.add({"title": "a"})

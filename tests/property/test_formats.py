@@ -11,8 +11,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from orbweaver.exporting import formats
 from orbweaver.exporting.cells import MOMENT_MAX, MOMENT_MIN
-from orbweaver.exporting.formats import registry
 from orbweaver.exporting.formats.rows import invalid_rows, item_rows, page_row, text_row
 from orbweaver.model.columns import (
     INVALID_ITEMS,
@@ -179,7 +179,7 @@ def test_invalid_items_and_texts_read_back(
 
 
 @unhurried
-@given(st.lists(RECORDS, max_size=5), st.sampled_from(registry.NAMES))
+@given(st.lists(RECORDS, max_size=5), st.sampled_from(formats.NAMES))
 def test_same_rows_same_bytes(records: list[PageRecord], name: str) -> None:
     """A file says nothing of when, where or how often it was written."""
     rows = [page_row(record) for record in records]

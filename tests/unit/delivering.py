@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.delivery.deliverer import Deliverer, Receiver, Taken
 from orbweaver.delivery.plan import LEDGERS
+from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.manifest import (
-    FORMATS,
     PREFIX,
     File,
     Manifest,

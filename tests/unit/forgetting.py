@@ -13,8 +13,8 @@ from pyarrow import parquet as pq
 
 from orbweaver.erasure.erasure import Forgetter
 from orbweaver.erasure.messages import Stores
-from orbweaver.exporting.formats.registry import warc as warc_writer
-from orbweaver.exporting.formats.registry import writer
+from orbweaver.exporting.formats import archive as warc_writer
+from orbweaver.exporting.formats import writer
 from orbweaver.exporting.formats.rows import page_row, text_row
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
 from orbweaver.exporting.snapshot import Bundle, Entry, entry_line

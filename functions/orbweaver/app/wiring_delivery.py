@@ -42,7 +42,8 @@ def delivering(ports: Ports) -> Iterator[Deliverer]:
 def _copying(ports: Ports) -> Receiver:
     from orbweaver.adapters.aws.s3_copy import BucketCourier
     from orbweaver.delivery.deliverer import Receiver
-    from orbweaver.exporting.manifest import FORMATS, PREFIX
+    from orbweaver.exporting.formats import FORMATS
+    from orbweaver.exporting.manifest import PREFIX
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[BucketCourier]:

@@ -20,7 +20,7 @@ from orbweaver.cli import crawl_options, option_types
 from orbweaver.cli.commands import dlq
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.stack import PORT
-from orbweaver.exporting.manifest import FORMATS
+from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.settings import STACK
 from orbweaver.model.url import redacted

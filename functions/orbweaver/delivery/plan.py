@@ -21,8 +21,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.manifest import (
-    FORMATS,
     ExportEventError,
     Manifest,
     check_day,

@@ -8,7 +8,6 @@ Decides what is left of each thing that held them; nothing that is not meant may
     erasure   the order of steps
     messages  out of messages and journals
     files     out of stored pages and files
-    formats   out of their rows
     exports   exports without it
     ports     all that is stored
 """

@@ -25,7 +25,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from orbweaver.erasure.formats import Blotted, blotted, outcomes
+from orbweaver.exporting.formats import WARC, erased, outcomes
+from orbweaver.exporting.formats.erasing import Erased
 from orbweaver.exporting.manifest import (
     MANIFESTS,
     PREFIX,
@@ -72,17 +73,17 @@ class Reader:
         self.done: Counter[str] = Counter()
         self.left: list[str] = []
 
-    async def look(self, key: str) -> Blotted:
+    async def look(self, key: str) -> Erased:
         """Look through a file; one that cannot be read is left, and said."""
         body = await self.files.get(key)
         if body is None:
-            return Blotted(gone={})
+            return Erased(gone={})
         try:
-            return await asyncio.to_thread(blotted, key, body, self.meant)
+            return await asyncio.to_thread(erased, key, body, self.meant)
         except UNREADABLE as error:
             said = f"{key} cannot be read ({error}): look at it, or remove it"
             self.left += [] if said in self.left else [said]
-            return Blotted(gone={})
+            return Erased(gone={})
 
     async def remove(self, keys: Iterable[str], what: str) -> None:
         """Remove files."""
@@ -247,13 +248,13 @@ class Restater:
         if digest == file.sha256:
             return file
         try:
-            found = await asyncio.to_thread(blotted, file.path, body, self._meant)
+            found = await asyncio.to_thread(erased, file.path, body, self._meant)
         except UNREADABLE:
             return file  # left as it is, which was said
         return replace(file, rows=found.rows, bytes=len(body), sha256=digest)
 
     async def _outcomes(self, files: list[File]) -> dict[str, int] | None:
-        pages = [file for file in files if file.table == "pages" and file.format != "warc"]
+        pages = [file for file in files if file.table == "pages" and file.format != WARC]
         if not pages:
             return None
         total: Counter[str] = Counter()
@@ -279,7 +280,7 @@ def _rows(files: list[File], before: Mapping[str, int]) -> Mapping[str, int]:
     """Count rows by table: all formats of a table have the same, but for WARC."""
     counted: dict[str, Counter[str]] = {}
     for file in files:
-        if file.format != "warc":
+        if file.format != WARC:
             counted.setdefault(file.table, Counter())[file.format] += file.rows
     if not counted:
         return before

@@ -52,23 +52,11 @@ def record_left(record: PageRecord, meant: Meant) -> PageRecord | None:
 
 
 def _item_left(item: Item, meant: Meant) -> Item:
-    fields = {name: value_left(value, meant) for name, value in item.fields.items()}
+    fields = {name: meant.value_left(value) for name, value in item.fields.items()}
     problems = tuple(problem for problem in item.problems if not meant.text(problem))
     if fields == dict(item.fields) and problems == item.problems:
         return item
     return replace(item, fields=fields, problems=problems or item.problems[:0])
-
-
-def value_left(value: Any, meant: Meant) -> Any:
-    """Say what is left of a cell: None of one that mentions it, a list without those that do."""
-    match value:
-        case str():
-            return None if meant.url(value) or meant.text(value) else value
-        case list() | tuple():
-            kept = [one for one in value if one is None or value_left(one, meant) is not None]
-            return value if len(kept) == len(value) else kept
-        case _:
-            return value
 
 
 def in_journal(journal: Journal, meant: Meant) -> bool:
@@ -170,24 +158,3 @@ def ended(pack: Pack, crawl: Crawl, meant: Meant, at_ms: int) -> Journal:
     for target in () if left is None else left.targets:
         draft.again(target, AGAIN_S, why="deferrals")
     return draft.journal(pack.targets, at_ms)
-
-
-# --- rows of files ------------------------------------------------------------------------------
-
-# What a person wrote, or somebody made of that: long, and not ours to cut.
-PROSE = frozenset({"text", "markdown"})
-
-
-def row_left(row: Mapping[str, Any], meant: Meant) -> Mapping[str, Any] | None:
-    """Say what is left of a row of an export: None for nothing, the same one if it holds none."""
-    if meant.url(row.get("url")) or meant.run(row.get("crawl")):
-        return None
-    cut: dict[str, Any] = {}
-    for name, cell in row.items():
-        if name == "previous_crawl" and meant.run(cell):
-            cut[name] = None
-        elif name not in PROSE or meant.mentions:
-            left = value_left(cell, meant)
-            if left is not cell:
-                cut[name] = left
-    return {**row, **cut} if cut else row

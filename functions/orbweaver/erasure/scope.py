@@ -13,7 +13,7 @@ import html
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Another path may begin with one that is meant; a full stop or a question mark may end a sentence.
 END = r"(?![\w/~%=&-]|[.?]+[\w/~%=&-])"
+# Columns of what a person wrote, or was made of that: long, and not ours to cut.
+PROSE = frozenset({"text", "markdown"})
 # A method below is called as they are.
 Raw: TypeAlias = bytes
 BytesPattern: TypeAlias = "re.Pattern[bytes]"
@@ -72,6 +74,31 @@ class Meant:
     def text(self, text: str | None) -> bool:
         """Whether a text mentions it."""
         return bool(text) and self._needles is not None and bool(self._needles.search(text or ""))
+
+    def value_left(self, value: Any) -> Any:
+        """Say what is left of a cell: None of one that mentions it, a list without those."""
+        match value:
+            case str():
+                return None if self.url(value) or self.text(value) else value
+            case list() | tuple():
+                kept = [one for one in value if one is None or self.value_left(one) is not None]
+                return value if len(kept) == len(value) else kept
+            case _:
+                return value
+
+    def row_left(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Say what is left of a row of an export: None for nothing, the same if it holds none."""
+        if self.url(row.get("url")) or self.run(row.get("crawl")):
+            return None
+        cut: dict[str, Any] = {}
+        for name, cell in row.items():
+            if name == "previous_crawl" and self.run(cell):
+                cut[name] = None
+            elif name not in PROSE or self.mentions:
+                left = self.value_left(cell)
+                if left is not cell:
+                    cut[name] = left
+        return {**row, **cut} if cut else row
 
     def bytes(self, body: bytes) -> bool:
         """Whether a body mentions it, whole or by its path."""

@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.exporting.formats import ARCHIVE, WARC
 from orbweaver.exporting.formats.rows import invalid_rows, item_rows, page_row, text_row
 from orbweaver.exporting.manifest import File, Place, stem_of
 from orbweaver.exporting.run_state import Progress
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
 
-WARC = "warc"
 # All files of a chunk together, in terms of the largest.
 TOGETHER = 4
 UNTYPED = (Column(name="item"),)
@@ -100,7 +100,9 @@ class Chunk:
             self._put(TEXTS, text_row(record, row.text), cut)
         if row.answer is not None:
             if self._archive is None:
-                self._archive = self._bench.archive(self._place(PAGES.name, WARC, ".warc.gz").path)
+                self._archive = self._bench.archive(
+                    self._place(PAGES.name, WARC, ARCHIVE.suffix).path
+                )
             self._archive.add(record, row.answer)
         self._outcomes[str(record.outcome)] += 1
         self._last = row

@@ -27,6 +27,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.cells import Cells, iso
+from orbweaver.exporting.formats import FORMATS, WARC
 from orbweaver.model.columns import PAGES, SCHEMA, Column, Type
 from orbweaver.model.page_record import DAY_MS, day_of
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from orbweaver.model.page_record import PageRecord
 
 PREFIX = "exports/"
-FORMATS = ("jsonl", "csv", "parquet", "warc")
 # What lies beside the tables, and is none.
 MANIFESTS, WORK, SNAPSHOTS = "manifests/", "_work/", "_snapshots/"
 PART = re.compile(
@@ -83,7 +83,7 @@ class Place:
 
 def stem_of(file_format: str, day: str, crawl: str) -> str:
     """Say what the names of a format's files begin with, of a crawl and day."""
-    return f"{crawl}-{day}" if file_format == "warc" else "part"
+    return f"{crawl}-{day}" if file_format == WARC else "part"
 
 
 def folder_of(table: str, file_format: str, day: str, crawl: str | None = None) -> str:

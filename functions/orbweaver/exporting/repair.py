@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.exporting.manifest import FORMATS, MANIFESTS, folder_of, place_of
+from orbweaver.exporting.formats import FORMATS
+from orbweaver.exporting.manifest import MANIFESTS, folder_of, place_of
 from orbweaver.exporting.orders import Kind
 
 if TYPE_CHECKING:

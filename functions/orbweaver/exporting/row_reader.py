@@ -16,7 +16,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.chunk import WARC, Row
+from orbweaver.exporting.chunk import Row
+from orbweaver.exporting.formats import WARC
 from orbweaver.frontier import warc
 
 if TYPE_CHECKING:

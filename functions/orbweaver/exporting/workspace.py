@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol
 
-from orbweaver.exporting.formats import registry
+from orbweaver.exporting import formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -114,8 +114,8 @@ class FolderBench:
 
     def writer(self, name: str, table: Table) -> Writer:
         """See `Bench`."""
-        return registry.writer(name, table, self.folder)
+        return formats.writer(name, table, self.folder)
 
     def archive(self, name: str) -> Archive:
         """See `Bench`."""
-        return registry.warc(self.folder, name)
+        return formats.archive(self.folder, name)

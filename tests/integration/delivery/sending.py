@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.sftp import WINDOW_BYTES
 from orbweaver.delivery.deliverer import Deliverer, Receiver
-from orbweaver.exporting.manifest import FORMATS
+from orbweaver.exporting.formats import FORMATS
 from tests.memory import MemoryDeliveries, MemoryMetrics
 from tests.unit.delivering import exported
 

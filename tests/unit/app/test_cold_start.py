@@ -45,7 +45,7 @@ HEAVY_TO_WORKERS = (
     *(
         "orbweaver.frontier.dead_letters",
         "orbweaver.control.crawl_spec",
-        "orbweaver.exporting.formats.registry",
+        "orbweaver.exporting.formats",
     ),
 )
 

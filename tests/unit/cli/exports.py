@@ -5,7 +5,7 @@ from __future__ import annotations
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.formats import registry
+from orbweaver.exporting import formats
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
 from orbweaver.model.columns import CHANGES, PAGES, Column, Table, Type, item_table
 
@@ -84,7 +84,7 @@ def made(
     with TemporaryDirectory() as folder:
         for table, lines in rows:
             for name in names:
-                writer = registry.writer(name, table, _path(folder))
+                writer = formats.writer(name, table, _path(folder))
                 for line in lines:
                     writer.add({**line, "crawl": crawl})
                 part = writer.close()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.crawl_control import Conflict
-from orbweaver.erasure.formats import outcomes
 from orbweaver.erasure.preview import exported, survey
 from orbweaver.erasure.scope import Meant, meant_crawl, meant_host, meant_url
+from orbweaver.exporting.formats import outcomes
 from orbweaver.exporting.glue_schema import query_name
 from orbweaver.exporting.manifest import (
     PREFIX,

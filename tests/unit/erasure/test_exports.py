@@ -10,7 +10,7 @@ import pytest
 from orbweaver.erasure.exports import EXPORT_LOOK_S, EXPORT_WAIT_S, Reader, Restater
 from orbweaver.erasure.files import Blotter
 from orbweaver.erasure.scope import Meant
-from orbweaver.exporting.formats.registry import writer
+from orbweaver.exporting.formats import writer
 from orbweaver.exporting.formats.rows import page_row
 from orbweaver.exporting.manifest import (
     PREFIX,

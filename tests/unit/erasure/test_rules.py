@@ -14,9 +14,7 @@ from orbweaver.erasure.rules import (
     in_journal,
     message_left,
     record_left,
-    row_left,
     samples_left,
-    value_left,
 )
 from orbweaver.erasure.scope import Meant
 from orbweaver.frontier.journal import Again, Journal, Unrecorded
@@ -123,22 +121,22 @@ def test_problems_of_an_item() -> None:
 )
 def test_cells(value: object, left: object) -> None:
     """A cell that mentions it is empty, a list is without those; what holds none is the same."""
-    found = value_left(value, WHOLE)
+    found = WHOLE.value_left(value)
     assert found is value if left is SAME else found == left
 
 
 def test_rows() -> None:
     """A row of it is gone; prose stays unless mentions are to go; a former run is not named."""
     row = {"url": THERE, "crawl": "c-2", "text": f"see {URL}", "markdown": URL, "title": URL}
-    assert row_left(row, WHOLE) == row | {"title": None}
+    assert WHOLE.row_left(row) == row | {"title": None}
     cut = {"title": None, "text": None, "markdown": None}
-    assert row_left(row, replace(WHOLE, mentions=True)) == row | cut
-    assert row_left(row | {"url": URL}, WHOLE) is None
-    assert row_left(row | {"crawl": "c-1"}, RUN) is None
+    assert replace(WHOLE, mentions=True).row_left(row) == row | cut
+    assert WHOLE.row_left(row | {"url": URL}) is None
+    assert RUN.row_left(row | {"crawl": "c-1"}) is None
     changed = {"url": THERE, "crawl": "c-2", "previous_crawl": "c-1", "title": "c-1"}
-    assert row_left(changed, RUN) == changed | {"previous_crawl": None}
+    assert RUN.row_left(changed) == changed | {"previous_crawl": None}
     other = changed | {"previous_crawl": "c-0"}
-    assert row_left(other, RUN) is other
+    assert RUN.row_left(other) is other
 
 
 # --- crawls -------------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from pyarrow import parquet as pq
 
+from orbweaver.exporting import formats
 from orbweaver.exporting.cells import Cells
-from orbweaver.exporting.formats import registry
 from orbweaver.model.columns import Column, Table, Type
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ csv.field_size_limit(sys.maxsize)
 
 def written(name: str, table: Table, rows: Iterable[Mapping[str, Any]], folder: Path) -> Made:
     """Write rows in a format, and check what is said of the file."""
-    writer = registry.writer(name, table, folder)
+    writer = formats.writer(name, table, folder)
     for row in rows:
         writer.add(row)
     made = writer.close()
@@ -57,7 +57,7 @@ def written(name: str, table: Table, rows: Iterable[Mapping[str, Any]], folder: 
 def read_back(table: Table, rows: list[dict[str, Any]]) -> dict[str, Rows]:
     """Write rows in every format and read each with its reader, Parquet with two."""
     with TemporaryDirectory() as folder:
-        made = {name: written(name, table, rows, Path(folder)) for name in registry.NAMES}
+        made = {name: written(name, table, rows, Path(folder)) for name in formats.NAMES}
         return {reader: read(table, made[name].path) for reader, (name, read) in READERS.items()}
 
 

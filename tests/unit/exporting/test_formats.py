@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
-from orbweaver.exporting.formats import parquet, registry
+from orbweaver.exporting import formats
+from orbweaver.exporting.formats import parquet
 from orbweaver.model.columns import PAGES, Column, Table, Type
 from tests.unit.exporting.reading import written
 
@@ -128,7 +129,7 @@ def test_row_groups_end_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_row_groups_end_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are large make row groups of fewer, and none is waited with for long."""
     monkeypatch.setattr(parquet, "GROUP_BYTES_MAX", 3_000_000)
-    writer = parquet.ParquetWriter(NAMED, tmp_path)
+    writer = formats.writer("parquet", NAMED, tmp_path)
     sizes = []
     for _ in range(20):
         writer.add({"a": "x" * 600_000})
@@ -142,7 +143,7 @@ def test_row_groups_end_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [path.name for path in tmp_path.iterdir()] == [made.path.name]
 
 
-@pytest.mark.parametrize("name", registry.NAMES)
+@pytest.mark.parametrize("name", formats.NAMES)
 def test_an_empty_file_is_a_file(name: str, tmp_path: Path) -> None:
     """Without rows there is a file all the same, with the columns where a format names them."""
     made = written(name, PAGES, [], tmp_path)
@@ -151,26 +152,26 @@ def test_an_empty_file_is_a_file(name: str, tmp_path: Path) -> None:
         assert pq.read_schema(made.path).names == [column.name for column in PAGES.columns]
 
 
-@pytest.mark.parametrize("name", registry.NAMES)
+@pytest.mark.parametrize("name", formats.NAMES)
 @pytest.mark.parametrize("rows", [0, 3, 5_000])
 def test_what_is_given_up_leaves_nothing(name: str, rows: int, tmp_path: Path) -> None:
     """A writer that is given up leaves no file; one that is closed keeps its own."""
-    writer = registry.writer(name, NAMED, tmp_path)
+    writer = formats.writer(name, NAMED, tmp_path)
     for number in range(rows):
         writer.add({"a": f"{number}"})
     writer.discard()
     writer.discard()
     assert list(tmp_path.iterdir()) == []
-    kept = registry.writer(name, NAMED, tmp_path)
+    kept = formats.writer(name, NAMED, tmp_path)
     made = kept.close()
     kept.discard()
     assert list(tmp_path.iterdir()) == [made.path]
 
 
-@pytest.mark.parametrize("name", registry.NAMES)
+@pytest.mark.parametrize("name", formats.NAMES)
 def test_size_is_about_what_it_comes_to(name: str, tmp_path: Path) -> None:
     """How large a file is getting is known while it is written, well enough to end it in time."""
-    writer = registry.writer(name, NAMED, tmp_path)
+    writer = formats.writer(name, NAMED, tmp_path)
     for number in range(70_000):
         writer.add({"a": f"https://example.org/{number * 7919}", "b": f"{number % 9}"})
     said = writer.size
@@ -181,7 +182,7 @@ def test_size_is_about_what_it_comes_to(name: str, tmp_path: Path) -> None:
 def test_no_other_format() -> None:
     """A name of no format is refused."""
     with pytest.raises(ValueError, match="xml is none of jsonl, csv, parquet"):
-        registry.writer("xml", PAGES, None)  # type: ignore[arg-type]
+        formats.writer("xml", PAGES, None)  # type: ignore[arg-type]
 
 
 def test_names_of_any_kind(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from warcio.archiveiterator import ArchiveIterator
 
-from orbweaver.exporting.formats import registry
+from orbweaver.exporting import formats
 from orbweaver.exporting.formats.surt import surt
 from orbweaver.frontier import warc
 from orbweaver.model.outcome import Outcome, Reason
@@ -67,7 +67,7 @@ def member_of(number: int) -> bytes:
 
 def archived(folder: Path) -> tuple[Made, Made]:
     """Write all pages, one of them forgotten."""
-    writer = registry.warc(folder, NAME)
+    writer = formats.archive(folder, NAME)
     for number in range(len(URLS)):
         assert writer.add(page(number), member_of(number))
     assert not writer.add(page(0), warc.tombstone(len(member_of(0))))
@@ -167,7 +167,7 @@ def test_same_pages_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_given_up_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is given up goes, and what of its index lies in files."""
     monkeypatch.setattr(module, "LINES_MAX", 2)
-    writer = registry.warc(tmp_path, NAME)
+    writer = formats.archive(tmp_path, NAME)
     for number in range(5):
         writer.add(page(number), member_of(number))
     assert writer.size > sum(len(member_of(number)) for number in range(5))
@@ -178,7 +178,7 @@ def test_what_is_given_up_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_an_answer_of_no_type(tmp_path: Path) -> None:
     """An index has a word for what has no type, and a head of any length is read."""
-    writer = registry.warc(tmp_path, NAME)
+    writer = formats.archive(tmp_path, NAME)
     url = "https://example.org/" + "a" * 9_000
     member = warc.response(url, AT_MS, status=404, headers={}, body=b"", truncated=True)
     assert writer.add(page(0, content_type=None, status=404), member)

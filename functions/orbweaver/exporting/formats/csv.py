@@ -19,35 +19,37 @@ Rules
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.cells import Cells, iso
-from orbweaver.exporting.formats.hashed_file import Sink
+from orbweaver.exporting.formats.erasing import Erased
 from orbweaver.exporting.formats.jsonl import safe, text_of
 from orbweaver.model.columns import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping
 
-    from orbweaver.exporting.formats.hashed_file import Made
+    from orbweaver.exporting.formats.erasing import Scope
+    from orbweaver.exporting.formats.hashed_file import Made, Sink
     from orbweaver.model.columns import Column, Table
 
-SUFFIX = ".csv"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 END = "\r\n"
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 FORMULA = re.compile("'*[-=+@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 QUOTED = re.compile('[",\r\n]')
+# A cell as it stands there, and what follows it.
+CELL = re.compile(r'("(?:[^"]|"")*"|[^,\r\n]*)(,|\r\n)')
 
 
 class CsvWriter:
     """Writes rows as lines of cells."""
 
-    def __init__(self, table: Table, folder: Path) -> None:
+    def __init__(self, table: Table, sink: Sink) -> None:
         self._cells = Cells.of(table)
         self._texts = tuple(_text_of(column) for column in table.columns)
-        self._sink = Sink(folder, SUFFIX)
+        self._sink = sink
         self._sink.write(BYTE_ORDER_MARK)
         self._write([_cell(column.name) for column in table.columns])
         self.rows = 0
@@ -94,9 +96,11 @@ def _cell(text: str) -> str:
         text = CONTROLS.sub("", text)
     if FORMULA.match(text):
         text = f"'{text}"
-    if QUOTED.search(text):
-        return '"' + text.replace('"', '""') + '"'
-    return text or '""'
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if QUOTED.search(text) else text or '""'
 
 
 def _boolean(value: bool) -> str:
@@ -112,3 +116,61 @@ _TEXTS: dict[Type, Callable[[Any], str]] = {
     Type.DATE: str.__str__,
     Type.MOMENT: iso,
 }
+
+
+writer = CsvWriter
+
+# --- without what is erased ----------------------------------------------------------------------
+
+
+def erased(body: bytes, scope: Scope) -> Erased:
+    """Look through rows."""
+    head, *rows = _records(body)
+    names = [_text(cell) or "" for cell in head]
+    kept = [head]
+    changed = 0
+    for row in rows:
+        cells = dict(zip(names, map(_text, row), strict=True))
+        left = scope.row_left(cells)
+        if left is None:
+            continue
+        if left is not cells:
+            changed += 1
+        cut = [
+            raw if left[name] == cells[name] else _raw(left[name])
+            for name, raw in zip(names, row, strict=True)
+        ]
+        kept.append(cut)
+    if len(kept) == len(rows) + 1 and not changed:
+        return Erased(rows=len(rows), gone={})
+    text = "".join(",".join(row) + END for row in kept)
+    gone = {"rows": len(rows) + 1 - len(kept), "cells": changed}
+    return Erased(body=BYTE_ORDER_MARK + text.encode(), rows=len(kept) - 1, gone=gone)
+
+
+def outcomes(body: bytes) -> Counter[str]:
+    """Count the outcomes in a file of the pages table."""
+    head, *rows = _records(body)
+    place = head.index("outcome")
+    return Counter(_text(row[place]) or "" for row in rows)
+
+
+def _records(body: bytes) -> Iterator[list[str]]:
+    """Read a file's records, each cell as it stands there."""
+    text = body.decode("utf-8-sig")
+    record: list[str] = []
+    for found in CELL.finditer(text):
+        record.append(found[1])
+        if found[2] != ",":
+            yield record
+            record = []
+
+
+def _text(cell: str) -> str | None:
+    if cell.startswith('"'):
+        return cell[1:-1].replace('""', '"')
+    return cell or None
+
+
+def _raw(text: str | None) -> str:
+    return "" if text is None else _quoted(text)

@@ -25,7 +25,7 @@ class Sink:
     def __init__(self, folder: Path, suffix: str) -> None:
         # Buffered: gzip and CSV come in small pieces.
         self._file = tempfile.NamedTemporaryFile(dir=folder, suffix=suffix, delete=False)  # noqa: SIM115 - closed by whoever writes
-        self._suffix = suffix
+        self.folder, self._suffix = folder, suffix
         self._digest = hashlib.sha256()
         self.bytes = 0
 

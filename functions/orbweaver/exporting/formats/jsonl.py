@@ -11,23 +11,24 @@ Rules
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
+from collections import Counter
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.cells import Cells, iso
-from orbweaver.exporting.formats.hashed_file import Sink
+from orbweaver.exporting.formats.erasing import lines_left
 from orbweaver.model.columns import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
-    from orbweaver.exporting.formats.hashed_file import Made
+    from orbweaver.exporting.formats.erasing import Erased, Scope
+    from orbweaver.exporting.formats.hashed_file import Made, Sink
     from orbweaver.model.columns import Column, Table
 
-SUFFIX = ".jsonl.gz"
 LEVEL = 6
 # zlib's window of 32 KiB, in gzip's framing: it writes mtime 0 and no name.
 GZIP_WBITS = 31
@@ -39,13 +40,13 @@ UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029]")
 class JsonlWriter:
     """Writes rows as lines of JSON."""
 
-    def __init__(self, table: Table, folder: Path) -> None:
+    def __init__(self, table: Table, sink: Sink) -> None:
         self._cells = Cells.of(table)
         self._texts = tuple(text_of(column) for column in table.columns)
         keys = [encode_basestring(column.name).replace("%", "%%") for column in table.columns]
         self._line = "{" + ",".join(f"{key}:%s" for key in keys) + "}\n"
         self._stream = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WBITS)
-        self._sink = Sink(folder, SUFFIX)
+        self._sink = sink
         self.rows = 0
 
     @property
@@ -115,3 +116,72 @@ _TEXTS: dict[Type, Callable[[Any], str]] = {
     Type.DATE: encode_basestring,
     Type.MOMENT: _moment,
 }
+
+
+writer = JsonlWriter
+
+# --- without what is erased ----------------------------------------------------------------------
+
+
+class _Number(str):
+    """A number by its digits."""
+
+    __slots__ = ()
+
+
+def _lines(body: bytes) -> list[bytes]:
+    try:
+        text = zlib.decompress(body, GZIP_WBITS)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    return text.splitlines(keepends=True)
+
+
+def _packed(lines: list[bytes]) -> bytes:
+    stream = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WBITS)
+    return b"".join([*map(stream.compress, lines), stream.flush()])
+
+
+def erased(body: bytes, scope: Scope) -> Erased:
+    """Look through rows, objects in a line each; a snapshot's are arrays, and go whole."""
+    return lines_left(_lines(body), scope, _line_left, _packed)
+
+
+def outcomes(body: bytes) -> Counter[str]:
+    """Count the outcomes in a file of the pages table."""
+    return Counter(str(json.loads(line)["outcome"]) for line in _lines(body))
+
+
+def _line_left(line: bytes, scope: Scope) -> bytes | None:
+    row = json.loads(line, parse_float=_Number)
+    if isinstance(row, list):
+        return _entry_left(line, row, scope)
+    left = scope.row_left(row)
+    if left is None or left is row:
+        return None if left is None else line
+    cells = (f"{encode_basestring(name)}:{_json(value)}" for name, value in left.items())
+    return safe("{" + ",".join(cells) + "}\n").encode()
+
+
+def _entry_left(line: bytes, row: list[Any], scope: Scope) -> bytes | None:
+    """An entry of a snapshot: what is of it goes, and the mention of who led there."""
+    if any(isinstance(cell, str) and (scope.url(cell) or scope.run(cell)) for cell in row[:-1]):
+        return None
+    if row and isinstance(row[-1], str) and scope.url(row[-1]):
+        return json.dumps([*row[:-1], None], separators=(",", ":")).encode() + b"\n"
+    return line
+
+
+def _json(value: Any) -> str:
+    match value:
+        case _Number():
+            return str(value)
+        case str():
+            return encode_basestring(value)
+        case list():
+            return f"[{','.join(map(_json, value))}]"
+        case dict():
+            cells = (f"{encode_basestring(name)}:{_json(cell)}" for name, cell in value.items())
+            return "{" + ",".join(cells) + "}"
+        case _:
+            return json.dumps(value)

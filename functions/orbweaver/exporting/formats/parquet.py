@@ -20,8 +20,10 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections import Counter
 from datetime import date
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +31,16 @@ import pyarrow as pa
 from pyarrow import parquet as pq
 
 from orbweaver.exporting.cells import Cells
-from orbweaver.exporting.formats.hashed_file import Sink
+from orbweaver.exporting.formats.erasing import Erased
 from orbweaver.model.columns import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from orbweaver.exporting.formats.hashed_file import Made
+    from orbweaver.exporting.formats.erasing import Scope
+    from orbweaver.exporting.formats.hashed_file import Made, Sink
     from orbweaver.model.columns import Column, Table
 
-SUFFIX = ".parquet"
 LEVEL = 3
 GROUP_ROWS_MAX = 65_536
 GROUP_BYTES_MAX = 64 * 2**20
@@ -65,25 +67,29 @@ def schema_of(table: Table) -> pa.Schema:
     return pa.schema([pa.field(column.name, _type_of(column)) for column in table.columns])
 
 
+def _file(sink: Sink | BytesIO, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        compression_level=LEVEL,
+        store_schema=False,
+        store_decimal_as_integer=True,
+    )
+
+
 class ParquetWriter:
     """Writes rows as columns."""
 
-    def __init__(self, table: Table, folder: Path) -> None:
+    def __init__(self, table: Table, sink: Sink) -> None:
         self._cells = Cells.of(table)
         self._columns = table.columns
         self._schema = schema_of(table)
-        self._sink = Sink(folder, SUFFIX)
-        self._file = pq.ParquetWriter(
-            self._sink,
-            self._schema,
-            compression="zstd",
-            compression_level=LEVEL,
-            store_schema=False,
-            store_decimal_as_integer=True,
-        )
+        self._sink = sink
+        self._file = _file(sink, self._schema)
         self._waiting: list[list[Any]] = []
         self._waiting_chars = 0
-        self._group = Group(folder, self._schema)
+        self._group = Group(sink.folder, self._schema)
         self._grouped_bytes = 0
         self.rows = 0
 
@@ -194,3 +200,46 @@ def _array(column: Column, values: tuple[Any, ...]) -> pa.Array:
 
 def _formed(form: Callable[[str], Any], values: tuple[Any, ...] | list[Any]) -> list[Any]:
     return [None if value is None else form(value) for value in values]
+
+
+writer = ParquetWriter
+
+# --- without what is erased ----------------------------------------------------------------------
+
+
+def erased(body: bytes, scope: Scope) -> Erased:
+    """Look through rows."""
+    table = pq.read_table(BytesIO(body))
+    names = [field.name for field in table.schema if _holds_text(field.type)]
+    columns = {name: table.column(name).to_pylist() for name in names}
+    mask, changed = [], 0
+    for place in range(table.num_rows):
+        row = {name: column[place] for name, column in columns.items()}
+        left = scope.row_left(row)
+        mask.append(left is not None)
+        if left is not None and left is not row:
+            changed += 1
+            for name, column in columns.items():
+                column[place] = left[name]
+    if all(mask) and not changed:
+        return Erased(rows=table.num_rows, gone={})
+    for name in names if changed else ():
+        place = table.schema.get_field_index(name)
+        field = table.schema.field(place)
+        table = table.set_column(place, field, pa.array(columns[name], field.type))
+    table = table.filter(pa.array(mask))
+    sink = BytesIO()
+    with _file(sink, table.schema) as file:
+        file.write_table(table, row_group_size=GROUP_ROWS_MAX)
+    gone = {"rows": mask.count(False), "cells": changed}
+    return Erased(body=sink.getvalue(), rows=table.num_rows, gone=gone)
+
+
+def outcomes(body: bytes) -> Counter[str]:
+    """Count the outcomes in a file of the pages table."""
+    column = pq.read_table(BytesIO(body), columns=["outcome"]).column(0)
+    return Counter(map(str, column.to_pylist()))
+
+
+def _holds_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind.value_type if pa.types.is_list(kind) else kind))

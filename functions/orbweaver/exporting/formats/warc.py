@@ -20,21 +20,31 @@ import heapq
 import json
 import tempfile
 import zlib
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
 
-from orbweaver.exporting.formats.hashed_file import Sink
+from orbweaver.exporting.formats.erasing import Erased, lines_left
 from orbweaver.exporting.formats.surt import surt
-from orbweaver.frontier.warc import CR_LF, GZIP_WBITS, REQUEST_FIELD, request, warcinfo
+from orbweaver.frontier.warc import (
+    CR_LF,
+    GZIP_WBITS,
+    REQUEST_FIELD,
+    is_tombstone,
+    members,
+    request,
+    tombstone,
+    warcinfo,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from orbweaver.exporting.formats.hashed_file import Made
+    from orbweaver.exporting.formats.erasing import Scope
+    from orbweaver.exporting.formats.hashed_file import Made, Sink
     from orbweaver.model.page_record import PageRecord
 
-SUFFIX, INDEX_SUFFIX = ".warc.gz", ".cdxj"
 ABOUT = {
     "software": "Orbweaver",
     "format": "WARC File Format 1.1",
@@ -48,10 +58,9 @@ UNKNOWN_TYPE = "unk"  # as indexes say of an answer without a type
 class WarcWriter:
     """Writes responses and their index; `name` is what the file will be called in the end."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self._folder, self._name = folder, name
-        self._sink = Sink(folder, SUFFIX)
-        self._index = Index(folder)
+    def __init__(self, sink: Sink, index: Sink, name: str) -> None:
+        self._sink, self._index_sink, self._name = sink, index, name
+        self._index = Index(index.folder)
         self.rows = 0
 
     @property
@@ -91,15 +100,15 @@ class WarcWriter:
 
     def close(self) -> tuple[Made, ...]:
         """End the file, then its index."""
-        index = Sink(self._folder, INDEX_SUFFIX)
         for line in self._index.lines():
-            index.write(line)
+            self._index_sink.write(line)
         self._index.close()
-        return self._sink.made(self.rows), index.made(self.rows)
+        return self._sink.made(self.rows), self._index_sink.made(self.rows)
 
     def discard(self) -> None:
         """Give both up."""
         self._index.close()
+        self._index_sink.discard()
         self._sink.discard()
 
 
@@ -131,6 +140,11 @@ class Index:
             run.close()
         self._runs.clear()
 
+    @staticmethod
+    def erased(body: bytes, scope: Scope) -> Erased:
+        """Look through an index: it loses the lines of URLs that go."""
+        return lines_left(body.splitlines(keepends=True), scope, _line_left, b"".join)
+
 
 def _head(member: bytes) -> dict[str, str]:
     """Read the headers of a record without what it holds."""
@@ -144,3 +158,35 @@ def _head(member: bytes) -> dict[str, str]:
     lines = text.partition(CR_LF * 2)[0].decode("utf-8", "replace").split("\r\n")
     pairs = (line.partition(":") for line in lines[1:])
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+# --- without what is erased ----------------------------------------------------------------------
+
+
+def erased(body: bytes, scope: Scope) -> Erased:
+    """Look through records: a tombstone of the same length takes the place of one that goes.
+
+    Everything behind it stays where the index and page records say it is.
+    """
+    kept = bytearray(body)
+    gone: Counter[str] = Counter()
+    rows = mentions = 0
+    for member in members(body):
+        record = member.record
+        if is_tombstone(record):
+            continue
+        mentioned = not scope.url(record.url) and scope.bytes(record.payload)
+        if scope.url(record.url) or (mentioned and scope.mentions):
+            end = member.offset + member.length
+            kept[member.offset : end] = tombstone(member.length)
+            if record.type != "request":  # which goes with its response
+                gone["texts" if record.type == "conversion" else "bodies"] += 1
+            continue
+        mentions += mentioned
+        rows += record.type == "response"
+    return Erased(body=bytes(kept) if gone else None, rows=rows, gone=gone, mentions=mentions)
+
+
+def _line_left(line: bytes, scope: Scope) -> bytes | None:
+    _, _, entry = line.decode().split(" ", 2)
+    return None if scope.url(json.loads(entry)["url"]) else line
