@@ -15,14 +15,14 @@ of a table differ by case alone: most that read tables fold it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args, get_type_hints
 
-from orbweaver.model.page_record import COLUMNS
+from orbweaver.model.page_record import COLUMNS, PageRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 SCHEMA = 2
 
@@ -41,11 +41,12 @@ class Type(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: its name, what its values are, and whether each is a list of them."""
+    """A column: its name, what its values are, whether each is a list of them, what it means."""
 
     name: str
     type: Type = Type.STRING
     many: bool = False
+    text: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +65,6 @@ class Table:
             raise ValueError(f"columns of {self.name} share a name")
 
 
-INTEGERS = frozenset(
-    {"status", "depth", "bytes", "latency_ms", "attempt", "links", "body_offset", "body_length"}
-    | {"items", "items_invalid", "text_offset", "text_length"}
-)
 # Which item of which page: what the columns of every table of items begin with.
 ORIGIN = (
     Column(name="crawl"),
@@ -77,12 +74,17 @@ ORIGIN = (
 )
 
 
-def _page_column(name: str) -> Column:
-    kind = Type.INTEGER if name in INTEGERS else Type.STRING
-    return Column(name=name, type=Type.MOMENT if name == "fetched_at" else kind)
+def _page_columns() -> Iterator[Column]:
+    """Read columns off the fields of a page record: `_at` ends the name of a moment."""
+    hints = get_type_hints(PageRecord, include_extras=True)
+    for name in COLUMNS:
+        hint, text = get_args(hints[name])
+        kind = _TYPES.get((get_args(hint) or (hint,))[0], Type.STRING)
+        yield Column(name=name, type=Type.MOMENT if name.endswith("_at") else kind, text=text)
 
 
-PAGES = Table(name="pages", columns=tuple(_page_column(name) for name in COLUMNS))
+_TYPES = {int: Type.INTEGER, float: Type.NUMBER, bool: Type.BOOLEAN}
+PAGES = Table(name="pages", columns=tuple(_page_columns()))
 # The main text of pages, where a crawl asks for it.
 TEXTS = Table(
     name="texts",

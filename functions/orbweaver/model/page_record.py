@@ -1,7 +1,8 @@
 """The page record: the durable result of one URL, and a row of every export.
 
-Its columns are public. Where body and text of a page lie is said by `body_key` (a file of WARC
-records, each a gzip member) and offset and length of each in it; either may be absent.
+Its fields are the columns of exports, each with what it means: names and types are public. Where
+body and text of a page lie is said by `body_key` (a file of WARC records, each a gzip member) and
+offset and length of each in it; either may be absent.
 `extracted` is no column: items are rows of tables of their own (model/columns.py).
 """
 
@@ -12,7 +13,7 @@ import zlib
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from orbweaver.model.item import Item, from_row, to_row
 from orbweaver.model.outcome import Outcome, Reason
@@ -33,37 +34,48 @@ DESCRIPTION_CHARS_MAX = 500
 class PageRecord:
     """How one URL of one crawl ended; times in ms since the epoch, sizes in bytes."""
 
-    crawl: str
-    url: str
-    outcome: Outcome
-    reason: Reason
-    fetched_at: int
-    depth: int
-    referrer: str | None = None
-    status: int | None = None
-    content_type: str | None = None
-    charset: str | None = None
-    bytes: int | None = None
-    latency_ms: int | None = None
-    attempt: int = 1
-    title: str | None = None
-    description: str | None = None
-    language: str | None = None
-    canonical: str | None = None
-    links: int | None = None
-    sha256: str | None = None
-    etag: str | None = None
-    last_modified: str | None = None
-    body_key: str | None = None
-    body_offset: int | None = None
-    body_length: int | None = None
-    items: int | None = None
-    error: str | None = None
-    items_invalid: int | None = None
-    text_offset: int | None = None
-    text_length: int | None = None
-    # What of the page is cut or withheld (model/cuts.py).
-    cut: str | None = None
+    crawl: Annotated[str, "id of the run"]
+    url: Annotated[
+        str,
+        "canonical by the WHATWG URL Standard, without fragment, user info and tracking parameters",
+    ]
+    outcome: Annotated[Outcome, "fetched, unchanged, redirected, skipped or failed"]
+    reason: Annotated[Reason, "why; see operations"]
+    fetched_at: Annotated[int, "when it was asked for; the day of the record"]
+    depth: Annotated[int, "links from a seed"]
+    referrer: Annotated[str | None, "the page that named it first"] = None
+    status: Annotated[int | None, "of the HTTP answer"] = None
+    content_type: Annotated[str | None, "header, as sent"] = None
+    charset: Annotated[str | None, "in which the page was read"] = None
+    bytes: Annotated[int | None, "size of the body, decoded"] = None
+    latency_ms: Annotated[int | None, "until the answer was read"] = None
+    attempt: Annotated[int, "which one this was, from 1"] = 1
+    title: Annotated[str | None, "of the page"] = None
+    description: Annotated[str | None, "from its meta element"] = None
+    language: Annotated[str | None, "from its html element"] = None
+    canonical: Annotated[str | None, "from rel=canonical, as a URL"] = None
+    links: Annotated[int | None, "how many different links were found"] = None
+    sha256: Annotated[str | None, "of the body, decoded"] = None
+    etag: Annotated[str | None, "header, as sent"] = None
+    last_modified: Annotated[str | None, "header, as sent"] = None
+    body_key: Annotated[str | None, "the file in the bucket that holds body and text, a WARC"] = (
+        None
+    )
+    body_offset: Annotated[
+        int | None, "where the body's record begins there; empty: it is not stored"
+    ] = None
+    body_length: Annotated[int | None, "how many bytes it takes there, compressed"] = None
+    items: Annotated[int | None, "how many items the crawl's rules found, valid and invalid"] = None
+    error: Annotated[str | None, "what went wrong, for people; where a redirect led"] = None
+    items_invalid: Annotated[int | None, "how many of them are not what the rules ask for"] = None
+    text_offset: Annotated[
+        int | None, "where the main text's record begins in body_key; empty: there is none"
+    ] = None
+    text_length: Annotated[int | None, "how many bytes it takes there, compressed"] = None
+    cut: Annotated[
+        str | None,
+        "what is cut or withheld: parts with counts, text=30122 links=20; empty: nothing (limits)",
+    ] = None
     extracted: tuple[Item, ...] = field(default=(), metadata={"column": False})
 
 
