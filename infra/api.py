@@ -22,7 +22,7 @@ from constructs import Construct
 
 from infra import gateway
 from infra.findings import NOT_TRACED, accept
-from infra.program import Code, Needs, Program, allow, sending
+from infra.program import Needs, Program, Site, allow, sending
 from orbweaver.api.requests import SEEDS_FOLDER
 from orbweaver.api.routes import OPERATIONS
 from orbweaver.control.json_schema import required
@@ -30,9 +30,6 @@ from orbweaver.exporting.manifest import PREFIX as EXPORTS
 from orbweaver.frontier.body_file import PREFIX as BODIES
 
 if TYPE_CHECKING:
-    from infra.config import Config
-    from infra.frontier import Frontier
-    from infra.storage import Storage
     from orbweaver.api.routes import Operation
 
 HANDLER = "api"
@@ -44,38 +41,27 @@ TIMEOUT_S = 28  # the gateway waits 29 s
 class Api(Construct):
     """The function that answers, and the gateway before it."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        config: Config,
-        code: Code,
-        frontier: Frontier,
-        storage: Storage,
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
-        program = Program(
-            self,
-            "Program",
-            config=config,
-            code=code,
-            needs=Needs(
-                handler=HANDLER,
-                memory_mb=MEMORY_MB,
-                timeout_s=TIMEOUT_S,
-                environment=_environment(frontier, storage),
-                permissions=_permissions(config, frontier, storage),
+        needs = Needs(
+            handler=HANDLER,
+            memory_mb=MEMORY_MB,
+            timeout_s=TIMEOUT_S,
+            uses=(
+                *("CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE"),
+                *("HOSTS_TABLE", "CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
             ),
+            permissions=_permissions(site),
         )
+        program = Program(self, site, needs)
         for folder in READ:
             accept(
                 program.role,
-                f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{folder}*]",
+                f"AwsSolutions-IAM5[Resource::<{site.storage.bucket_id}.Arn>/{folder}*]",
                 "Whoever may call the API asks for what lies below this prefix; none is written.",
             )
         self.function, self.logs = program.function, program.logs
-        self.rest = gateway.rest_api(self, config)
+        self.rest = gateway.rest_api(self, site.config)
         self._route()
         self._acknowledge()
 
@@ -137,22 +123,10 @@ def _needed(operation: Operation) -> dict[str, bool]:
     return {f"method.request.querystring.{name}": True for name in sorted(names)}
 
 
-def _environment(frontier: Frontier, storage: Storage) -> dict[str, str]:
-    return {
-        "ORBWEAVER_CRAWL_QUEUE_URL": frontier.crawl.queue_url,
-        "ORBWEAVER_EXPRESS_QUEUE_URL": frontier.express.queue_url,
-        "ORBWEAVER_URLS_TABLE": storage.urls.table_name,
-        "ORBWEAVER_PAGES_TABLE": storage.pages.table_name,
-        "ORBWEAVER_HOSTS_TABLE": storage.hosts.table_name,
-        "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
-        "ORBWEAVER_PACKS_TABLE": storage.packs.table_name,
-        "ORBWEAVER_BUCKET": storage.bucket.bucket_name,
-    }
-
-
-def _permissions(config: Config, frontier: Frontier, storage: Storage) -> list[iam.PolicyStatement]:
+def _permissions(site: Site) -> list[iam.PolicyStatement]:
+    frontier, storage = site.frontier, site.storage
     return [
-        allow(sending(config), frontier.crawl.queue_arn, frontier.express.queue_arn),
+        allow(sending(site.config), frontier.crawl.queue_arn, frontier.express.queue_arn),
         # Crawls are looked up, listed, begun (the crawl `default` with its first seeds), steered
         # and edited; BatchGetItem reads their books.
         allow(

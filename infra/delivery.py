@@ -28,7 +28,7 @@ from constructs import Construct
 
 from infra.failures import Keeping, failures_queue, work_queue
 from infra.findings import accept, accept_files
-from infra.program import Batches, Code, Needs, Program, allow, feed, secret_arn
+from infra.program import Batches, Needs, Program, Site, allow, feed, secret_arn
 from infra.retention import EXPORTS
 from orbweaver.delivery.plan import TRIES_MAX
 
@@ -55,10 +55,9 @@ SOURCE, EXPORTED = "orbweaver", "ExportCompleted"
 class Delivery(Construct):
     """The function that delivers, its queue, and the rule that fills it."""
 
-    def __init__(
-        self, scope: Construct, construct_id: str, *, config: Config, code: Code, storage: Storage
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
+        config, storage = site.config, site.storage
         name = f"{config.stack_name}-{HANDLER}"
         self.dead_letters = failures_queue(self, "DeadLetters", f"{name}-dead-letters", config)
         keeping = Keeping(
@@ -68,37 +67,31 @@ class Delivery(Construct):
             dead_letters=self.dead_letters,
         )
         self.queue = work_queue(self, "Queue", name, config, keeping)
-        program = Program(
-            self,
-            "Program",
-            config=config,
-            code=code,
-            needs=Needs(
-                handler=HANDLER,
-                memory_mb=MEMORY_MB,
-                timeout_s=TIMEOUT_S,
-                environment=self._environment(config, storage),
-                permissions=self._permissions(config, storage),
-                recursive_loop=lambda_.RecursiveLoop.ALLOW,
-                libraries="files",
-            ),
+        needs = Needs(
+            handler=HANDLER,
+            memory_mb=MEMORY_MB,
+            timeout_s=TIMEOUT_S,
+            uses=("BUCKET",),
+            settings=self._settings(config),
+            permissions=self._permissions(config, storage),
+            recursive_loop=lambda_.RecursiveLoop.ALLOW,
+            libraries="files",
         )
+        program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
         self.source = feed(self, "Source", program, self.queue, Batches(at_once=AT_ONCE))
         self._listen(storage)
         self._accept(config, storage, program)
 
-    def _environment(self, config: Config, storage: Storage) -> dict[str, str]:
-        given = {
-            key: str(getattr(config, key))
-            for key in SETTINGS
-            if getattr(config, key) and (config.sftp_host or not key.startswith("sftp_"))
-        }
+    def _settings(self, config: Config) -> dict[str, str]:
         return {
-            "ORBWEAVER_BUCKET": storage.bucket.bucket_name,
-            "ORBWEAVER_DELIVERY_QUEUE_URL": self.queue.queue_url,
-            "ORBWEAVER_DELIVERY_DEAD_LETTER_URL": self.dead_letters.queue_url,
-            **{f"ORBWEAVER_{key.upper()}": value for key, value in given.items()},
+            "DELIVERY_QUEUE_URL": self.queue.queue_url,
+            "DELIVERY_DEAD_LETTER_URL": self.dead_letters.queue_url,
+            **{
+                key.upper(): str(getattr(config, key))
+                for key in SETTINGS
+                if getattr(config, key) and (config.sftp_host or not key.startswith("sftp_"))
+            },
         }
 
     def _permissions(self, config: Config, storage: Storage) -> list[iam.PolicyStatement]:

@@ -28,7 +28,7 @@ from constructs import Construct
 from infra.catalogue import accept_registering, registering
 from infra.failures import EVENT_S_MAX, RETRIES, Keeping, failures_queue, retry, work_queue
 from infra.findings import accept, accept_files
-from infra.program import Batches, Code, Needs, Program, allow, event_bus_arn, feed, sending
+from infra.program import Batches, Needs, Program, Site, allow, event_bus_arn, feed, sending
 from infra.retention import BODIES, EXPORTS
 from orbweaver.exporting.glue_schema import database_name
 
@@ -47,10 +47,9 @@ ORDERS_KEPT_D = 4
 class Exporter(Construct):
     """The function that exports, and its schedule."""
 
-    def __init__(
-        self, scope: Construct, construct_id: str, *, config: Config, code: Code, storage: Storage
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
+        config, storage = site.config, site.storage
         name = f"{config.stack_name}-{HANDLER}"
         self.failures = failures_queue(self, "Failures", f"{name}-failures", config)
         self.dead_letters = failures_queue(
@@ -63,22 +62,24 @@ class Exporter(Construct):
             dead_letters=self.dead_letters,
         )
         self.queue = work_queue(self, "Orders", f"{config.stack_name}-exports", config, keeping)
-        program = Program(
-            self,
-            "Program",
-            config=config,
-            code=code,
-            needs=Needs(
-                handler=HANDLER,
-                memory_mb=config.exporter_memory_mb,
-                storage_mb=config.exporter_storage_mb,
-                timeout_s=config.exporter_timeout_s,
-                environment=self._environment(config, storage),
-                permissions=self._permissions(config, storage),
-                recursive_loop=lambda_.RecursiveLoop.ALLOW,
-                libraries="files",
-            ),
+        needs = Needs(
+            handler=HANDLER,
+            memory_mb=config.exporter_memory_mb,
+            storage_mb=config.exporter_storage_mb,
+            timeout_s=config.exporter_timeout_s,
+            uses=("PAGES_TABLE", "BUCKET", "CRAWLS_TABLE"),
+            settings={
+                "EXPORT_QUEUE_URL": self.queue.queue_url,
+                "EXPORT_FORMATS": config.export_formats,
+                "EXPORT_SPAN": config.export_span,
+                "DATABASE": database_name(config.stack_name),
+            },
+            environment=ALLOCATORS,
+            permissions=self._permissions(config, storage),
+            recursive_loop=lambda_.RecursiveLoop.ALLOW,
+            libraries="files",
         )
+        program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
         retry(self, self.function, self.failures)
         batches = Batches(at_once=config.exporter_concurrency_max, partly=False)
@@ -91,18 +92,6 @@ class Exporter(Construct):
             "Whose bodies and texts are exported follows from the records of the day.",
         )
         accept_registering(program.role, config)
-
-    def _environment(self, config: Config, storage: Storage) -> dict[str, str]:
-        return {
-            "ORBWEAVER_PAGES_TABLE": storage.pages.table_name,
-            "ORBWEAVER_BUCKET": storage.bucket.bucket_name,
-            "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
-            "ORBWEAVER_EXPORT_QUEUE_URL": self.queue.queue_url,
-            "ORBWEAVER_EXPORT_FORMATS": config.export_formats,
-            "ORBWEAVER_EXPORT_SPAN": config.export_span,
-            "ORBWEAVER_DATABASE": database_name(config.stack_name),
-            **ALLOCATORS,
-        }
 
     def _permissions(self, config: Config, storage: Storage) -> list[iam.PolicyStatement]:
         bucket = storage.bucket.bucket_arn

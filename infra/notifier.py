@@ -22,12 +22,11 @@ from constructs import Construct
 
 from infra.failures import EVENT_S_MAX, retry
 from infra.findings import accept
-from infra.program import Code, Needs, Program, allow, secret_arn
+from infra.program import Needs, Program, Site, allow, secret_arn
 
 if TYPE_CHECKING:
     from infra.config import Config
     from infra.failures import FailedCalls
-    from infra.storage import Storage
 
 HANDLER = "notifier"
 MEMORY_MB = 512
@@ -40,42 +39,30 @@ SOURCE, COMPLETED = "orbweaver", "CrawlCompleted"
 class Notifier(Construct):
     """The function that posts, its key, and the rule that invokes it."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        config: Config,
-        code: Code,
-        storage: Storage,
-        failed_calls: FailedCalls,
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
+        config, failed_calls = site.config, site.failed_calls
         self.secret = config.webhook_secret
         arn = self._generated() if self.secret == GENERATE else secret_arn(self, self.secret)
         if self.secret == GENERATE:
             self.secret = arn
-        program = Program(
-            self,
-            "Program",
-            config=config,
-            code=code,
-            needs=Needs(
-                handler=HANDLER,
-                memory_mb=MEMORY_MB,
-                timeout_s=TIMEOUT_S,
-                environment={
-                    "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
-                    "ORBWEAVER_DEAD_LETTER_QUEUE_URL": failed_calls.queue.queue_url,
-                    "ORBWEAVER_WEBHOOK_SECRET": self.secret,
-                },
-                permissions=[
-                    allow(["dynamodb:GetItem", "dynamodb:BatchGetItem"], storage.crawls.table_arn),
-                    allow(["secretsmanager:GetSecretValue"], arn),
-                    allow(["sqs:SendMessage"], failed_calls.queue.queue_arn),
-                ],
-            ),
+        crawls = site.storage.crawls.table_arn
+        needs = Needs(
+            handler=HANDLER,
+            memory_mb=MEMORY_MB,
+            timeout_s=TIMEOUT_S,
+            uses=("CRAWLS_TABLE",),
+            settings={
+                "DEAD_LETTER_QUEUE_URL": failed_calls.queue.queue_url,
+                "WEBHOOK_SECRET": self.secret,
+            },
+            permissions=[
+                allow(["dynamodb:GetItem", "dynamodb:BatchGetItem"], crawls),
+                allow(["secretsmanager:GetSecretValue"], arn),
+                allow(["sqs:SendMessage"], failed_calls.queue.queue_arn),
+            ],
         )
+        program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
         retry(self, self.function, failed_calls.queue)
         self._listen(config, failed_calls)

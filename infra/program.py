@@ -1,4 +1,4 @@
-"""A function with what every function has: its own role, log group, limits and code.
+"""A function by what it needs: all have a role of their own, a log group, limits and code.
 
 Rules
 - A role holds the statements listed for it and no others: no managed policy, no `grant_…`
@@ -10,7 +10,7 @@ Rules
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from aws_cdk import ArnFormat, Duration, RemovalPolicy, Size, Stack
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from infra.asset import Libraries
     from infra.config import Config
+    from infra.failures import FailedCalls
+    from infra.frontier import Frontier
+    from infra.storage import Storage
 
 ARCHITECTURES = {
     "arm64": lambda_.Architecture.ARM_64,
@@ -57,9 +60,38 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where functions are: what the deployment says, their code, and what they may use."""
+
+    config: Config
+    code: Code
+    frontier: Frontier
+    storage: Storage
+    failed_calls: FailedCalls
+
+    def named(self, settings: Sequence[str]) -> dict[str, str]:
+        """Say what settings of functions name."""
+        queues, tables = self.frontier, self.storage
+        names = {
+            "SEED_QUEUE_URL": queues.seeds.queue_url,
+            "CRAWL_QUEUE_URL": queues.crawl.queue_url,
+            "EXPRESS_QUEUE_URL": queues.express.queue_url,
+            "DEAD_LETTER_QUEUE_URL": queues.dead_letters.queue_url,
+            "URLS_TABLE": tables.urls.table_name,
+            "PAGES_TABLE": tables.pages.table_name,
+            "HOSTS_TABLE": tables.hosts.table_name,
+            "CRAWLS_TABLE": tables.crawls.table_name,
+            "PACKS_TABLE": tables.packs.table_name,
+            "BUCKET": tables.bucket.bucket_name,
+        }
+        return {setting: names[setting] for setting in settings}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
     """What a function needs of its own; `handler` is its module in `handlers`, and its name.
 
+    `uses` are settings that name parts of the site, `settings` are others, by their values.
     With `files` its code can write and deliver files (infra/asset.py): 0.2 s more of a cold start.
     `storage_mb` is its room for temporary files; None: what Lambda gives to all, 512 MB.
     """
@@ -67,8 +99,11 @@ class Needs:
     handler: str
     memory_mb: int
     timeout_s: int
-    environment: Mapping[str, str]
+    uses: Sequence[str]
     permissions: Sequence[iam.PolicyStatement]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    # Variables that are not ours.
+    environment: Mapping[str, str] = field(default_factory=dict)
     libraries: Libraries = "runtime"
     storage_mb: int | None = None
     recursive_loop: lambda_.RecursiveLoop | None = None
@@ -124,16 +159,9 @@ def event_bus_arn(scope: Construct) -> str:
 class Program(Construct):
     """One function, as `function`, with its `role` and `logs`."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        config: Config,
-        code: Code,
-        needs: Needs,
-    ) -> None:
-        super().__init__(scope, construct_id)
+    def __init__(self, scope: Construct, site: Site, needs: Needs) -> None:
+        super().__init__(scope, "Program")
+        config, settings = site.config, {**site.named(needs.uses), **needs.settings}
         name = f"{config.stack_name}-{needs.handler}"
         self.logs = log_group(self, "Logs", f"/aws/lambda/{name}", config)
         writes = allow(["logs:CreateLogStream", "logs:PutLogEvents"], self.logs.log_group_arn)
@@ -146,7 +174,7 @@ class Program(Construct):
             inline_policies={"Needs": iam.PolicyDocument(statements=statements)},
         )
         runtime = config.functions_run_on
-        own, room_mb = code.of(needs.libraries), needs.storage_mb
+        own, room_mb = site.code.of(needs.libraries), needs.storage_mb
         self.function = lambda_.Function(
             self,
             "Function",
@@ -161,6 +189,7 @@ class Program(Construct):
             environment={
                 **config.environment(),
                 "ORBWEAVER_MEMORY_MB": str(needs.memory_mb),
+                **{f"ORBWEAVER_{key}": value for key, value in settings.items()},
                 **needs.environment,
             },
             role=self.role,

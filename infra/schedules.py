@@ -19,13 +19,11 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from infra.failures import retry
-from infra.program import Code, Needs, Program, allow, sending
+from infra.program import Needs, Program, Site, allow, sending
 
 if TYPE_CHECKING:
     from infra.config import Config
     from infra.failures import FailedCalls
-    from infra.frontier import Frontier
-    from infra.storage import Storage
 
 HANDLER = "starter"
 MEMORY_MB = 512
@@ -35,48 +33,24 @@ TIMEOUT_S = 60
 class Starter(Construct):
     """The function that starts what recurs, and what its schedules are made with."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        config: Config,
-        code: Code,
-        frontier: Frontier,
-        storage: Storage,
-        failed_calls: FailedCalls,
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
-        program = Program(
-            self,
-            "Program",
-            config=config,
-            code=code,
-            needs=Needs(
-                handler=HANDLER,
-                memory_mb=MEMORY_MB,
-                timeout_s=TIMEOUT_S,
-                environment={
-                    "ORBWEAVER_CRAWL_QUEUE_URL": frontier.crawl.queue_url,
-                    "ORBWEAVER_EXPRESS_QUEUE_URL": frontier.express.queue_url,
-                    "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
-                },
-                permissions=[
-                    allow(sending(config), frontier.crawl.queue_arn, frontier.express.queue_arn),
-                    # Which runs there are, whether one of them is ours and how far it came, ours.
-                    allow(
-                        [
-                            "dynamodb:Scan",
-                            "dynamodb:GetItem",
-                            "dynamodb:BatchGetItem",
-                            "dynamodb:PutItem",
-                        ],
-                        storage.crawls.table_arn,
-                    ),
-                    allow(["sqs:SendMessage"], failed_calls.queue.queue_arn),
-                ],
-            ),
+        config, failed_calls = site.config, site.failed_calls
+        crawl, express = site.frontier.crawl.queue_arn, site.frontier.express.queue_arn
+        # Which runs there are, whether one of them is ours and how far it came, ours.
+        crawls = ("Scan", "GetItem", "BatchGetItem", "PutItem")
+        needs = Needs(
+            handler=HANDLER,
+            memory_mb=MEMORY_MB,
+            timeout_s=TIMEOUT_S,
+            uses=("CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL", "CRAWLS_TABLE"),
+            permissions=[
+                allow(sending(config), crawl, express),
+                allow([f"dynamodb:{one}" for one in crawls], site.storage.crawls.table_arn),
+                allow(["sqs:SendMessage"], failed_calls.queue.queue_arn),
+            ],
         )
+        program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
         retry(self, self.function, failed_calls.queue)
         self.group = scheduler.CfnScheduleGroup(self, "Group", name=config.stack_name)

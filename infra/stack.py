@@ -24,6 +24,7 @@ from infra.failures import FailedCalls
 from infra.frontier import Frontier
 from infra.monitoring import Monitoring
 from infra.notifier import Notifier
+from infra.program import Site
 from infra.schedules import Starter
 from infra.storage import Storage
 from infra.worker import Worker
@@ -51,29 +52,19 @@ class OrbweaverStack(Stack):
         )
         self.frontier = Frontier(self, "Frontier", config=config)
         self.storage = Storage(self, "Storage", config=config)
-        self.worker = Worker(
-            self,
-            "Worker",
-            config=config,
-            code=code,
-            frontier=self.frontier,
-            storage=self.storage,
-        )
-        self.exporter = Exporter(self, "Exporter", config=config, code=code, storage=self.storage)
-        self.api = Api(
-            self, "Api", config=config, code=code, frontier=self.frontier, storage=self.storage
-        )
         self.failed_calls = FailedCalls(self, "FailedCalls", config=config)
-        self.starter = Starter(
-            self,
-            "Starter",
+        site = Site(
             config=config,
             code=code,
             frontier=self.frontier,
             storage=self.storage,
             failed_calls=self.failed_calls,
         )
-        self.notifier = self._notifier(config, code) if config.webhook_secret else None
+        self.worker = Worker(self, "Worker", site)
+        self.exporter = Exporter(self, "Exporter", site)
+        self.api = Api(self, "Api", site)
+        self.starter = Starter(self, "Starter", site)
+        self.notifier = Notifier(self, "Notifier", site) if config.webhook_secret else None
         self.monitoring = Monitoring(
             self,
             "Monitoring",
@@ -84,25 +75,15 @@ class OrbweaverStack(Stack):
             api=self.api,
             failed_calls=self.failed_calls,
         )
-        self.delivery = self._delivery(config, code) if config.delivers else None
+        self.delivery = self._delivery(site) if config.delivers else None
         self.monitoring.show()
         self.catalogue = Catalogue(self, "Catalogue", config=config, storage=self.storage)
         # Last, so that nothing is left out.
         Encryption(self, "Encryption", config=config).apply()
         self._tell(config)
 
-    def _notifier(self, config: Config, code: Code) -> Notifier:
-        return Notifier(
-            self,
-            "Notifier",
-            config=config,
-            code=code,
-            storage=self.storage,
-            failed_calls=self.failed_calls,
-        )
-
-    def _delivery(self, config: Config, code: Code) -> Delivery:
-        delivery = Delivery(self, "Delivery", config=config, code=code, storage=self.storage)
+    def _delivery(self, site: Site) -> Delivery:
+        delivery = Delivery(self, "Delivery", site)
         self.monitoring.watch_deliveries(delivery.dead_letters)
         return delivery
 

@@ -22,9 +22,9 @@ from infra.findings import accept, accept_files
 from infra.program import (
     EVENT_BUS,
     Batches,
-    Code,
     Needs,
     Program,
+    Site,
     allow,
     event_bus_arn,
     feed,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
 
     from infra.config import Config
-    from infra.frontier import Frontier
     from infra.storage import Storage
 
 LOOPS = {
@@ -53,44 +52,23 @@ SEED_WORKERS, SEED_BODIES = 2, 10
 class Worker(Construct):
     """The function that crawls, and its event sources."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        config: Config,
-        code: Code,
-        frontier: Frontier,
-        storage: Storage,
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
-        program = Program(
-            self,
-            "Program",
-            config=config,
-            code=code,
-            needs=Needs(
-                handler="worker",
-                memory_mb=config.worker_memory_mb,
-                timeout_s=config.worker_timeout_s,
-                environment={
-                    "ORBWEAVER_SEED_QUEUE_URL": frontier.seeds.queue_url,
-                    "ORBWEAVER_CRAWL_QUEUE_URL": frontier.crawl.queue_url,
-                    "ORBWEAVER_EXPRESS_QUEUE_URL": frontier.express.queue_url,
-                    "ORBWEAVER_DEAD_LETTER_QUEUE_URL": frontier.dead_letters.queue_url,
-                    "ORBWEAVER_URLS_TABLE": storage.urls.table_name,
-                    "ORBWEAVER_PAGES_TABLE": storage.pages.table_name,
-                    "ORBWEAVER_HOSTS_TABLE": storage.hosts.table_name,
-                    "ORBWEAVER_CRAWLS_TABLE": storage.crawls.table_name,
-                    "ORBWEAVER_PACKS_TABLE": storage.packs.table_name,
-                    "ORBWEAVER_BUCKET": storage.bucket.bucket_name,
-                    "ORBWEAVER_EVENT_BUS": EVENT_BUS,
-                    **_of_config(config),
-                },
-                permissions=self._permissions(config, frontier, storage),
-                recursive_loop=LOOPS[config.recursive_loop],
+        config, frontier = site.config, site.frontier
+        needs = Needs(
+            handler="worker",
+            memory_mb=config.worker_memory_mb,
+            timeout_s=config.worker_timeout_s,
+            uses=(
+                *("SEED_QUEUE_URL", "CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL"),
+                *("DEAD_LETTER_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE", "HOSTS_TABLE"),
+                *("CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
             ),
+            settings={"EVENT_BUS": EVENT_BUS, **_of_config(config)},
+            permissions=self._permissions(site),
+            recursive_loop=LOOPS[config.recursive_loop],
         )
+        program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
         batches = _batches(config)
         express = replace(batches, at_once=config.express_concurrency_max)
@@ -100,11 +78,10 @@ class Worker(Construct):
         if frontier.express is not frontier.crawl:
             self.express_source = feed(self, "Express", program, frontier.express, express)
         self.seed_source = feed(self, "Seeds", program, frontier.seeds, seeds)
-        _accept(program, storage)
+        _accept(program, site.storage)
 
-    def _permissions(
-        self, config: Config, frontier: Frontier, storage: Storage
-    ) -> list[iam.PolicyStatement]:
+    def _permissions(self, site: Site) -> list[iam.PolicyStatement]:
+        config, frontier, storage = site.config, site.frontier, site.storage
         crawl, express, dead = (
             queue.queue_arn for queue in (frontier.crawl, frontier.express, frontier.dead_letters)
         )
@@ -153,7 +130,7 @@ def _batches(config: Config) -> Batches:
 def _of_config(config: Config) -> dict[str, str]:
     """Settings that are the deployment's: where proxies are listed."""
     secret = config.proxy_secret
-    return {"ORBWEAVER_PROXY_SECRET": secret} if secret else {}
+    return {"PROXY_SECRET": secret} if secret else {}
 
 
 def _accept(program: Program, storage: Storage) -> None:
