@@ -56,8 +56,8 @@ def _with_a_stamp(self: Any) -> Any:
     """End a file with something of the run in it, as gzip's own header has the time."""
     made = _WHOLE_CLOSE(self)
     stamp = json.dumps({"run": next(_STAMPS)}).encode()
-    body = made.read_bytes().replace(b"\n", stamp + b"\n", 1)
-    return tables.SimMade(made.suffix, made.rows, body)
+    body = made.path.read_bytes().replace(b"\n", stamp + b"\n", 1)
+    return tables.made(made.suffix, made.rows, body)
 
 
 _WHOLE_CLOSE = tables.SimWriter.__dict__["close"]

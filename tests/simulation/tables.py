@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from hashlib import sha256
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
+from orbweaver.exporting.formats.hashed_file import Made
 from tests.memory import MemoryFiles, MemoryOrders, MemoryPages
 
 if TYPE_CHECKING:
@@ -167,27 +169,16 @@ class SimWriter:
         self._lines.append(line_of(row))
         self.size += len(self._lines[-1])
 
-    def close(self) -> SimMade:
+    def close(self) -> Made:
         """See `Writer`."""
-        return SimMade(f".{self._name}", len(self._lines), b"".join(self._lines))
+        return made(f".{self._name}", len(self._lines), b"".join(self._lines))
 
     def discard(self) -> None:
         """See `Writer`."""
 
 
-class SimMade:
-    """A file that is made, and the path by which it is read."""
-
-    def __init__(self, suffix: str, rows: int, body: bytes) -> None:
-        self.suffix, self.rows, self.bytes = suffix, rows, len(body)
-        self.sha256 = sha256(body).hexdigest()
-        self._body = body
-
-    @property
-    def path(self) -> Path:
-        """See `Made`."""
-        return cast("Path", self)
-
-    def read_bytes(self) -> bytes:
-        """Give what is in it, as a path does."""
-        return self._body
+def made(suffix: str, rows: int, body: bytes) -> Made:
+    """Say what a file is; its path is what gives its bytes."""
+    path = cast("Path", SimpleNamespace(read_bytes=lambda: body))
+    digest = sha256(body).hexdigest()
+    return Made(path=path, suffix=suffix, rows=rows, bytes=len(body), sha256=digest)

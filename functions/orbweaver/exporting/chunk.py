@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from orbweaver.exporting.formats import Writer
+    from orbweaver.exporting.formats.hashed_file import Made
+    from orbweaver.exporting.formats.warc import WarcWriter
     from orbweaver.exporting.run_state import Cut, Unit
-    from orbweaver.exporting.workspace import Archive, Bench, Made, Writer
+    from orbweaver.exporting.workspace import Bench
     from orbweaver.model.columns import Table
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
@@ -78,7 +81,7 @@ class Chunk:
         self._tables = tables
         self._day, self._unit, self._number = day, unit, number
         self._writers: dict[tuple[str, str], Writer] = {}
-        self._archive: Archive | None = None
+        self._archive: WarcWriter | None = None
         self._columns: dict[str, tuple[Column, ...]] = {}
         self._rows: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()

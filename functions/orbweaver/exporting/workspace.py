@@ -6,74 +6,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.exporting import formats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    from orbweaver.exporting.formats import Writer
+    from orbweaver.exporting.formats.warc import WarcWriter
     from orbweaver.model.columns import Table
-    from orbweaver.model.page_record import PageRecord
-
-
-class Made(Protocol):
-    """A file that is made: `formats.sink.Made`."""
-
-    @property
-    def path(self) -> Path:
-        """Where it lies."""
-
-    @property
-    def suffix(self) -> str:
-        """What its name ends in."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has."""
-
-    @property
-    def bytes(self) -> int:
-        """How large it is."""
-
-    @property
-    def sha256(self) -> str:
-        """Its SHA-256."""
-
-
-class Writer(Protocol):
-    """A file of a table in the making."""
-
-    @property
-    def size(self) -> int:
-        """About how large it is."""
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Append a row."""
-
-    def close(self) -> Made:
-        """End it."""
-
-    def discard(self) -> None:
-        """Give it up."""
-
-
-class Archive(Protocol):
-    """A file of answers and its index in the making."""
-
-    @property
-    def size(self) -> int:
-        """How large it is."""
-
-    def add(self, record: PageRecord, member: bytes) -> bool:
-        """Append a page's answer; False if the member is none."""
-
-    def close(self) -> tuple[Made, ...]:
-        """End both."""
-
-    def discard(self) -> None:
-        """Give both up."""
 
 
 class Bench(Protocol):
@@ -82,7 +25,7 @@ class Bench(Protocol):
     def writer(self, name: str, table: Table) -> Writer:
         """Begin a file of a table."""
 
-    def archive(self, name: str) -> Archive:
+    def archive(self, name: str) -> WarcWriter:
         """Begin a file of answers that will be called so."""
 
 
@@ -116,6 +59,6 @@ class FolderBench:
         """See `Bench`."""
         return formats.writer(name, table, self.folder)
 
-    def archive(self, name: str) -> Archive:
+    def archive(self, name: str) -> WarcWriter:
         """See `Bench`."""
         return formats.archive(self.folder, name)

@@ -39,10 +39,6 @@ class Writer(Protocol):
     """A file in the making."""
 
     @property
-    def rows(self) -> int:
-        """How many rows were added."""
-
-    @property
     def size(self) -> int:
         """About how many bytes the file would have now; the same after the same rows."""
 
