@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.formats import ARCHIVE, WARC
 from orbweaver.exporting.formats.rows import invalid_rows, item_rows, page_row, text_row
-from orbweaver.exporting.manifest import File, Place, stem_of
+from orbweaver.exporting.manifest import File, path_of
 from orbweaver.exporting.run_state import Progress
 from orbweaver.extraction.extract import columns_of
 from orbweaver.model.columns import CHANGES, INVALID_ITEMS, ORIGIN, PAGES, TEXTS, Column, item_table
@@ -103,9 +103,7 @@ class Chunk:
             self._put(TEXTS, text_row(record, row.text), cut)
         if row.answer is not None:
             if self._archive is None:
-                self._archive = self._bench.archive(
-                    self._place(PAGES.name, WARC, ARCHIVE.suffix).path
-                )
+                self._archive = self._bench.archive(self._path(PAGES.name, WARC, ARCHIVE.suffix))
             self._archive.add(record, row.answer)
         self._outcomes[str(record.outcome)] += 1
         self._last = row
@@ -171,21 +169,13 @@ class Chunk:
             writer.add(cells)
         self._rows[table.name] += 1
 
-    def _place(self, table: str, name: str, suffix: str) -> Place:
-        return Place(
-            table=table,
-            format=name,
-            day=self._day,
-            crawl=self._unit.crawl,
-            group=self._unit.group,
-            chunk=self._number,
-            suffix=suffix,
-            stem=stem_of(name, self._day, self._unit.crawl),
-        )
+    def _path(self, table: str, name: str, suffix: str) -> str:
+        unit = self._unit
+        return path_of(table, name, self._day, unit.crawl, unit.group, self._number, suffix)
 
     def _file(self, table: str, name: str, part: Made) -> File:
         return File(
-            path=self._place(table, name, part.suffix).path,
+            path=self._path(table, name, part.suffix),
             table=table,
             format=name,
             crawl=self._unit.crawl,

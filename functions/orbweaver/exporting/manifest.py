@@ -81,11 +81,6 @@ class Place:
         return f"{folder}{self.stem}-{self.group:02d}-{self.chunk:05d}{self.suffix}"
 
 
-def stem_of(file_format: str, day: str, crawl: str) -> str:
-    """Say what the names of a format's files begin with, of a crawl and day."""
-    return f"{crawl}-{day}" if file_format == WARC else "part"
-
-
 def folder_of(table: str, file_format: str, day: str, crawl: str | None = None) -> str:
     """Name the folder of a table's files of a day, or of one crawl's; it ends in a slash."""
     folder = f"{table}/{file_format}/dt={day}/"
@@ -104,7 +99,7 @@ def path_of(
         group=group,
         chunk=chunk,
         suffix=suffix,
-        stem=stem_of(file_format, day, crawl),
+        stem=f"{crawl}-{day}" if file_format == WARC else "part",
     )
     return place.path
 
@@ -184,10 +179,6 @@ class Manifest:
     def named(self) -> Mapping[str, File]:
         """List its files by their paths."""
         return {file.path: file for file in self.files}
-
-    def contradicts(self, file: File) -> bool:
-        """Whether it means another file at that path; one it does not name is free."""
-        return any(mine.path == file.path and mine != file for mine in self.files)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

@@ -95,20 +95,6 @@ def test_a_manifest_adds_up() -> None:
     assert decode_manifest(encode_manifest(manifest)) == manifest
 
 
-def test_a_manifest_contradicts_only_what_it_names() -> None:
-    """The same file agrees, another one at its path does not, and a new path is free."""
-    manifest = Manifest(day=DAY, files=(FILE,))
-    other = File(
-        path=PATH, table="pages", format="parquet", crawl=CRAWL, rows=1, bytes=2, sha256="bb"
-    )
-    elsewhere = File(
-        path="x", table="pages", format="parquet", crawl=CRAWL, rows=1, bytes=2, sha256="bb"
-    )
-    assert not manifest.contradicts(FILE)
-    assert manifest.contradicts(other)
-    assert not manifest.contradicts(elsewhere)
-
-
 def test_days_in_the_calendar_pass() -> None:
     """Leap days are days."""
     assert check_day("2028-02-29") == "2028-02-29"
