@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
@@ -30,6 +29,7 @@ from infra.failures import EVENT_S_MAX, RETRIES, Keeping, failures_queue, retry,
 from infra.findings import accept, accept_files
 from infra.program import Batches, Needs, Program, Site, allow, event_bus_arn, feed, sending
 from infra.retention import BODIES, EXPORTS
+from infra.schedules import firing_role
 from orbweaver.exporting.glue_schema import database_name
 
 if TYPE_CHECKING:
@@ -114,22 +114,7 @@ class Exporter(Construct):
         ]
 
     def _schedule(self, config: Config) -> None:
-        role = iam.Role(
-            self,
-            "ScheduleRole",
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
-            ),
-            inline_policies={
-                "Needs": iam.PolicyDocument(
-                    statements=[
-                        allow(["lambda:InvokeFunction"], self.function.function_arn),
-                        allow(["sqs:SendMessage"], self.failures.queue_arn),
-                    ]
-                )
-            },
-        )
+        role = firing_role(self, "ScheduleRole", self.function, self.failures)
         scheduler.CfnSchedule(
             self,
             "Schedule",

@@ -22,8 +22,11 @@ from infra.failures import retry
 from infra.program import Needs, Program, Site, allow, sending
 
 if TYPE_CHECKING:
-    from infra.config import Config
-    from infra.failures import FailedCalls
+    from collections.abc import Mapping
+
+    from aws_cdk import aws_lambda as lambda_
+    from aws_cdk import aws_sqs as sqs
+
 
 HANDLER = "starter"
 MEMORY_MB = 512
@@ -54,30 +57,37 @@ class Starter(Construct):
         self.function, self.logs = program.function, program.logs
         retry(self, self.function, failed_calls.queue)
         self.group = scheduler.CfnScheduleGroup(self, "Group", name=config.stack_name)
-        self.role = self._role(config, failed_calls)
+        self.role = self._role(site)
 
-    def _role(self, config: Config, failed_calls: FailedCalls) -> iam.Role:
+    def _role(self, site: Site) -> iam.Role:
         group = Stack.of(self).format_arn(
             service="scheduler",
             resource="schedule-group",
-            resource_name=config.stack_name,
+            resource_name=site.config.stack_name,
             arn_format=ArnFormat.SLASH_RESOURCE_NAME,
         )
-        return iam.Role(
-            self,
-            "FiringRole",
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com",
-                conditions={
-                    "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID, "aws:SourceArn": group}
-                },
-            ),
-            inline_policies={
-                "Needs": iam.PolicyDocument(
-                    statements=[
-                        allow(["lambda:InvokeFunction"], self.function.function_arn),
-                        allow(["sqs:SendMessage"], failed_calls.queue.queue_arn),
-                    ]
-                )
-            },
-        )
+        failures = site.failed_calls.queue
+        return firing_role(self, "FiringRole", self.function, failures, {"aws:SourceArn": group})
+
+
+def firing_role(
+    scope: Construct,
+    construct_id: str,
+    function: lambda_.Function,
+    failures: sqs.Queue,
+    sources: Mapping[str, str] | None = None,
+) -> iam.Role:
+    """Make the role with which a schedule of this account invokes a function."""
+    needs = [
+        allow(["lambda:InvokeFunction"], function.function_arn),
+        allow(["sqs:SendMessage"], failures.queue_arn),
+    ]
+    return iam.Role(
+        scope,
+        construct_id,
+        assumed_by=iam.ServicePrincipal(
+            "scheduler.amazonaws.com",
+            conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID, **(sources or {})}},
+        ),
+        inline_policies={"Needs": iam.PolicyDocument(statements=needs)},
+    )
