@@ -27,7 +27,7 @@ from orbweaver.app.container import keep_made
 from orbweaver.app.wiring import control_of, worker_of
 from orbweaver.control.crawl_spec import Plan
 from orbweaver.frontier.messages import Pack, encode
-from orbweaver.model.crawl import Bodies
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.target import Target
 from orbweaver.worker.pack import Delivery
 from tests import memory

@@ -35,7 +35,7 @@ from orbweaver.app.wiring import control_of, worker_of
 from orbweaver.budget.billing_units import Term, Units
 from orbweaver.budget.prices import PRICES, nanodollars
 from orbweaver.control.crawl_spec import Plan
-from orbweaver.model.crawl import Bodies
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.settings import Settings
 from orbweaver.politeness import pacer
 from orbweaver.worker import group_commit, link_dedup

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.frontier.claims import Closed, Committed
-from orbweaver.model.crawl import Scope, Shard, State, Stop, default_crawl, moved
+from orbweaver.model.crawl import Shard, State, Stop, default_crawl, moved
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.url_rules import Rule
 from tests.contract import samples
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.crawl_spec import Plan
-from orbweaver.model.crawl import Scope, Stop
+from orbweaver.model.crawl import Stop
+from orbweaver.model.crawl_settings import Scope
 from tests.e2e.announcements import listening
 from tests.e2e.people import at_work, until
 from tests.e2e.shapes import CRAWLS, Shape, Steering, Walked, scripts, shapes, walk
@@ -159,7 +160,7 @@ def _plan(shape: Shape, sites: Sequence[Graph], number: int, seeds: Sequence[Pla
         depth_max=1_000 if shape.depth_max is None else shape.depth_max,
         delay_ms=shape.delay_ms,
         concurrency=1 if shape.delay_ms else shape.concurrency,
-        duration_s=DURATION_S if shape.steering is Steering.EXPIRE else 3_600,
+        duration_max_s=DURATION_S if shape.steering is Steering.EXPIRE else 3_600,
         express=shape.express,
         user_agents=(agent_of(crawl_id),),
     )

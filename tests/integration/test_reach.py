@@ -22,7 +22,7 @@ from orbweaver.app.wiring import control_of, worker_of
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.control.crawl_spec import Plan
 from orbweaver.frontier.messages import Loose, encode
-from orbweaver.model.crawl import Bodies, Scope
+from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.settings import Settings
 from orbweaver.worker.pack import Delivery

@@ -12,7 +12,7 @@ from orbweaver.control.crawl_spec import Overlap, Plan
 from orbweaver.control.definition import DefinitionError, Problem, document_of, parse
 from orbweaver.control.definition_keys import KEYS, RULE_KEYS, TABLES
 from orbweaver.control.spec_checks import crawl_of
-from orbweaver.model.crawl import WEEK_S, Bodies, Scope
+from orbweaver.model.crawl_settings import WEEK_S, Bodies, Scope
 from orbweaver.model.url_rules import Rule
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
@@ -63,7 +63,7 @@ plans = st.builds(
     delay_ms=st.integers(0, 86_400_000),
     concurrency=st.none() | st.integers(1, 64),
     window_s=st.integers(0, 366 * 86_400),
-    duration_s=st.integers(60, WEEK_S),
+    duration_max_s=st.integers(60, WEEK_S),
     include=st.lists(st.sampled_from(["/a", "b$"]), max_size=3).map(tuple),
     exclude=st.lists(st.sampled_from(["/q", r"\.pdf$"]), max_size=3).map(tuple),
     obey_robots=st.booleans(),

@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orbweaver.frontier.admission import in_scope
-from orbweaver.model.crawl import Crawl, Scope
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.url import host_of
 from orbweaver.parsing import charset, sniffing, soft_404
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.model.crawl import DAY_S, WEEK_S
+from orbweaver.model.crawl import DAY_S
+from orbweaver.model.crawl_settings import WEEK_S
 from tests.simulation.clock import ERROR_MS_MAX
 from tests.simulation.meaning import Meaning
 from tests.simulation.web import walk

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.model.crawl import WEEK_S
+from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.settings import Settings
 from tests.simulation.budgets import limited
 from tests.simulation.cloud import MIDNIGHT_MS

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
-from orbweaver.control.definition_schema import schema_of_definition
+from orbweaver.control.definition_keys import schema_of_definition
 from orbweaver.control.json_schema import Fits
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import REFERENCE_CHARS_MAX

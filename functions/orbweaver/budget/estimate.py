@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.budget.billing_units import Stage, Term, Units
 from orbweaver.budget.rounds import OWN_LINKS, Assumed, rounds_of
-from orbweaver.model.crawl import Bodies
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.politeness.host_schedule import spacing_ms
 
 if TYPE_CHECKING:

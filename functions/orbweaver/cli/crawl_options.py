@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import option_types
 from orbweaver.frontier.refetch import MISSING
-from orbweaver.model.crawl import WEEK_S, Bodies, Scope
+from orbweaver.model.crawl_settings import WEEK_S, Bodies, Scope
 from orbweaver.parsing.pii_redaction import KINDS
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ OPTIONS = {
     "host_pages_max": "--max-host-pages",
     "bytes_max": "--max-bytes",
     "nanodollars_max": "--max-dollars",
-    "duration_s": "--duration",
+    "duration_max_s": "--duration",
     "delay_ms": "--delay",
     "concurrency": "--concurrency",
     "window_s": "--window",
@@ -63,7 +63,7 @@ def given(arguments: argparse.Namespace) -> dict[str, Any]:
         "host_pages_max": arguments.max_host_pages,
         "bytes_max": arguments.max_bytes,
         "nanodollars_max": arguments.max_dollars,
-        "duration_s": arguments.duration,
+        "duration_max_s": arguments.duration,
         "delay_ms": arguments.delay,
         "concurrency": arguments.concurrency,
         "window_s": arguments.window,

@@ -10,7 +10,6 @@ Decides what a person may ask for; crawls are changed through ports.
     definition_values  and how that is read
     definition_items   its item rules
     definition_lines   and on which line it stands
-    definition_schema  what it looks like as JSON
     json_schema        what JSON of a type looks like
     json_reader        reading it
     crawl_control      start, pause, resume, cancel

@@ -1,17 +1,23 @@
-"""A plan: what a person asks of a crawl, whether it fits or not."""
+"""A plan: what a person asks of a crawl, whether it fits or not; and all settings of plans."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from orbweaver.model.crawl import WEEK_S, Bodies, Scope
+from orbweaver.model.crawl_settings import (
+    CrawlSettings,
+    Setting,
+    ValueKind,
+    setting,
+    settings_of,
+)
 
 if TYPE_CHECKING:
-    from orbweaver.model.http_exchange import Headers, HostHeaders
-    from orbweaver.model.item_rules import ItemRule
-    from orbweaver.model.url_rules import Rule
+    from collections.abc import Iterator
+
+SEEDS_FILE = "seeds_file"
 
 
 class PlanError(ValueError):
@@ -30,50 +36,64 @@ class Overlap(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(CrawlSettings):
     """What to crawl and how; None leaves the choice to `control/spec_checks.py`.
 
     `id` names the run itself: the same plan under the same id is the same crawl, however often
     it is started.
     """
 
-    seeds: tuple[str, ...] = ()
-    name: str | None = None
     id: str | None = None
-    scope: Scope = Scope.HOST
-    depth_max: int = 20
-    pages_max: int | None = None
-    host_pages_max: int | None = None
-    bytes_max: int | None = None
-    nanodollars_max: int | None = None
-    delay_ms: int = 1_000
-    concurrency: int | None = None
-    window_s: int = WEEK_S
-    duration_s: int = WEEK_S
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = ()
-    items: tuple[ItemRule, ...] = ()
-    obey_robots: bool = True
-    express: bool = False
-    user_agents: tuple[str, ...] = ()
-    headers: Headers = field(default=(), repr=False)
-    host_headers: HostHeaders = field(default=(), repr=False)
-    cookies: bool = False
-    proxied: bool = True
-    strip_parameters: tuple[str, ...] = ()
-    keep_parameters: bool = False
-    sitemaps: bool = True
-    sitemap_urls: tuple[str, ...] = ()
-    canonical_only: bool = False
-    noindex_skipped: bool = False
-    bodies: Bodies = Bodies.HTML
-    texts: bool = False
-    redacted: tuple[str, ...] = ()
+    strip_parameters: tuple[str, ...] = setting(
+        default=(),
+        key="dedup.strip_parameters",
+        about="Parameters taken out of URLs, beside the usual ones (utm_*, gclid, phpsessid and"
+        " others).",
+        example='["ref", "my_*"]',
+        option="--strip-parameter NAME  take this parameter out of URLs, too (my_*: all that begin"
+        " so); may be repeated",
+    )
+    keep_parameters: bool = setting(
+        default=False,
+        key="dedup.keep_parameters",
+        about="Whether the usual ones are kept.",
+        option="--keep-parameters  keep those that are taken out otherwise (utm_*, gclid,"
+        " phpsessid, …)",
+    )
     # When it recurs (control/schedule.py); starting it starts one run all the same.
-    every: str | None = None
-    cron: str | None = None
-    timezone: str | None = None
-    overlap: Overlap = Overlap.SKIP
-    # May hold a secret.
-    webhook: str | None = field(default=None, repr=False)
+    every: str | None = setting(default=None, key="schedule.every", example='"6h"')
+    cron: str | None = setting(default=None, key="schedule.cron", example='"0 3 * * ? *"')
+    timezone: str | None = setting(default=None, key="schedule.timezone", example='"Europe/Berlin"')
+    overlap: Overlap = setting(
+        default=Overlap.SKIP,
+        key="schedule.overlap",
+        about='What happens while an earlier run has not ended: "skip" passes the time over,'
+        ' "allow" starts.',
+    )
+
+
+# The tables of a definition in their order; the settings of each are in that of their declaration.
+_ORDER = ("", "scope", "limits", "politeness", "identity", "dedup", "records", "schedule", "notify")
+_LISTS = ("rules", "items")
+
+
+def _settings() -> Iterator[Setting]:
+    for one in settings_of(Plan):
+        yield one
+        if one.name == "seeds":
+            yield Setting(
+                name="",
+                key=SEEDS_FILE,
+                kind=ValueKind.TEXT,
+                about="More of them, one a line; # begins a comment. The path is seen from this"
+                ' file; "-": the input.',
+                example='"seeds.txt"',
+            )
+
+
+def _place(one: Setting) -> int:
+    table, dot, _ = one.key.partition(".")
+    return (*_ORDER, *_LISTS).index(table if dot or table in _LISTS else "")
+
+
+SETTINGS = tuple(sorted(_settings(), key=_place))

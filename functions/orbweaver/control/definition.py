@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.control.crawl_spec import Plan
-from orbweaver.control.definition_keys import BY_PATH, KEYS, PATHS, SEEDS_FILE, TABLES
+from orbweaver.control.crawl_spec import SEEDS_FILE, Plan
+from orbweaver.control.definition_keys import BY_PATH, KEYS, PATHS, TABLES
 from orbweaver.control.definition_values import SHOWN_CHARS_MAX, Unfit, UnfitWithin, plain, shown
 from orbweaver.control.spec_checks import problems_of
 
@@ -79,7 +79,7 @@ def read(document: object, lines: str | None = None) -> tuple[Plan, tuple[Proble
             problems.append(value)
         elif key is not None:
             try:
-                parts[key.part] = key.read(value)
+                parts[key.part] = key.codec.read(value)
             except Unfit as error:
                 given = "" if key.secret else f"{shown(value)} does not fit: "
                 problems.append(Problem(path=path, text=f"{given}{error}"))
@@ -152,7 +152,7 @@ def put_into(document: dict[str, Any], key: Key, value: Any) -> None:
     """Write the value of one key into a document."""
     table, _, name = key.path.rpartition(".")
     holder = document.setdefault(table, {}) if table else document
-    holder[name] = key.write(value)
+    holder[name] = key.codec.write(value)
 
 
 def _leaves(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -11,20 +11,22 @@ from dataclasses import fields
 from typing import Any
 
 from orbweaver.control.definition_values import (
+    NUMBER,
     NUMBER_MAX,
+    STRING,
+    SWITCH,
+    TEXT,
+    Codec,
     Key,
     Unfit,
     UnfitWithin,
-    _key,
-    _number,
-    _switch,
-    _text,
-    _words,
     no_such_key,
     plain,
+    schema_of_keys,
     shown,
+    word_of,
 )
-from orbweaver.extraction.rules import RULES_MAX
+from orbweaver.extraction.rules import FIELD_NAME, FIELDS_MAX, RULES_MAX
 from orbweaver.model.item_rules import Field, ItemRule, Kind, Source, Take
 
 PATH = "path"
@@ -54,40 +56,52 @@ def _meanings(value: object) -> tuple[tuple[str, Any], ...]:
     return tuple((str(text), one) for text, one in value.items())
 
 
-def _meanings_written(value: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    return dict(value)
-
-
 def _fields(value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise Unfit('write [items.fields] above them, like title = "h1"')
     return value
 
 
+_SCALAR = {"type": ["string", "number", "boolean"]}
+VALUE = Codec(read=_value, schema={"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}]})
+MEANINGS = Codec(
+    read=_meanings, schema={"type": "object", "additionalProperties": _SCALAR}, write=dict
+)
 FIELD_KEYS = (
-    *(_key(str(source), "where", _text) for source in _PLACES),
-    _key(PATH, "where", _text),
-    _key("attribute", "attribute", _text),
-    _words("take", "take", {str(take): take for take in Take}),
-    _key("regex", "regex", _text),
-    _key("list", "many", _switch),
-    _words("type", "type", {str(kind): kind for kind in Kind}),
-    _key("required", "required", _switch),
-    _key("default", "default", _value),
-    _key("values", "values", _meanings, write=_meanings_written),
-    _key("format", "format", _text),
-    _key("currency", "currency", _text),
-    _key("decimal", "decimal", _text),
-    _key("cut", "cut", _number),
+    *(Key(str(source), "where", TEXT) for source in _PLACES),
+    Key(PATH, "where", TEXT),
+    Key("attribute", "attribute", TEXT),
+    Key("take", "take", word_of({str(take): take for take in Take})),
+    Key("regex", "regex", TEXT),
+    Key("list", "many", SWITCH),
+    Key("type", "type", word_of({str(kind): kind for kind in Kind})),
+    Key("required", "required", SWITCH),
+    Key("default", "default", VALUE),
+    Key("values", "values", MEANINGS),
+    Key("format", "format", TEXT),
+    Key("currency", "currency", TEXT),
+    Key("decimal", "decimal", TEXT),
+    Key("cut", "cut", NUMBER),
+)
+# Fields have names of the user's own.
+FIELDS = Codec(
+    read=_fields,
+    schema={
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": FIELDS_MAX,
+        "propertyNames": {"pattern": f"^{FIELD_NAME.pattern}$"},
+        "additionalProperties": {"anyOf": [STRING, schema_of_keys(FIELD_KEYS)]},
+    },
 )
 ITEM_KEYS = (
-    _key("name", "name", _text),
-    _key("match", "match", _text),
-    _key("each", "each", _text),
-    _key("source", "source", _text),
-    _key("extractor", "extractor", _text),
-    _key("least", "least", _number),
-    _key("fields", "fields", _fields),
+    Key("name", "name", TEXT),
+    Key("match", "match", TEXT),
+    Key("each", "each", TEXT),
+    Key("source", "source", TEXT),
+    Key("extractor", "extractor", TEXT),
+    Key("least", "least", NUMBER),
+    Key("fields", "fields", FIELDS),
 )
 _DEFAULTS = {field.name: field.default for field in fields(Field)}
 
@@ -173,7 +187,7 @@ def _parts(
             problems.append((f"{path}.{plain(name)}", no_such_key(name, keys, what)))
             continue
         try:
-            parts[key.part] = key.read(one)
+            parts[key.part] = key.codec.read(one)
         except Unfit as error:
             problems.append((f"{path}.{name}", f"{shown(one)} does not fit: {error}"))
     return parts
@@ -207,6 +221,14 @@ def _field_written(field: Field, source: Source) -> str | dict[str, Any]:
     for key in FIELD_KEYS:
         value = getattr(field, key.part)
         if key.part != "where" and value != _DEFAULTS[key.part]:
-            written[key.path] = key.write(value)
+            written[key.path] = key.codec.write(value)
     in_short = field.source is source and written.keys() == {name}
     return field.where if in_short else written
+
+
+_ONE_ITEM = schema_of_keys(ITEM_KEYS, required=["name", "match", "fields"])
+ITEMS = Codec(
+    read=items,
+    schema={"type": "array", "maxItems": RULES_MAX, "items": _ONE_ITEM},
+    write=items_written,
+)

@@ -5,47 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orbweaver.control.crawl_spec import Overlap
-from orbweaver.control.definition_items import ITEM_KEYS, items, items_written
+from orbweaver.control import definition_values as values
+from orbweaver.control.crawl_spec import SEEDS_FILE, SETTINGS
+from orbweaver.control.definition_items import ITEMS
 from orbweaver.control.definition_values import (
+    Codec,
+    Key,
     Unfit,
     UnfitWithin,
-    _bytes,
-    _dollars,
-    _headers,
-    _hosts,
-    _hosts_written,
-    _key,
-    _milliseconds,
-    _number,
-    _seconds,
-    _switch,
-    _text,
-    _texts,
-    _words,
     no_such_key,
     plain,
+    schema_of_keys,
     shown,
+    word_of,
 )
-from orbweaver.model.amounts import NANO, size_text
-from orbweaver.model.crawl import Bodies, Scope
+from orbweaver.model.crawl_settings import PRIORITIES, ValueKind
 from orbweaver.model.url_rules import RULES_MAX, Rule
-from orbweaver.parsing.pii_redaction import KINDS
-
-SEEDS_FILE = "seeds_file"
-
 
 # --- rules --------------------------------------------------------------------------------------
 
-_PRIORITIES = {"normal": False, "high": True}
 RULE_KEYS = (
-    _key("match", "match", _text),
-    _key("depth", "depth_max", _number),
-    _words("priority", "express", _PRIORITIES),
-    _key("delay", "delay_ms", _milliseconds, write=lambda value: f"{value}ms"),
-    _key("window", "window_s", _seconds, write=lambda value: f"{value}s"),
-    _key("follow", "follow", _switch),
-    _key("record", "record", _switch),
+    Key("match", "match", values.TEXT),
+    Key("depth", "depth_max", values.NUMBER),
+    Key("priority", "express", word_of(PRIORITIES)),
+    Key("delay", "delay_ms", values.MILLISECONDS),
+    Key("window", "window_s", values.SECONDS),
+    Key("follow", "follow", values.SWITCH),
+    Key("record", "record", values.SWITCH),
 )
 _RULE = "a table like { match = '/archive/', depth = 2 }"
 
@@ -77,7 +63,7 @@ def _rule(value: object, path: str, problems: list[tuple[str, str]]) -> Rule:
             problems.append((f"{path}.{plain(name)}", no_such_key(name, RULE_KEYS, "a rule")))
             continue
         try:
-            parts[key.part] = key.read(one)
+            parts[key.part] = key.codec.read(one)
         except Unfit as error:
             problems.append((f"{path}.{name}", f"{shown(one)} does not fit: {error}"))
     return Rule(**parts)
@@ -86,7 +72,7 @@ def _rule(value: object, path: str, problems: list[tuple[str, str]]) -> Rule:
 def _rules_written(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
     return [
         {
-            key.path: key.write(value)
+            key.path: key.codec.write(value)
             for key in RULE_KEYS
             if (value := getattr(rule, key.part)) is not None
         }
@@ -94,60 +80,48 @@ def _rules_written(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
     ]
 
 
-# --- redaction ----------------------------------------------------------------------------------
-
-
-def _kinds(value: object) -> tuple[str, ...]:
-    """Read what is to be redacted, each once."""
-    kinds = _texts(value)
-    if not set(kinds) <= set(KINDS):
-        raise Unfit(f"give a list of {' and '.join(KINDS)}")
-    return tuple(kind for kind in KINDS if kind in kinds)
+_ONE_RULE = schema_of_keys(RULE_KEYS, required=["match"], minProperties=2)
+RULES = Codec(
+    read=_rules,
+    schema={"type": "array", "maxItems": RULES_MAX, "items": _ONE_RULE},
+    write=_rules_written,
+)
 
 
 # --- keys ---------------------------------------------------------------------------------------
 
-KEYS = (
-    _key("name", "name", _text),
-    _key("seeds", "seeds", _texts),
-    _key(SEEDS_FILE, "", _text),
-    _key("sitemaps", "sitemap_urls", _texts),
-    _words("priority", "express", _PRIORITIES),
-    _words("scope.links", "scope", {str(scope): scope for scope in Scope}),
-    _key("scope.include", "include", _texts),
-    _key("scope.exclude", "exclude", _texts),
-    _key("scope.robots_sitemaps", "sitemaps", _switch),
-    _key("limits.depth", "depth_max", _number),
-    _key("limits.pages", "pages_max", _number),
-    _key("limits.host_pages", "host_pages_max", _number),
-    _key("limits.duration", "duration_s", _seconds, write=lambda value: f"{value}s"),
-    _key("limits.bytes", "bytes_max", _bytes, write=size_text),
-    _key("limits.dollars", "nanodollars_max", _dollars, write=lambda value: value / NANO),
-    _key("politeness.delay", "delay_ms", _milliseconds, write=lambda value: f"{value}ms"),
-    _key("politeness.concurrency", "concurrency", _number),
-    _key("politeness.robots", "obey_robots", _switch),
-    _key("identity.user_agents", "user_agents", _texts),
-    _key("identity.headers", "headers", _headers, write=dict, secret=True),
-    _key("identity.cookies", "cookies", _switch),
-    _key("identity.hosts", "host_headers", _hosts, write=_hosts_written, secret=True),
-    _key("identity.proxies", "proxied", _switch),
-    _key("dedup.window", "window_s", _seconds, write=lambda value: f"{value}s"),
-    _key("dedup.strip_parameters", "strip_parameters", _texts),
-    _key("dedup.keep_parameters", "keep_parameters", _switch),
-    _key("records.canonical", "canonical_only", _switch),
-    _words("records.noindex", "noindex_skipped", {"record": False, "skip": True}),
-    _words("records.bodies", "bodies", {str(one): one for one in Bodies}),
-    _key("records.text", "texts", _switch),
-    _key("records.redact", "redacted", _kinds),
-    _key("schedule.every", "every", _text),
-    _key("schedule.cron", "cron", _text),
-    _key("schedule.timezone", "timezone", _text),
-    _words("schedule.overlap", "overlap", {str(one): one for one in Overlap}),
-    _key("notify.webhook", "webhook", _text, secret=True),
-    _key("rules", "rules", _rules, write=_rules_written, inner=RULE_KEYS),
-    _key("items", "items", items, write=items_written, inner=ITEM_KEYS),
+_CODECS: Mapping[ValueKind, Codec] = {
+    ValueKind.TEXT: values.TEXT,
+    ValueKind.TEXTS: values.TEXTS,
+    ValueKind.NUMBER: values.NUMBER,
+    ValueKind.SWITCH: values.SWITCH,
+    ValueKind.MILLISECONDS: values.MILLISECONDS,
+    ValueKind.SECONDS: values.SECONDS,
+    ValueKind.BYTES: values.BYTES,
+    ValueKind.NANODOLLARS: values.NANODOLLARS,
+    ValueKind.HEADERS: values.HEADERS,
+    ValueKind.HOST_HEADERS: values.HOST_HEADERS,
+    ValueKind.PII_KINDS: values.PII_KINDS,
+    ValueKind.URL_RULES: RULES,
+    ValueKind.ITEM_RULES: ITEMS,
+}
+KEYS = tuple(
+    Key(
+        path=one.key,
+        part=one.name,
+        codec=word_of(one.words) if one.words else _CODECS[one.kind],
+        secret=one.secret,
+    )
+    for one in SETTINGS
 )
 BY_PATH = {key.path: key for key in KEYS}
 TABLES = tuple(dict.fromkeys(path.partition(".")[0] for path in BY_PATH if "." in path))
 # What a part of a plan is called in a document.
 PATHS = {key.part: key.path for key in KEYS}
+# There is no file beside what comes over HTTP.
+DEFINABLE = tuple(key for key in KEYS if key.path != SEEDS_FILE)
+
+
+def schema_of_definition() -> dict[str, Any]:
+    """Describe definitions as JSON; no key is needed."""
+    return schema_of_keys(DEFINABLE)

@@ -1,4 +1,8 @@
-"""What keys of a definition take: values of each kind, read from a decoded document and written."""
+"""Values of a definition's keys, by kind: how they are read, written and described as JSON.
+
+What a schema cannot say (that a seed is a URL, that a pattern runs in linear time) is said by the
+problems that come back.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.model.amounts import AmountError, nanodollars, size_bytes
+from orbweaver.control.crawl_spec import SETTINGS
+from orbweaver.model.amounts import NANO, AmountError, nanodollars, size_bytes, size_text
 from orbweaver.model.durations import DurationError, duration_ms
 from orbweaver.model.url import redacted
+from orbweaver.model.user_agent import HOSTS_MAX
+from orbweaver.parsing.pii_redaction import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 # TOML has no greater ones, and whoever gives one means something else.
 NUMBER_MAX = 2**63
 SHOWN_CHARS_MAX = 60
+BOUNDS = {one.name: one.bounds for one in SETTINGS if one.bounds is not None}
 
 
 class Unfit(Exception):
@@ -145,6 +153,14 @@ def _hosts_written(hosts: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -
     return {host: {"headers": dict(own)} for host, own in hosts}
 
 
+def _pii_kinds(value: object) -> tuple[str, ...]:
+    """Read what is to be redacted, each once."""
+    kinds = _texts(value)
+    if not set(kinds) <= set(KINDS):
+        raise Unfit(f"give a list of {' and '.join(KINDS)}")
+    return tuple(kind for kind in KINDS if kind in kinds)
+
+
 def _one_of(words: Mapping[str, Any]) -> Callable[[object], Any]:
     def read(value: object) -> Any:
         if isinstance(value, str) and value in words:
@@ -161,26 +177,88 @@ def _same(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Codec:
+    """How values of one kind are read and written, and what they are as JSON."""
+
+    read: Callable[[object], Any]
+    schema: Mapping[str, Any]
+    write: Callable[[Any], Any] = _same
+
+
+STRING = {"type": "string"}
+_TIME = {"type": ["string", "number"], "description": "like 250ms, 1.5s, 2h or 7d; or seconds"}
+_NAMED = {"type": "object", "additionalProperties": STRING}
+TEXT = Codec(read=_text, schema=STRING)
+TEXTS = Codec(read=_texts, schema={"type": "array", "items": STRING})
+NUMBER = Codec(read=_number, schema={"type": "integer"})
+SWITCH = Codec(read=_switch, schema={"type": "boolean"})
+MILLISECONDS = Codec(read=_milliseconds, schema=_TIME, write="{}ms".format)
+SECONDS = Codec(read=_seconds, schema=_TIME, write="{}s".format)
+BYTES = Codec(
+    read=_bytes,
+    schema={"type": ["string", "integer"], "description": "like 500MB or 10GB; or bytes"},
+    write=size_text,
+)
+NANODOLLARS = Codec(
+    read=_dollars,
+    schema={"type": ["string", "number"], "description": "like 5 or 0.25"},
+    write=lambda value: value / NANO,
+)
+HEADERS = Codec(read=_headers, schema=_NAMED, write=dict)
+HOST_HEADERS = Codec(
+    read=_hosts,
+    schema={
+        "type": "object",
+        "maxProperties": HOSTS_MAX,
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"headers": _NAMED},
+            "additionalProperties": False,
+        },
+    },
+    write=_hosts_written,
+)
+PII_KINDS = Codec(
+    read=_pii_kinds, schema={"type": "array", "items": {**STRING, "enum": list(KINDS)}}
+)
+
+
+def word_of(words: Mapping[str, Any]) -> Codec:
+    """Make the codec of one word out of several."""
+    names = {value: word for word, value in words.items()}
+    schema = {**STRING, "enum": list(words)}
+    return Codec(read=_one_of(words), schema=schema, write=names.__getitem__)
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """A key of the document, and the part of a plan that it is."""
 
     path: str
     part: str
-    read: Callable[[object], Any]
-    write: Callable[[Any], Any] = _same
+    codec: Codec
     secret: bool = False
-    words: tuple[str, ...] = ()
-    # The keys of the tables that it lists.
-    inner: tuple[Key, ...] = ()
 
 
-def _key(path: str, part: str, read: Callable[[object], Any], **more: Any) -> Key:
-    return Key(path=path, part=part, read=read, **more)
+def schema_of_keys(keys: Iterable[Key], **more: Any) -> dict[str, Any]:
+    """Describe the documents that hold just these keys; none of them is needed."""
+    schema = _table()
+    for key in keys:
+        table, _, name = key.path.rpartition(".")
+        holder = schema["properties"].setdefault(table, _table()) if table else schema
+        holder["properties"][name] = _schema_of(key)
+    return {**schema, **more}
 
 
-def _words(path: str, part: str, words: Mapping[str, Any]) -> Key:
-    names = {value: word for word, value in words.items()}
-    return _key(path, part, _one_of(words), write=names.__getitem__, words=tuple(words))
+def _table() -> dict[str, Any]:
+    return {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def _schema_of(key: Key) -> Mapping[str, Any]:
+    bounds = BOUNDS.get(key.part)
+    if bounds is None or key.codec is not NUMBER:
+        return key.codec.schema
+    return {**key.codec.schema, "minimum": bounds[0], "maximum": bounds[1]}
 
 
 def no_such_key(name: str, keys: tuple[Key, ...], what: str) -> str:

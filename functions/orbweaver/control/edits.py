@@ -19,9 +19,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import SEEDS_FILE, SETTINGS, Plan
 from orbweaver.control.definition import DefinitionError, Problem, check, given_in, read
-from orbweaver.control.definition_keys import BY_PATH, SEEDS_FILE
+from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.seed_list import tracking_of
 from orbweaver.control.webhook import webhook_of
 from orbweaver.model.url import canonicalize
@@ -32,15 +32,7 @@ if TYPE_CHECKING:
 
     from orbweaver.model.crawl import Books, Crawl
 
-_PATTERNS = ("scope.include", "scope.exclude", "politeness.delay", "politeness.concurrency")
-_KEPT = ("records.bodies", "records.text", "records.redact")
-EDITABLE = tuple(
-    path
-    for path in BY_PATH
-    if path in (*_PATTERNS, *_KEPT) or path.partition(".")[0] in ("limits", "rules", "items")
-)
-# What parts of a plan are called in a crawl, where that differs.
-_FIELDS = {"duration_s": "duration_max_s"}
+EDITABLE = tuple(one.key for one in SETTINGS if one.editable)
 _SEEDS = ("seeds", "sitemap_urls")
 _PARAMETERS = ("strip_parameters", "keep_parameters")
 
@@ -54,7 +46,7 @@ def amended(crawl: Crawl, changes: object, lines: str | None = None) -> Crawl:
     given = given_in(changes)
     paths = [path for path in given if path in EDITABLE]
     parts = [BY_PATH[path].part for path in paths]
-    standing = {BY_PATH[path].part: _value(crawl, BY_PATH[path].part) for path in EDITABLE}
+    standing = {BY_PATH[path].part: getattr(crawl, BY_PATH[path].part) for path in EDITABLE}
     wanted = replace(Plan(), **(standing | {part: getattr(plan, part) for part in parts}))
     found = [*problems, *_fixed(crawl, plan, given, {problem.path for problem in problems})]
     if crawl.continuous and "limits.duration" in given:
@@ -66,7 +58,7 @@ def amended(crawl: Crawl, changes: object, lines: str | None = None) -> Crawl:
         found.append(Problem(path="", text=text))
     if found:
         raise DefinitionError(tuple(found))
-    return replace(crawl, **{_FIELDS.get(part, part): getattr(plan, part) for part in parts})
+    return replace(crawl, **{part: getattr(plan, part) for part in parts})
 
 
 def differences(was: Crawl, crawl: Crawl) -> tuple[tuple[str, Any, Any], ...]:
@@ -74,13 +66,13 @@ def differences(was: Crawl, crawl: Crawl) -> tuple[tuple[str, Any, Any], ...]:
     return tuple(
         (path, _written(was, path), _written(crawl, path))
         for path in EDITABLE
-        if _value(was, BY_PATH[path].part) != _value(crawl, BY_PATH[path].part)
+        if getattr(was, BY_PATH[path].part) != getattr(crawl, BY_PATH[path].part)
     )
 
 
 def _written(crawl: Crawl, path: str) -> Any:
-    value = _value(crawl, BY_PATH[path].part)
-    return None if value is None else BY_PATH[path].write(value)
+    value = getattr(crawl, BY_PATH[path].part)
+    return None if value is None else BY_PATH[path].codec.write(value)
 
 
 def shared_out(crawl: Crawl, was: Crawl, books: Books) -> Crawl:
@@ -91,10 +83,6 @@ def shared_out(crawl: Crawl, was: Crawl, books: Books) -> Crawl:
     base, rest = divmod(max(0, crawl.pages_own - sum(quotas)), crawl.shards)
     shares = (quota + base + (shard < rest) for shard, quota in enumerate(quotas))
     return replace(crawl, quotas=tuple(shares))
-
-
-def _value(crawl: Crawl, part: str) -> Any:
-    return getattr(crawl, _FIELDS.get(part, part))
 
 
 def _of(path: str, given: Iterable[str]) -> bool:

@@ -22,8 +22,9 @@ from orbweaver.control.seed_list import SEEDS_BYTES_MAX, SEEDS_MAX
 from orbweaver.frontier.admission import prefixes, root_of
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
-from orbweaver.model.crawl import Crawl, Scope, State, first_hosts
+from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_codec import digest_of
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import FAILURES, Outcome, Reason
 from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, hostname_of

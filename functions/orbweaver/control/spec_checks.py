@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
+from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.control.crawl_spec import Plan, PlanError
+from orbweaver.control.crawl_spec import SETTINGS, Plan, PlanError
 from orbweaver.control.schedule import problems_in as problems_of_schedule
 from orbweaver.control.seed_list import name_of, references_of, tracking_of
 from orbweaver.control.seed_list import problems_in as problems_of_references
@@ -22,9 +23,10 @@ from orbweaver.control.webhook import webhook_of
 from orbweaver.extraction.rules import problems_of as problems_of_items
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
-from orbweaver.model.amounts import NANO, dollars_text, size_text
-from orbweaver.model.crawl import DEFAULT_CRAWL, WEEK_S, Crawl, first_hosts, run_id
+from orbweaver.model.amounts import NANO, size_text
+from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, first_hosts, run_id
 from orbweaver.model.crawl_codec import digest_of
+from orbweaver.model.crawl_settings import CrawlSettings, ValueKind
 from orbweaver.model.durations import duration_text
 from orbweaver.model.url import redacted
 from orbweaver.model.url_patterns import first_match, matches, problems_between
@@ -39,7 +41,7 @@ from orbweaver.model.user_agent import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from orbweaver.model.http_exchange import HostHeaders
 
@@ -67,21 +69,14 @@ ID = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{CRAWL_ID_CHARS_MAX - 1}}}")
 PACK_ID = re.compile(r"[0-9a-f]{32}")
 
 
-# Field, least, most, and how the numbers are written; the most is far above what makes sense.
-BOUNDS: tuple[tuple[str, int, int, Callable[[int], str]], ...] = (
-    ("depth_max", 0, 1_000, "{:,}".format),
-    ("pages_max", 1, 100_000_000, "{:,}".format),
-    ("host_pages_max", 1, 100_000_000, "{:,}".format),
-    ("bytes_max", 100_000, 10**15, size_text),
-    ("delay_ms", 0, 86_400_000, duration_text),
-    ("concurrency", 1, 64, "{:,}".format),
-    ("window_s", 0, 366 * 86_400, lambda span_s: duration_text(span_s * 1_000)),
-    ("duration_s", 60, WEEK_S, lambda span_s: duration_text(span_s * 1_000)),
-)
-
-
-# What one visit may cost at most is a tenth of a cent.
-NANODOLLARS_MIN, NANODOLLARS_MAX = NANO // 100, 1_000_000 * NANO
+# How bounds are written, and values beyond them.
+_WRITTEN: Mapping[ValueKind, Callable[[int], str]] = {
+    ValueKind.NUMBER: "{:,}".format,
+    ValueKind.BYTES: size_text,
+    ValueKind.MILLISECONDS: duration_text,
+    ValueKind.SECONDS: lambda span_s: duration_text(span_s * 1_000),
+    ValueKind.NANODOLLARS: lambda amount: f"{Decimal(amount) / NANO:,f}",
+}
 
 
 def crawl_of(plan: Plan, now_ms: int) -> Crawl:
@@ -94,45 +89,24 @@ def crawl_of(plan: Plan, now_ms: int) -> Crawl:
     concurrency = plan.concurrency
     if concurrency is None:
         concurrency = 1 if plan.delay_ms else CONCURRENCY_DEFAULT
+    settings = {one.name: getattr(plan, one.name) for one in fields(CrawlSettings)} | {
+        "name": name,
+        "seeds": seeds,
+        "sitemap_urls": sitemap_urls,
+        "pages_max": plan.pages_max or PAGES_MAX_DEFAULT,
+        "concurrency": concurrency,
+        "host_headers": _host_headers(plan, seeds),
+        "webhook": None if plan.webhook is None else webhook_of(plan.webhook),
+    }
     crawl = Crawl(
         id=plan.id or run_id(name, now_ms),
-        name=name,
         started_at_ms=now_ms,
-        seeds=seeds,
         # A sitemap that is a seed as well is one reference.
         seeds_planned=-(-len({*seeds, *sitemap_urls}) // SEEDS_REFERENCES_MAX),
-        sitemaps=plan.sitemaps,
-        sitemap_urls=sitemap_urls,
-        scope=plan.scope,
-        depth_max=plan.depth_max,
-        pages_max=plan.pages_max or PAGES_MAX_DEFAULT,
-        host_pages_max=plan.host_pages_max,
-        bytes_max=plan.bytes_max,
-        nanodollars_max=plan.nanodollars_max,
-        delay_ms=plan.delay_ms,
-        concurrency=concurrency,
-        window_s=plan.window_s,
-        duration_max_s=plan.duration_s,
-        include=plan.include,
-        exclude=plan.exclude,
-        rules=plan.rules,
-        items=plan.items,
-        obey_robots=plan.obey_robots,
-        user_agents=plan.user_agents,
-        headers=plan.headers,
-        host_headers=_host_headers(plan, seeds),
-        cookies=plan.cookies,
-        proxied=plan.proxied,
         tracking=tracking,
-        canonical_only=plan.canonical_only,
-        noindex_skipped=plan.noindex_skipped,
-        bodies=plan.bodies,
-        texts=plan.texts,
-        redacted=plan.redacted,
-        webhook=None if plan.webhook is None else webhook_of(plan.webhook),
-        express=plan.express,
         shards=1 if plan.pages_max else SHARDS_DEFAULT,
         hosts_counted=first_hosts((*seeds, *sitemap_urls)),
+        **settings,
     )
     return replace(crawl, work=digest_of(crawl))
 
@@ -164,15 +138,7 @@ def problems_of(plan: Plan, now_ms: int | None = None) -> tuple[PlanError, ...]:
 
 
 def _problems(plan: Plan, now_ms: int | None = None) -> Iterator[PlanError]:
-    for part, low, high, written in BOUNDS:
-        value = getattr(plan, part)
-        if value is not None and not low <= value <= high:
-            fix = f"give {written(low)} to {written(high)}"
-            yield PlanError(part, f"{written(value).replace(',', '')} does not fit: {fix}")
-    dollars = plan.nanodollars_max
-    if dollars is not None and not NANODOLLARS_MIN <= dollars <= NANODOLLARS_MAX:
-        fix = f"give {dollars_text(NANODOLLARS_MIN)} to {NANODOLLARS_MAX // NANO:,} dollars"
-        yield PlanError("nanodollars_max", f"{dollars_text(dollars)} does not fit: {fix}")
+    yield from _of_bounds(plan)
     patterns = tuple(
         PlanError(part, str(error))
         for part in ("include", "exclude")
@@ -195,6 +161,17 @@ def _problems(plan: Plan, now_ms: int | None = None) -> Iterator[PlanError]:
     yield from _of_identity(plan, "host_headers", check_host_headers)
     for part, text in (*problems_of_schedule(plan, now_ms), *problems_of_webhook(plan)):
         yield PlanError(part, text)
+
+
+def _of_bounds(plan: Plan) -> Iterator[PlanError]:
+    for one in SETTINGS:
+        value = None if one.bounds is None else getattr(plan, one.name)
+        if one.bounds is None or value is None or one.bounds[0] <= value <= one.bounds[1]:
+            continue
+        given, low, high = map(_WRITTEN[one.kind], (value, *one.bounds))
+        unit = " dollars" if one.kind is ValueKind.NANODOLLARS else ""
+        text = f"{given.replace(',', '')} does not fit: give {low} to {high}{unit}"
+        yield PlanError(one.name, text)
 
 
 def _of_seeds_left_out(plan: Plan) -> Iterator[PlanError]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from orbweaver.frontier.admission import prefixes
 from orbweaver.model.address_policy import PUBLIC_ONLY, verdict
-from orbweaver.model.crawl import Bodies, Crawl, Scope
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.redacted_names import LOOPBACK, NO_ORIGINS, local_of, named_by, port_of
 from orbweaver.model.registrable_domain import site_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from orbweaver.model.address_policy import Allowed
+    from orbweaver.model.crawl import Crawl
     from orbweaver.model.url_limits import Bounds
     from orbweaver.model.url_rules import Rule
 

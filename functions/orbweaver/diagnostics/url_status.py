@@ -15,8 +15,9 @@ from orbweaver.diagnostics.reason_texts import moment, never_asked, scope_rule, 
 from orbweaver.frontier.admission import admit_pattern, in_scope
 from orbweaver.frontier.crawler_traps import trap
 from orbweaver.model.address_policy import PUBLIC_ONLY
-from orbweaver.model.crawl import Scope, State
+from orbweaver.model.crawl import State
 from orbweaver.model.crawl_rules import depth_limit
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.redacted_names import origins_of
 from orbweaver.model.url import canonicalize, host_of

@@ -17,8 +17,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.frontier.crawler_traps import trap
-from orbweaver.model.crawl import Crawl, Scope, State, Stop
+from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_rules import depth_limit, depth_limits
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.redacted_names import local_of
 from orbweaver.model.registrable_domain import same_site

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.resumption import earlier
-from orbweaver.model.crawl import Bodies
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.outcome import Outcome, Reason
 
 if TYPE_CHECKING:

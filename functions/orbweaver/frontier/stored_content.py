@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.model.crawl import Bodies
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.cuts import counted
 from orbweaver.model.page_record import DESCRIPTION_CHARS_MAX
 from orbweaver.parsing.charset import UTF_8

@@ -7,6 +7,7 @@ reads the environment.
     registrable_domain  the site that a host belongs to
     target              a claimed URL on its way
     outcome             how a URL ended, and why
+    crawl_settings      what may be asked of a run: every setting, once
     crawl               a run: what was asked for, and where it stands
     crawl_codec         a crawl as stored
     url_patterns        regular expressions for URLs

@@ -14,20 +14,15 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from orbweaver.model.crawl_settings import WEEK_S, CrawlSettings
 from orbweaver.model.outcome import Outcome, Refusal
 from orbweaver.model.url import TRACKING_PARAMETERS, host_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from orbweaver.model.http_exchange import Headers, HostHeaders
-    from orbweaver.model.item_rules import ItemRule
-    from orbweaver.model.url_rules import Rule
-
 Tally = Mapping[str, int]
 
-# The longest that a run may last.
-WEEK_S = 7 * 86_400
 HOSTS_COUNTED_MAX = 10
 # What a person's pausing, resuming or cancelling changes of a crawl.
 MOVED = ("state", "stop", "paused_at_ms", "paused_ms")
@@ -43,23 +38,6 @@ class State(StrEnum):
     FINISHED = "finished"
 
 
-class Scope(StrEnum):
-    """Which links belong: on their page's host or domain, below a seed's path, or any."""
-
-    HOST = "host"
-    DOMAIN = "domain"
-    PREFIX = "prefix"
-    ANY = "any"
-
-
-class Bodies(StrEnum):
-    """Whose bodies are stored: nobody's, those of HTML pages, or of whatever there is."""
-
-    OFF = "off"
-    HTML = "html"
-    ALL = "all"
-
-
 class Stop(StrEnum):
     """Why a crawl ended."""
 
@@ -72,7 +50,7 @@ class Stop(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crawl:
+class Crawl(CrawlSettings):
     """The definition and state of one run.
 
     `window_s` is the dedup window; 0 asks for every URL again, once. A run's own claims hold as
@@ -84,54 +62,13 @@ class Crawl:
     id: str
     name: str
     started_at_ms: int
-    seeds: tuple[str, ...] = ()
     seeds_planned: int = 0
-    scope: Scope = Scope.HOST
-    depth_max: int = 20
     pages_max: int = 1_000_000
-    # What it may receive and spend, and how many URLs of a host it may ask for; None: no limit.
-    bytes_max: int | None = None
-    nanodollars_max: int | None = None
-    host_pages_max: int | None = None
-    delay_ms: int = 1_000
     concurrency: int = 1
-    window_s: int = WEEK_S
-    duration_max_s: int = WEEK_S
-    # Regular expressions: what links must match one of, and what none may match.
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    # What holds for some of its URLs only.
-    rules: tuple[Rule, ...] = ()
-    # What is taken from its pages.
-    items: tuple[ItemRule, ...] = ()
-    obey_robots: bool = True
-    # Whether sitemaps are read that the robots.txt of a seed's host names.
-    sitemaps: bool = True
-    sitemap_urls: tuple[str, ...] = ()
+    # `user_agents` come before it.
     user_agent: str | None = None
-    # Each host sees one of them (model/user_agent.py); they come before `user_agent`.
-    user_agents: tuple[str, ...] = ()
-    # May hold secrets, so they are not shown.
-    headers: Headers = field(default=(), repr=False)
-    # By origin: for these alone, and before those above.
-    host_headers: HostHeaders = field(default=(), repr=False)
-    # Whether cookies that a site sets are sent back to it, within the crawl (fetching/cookies.py).
-    cookies: bool = False
-    # Through the proxies, where the stack has any.
-    proxied: bool = True
     # Names of the parameters that are taken out of URLs, all of them; None: the usual ones.
     tracking: tuple[str, ...] | None = None
-    # Pages that name another one as canonical are left for that one.
-    canonical_only: bool = False
-    # Pages that ask not to be indexed are left out instead of being marked.
-    noindex_skipped: bool = False
-    # What of pages is stored, and whether the main text is; what is taken out of all that before.
-    bodies: Bodies = Bodies.HTML
-    texts: bool = False
-    redacted: tuple[str, ...] = ()
-    # Who is told when it has ended; may hold a secret.
-    webhook: str | None = field(default=None, repr=False)
-    express: bool = False
     continuous: bool = False
     shards: int = 1
     # What each shard may claim, where the budget was edited and is not spread evenly any more.

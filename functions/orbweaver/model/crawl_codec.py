@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import MISSING, asdict, fields
+from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.model.crawl import Bodies, Crawl, Scope, State, Stop
+from orbweaver.model.crawl import Crawl, Stop
 from orbweaver.model.url_rules import THINGS, Rule
 from orbweaver.model.version import FIELD, check
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from dataclasses import Field
 
     from orbweaver.model.item_rules import ItemRule
 
@@ -39,31 +41,27 @@ def to_fields(crawl: Crawl) -> dict[str, Any]:
 def from_fields(raw: dict[str, Any]) -> Crawl:
     """Read plain fields back; raises NewerVersion for those of a newer version."""
     check(raw, f"the crawl {raw.get('id')!r}", VERSION)
-    known = {key: value for key, value in raw.items() if key in COLUMNS}
-    known["seeds"] = tuple(known.get("seeds", ()))
-    known["sitemap_urls"] = tuple(known.get("sitemap_urls", ()))
-    known["include"] = tuple(known.get("include", ()))
-    known["exclude"] = tuple(known.get("exclude", ()))
-    known["user_agents"] = tuple(known.get("user_agents", ()))
-    known["headers"] = tuple((name, value) for name, value in known.get("headers", ()))
-    known["host_headers"] = tuple(
-        (origin, tuple((name, value) for name, value in own))
-        for origin, own in known.get("host_headers", ())
-    )
-    known["bodies"] = Bodies(known.get("bodies", Bodies.HTML))
-    for name in (
-        *("quotas", "hosts_counted", "seed_depths", "anchors", "roots", "redacted", "resumes"),
-    ):
-        known[name] = tuple(known.get(name, ()))
-    known["rules"] = tuple(_rule(one) for one in known.get("rules", ()))
-    known["items"] = _items(known.get("items", ()))
-    tracking = known.get("tracking")
-    known["tracking"] = None if tracking is None else tuple(tracking)
-    known["scope"] = Scope(known.get("scope", Scope.HOST))
-    known["state"] = State(known.get("state", State.RUNNING))
-    stop = known.get("stop")
-    known["stop"] = None if stop is None else Stop(stop)
+    known = {
+        field.name: _value(field, raw[field.name]) for field in fields(Crawl) if field.name in raw
+    }
     return Crawl(**known)
+
+
+def _value(field: Field[Any], value: Any) -> Any:
+    """Read what a field holds by its name, or by its default."""
+    if field.name in _READERS:
+        return _READERS[field.name](value)
+    if isinstance(field.default, StrEnum):
+        return type(field.default)(value)
+    return _tuples(value)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+def _stop(raw: str | None) -> Stop | None:
+    return None if raw is None else Stop(raw)
 
 
 def _items(raw: Sequence[dict[str, Any]]) -> tuple[ItemRule, ...]:
@@ -75,8 +73,13 @@ def _items(raw: Sequence[dict[str, Any]]) -> tuple[ItemRule, ...]:
     return tuple(rule_of(one) for one in raw)
 
 
-def _rule(raw: dict[str, Any]) -> Rule:
-    return Rule(match=raw["match"], **{thing: raw.get(thing) for thing in THINGS})
+def _rules(raw: Sequence[dict[str, Any]]) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(match=one["match"], **{thing: one.get(thing) for thing in THINGS}) for one in raw
+    )
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {"stop": _stop, "rules": _rules, "items": _items}
 
 
 def changes(crawl: Crawl, was: Crawl) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from weakref import WeakValueDictionary
 from orbweaver.fetching.conditional_get import condition_of
 from orbweaver.fetching.response_verdict import End
 from orbweaver.model.backoff import backoff_s
-from orbweaver.model.crawl import Bodies, State
+from orbweaver.model.crawl import State
 from orbweaver.model.crawl_rules import by_delay
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response, received_of
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, robots_attempts_max

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from orbweaver.frontier.body_file import Kept, kept_of
 from orbweaver.frontier.stored_content import Keeping, harvest, redacted_item
-from orbweaver.model.crawl import Bodies
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.cuts import joined
 from orbweaver.model.url import TRACKING_PARAMETERS
 from orbweaver.parsing.html_scan import TAG_BYTES_MIN

@@ -20,7 +20,7 @@ from orbweaver.fetching.conditional_get import condition_of, still
 from orbweaver.frontier.admission import LIFTABLE, admit_link, admit_redirect, in_scope, led, widens
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.backoff import backoff_s
-from orbweaver.model.crawl import Bodies
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import with_items

@@ -25,7 +25,7 @@ from orbweaver.app.aws_ports import meter_of
 from orbweaver.app.container import keep_made
 from orbweaver.app.wiring import control_of, worker_of
 from orbweaver.control.crawl_spec import Plan
-from orbweaver.model.crawl import Bodies
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.settings import Settings
 from orbweaver.worker.pack import Delivery

@@ -23,7 +23,8 @@ from orbweaver.adapters.local.turns import Turns
 from orbweaver.extraction.extract import Field, ItemRule, Source
 from orbweaver.extraction.work import HeavyError
 from orbweaver.frontier.stored_content import Keeping
-from orbweaver.model.crawl import Bodies, Crawl
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
 from orbweaver.worker.page_reading import (
     BYTES_MAX,

@@ -11,7 +11,8 @@ from orbweaver.budget.billing_units import Stage, Term
 from orbweaver.budget.estimate import CONTAINER_S, INIT_S, Estimate, _at_once, _containers, estimate
 from orbweaver.budget.prices import dollars
 from orbweaver.budget.rounds import WORKERS, Assumed, rounds_of
-from orbweaver.model.crawl import Bodies, Crawl
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import Bodies
 
 if TYPE_CHECKING:
     from collections.abc import Callable

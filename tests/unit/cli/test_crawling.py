@@ -15,7 +15,8 @@ import pytest
 from orbweaver.adapters.local import folder as adapter
 from orbweaver.cli.stack import Depths
 from orbweaver.exporting import workspace
-from orbweaver.model.crawl import Scope, State
+from orbweaver.model.crawl import State
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
 from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Closing, Row, Stage

@@ -10,7 +10,7 @@ import pytest
 
 from orbweaver.cli.commands import init_check
 from orbweaver.cli.crawl_template import STARTER
-from orbweaver.model.crawl import Scope
+from orbweaver.model.crawl_settings import Scope
 from tests.unit.cli.fakes import SITE, Stage
 
 if TYPE_CHECKING:

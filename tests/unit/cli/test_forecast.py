@@ -11,7 +11,8 @@ from orbweaver.cli.live import lines, spending, status
 from orbweaver.cli.live.hosts import Standing
 from orbweaver.cli.live.status import Meter, as_json, stalled
 from orbweaver.cli.stack import Depths
-from orbweaver.model.crawl import Scope, State, Stop
+from orbweaver.model.crawl import State, Stop
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.url_rules import Rule
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from tests.unit.cli.views import NOW_MS, reading_of, view_of

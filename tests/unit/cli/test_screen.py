@@ -17,7 +17,8 @@ from orbweaver.cli.live import screen
 from orbweaver.cli.live.screen import Block, draw, fit
 from orbweaver.cli.live.status import Meter, View, as_json
 from orbweaver.cli.stack import Depths
-from orbweaver.model.crawl import Scope, State, Stop
+from orbweaver.model.crawl import State, Stop
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome, Refusal
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from tests.unit.cli.views import CRAWL, NOW_MS, example, reading_of, view_of

@@ -11,7 +11,8 @@ from orbweaver.control.crawl_spec import Plan, PlanError
 from orbweaver.control.seed_list import SEEDS_MAX, name_of
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model import crawl_codec
-from orbweaver.model.crawl import DAY_S, WEEK_S, Scope
+from orbweaver.model.crawl import DAY_S
+from orbweaver.model.crawl_settings import WEEK_S, Scope
 from orbweaver.model.url import canonicalize
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC

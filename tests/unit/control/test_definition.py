@@ -17,7 +17,8 @@ from orbweaver.control.definition import document_of, lines_of, parse, seeds_fil
 from orbweaver.control.definition_keys import KEYS
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.extraction.extract import Field, ItemRule
-from orbweaver.model.crawl import DAY_S, WEEK_S, Bodies, Scope
+from orbweaver.model.crawl import DAY_S
+from orbweaver.model.crawl_settings import WEEK_S, Bodies, Scope
 from orbweaver.model.url_rules import Rule
 from tests.unit.control.defining import DOCUMENT, SEED, problems
 
@@ -36,7 +37,7 @@ PLAN = Plan(
     host_pages_max=50,
     bytes_max=10_000_000_000,
     nanodollars_max=250_000_000,
-    duration_s=7_200,
+    duration_max_s=7_200,
     delay_ms=250,
     concurrency=2,
     obey_robots=False,

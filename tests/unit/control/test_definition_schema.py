@@ -9,8 +9,7 @@ import pytest
 
 from orbweaver.control.crawl_spec import Plan
 from orbweaver.control.definition import document_of
-from orbweaver.control.definition_keys import KEYS
-from orbweaver.control.definition_schema import DEFINABLE, schema_of_definition
+from orbweaver.control.definition_keys import DEFINABLE, KEYS, schema_of_definition
 from orbweaver.model.url_rules import Rule
 
 SCHEMA = schema_of_definition()

@@ -22,7 +22,8 @@ from orbweaver.control.rerun import (
 from orbweaver.control.seed_list import SEEDS_BYTES_MAX
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.frontier.admission import admit_again, in_scope, vouched
-from orbweaver.model.crawl import Crawl, Scope, State, Stop
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target

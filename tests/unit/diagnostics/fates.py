@@ -7,7 +7,8 @@ from typing import Any
 
 from orbweaver.diagnostics.url_status import Fate, Journey
 from orbweaver.frontier.journal import Unrecorded
-from orbweaver.model.crawl import Scope, State
+from orbweaver.model.crawl import State
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.target import Target
 from orbweaver.model.url_rules import Rule

@@ -11,7 +11,8 @@ from orbweaver.control.crawl_control import UnknownCrawl
 from orbweaver.diagnostics.explainer import Explainer
 from orbweaver.diagnostics.url_status import Fate
 from orbweaver.frontier.messages import seeds_of
-from orbweaver.model.crawl import Crawl, Scope, State
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.model.url_rules import Rule

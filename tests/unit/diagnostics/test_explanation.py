@@ -8,7 +8,7 @@ import pytest
 
 from orbweaver.diagnostics.explanation import explain
 from orbweaver.diagnostics.url_status import Fate, choose
-from orbweaver.model.crawl import Scope
+from orbweaver.model.crawl_settings import Scope
 from tests.unit.diagnostics.facts import CLAIM, CRAWL, RULES, SITE, URL, facts, said
 from tests.unit.diagnostics.fates import FATES
 

@@ -15,7 +15,8 @@ from orbweaver.frontier.admission import (
     prefixes,
     widens,
 )
-from orbweaver.model.crawl import Crawl, Scope, State, Stop
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of

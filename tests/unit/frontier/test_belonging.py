@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from orbweaver.frontier.admission import admit_entry, admit_redirect
 from orbweaver.frontier.belonging import admit_claimed, admit_dropped
-from orbweaver.model.crawl import Crawl, Scope, default_crawl
+from orbweaver.model.crawl import Crawl, default_crawl
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.target import Kind, Target, from_rows, to_rows
 from orbweaver.model.url import canonicalize, is_canonical

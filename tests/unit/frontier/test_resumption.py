@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from orbweaver.frontier.messages import child_id, seeds_of
 from orbweaver.frontier.resumption import earlier, resumed, roots_of
-from orbweaver.model.crawl import DAY_S, Books, Crawl, Scope, Shard, State, Stop
+from orbweaver.model.crawl import DAY_S, Books, Crawl, Shard, State, Stop
+from orbweaver.model.crawl_settings import Scope
 
 if TYPE_CHECKING:
     from orbweaver.model.crawl import Tally

@@ -10,7 +10,8 @@ import pytest
 
 from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.stored_content import Keeping, harvest, redacted
-from orbweaver.model.crawl import Bodies, Crawl
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.item import Item
 from orbweaver.model.outcome import Outcome, Reason

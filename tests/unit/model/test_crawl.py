@@ -9,10 +9,8 @@ import pytest
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import (
     DAY_S,
-    WEEK_S,
     Books,
     Crawl,
-    Scope,
     Shard,
     State,
     Stop,
@@ -23,6 +21,7 @@ from orbweaver.model.crawl import (
     run_id,
     stop_reason,
 )
+from orbweaver.model.crawl_settings import WEEK_S, Scope
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 CRAWL = Crawl(id="site-1", name="site", started_at_ms=NOW_MS)

@@ -15,7 +15,7 @@ from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.pack_result import Draft
 from orbweaver.frontier.stored_content import Keeping
 from orbweaver.model import cuts
-from orbweaver.model.crawl import Bodies
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.item_rules import Field, ItemRule, Source
 from orbweaver.model.outcome import Outcome, Reason

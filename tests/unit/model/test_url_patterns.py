@@ -16,8 +16,9 @@ from orbweaver.frontier.admission import (
     admit_redirect,
     admit_seed,
 )
-from orbweaver.model.crawl import Crawl, Scope
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_codec import from_fields, to_fields
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Kind, Target
 from orbweaver.model.url_patterns import (

@@ -15,9 +15,10 @@ from orbweaver.frontier.admission import (
     admit_sitemap,
 )
 from orbweaver.frontier.messages import Pack, decode, encode
-from orbweaver.model.crawl import DAY_S, WEEK_S, Crawl
+from orbweaver.model.crawl import DAY_S, Crawl
 from orbweaver.model.crawl_codec import changes, from_fields, to_fields
 from orbweaver.model.crawl_rules import by_delay, depth_limits, said_of_target
+from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Kind, Prior, Target, extras_of, with_extras
 from orbweaver.model.url_rules import (

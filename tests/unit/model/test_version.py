@@ -13,7 +13,8 @@ from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.messages import Malformed, decode
 from orbweaver.model import crawl_codec, page_record
-from orbweaver.model.crawl import Bodies, Crawl, Scope, State, Stop
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.version import NewerVersion, check, one_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from orbweaver.frontier.pack_result import Draft
 from orbweaver.model.backoff import ATTEMPTS_MAX
-from orbweaver.model.crawl import Crawl, Scope
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.http_exchange import Condition, Failure, Request, Response
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.frontier.journal import Journal
+    from orbweaver.model.crawl import Crawl
 
 OTHER = "https://other.example"
 POLITE = replace(CRAWL, delay_ms=1_000)

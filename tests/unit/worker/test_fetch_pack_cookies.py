@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.frontier.messages import child_id
-from orbweaver.model.crawl import Bodies, Scope
+from orbweaver.model.crawl_settings import Bodies, Scope
 from tests.unit.stage import CRAWL, SITE, Stage, answer, fail_on, html, noting, outcomes
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.reader import BudgetReader
 from orbweaver.frontier.messages import child_id
-from orbweaver.model.crawl import Bodies
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.worker.page_reading import Costly, Crowded, read
 from orbweaver.worker.page_reading import Stage as Part
 from tests.attacks import BY_NAME, CHOSEN

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.model.crawl import Scope
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.http_exchange import Failure
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.frontier import warc
-from orbweaver.model.crawl import Bodies, Crawl
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
 from tests.unit.stage import CRAWL, SITE, Stage, answer, outcomes
 
 if TYPE_CHECKING:
+    from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
 
 PAGE = Response(

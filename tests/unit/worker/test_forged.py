@@ -9,7 +9,8 @@ import pytest
 from orbweaver.control.dead_letter_admin import Undertaker
 from orbweaver.frontier.dead_letters import EVERYTHING
 from orbweaver.frontier.messages import Source, child_id, encode
-from orbweaver.model.crawl import Scope, State
+from orbweaver.model.crawl import State
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import host_of
 from orbweaver.worker.pack import Delivery

@@ -7,7 +7,8 @@ from typing import Any
 
 from orbweaver.control.crawl_spec import Plan
 from orbweaver.frontier.messages import Past, Seeds, decode, encode, past_of
-from orbweaver.model.crawl import Bodies, Crawl, Scope, State, Stop
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.worker.link_dedup import LEFT_MAX
 from tests.unit.stage import SITE, Stage, answer, control_of, html
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.frontier.admission import admit_entry, vouched
-from orbweaver.model.crawl import Crawl, Scope, default_crawl
+from orbweaver.model.crawl import Crawl, default_crawl
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Kind, Target
 from orbweaver.parsing.sitemap import Entry

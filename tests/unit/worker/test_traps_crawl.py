@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.frontier.messages import seeds_of
-from orbweaver.model.crawl import Crawl, Scope, State
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.settings import Settings
 from tests.unit.stage import CRAWL, NOW_MS, SITE, SmallWeb, Stage, html
 

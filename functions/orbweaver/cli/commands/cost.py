@@ -21,7 +21,7 @@ from orbweaver.cli.live.spending import MILLION, price
 from orbweaver.cli.session import chosen
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.diagnostics.host_status import hosts_of
-from orbweaver.model.crawl import Scope
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome
 
 if TYPE_CHECKING:

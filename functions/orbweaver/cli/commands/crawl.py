@@ -28,7 +28,8 @@ from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.frontier.refetch import MISSING
 from orbweaver.frontier.retrying import closing
-from orbweaver.model.crawl import Bodies, State, first_hosts
+from orbweaver.model.crawl import State, first_hosts
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.url import host_of

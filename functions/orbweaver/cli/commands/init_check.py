@@ -19,15 +19,15 @@ from orbweaver.cli.crawl_options import OPTIONS, given
 from orbweaver.cli.crawl_template import STARTER
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.control import definition
-from orbweaver.control.crawl_spec import Overlap, Plan
-from orbweaver.control.definition_keys import PATHS, SEEDS_FILE
+from orbweaver.control.crawl_spec import SEEDS_FILE, Overlap, Plan
+from orbweaver.control.definition_keys import PATHS
 from orbweaver.control.definition_lines import line_of, lines_of_keys
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.control.webhook import shown
 from orbweaver.diagnostics.reason_texts import kept_words, rule_words
 from orbweaver.model.amounts import dollars_text, size_text
-from orbweaver.model.crawl import Scope
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.url import canonicalize
 from orbweaver.model.user_agent import OPEN_HEADERS
 from orbweaver.politeness.host_schedule import spacing_ms

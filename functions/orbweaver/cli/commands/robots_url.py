@@ -20,7 +20,8 @@ from orbweaver.diagnostics.reason_texts import never_asked, rules_words, scope_r
 from orbweaver.diagnostics.url_changes import changes
 from orbweaver.frontier.admission import admit_link
 from orbweaver.model.address_policy import PUBLIC_ONLY, parse_allowed
-from orbweaver.model.crawl import Crawl, Scope
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.redacted_names import origins_of
 from orbweaver.model.registrable_domain import site_of

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
 from orbweaver.diagnostics.host_status import counts_of, hosts_of
-from orbweaver.model.crawl import HOSTS_COUNTED_MAX, Crawl, Scope, State
+from orbweaver.model.crawl import HOSTS_COUNTED_MAX, Crawl, State
+from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.settings import USER_AGENT
 from orbweaver.model.user_agent import identity_of

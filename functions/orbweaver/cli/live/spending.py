@@ -16,7 +16,7 @@ from orbweaver.budget.prices import NANO
 from orbweaver.budget.prices import dollars as priced
 from orbweaver.cli import text
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
-from orbweaver.model.crawl import WEEK_S
+from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.limits import Part
 from orbweaver.model.outcome import Outcome
 
