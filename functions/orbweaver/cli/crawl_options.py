@@ -6,91 +6,113 @@ defaults, stand. A switch can only be turned one way: what a definition has set 
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import option_types
+from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.frontier.refetch import MISSING
-from orbweaver.model.crawl_settings import WEEK_S, Bodies, Scope
+from orbweaver.model.crawl_settings import ValueKind
 from orbweaver.parsing.pii_redaction import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import argparse
+    from collections.abc import Callable, Mapping
+
+    from orbweaver.model.crawl_settings import Setting
 
 DEFINITION = Path("crawl.toml")
 # What is estimated of a crawl whose definition does not limit its pages.
 PAGES_ASSUMED = 10_000
-# What a part of a plan is called on the command line.
-OPTIONS = {
-    "seeds": "URL",
-    "name": "--name",
-    "id": "--id",
-    "idempotency_key": "--idempotency-key",
-    "depth_max": "--max-depth",
-    "pages_max": "--max-pages",
-    "host_pages_max": "--max-host-pages",
-    "bytes_max": "--max-bytes",
-    "nanodollars_max": "--max-dollars",
-    "duration_max_s": "--duration",
-    "delay_ms": "--delay",
-    "concurrency": "--concurrency",
-    "window_s": "--window",
-    "include": "--include",
-    "exclude": "--exclude",
-    "user_agents": "--user-agent",
-    "headers": "--header",
-    "strip_parameters": "--strip-parameter",
-    "sitemap_urls": "--sitemap",
-    "redacted": "--redact",
-}
-_SCOPES = (
-    "those on their page's host (default), on any host of its domain, below a seed's folder, or any"
+# The order of a help; a setting that is not named here comes last.
+_ORDER = (
+    *("sitemap_urls", "sitemaps", "canonical_only", "noindex_skipped", "name", "scope"),
+    *("depth_max", "pages_max", "host_pages_max", "bytes_max", "nanodollars_max"),
+    *("duration_max_s", "delay_ms", "concurrency", "include", "exclude", "bodies", "texts"),
+    *("redacted", "strip_parameters", "keep_parameters", "window_s", "obey_robots"),
+    *("user_agents", "headers", "cookies", "proxied", "express"),
 )
+_TYPES: Mapping[ValueKind, Callable[[str], Any]] = {
+    ValueKind.NUMBER: option_types.count,
+    ValueKind.MILLISECONDS: option_types.duration_ms,
+    ValueKind.SECONDS: option_types.duration_s,
+    ValueKind.BYTES: option_types.size_bytes,
+    ValueKind.NANODOLLARS: option_types.nanodollars,
+    ValueKind.HEADERS: option_types.header,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Option:
+    """A setting as an option, which takes nothing where it has no `metavar`."""
+
+    setting: Setting
+    name: str
+    metavar: str
+    help: str
+    words: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, setting: Setting) -> _Option:
+        named, _, text = setting.option.partition("  ")
+        name, _, metavar = named.partition(" ")
+        words = setting.words
+        if setting.kind is ValueKind.PII_KINDS:
+            words = {kind: kind for kind in KINDS}
+        elif setting.kind is ValueKind.SWITCH and metavar:
+            words = {"yes": True, "no": False}
+        metavar = metavar or "|".join(words)
+        return cls(setting=setting, name=name, metavar=metavar, help=text, words=words)
+
+    def add(self, add: Callable[..., Any], default: str | None = None) -> None:
+        """Add it to a command."""
+        more: dict[str, Any] = {"help": self.help}
+        if self.setting.kind is ValueKind.SWITCH and not self.metavar:
+            add(self.name, action="store_true", **more)
+            return
+        if isinstance(self.setting.default, tuple):
+            more |= {"action": "append", "default": []}
+        else:
+            more["default"] = default
+        reads = option_types.one_of(tuple(self.words)) if self.words else None
+        kind = self.setting.kind
+        add(self.name, type=reads or _TYPES.get(kind), metavar=self.metavar or None, **more)
+
+    def part(self, arguments: argparse.Namespace) -> Any:
+        """Return what was given of a plan; None for nothing."""
+        value = getattr(arguments, self.name.lstrip("-").replace("-", "_"), None)
+        match value:
+            case None | False | []:
+                return None
+            case True:
+                return not self.setting.default
+            case list() if self.words:
+                return tuple(word for word in self.words if word in value)
+            case list():
+                return tuple(value)
+            case _:
+                return self.words[value] if self.words else value
+
+
+_BY_NAME = {
+    one.name: _Option.of(one)
+    for one in sorted(
+        (one for one in SETTINGS if one.option),
+        key=lambda one: _ORDER.index(one.name) if one.name in _ORDER else len(_ORDER),
+    )
+}
+# What a part of a plan is called on the command line.
+OPTIONS = {"seeds": "URL", "id": "--id", "idempotency_key": "--idempotency-key"} | {
+    part: option.name for part, option in _BY_NAME.items()
+}
 
 
 def given(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the parts of a plan that were given as options."""
-    parts = {
-        "seeds": tuple(arguments.seeds),
-        "name": arguments.name,
-        "id": getattr(arguments, "id", None),
-        "scope": arguments.scope and Scope(arguments.scope),
-        "include": tuple(arguments.include),
-        "exclude": tuple(arguments.exclude),
-        "depth_max": arguments.max_depth,
-        "pages_max": arguments.max_pages,
-        "host_pages_max": arguments.max_host_pages,
-        "bytes_max": arguments.max_bytes,
-        "nanodollars_max": arguments.max_dollars,
-        "duration_max_s": arguments.duration,
-        "delay_ms": arguments.delay,
-        "concurrency": arguments.concurrency,
-        "window_s": arguments.window,
-        "obey_robots": False if arguments.ignore_robots else None,
-        "express": arguments.priority and arguments.priority == "high",
-        "user_agents": tuple(arguments.user_agent),
-        "headers": tuple(arguments.header),
-        "cookies": arguments.cookies or None,
-        "proxied": arguments.proxies and arguments.proxies == "yes",
-        "strip_parameters": tuple(arguments.strip_parameter),
-        "keep_parameters": arguments.keep_parameters or None,
-        "sitemaps": False if arguments.no_sitemaps else None,
-        "sitemap_urls": tuple(arguments.sitemap),
-        "canonical_only": arguments.canonical or None,
-        "noindex_skipped": arguments.noindex and arguments.noindex == "skip",
-        "bodies": arguments.bodies and Bodies(arguments.bodies),
-        "texts": arguments.text or None,
-        "redacted": tuple(kind for kind in KINDS if kind in arguments.redact),
-    }
+    """Return the parts of a plan that were given as options, of those that a command takes."""
+    parts = {"seeds": tuple(getattr(arguments, "seeds", ())), "id": getattr(arguments, "id", None)}
+    parts |= {part: option.part(arguments) for part, option in _BY_NAME.items()}
     return {part: value for part, value in parts.items() if value is not None and value != ()}
-
-
-def changed(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the parts of a plan that were given to a command that takes only some options."""
-    plan = argparse.ArgumentParser(add_help=False)
-    add_plan(plan.add_argument)
-    return given(argparse.Namespace(**{**vars(plan.parse_args([])), **vars(arguments)}))
 
 
 def add_plan(add: Callable[..., Any]) -> None:
@@ -98,96 +120,33 @@ def add_plan(add: Callable[..., Any]) -> None:
     add("seeds", nargs="*", metavar="URL", help="where to begin; - reads a list from the input")
     config = "what to crawl, as a file says it; other options come before what it says"
     add("--config", type=Path, metavar="FILE", help=config)
-    sitemap = "begin with a sitemap, too, or with it alone; may be repeated"
-    add("--sitemap", action="append", default=[], metavar="URL", help=sitemap)
-    no_sitemaps = "pass over the sitemaps that robots.txt names"
-    add("--no-sitemaps", action="store_true", help=no_sitemaps)
-    canonical = "leave out pages that name another one as canonical; that one is asked for"
-    add("--canonical", action="store_true", help=canonical)
-    noindex = "pages that ask not to be indexed: mark them (default), or leave them out"
-    kinds = option_types.one_of(["record", "skip"])
-    add("--noindex", type=kinds, metavar="record|skip", help=noindex)
-    add("--name", help="runs of one name share what they have seen; default: the first host")
-    add_scope(add)
-    add_changeable(add)
-    add_parameters(add)
-    _add_manners(add)
-
-
-def add_changeable(add: Callable[..., Any]) -> None:
-    """Add the options that may also change while a crawl runs (`control/edits.py`)."""
-    add("--max-depth", type=option_types.count, metavar="N", help="links from a seed (20)")
-    add("--max-pages", type=option_types.count, metavar="N", help="never more URLs than this")
-    host_pages = "never ask for more URLs of one host than this"
-    add("--max-host-pages", type=option_types.count, metavar="N", help=host_pages)
-    add(
-        "--max-bytes",
-        type=option_types.size_bytes,
-        metavar="SIZE",
-        help="never receive more than this",
-    )
-    dollars = "never spend more on AWS than this, by an estimate"
-    add("--max-dollars", type=option_types.nanodollars, metavar="$", help=dollars)
-    add(
-        "--duration",
-        type=option_types.duration_s,
-        metavar="TIME",
-        help="never longer than this (7d)",
-    )
-    add("--delay", type=option_types.duration_ms, metavar="TIME", help="per host (1s)")
-    add("--concurrency", type=option_types.count, metavar="N", help="per host; 1, without delay 16")
-    include = "links that match this regular expression only; may be repeated"
-    add("--include", action="append", default=[], metavar="RE", help=include)
-    exclude = "no links that match this one; may be repeated"
-    add("--exclude", action="append", default=[], metavar="RE", help=exclude)
-    bodies = "whose bodies are stored: those of HTML pages (default), of all there is, or of none"
-    kept = option_types.one_of([str(one) for one in Bodies])
-    add("--bodies", type=kept, metavar="|".join(Bodies), help=bodies)
-    add("--text", action="store_true", help="keep the main text of pages, also as Markdown")
-    redact = "take these out of pages before they are stored; may be repeated"
-    kinds = option_types.one_of(KINDS)
-    add("--redact", type=kinds, action="append", default=[], metavar="|".join(KINDS), help=redact)
-
-
-def _add_manners(add: Callable[..., Any]) -> None:
-    window = f"ask again for what was seen before this long ({WEEK_S // 86_400}d); 0s: for all"
-    add("--window", type=option_types.duration_s, metavar="TIME", help=window)
-    refetch = "ask again for pages that earlier runs have without --text or --bodies, and no others"
-    add("--refetch", type=option_types.one_of([MISSING]), metavar=MISSING, help=refetch)
-    add("--ignore-robots", action="store_true", help="only on sites of your own")
-    agents = "who asks; given several times, each host sees one of them"
-    add("--user-agent", action="append", default=[], metavar="AGENT", help=agents)
-    add(
-        "--header",
-        type=option_types.header,
-        action="append",
-        default=[],
-        metavar="'NAME: VALUE'",
-        help="sent along; what may be a secret to the seeds' own origins only",
-    )
-    cookies = "send cookies that a site sets back to it, within the crawl"
-    add("--cookies", action="store_true", help=cookies)
-    through = option_types.one_of(["yes", "no"])
-    add("--proxies", type=through, metavar="no", help="ask past the stack's proxies")
-    lane = option_types.one_of(["normal", "high"])
-    add("--priority", type=lane, metavar="high", help="past other crawls")
+    for part, option in _BY_NAME.items():
+        option.add(add)
+        if part == "window_s":
+            add("--refetch", type=option_types.one_of([MISSING]), metavar=MISSING, help=_REFETCH)
     most = "exit with 1 if more URLs failed (default: never)"
     add("--fail-above", type=option_types.threshold, metavar="N|N%", help=most)
 
 
+_REFETCH = "ask again for pages that earlier runs have without --text or --bodies, and no others"
+
+
+def add_changeable(add: Callable[..., Any]) -> None:
+    """Add the options that may also change while a crawl runs (`control/edits.py`)."""
+    for option in _BY_NAME.values():
+        if option.setting.editable:
+            option.add(add)
+
+
 def add_scope(add: Callable[..., Any], default: str | None = None) -> None:
     """Add the option that says which links belong."""
-    scope = option_types.one_of([str(scope) for scope in Scope])
-    text = f"links that belong: {_SCOPES}"
-    add("--scope", type=scope, default=default, metavar="|".join(Scope), help=text)
+    _BY_NAME["scope"].add(add, default)
 
 
 def add_parameters(add: Callable[..., Any]) -> None:
     """Add the options that say which parameters are taken out of URLs."""
-    strip = "take this parameter out of URLs, too (my_*: all that begin so); may be repeated"
-    add("--strip-parameter", action="append", default=[], metavar="NAME", help=strip)
-    keep = "keep those that are taken out otherwise (utm_*, gclid, phpsessid, …)"
-    add("--keep-parameters", action="store_true", help=keep)
+    _BY_NAME["strip_parameters"].add(add)
+    _BY_NAME["keep_parameters"].add(add)
 
 
 def add_changing(add: Callable[..., argparse.ArgumentParser], *parents: Any) -> None:

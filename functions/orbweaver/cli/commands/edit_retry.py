@@ -31,7 +31,7 @@ HOLDS = "it takes hold within 5 s, for what is asked and found from then on"
 
 async def edit(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Change limits, pace, patterns or rules of a crawl that has not ended."""
-    parts = crawl_options.changed(arguments)
+    parts = crawl_options.given(arguments)
     document: Any = {}
     lines: str | None = None
     if arguments.config is not None:

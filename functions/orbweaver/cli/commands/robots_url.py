@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.cli import text
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.init_check import plan_in
+from orbweaver.cli.crawl_options import given
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.ruling import ruling_of
 from orbweaver.cli.session import environment_in
@@ -21,7 +22,6 @@ from orbweaver.diagnostics.url_changes import changes
 from orbweaver.frontier.admission import admit_link
 from orbweaver.model.address_policy import PUBLIC_ONLY, parse_allowed
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.redacted_names import origins_of
 from orbweaver.model.registrable_domain import site_of
@@ -50,12 +50,8 @@ def url(arguments: argparse.Namespace, around: Surroundings) -> int:
     base = canonical(arguments.base) if arguments.base else None
     first = canonical(arguments.reference, base)
     if arguments.config is None:
-        plan = Plan(
-            seeds=tuple(arguments.seed) or (base or first,),
-            scope=Scope(arguments.scope),
-            strip_parameters=tuple(arguments.strip_parameter),
-            keep_parameters=arguments.keep_parameters,
-        )
+        seeds = tuple(arguments.seed) or (base or first,)
+        plan = Plan(**{**given(arguments), "seeds": seeds})
     else:
         plan = plan_in(arguments.config, around)
     crawl = checked(plan, around)
