@@ -70,7 +70,7 @@ PACK_ID = re.compile(r"[0-9a-f]{32}")
 
 
 # How bounds are written, and values beyond them.
-_WRITTEN: Mapping[ValueKind, Callable[[int], str]] = {
+WRITTEN: Mapping[ValueKind, Callable[[int], str]] = {
     ValueKind.NUMBER: "{:,}".format,
     ValueKind.BYTES: size_text,
     ValueKind.MILLISECONDS: duration_text,
@@ -168,7 +168,7 @@ def _of_bounds(plan: Plan) -> Iterator[PlanError]:
         value = None if one.bounds is None else getattr(plan, one.name)
         if one.bounds is None or value is None or one.bounds[0] <= value <= one.bounds[1]:
             continue
-        given, low, high = map(_WRITTEN[one.kind], (value, *one.bounds))
+        given, low, high = map(WRITTEN[one.kind], (value, *one.bounds))
         unit = " dollars" if one.kind is ValueKind.NANODOLLARS else ""
         text = f"{given.replace(',', '')} does not fit: give {low} to {high}{unit}"
         yield PlanError(one.name, text)
