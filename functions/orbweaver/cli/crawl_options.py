@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.cli import option_types
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.frontier.refetch import MISSING
-from orbweaver.model.crawl_settings import ValueKind
 from orbweaver.parsing.pii_redaction import KINDS
 
 if TYPE_CHECKING:
@@ -33,13 +32,13 @@ _ORDER = (
     *("redacted", "strip_parameters", "keep_parameters", "window_s", "obey_robots"),
     *("user_agents", "headers", "cookies", "proxied", "express"),
 )
-_TYPES: Mapping[ValueKind, Callable[[str], Any]] = {
-    ValueKind.NUMBER: option_types.count,
-    ValueKind.MILLISECONDS: option_types.duration_ms,
-    ValueKind.SECONDS: option_types.duration_s,
-    ValueKind.BYTES: option_types.size_bytes,
-    ValueKind.NANODOLLARS: option_types.nanodollars,
-    ValueKind.HEADERS: option_types.header,
+_TYPES: Mapping[str, Callable[[str], Any]] = {
+    "number": option_types.count,
+    "milliseconds": option_types.duration_ms,
+    "seconds": option_types.duration_s,
+    "bytes": option_types.size_bytes,
+    "nanodollars": option_types.nanodollars,
+    "headers": option_types.header,
 }
 
 
@@ -58,9 +57,9 @@ class _Option:
         named, _, text = setting.option.partition("  ")
         name, _, metavar = named.partition(" ")
         words = setting.words
-        if setting.kind is ValueKind.PII_KINDS:
+        if setting.kind == "pii_kinds":
             words = {kind: kind for kind in KINDS}
-        elif setting.kind is ValueKind.SWITCH and metavar:
+        elif setting.kind == "switch" and metavar:
             words = {"yes": True, "no": False}
         metavar = metavar or "|".join(words)
         return cls(setting=setting, name=name, metavar=metavar, help=text, words=words)
@@ -68,7 +67,7 @@ class _Option:
     def add(self, add: Callable[..., Any], default: str | None = None) -> None:
         """Add it to a command."""
         more: dict[str, Any] = {"help": self.help}
-        if self.setting.kind is ValueKind.SWITCH and not self.metavar:
+        if self.setting.kind == "switch" and not self.metavar:
             add(self.name, action="store_true", **more)
             return
         if isinstance(self.setting.default, tuple):

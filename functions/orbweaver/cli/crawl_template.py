@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.control.definition_keys import BY_PATH, TABLES
 from orbweaver.control.spec_checks import WRITTEN
-from orbweaver.model.crawl_settings import ValueKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 # The keys that it gives a value; of the others it shows one.
 _GIVEN = ("seeds", "limits.pages")
-_TIMES = (ValueKind.MILLISECONDS, ValueKind.SECONDS)
+_TIMES = ("milliseconds", "seconds")
 _ABOUT_TABLES = {
     "schedule": (
         "# When it recurs, once `orbweaver schedule put` has said so: so often, or by cron on some"

@@ -31,19 +31,12 @@ class Threshold:
 
 def duration_ms(text: str) -> int:
     """Read a duration as milliseconds."""
-    return _duration(durations.duration_ms, text)
+    return _amount(durations.duration_ms, text)
 
 
 def duration_s(text: str) -> int:
     """Read a duration as whole seconds, rounded up."""
-    return _duration(durations.duration_s, text)
-
-
-def _duration(read: Callable[[str], int], text: str) -> int:
-    try:
-        return read(text)
-    except durations.DurationError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+    return _amount(durations.duration_s, text)
 
 
 def size_bytes(text: str) -> int:
@@ -59,7 +52,7 @@ def nanodollars(text: str) -> int:
 def _amount(read: Callable[[str], int], text: str) -> int:
     try:
         return read(text)
-    except amounts.AmountError as error:
+    except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 

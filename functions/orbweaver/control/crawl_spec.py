@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from orbweaver.model.crawl_settings import (
     CrawlSettings,
     Setting,
-    ValueKind,
-    setting,
     settings_of,
 )
 
@@ -44,31 +42,23 @@ class Plan(CrawlSettings):
     """
 
     id: str | None = None
-    strip_parameters: tuple[str, ...] = setting(
-        default=(),
-        key="dedup.strip_parameters",
-        about="Parameters taken out of URLs, beside the usual ones (utm_*, gclid, phpsessid and"
-        " others).",
-        example='["ref", "my_*"]',
-        option="--strip-parameter NAME  take this parameter out of URLs, too (my_*: all that begin"
+    strip_parameters: tuple[str, ...] = Setting((), "dedup.strip_parameters").said(
+        "Parameters taken out of URLs, beside the usual ones (utm_*, gclid, phpsessid and others).",
+        "--strip-parameter NAME  take this parameter out of URLs, too (my_*: all that begin"
         " so); may be repeated",
+        example='["ref", "my_*"]',
     )
-    keep_parameters: bool = setting(
-        default=False,
-        key="dedup.keep_parameters",
-        about="Whether the usual ones are kept.",
-        option="--keep-parameters  keep those that are taken out otherwise (utm_*, gclid,"
-        " phpsessid, …)",
+    keep_parameters: bool = Setting(False, "dedup.keep_parameters").said(
+        "Whether the usual ones are kept.",
+        "--keep-parameters  keep those that are taken out otherwise (utm_*, gclid, phpsessid, …)",
     )
     # When it recurs (control/schedule.py); starting it starts one run all the same.
-    every: str | None = setting(default=None, key="schedule.every", example='"6h"')
-    cron: str | None = setting(default=None, key="schedule.cron", example='"0 3 * * ? *"')
-    timezone: str | None = setting(default=None, key="schedule.timezone", example='"Europe/Berlin"')
-    overlap: Overlap = setting(
-        default=Overlap.SKIP,
-        key="schedule.overlap",
-        about='What happens while an earlier run has not ended: "skip" passes the time over,'
-        ' "allow" starts.',
+    every: str | None = Setting(None, "schedule.every").said(example='"6h"')
+    cron: str | None = Setting(None, "schedule.cron").said(example='"0 3 * * ? *"')
+    timezone: str | None = Setting(None, "schedule.timezone").said(example='"Europe/Berlin"')
+    overlap: Overlap = Setting(Overlap.SKIP, "schedule.overlap").said(
+        'What happens while an earlier run has not ended: "skip" passes the time over,'
+        ' "allow" starts.'
     )
 
 
@@ -82,9 +72,9 @@ def _settings() -> Iterator[Setting]:
         yield one
         if one.name == "seeds":
             yield Setting(
-                name="",
-                key=SEEDS_FILE,
-                kind=ValueKind.TEXT,
+                None,
+                SEEDS_FILE,
+                "text",
                 about="More of them, one a line; # begins a comment. The path is seen from this"
                 ' file; "-": the input.',
                 example='"seeds.txt"',

@@ -11,17 +11,16 @@ from dataclasses import fields
 from typing import Any
 
 from orbweaver.control.definition_values import (
-    NUMBER,
+    CODECS,
     NUMBER_MAX,
     STRING,
-    SWITCH,
-    TEXT,
     Codec,
     Key,
+    Problems,
     Unfit,
-    UnfitWithin,
-    no_such_key,
+    parts_of,
     plain,
+    rules_of,
     schema_of_keys,
     shown,
     word_of,
@@ -68,20 +67,20 @@ MEANINGS = Codec(
     read=_meanings, schema={"type": "object", "additionalProperties": _SCALAR}, write=dict
 )
 FIELD_KEYS = (
-    *(Key(str(source), "where", TEXT) for source in _PLACES),
-    Key(PATH, "where", TEXT),
-    Key("attribute", "attribute", TEXT),
+    *(Key(str(source), "where", CODECS["text"]) for source in _PLACES),
+    Key(PATH, "where", CODECS["text"]),
+    Key("attribute", "attribute", CODECS["text"]),
     Key("take", "take", word_of({str(take): take for take in Take})),
-    Key("regex", "regex", TEXT),
-    Key("list", "many", SWITCH),
+    Key("regex", "regex", CODECS["text"]),
+    Key("list", "many", CODECS["switch"]),
     Key("type", "type", word_of({str(kind): kind for kind in Kind})),
-    Key("required", "required", SWITCH),
+    Key("required", "required", CODECS["switch"]),
     Key("default", "default", VALUE),
     Key("values", "values", MEANINGS),
-    Key("format", "format", TEXT),
-    Key("currency", "currency", TEXT),
-    Key("decimal", "decimal", TEXT),
-    Key("cut", "cut", NUMBER),
+    Key("format", "format", CODECS["text"]),
+    Key("currency", "currency", CODECS["text"]),
+    Key("decimal", "decimal", CODECS["text"]),
+    Key("cut", "cut", CODECS["number"]),
 )
 # Fields have names of the user's own.
 FIELDS = Codec(
@@ -95,40 +94,25 @@ FIELDS = Codec(
     },
 )
 ITEM_KEYS = (
-    Key("name", "name", TEXT),
-    Key("match", "match", TEXT),
-    Key("each", "each", TEXT),
-    Key("source", "source", TEXT),
-    Key("extractor", "extractor", TEXT),
-    Key("least", "least", NUMBER),
+    Key("name", "name", CODECS["text"]),
+    Key("match", "match", CODECS["text"]),
+    Key("each", "each", CODECS["text"]),
+    Key("source", "source", CODECS["text"]),
+    Key("extractor", "extractor", CODECS["text"]),
+    Key("least", "least", CODECS["number"]),
     Key("fields", "fields", FIELDS),
 )
 _DEFAULTS = {field.name: field.default for field in fields(Field)}
 
-Problems = list[tuple[str, str]]
-
 
 # --- reading ------------------------------------------------------------------------------------
-
-
-def items(value: object) -> tuple[ItemRule, ...]:
-    """Read item rules; what does not fit in one leaves its place in the list."""
-    if not isinstance(value, list):
-        raise Unfit(f"write [[items]] above each of them, or give a list of {_RULE}")
-    if len(value) > RULES_MAX:
-        raise Unfit(f"{len(value):,} rules are too many: give at most {RULES_MAX}")
-    problems: Problems = []
-    rules = tuple(_rule(one, f"[{place}]", problems) for place, one in enumerate(value))
-    if problems:
-        raise UnfitWithin(rules, problems)
-    return rules
 
 
 def _rule(value: object, path: str, problems: Problems) -> ItemRule:
     if not isinstance(value, Mapping):
         problems.append((path, f"{shown(value)} does not fit: give {_RULE}"))
         return ItemRule(name="", match="")
-    parts = _parts(value, ITEM_KEYS, path, problems, "a rule")
+    parts = parts_of(value, ITEM_KEYS, path, problems, "a rule")
     for name, fix in (
         ("name", "give the name of its table, like 'books'"),
         ("match", "give a pattern of URLs, like '/books/'"),
@@ -163,7 +147,7 @@ def _field(name: str, value: object, path: str, source: Source, problems: Proble
         problems.append((path, f"{shown(value)} does not fit: give {_FIELD}"))
         return Field(name=name, where="*")
     given = [str(place) for place in (*_PLACES, PATH) if str(place) in value]
-    parts = _parts(value, FIELD_KEYS, path, problems, "a field")
+    parts = parts_of(value, FIELD_KEYS, path, problems, "a field")
     if len(given) > 1:
         problems.append((path, f"{' and '.join(given)} each say where it is: give one of them"))
     elif given == [PATH] and source is Source.CSS:
@@ -176,21 +160,7 @@ def _field(name: str, value: object, path: str, source: Source, problems: Proble
     return Field(name=name, source=source, **parts)
 
 
-def _parts(
-    value: Mapping[str, Any], keys: tuple[Key, ...], path: str, problems: Problems, what: str
-) -> dict[str, Any]:
-    by_path = {key.path: key for key in keys}
-    parts: dict[str, Any] = {}
-    for name, one in value.items():
-        key = by_path.get(name)
-        if key is None:
-            problems.append((f"{path}.{plain(name)}", no_such_key(name, keys, what)))
-            continue
-        try:
-            parts[key.part] = key.codec.read(one)
-        except Unfit as error:
-            problems.append((f"{path}.{name}", f"{shown(one)} does not fit: {error}"))
-    return parts
+items = rules_of("items", _RULE, RULES_MAX, _rule)
 
 
 # --- writing ------------------------------------------------------------------------------------

@@ -10,11 +10,11 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.control.crawl_spec import SETTINGS
-from orbweaver.model.amounts import NANO, AmountError, nanodollars, size_bytes, size_text
-from orbweaver.model.durations import DurationError, duration_ms
+from orbweaver.model.amounts import NANO, nanodollars, size_bytes, size_text
+from orbweaver.model.durations import duration_ms
 from orbweaver.model.url import redacted
 from orbweaver.model.user_agent import HOSTS_MAX
 from orbweaver.parsing.pii_redaction import KINDS
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # TOML has no greater ones, and whoever gives one means something else.
 NUMBER_MAX = 2**63
 SHOWN_CHARS_MAX = 60
+Problems: TypeAlias = list[tuple[str, str]]
 BOUNDS = {one.name: one.bounds for one in SETTINGS if one.bounds is not None}
 
 
@@ -35,7 +36,7 @@ class Unfit(Exception):
 class UnfitWithin(Exception):
     """Some of a value does not fit: paths within it, and words; `rest` is what could be read."""
 
-    def __init__(self, rest: Any, problems: list[tuple[str, str]]) -> None:
+    def __init__(self, rest: Any, problems: Problems) -> None:
         super().__init__(problems)
         self.rest = rest
         self.problems = problems
@@ -93,7 +94,7 @@ def _amount(value: object, read: Callable[[str], int], fix: str) -> int:
     if isinstance(value, str):
         try:
             return read(value)
-        except AmountError:
+        except ValueError:  # no amount, no duration
             pass
     raise Unfit(fix)
 
@@ -105,16 +106,8 @@ def _switch(value: object) -> bool:
 
 
 def _milliseconds(value: object) -> int:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        # Neither negative, nor infinite, nor no number at all.
-        value = f"{value:.9f}" if 0 <= value < NUMBER_MAX else ""
-        value = value.rstrip("0").rstrip(".")
-    if isinstance(value, str):
-        try:
-            return duration_ms(value)
-        except DurationError:
-            pass
-    raise Unfit('give a time like "250ms", "1.5s", "2h" or "7d", or a number of seconds')
+    fix = 'give a time like "250ms", "1.5s", "2h" or "7d", or a number of seconds'
+    return _amount(value, duration_ms, fix)
 
 
 def _seconds(value: object) -> int:
@@ -131,7 +124,7 @@ def _hosts(value: object) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     """Read headers by host; what does not fit in a host's table leaves it out."""
     if not isinstance(value, Mapping):
         raise Unfit('write [identity.hosts."example.org"] with its headers below')
-    problems: list[tuple[str, str]] = []
+    problems: Problems = []
     hosts: list[tuple[str, tuple[tuple[str, str], ...]]] = []
     for host, table in value.items():
         path = f".{redacted(host, SHOWN_CHARS_MAX)!a}"
@@ -188,39 +181,42 @@ class Codec:
 STRING = {"type": "string"}
 _TIME = {"type": ["string", "number"], "description": "like 250ms, 1.5s, 2h or 7d; or seconds"}
 _NAMED = {"type": "object", "additionalProperties": STRING}
-TEXT = Codec(read=_text, schema=STRING)
-TEXTS = Codec(read=_texts, schema={"type": "array", "items": STRING})
-NUMBER = Codec(read=_number, schema={"type": "integer"})
-SWITCH = Codec(read=_switch, schema={"type": "boolean"})
-MILLISECONDS = Codec(read=_milliseconds, schema=_TIME, write="{}ms".format)
-SECONDS = Codec(read=_seconds, schema=_TIME, write="{}s".format)
-BYTES = Codec(
-    read=_bytes,
-    schema={"type": ["string", "integer"], "description": "like 500MB or 10GB; or bytes"},
-    write=size_text,
-)
-NANODOLLARS = Codec(
-    read=_dollars,
-    schema={"type": ["string", "number"], "description": "like 5 or 0.25"},
-    write=lambda value: value / NANO,
-)
-HEADERS = Codec(read=_headers, schema=_NAMED, write=dict)
-HOST_HEADERS = Codec(
-    read=_hosts,
-    schema={
-        "type": "object",
-        "maxProperties": HOSTS_MAX,
-        "additionalProperties": {
+# The codecs of the kinds that settings have; those of rules are made where these are read.
+CODECS: Mapping[str, Codec] = {
+    "text": Codec(read=_text, schema=STRING),
+    "texts": Codec(read=_texts, schema={"type": "array", "items": STRING}),
+    "number": Codec(read=_number, schema={"type": "integer"}),
+    "switch": Codec(read=_switch, schema={"type": "boolean"}),
+    "milliseconds": Codec(read=_milliseconds, schema=_TIME, write="{}ms".format),
+    "seconds": Codec(read=_seconds, schema=_TIME, write="{}s".format),
+    "bytes": Codec(
+        read=_bytes,
+        schema={"type": ["string", "integer"], "description": "like 500MB or 10GB; or bytes"},
+        write=size_text,
+    ),
+    "nanodollars": Codec(
+        read=_dollars,
+        schema={"type": ["string", "number"], "description": "like 5 or 0.25"},
+        write=lambda value: value / NANO,
+    ),
+    "headers": Codec(read=_headers, schema=_NAMED, write=dict),
+    "host_headers": Codec(
+        read=_hosts,
+        schema={
             "type": "object",
-            "properties": {"headers": _NAMED},
-            "additionalProperties": False,
+            "maxProperties": HOSTS_MAX,
+            "additionalProperties": {
+                "type": "object",
+                "properties": {"headers": _NAMED},
+                "additionalProperties": False,
+            },
         },
-    },
-    write=_hosts_written,
-)
-PII_KINDS = Codec(
-    read=_pii_kinds, schema={"type": "array", "items": {**STRING, "enum": list(KINDS)}}
-)
+        write=_hosts_written,
+    ),
+    "pii_kinds": Codec(
+        read=_pii_kinds, schema={"type": "array", "items": {**STRING, "enum": list(KINDS)}}
+    ),
+}
 
 
 def word_of(words: Mapping[str, Any]) -> Codec:
@@ -256,7 +252,7 @@ def _table() -> dict[str, Any]:
 
 def _schema_of(key: Key) -> Mapping[str, Any]:
     bounds = BOUNDS.get(key.part)
-    if bounds is None or key.codec is not NUMBER:
+    if bounds is None or key.codec is not CODECS["number"]:
         return key.codec.schema
     return {**key.codec.schema, "minimum": bounds[0], "maximum": bounds[1]}
 
@@ -267,3 +263,40 @@ def no_such_key(name: str, keys: tuple[Key, ...], what: str) -> str:
     near = difflib.get_close_matches(name[:SHOWN_CHARS_MAX].lower(), names, n=1)
     hint = f"did you mean {near[0]}?" if near else f"{what} has {', '.join(names)}"
     return f"there is no such key: {hint}"
+
+
+def parts_of(
+    value: Mapping[str, Any], keys: tuple[Key, ...], path: str, problems: Problems, what: str
+) -> dict[str, Any]:
+    """Read a table of just these keys; what does not fit is added to the problems."""
+    by_path = {key.path: key for key in keys}
+    parts: dict[str, Any] = {}
+    for name, one in value.items():
+        key = by_path.get(name)
+        if key is None:
+            problems.append((f"{path}.{plain(name)}", no_such_key(name, keys, what)))
+            continue
+        try:
+            parts[key.part] = key.codec.read(one)
+        except Unfit as error:
+            problems.append((f"{path}.{name}", f"{shown(one)} does not fit: {error}"))
+    return parts
+
+
+def rules_of(
+    name: str, example: str, most: int, read: Callable[[object, str, Problems], Any]
+) -> Callable[[object], tuple[Any, ...]]:
+    """Make a reader of rules; what does not fit in one leaves its place in the list."""
+
+    def read_all(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise Unfit(f"write [[{name}]] above each of them, or give a list of {example}")
+        if len(value) > most:
+            raise Unfit(f"{len(value):,} rules are too many: give at most {most}")
+        problems: Problems = []
+        rules = tuple(read(one, f"[{place}]", problems) for place, one in enumerate(value))
+        if problems:
+            raise UnfitWithin(rules, problems)
+        return rules
+
+    return read_all

@@ -26,7 +26,7 @@ from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
 from orbweaver.model.amounts import NANO, size_text
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, first_hosts, run_id
 from orbweaver.model.crawl_codec import digest_of
-from orbweaver.model.crawl_settings import CrawlSettings, ValueKind
+from orbweaver.model.crawl_settings import CrawlSettings
 from orbweaver.model.durations import duration_text
 from orbweaver.model.url import redacted
 from orbweaver.model.url_patterns import first_match, matches, problems_between
@@ -45,37 +45,22 @@ if TYPE_CHECKING:
 
     from orbweaver.model.http_exchange import HostHeaders
 
-
 PAGES_MAX_DEFAULT = 1_000_000
-
-
 SHARDS_DEFAULT = 16
-
-
 CONCURRENCY_DEFAULT = 16
-
-
 # Names become folders, ids files and keys: `..` is none, and readers pass over `_x` and `.x`.
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
-
-
 KEY_CHARS_MAX = 255
-
-
 ID = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{CRAWL_ID_CHARS_MAX - 1}}}")
-
-
 # As ids of packs are spelled: those of a crawl's first messages follow from its own id.
 PACK_ID = re.compile(r"[0-9a-f]{32}")
-
-
 # How bounds are written, and values beyond them.
-WRITTEN: Mapping[ValueKind, Callable[[int], str]] = {
-    ValueKind.NUMBER: "{:,}".format,
-    ValueKind.BYTES: size_text,
-    ValueKind.MILLISECONDS: duration_text,
-    ValueKind.SECONDS: lambda span_s: duration_text(span_s * 1_000),
-    ValueKind.NANODOLLARS: lambda amount: f"{Decimal(amount) / NANO:,f}",
+WRITTEN: Mapping[str, Callable[[int], str]] = {
+    "number": "{:,}".format,
+    "bytes": size_text,
+    "milliseconds": duration_text,
+    "seconds": lambda span_s: duration_text(span_s * 1_000),
+    "nanodollars": lambda amount: f"{Decimal(amount) / NANO:,f}",
 }
 
 
@@ -169,7 +154,7 @@ def _of_bounds(plan: Plan) -> Iterator[PlanError]:
         if one.bounds is None or value is None or one.bounds[0] <= value <= one.bounds[1]:
             continue
         given, low, high = map(WRITTEN[one.kind], (value, *one.bounds))
-        unit = " dollars" if one.kind is ValueKind.NANODOLLARS else ""
+        unit = " dollars" if one.kind == "nanodollars" else ""
         text = f"{given.replace(',', '')} does not fit: give {low} to {high}{unit}"
         yield PlanError(one.name, text)
 

@@ -49,7 +49,7 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
 
 def _value(field: Field[Any], value: Any) -> Any:
     """Read what a field holds by its name, or by its default."""
-    if field.name in _READERS:
+    if value is not None and field.name in _READERS:
         return _READERS[field.name](value)
     if isinstance(field.default, StrEnum):
         return type(field.default)(value)
@@ -58,10 +58,6 @@ def _value(field: Field[Any], value: Any) -> Any:
 
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
-
-
-def _stop(raw: str | None) -> Stop | None:
-    return None if raw is None else Stop(raw)
 
 
 def _items(raw: Sequence[dict[str, Any]]) -> tuple[ItemRule, ...]:
@@ -79,7 +75,7 @@ def _rules(raw: Sequence[dict[str, Any]]) -> tuple[Rule, ...]:
     )
 
 
-_READERS: Mapping[str, Callable[[Any], Any]] = {"stop": _stop, "rules": _rules, "items": _items}
+_READERS: Mapping[str, Callable[[Any], Any]] = {"stop": Stop, "rules": _rules, "items": _items}
 
 
 def changes(crawl: Crawl, was: Crawl) -> dict[str, Any]:
