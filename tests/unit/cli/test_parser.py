@@ -7,6 +7,8 @@ import pytest
 from orbweaver.cli import crawl_options
 from orbweaver.cli.arguments import parse
 from orbweaver.cli.exit_codes import UsageError
+from orbweaver.control.crawl_spec import SETTINGS
+from orbweaver.model.crawl_settings import Bodies, Scope
 
 URL = "http://example.com/"
 
@@ -21,6 +23,60 @@ def test_crawl_is_polite_by_default() -> None:
         part: value for part, value in crawl_options.given(given).items() if part != "seeds"
     } == {}
     assert (given.json, given.out, given.port) == (False, None, 4566)
+
+
+def test_every_option_of_a_crawl_becomes_its_part_of_the_plan() -> None:
+    """A line with every setting that has an option, each turned from its default."""
+    line = [
+        *("--name", "site", "--sitemap", URL, "--priority", "high", "--scope", "any"),
+        *("--include", "/a", "--include", "/b", "--exclude", "/c", "--no-sitemaps"),
+        *("--max-depth", "3", "--max-pages", "1_000", "--max-host-pages", "50", "--max-bytes"),
+        *("10GB", "--max-dollars", "0.25", "--duration", "2h", "--delay", "250ms"),
+        *("--concurrency", "2", "--ignore-robots", "--user-agent", "a/1", "--header", "X-Key: k"),
+        *("--cookies", "--proxies", "no", "--window", "0s", "--strip-parameter", "ref"),
+        *("--keep-parameters", "--canonical", "--noindex", "skip", "--bodies", "all", "--text"),
+        *("--redact", "phone", "--redact", "email"),
+    ]
+    parts = crawl_options.given(parse(["crawl", URL, *line]))
+    assert parts == {
+        "seeds": (URL,),
+        "name": "site",
+        "sitemap_urls": (URL,),
+        "express": True,
+        "scope": Scope.ANY,
+        "include": ("/a", "/b"),
+        "exclude": ("/c",),
+        "sitemaps": False,
+        "depth_max": 3,
+        "pages_max": 1_000,
+        "host_pages_max": 50,
+        "bytes_max": 10**10,
+        "nanodollars_max": 250_000_000,
+        "duration_max_s": 7_200,
+        "delay_ms": 250,
+        "concurrency": 2,
+        "obey_robots": False,
+        "user_agents": ("a/1",),
+        "headers": (("X-Key", "k"),),
+        "cookies": True,
+        "proxied": False,
+        "window_s": 0,
+        "strip_parameters": ("ref",),
+        "keep_parameters": True,
+        "canonical_only": True,
+        "noindex_skipped": True,
+        "bodies": Bodies.ALL,
+        "texts": True,
+        "redacted": ("email", "phone"),
+    }
+    assert parts.keys() - {"seeds"} == {one.name for one in SETTINGS if one.option}
+
+
+def test_words_of_a_definition_can_be_turned_back() -> None:
+    """What a definition has turned on is turned off by an option that takes a word."""
+    line = ["crawl", URL, "--priority", "normal", "--noindex", "record", "--proxies", "yes"]
+    parts = {"seeds": (URL,), "express": False, "noindex_skipped": False, "proxied": True}
+    assert crawl_options.given(parse(line)) == parts
 
 
 def test_options_may_stand_anywhere() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from dataclasses import fields, replace
@@ -12,13 +13,14 @@ import pytest
 
 from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.crawl_template import STARTER
-from orbweaver.control.crawl_spec import Overlap, Plan
+from orbweaver.control.crawl_spec import SETTINGS, Overlap, Plan
 from orbweaver.control.definition import document_of, lines_of, parse, seeds_file_of
 from orbweaver.control.definition_keys import KEYS
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.extraction.extract import Field, ItemRule
+from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import DAY_S
-from orbweaver.model.crawl_settings import WEEK_S, Bodies, Scope
+from orbweaver.model.crawl_settings import WEEK_S, Bodies, CrawlSettings, Scope
 from orbweaver.model.url_rules import Rule
 from tests.unit.control.defining import DOCUMENT, SEED, problems
 
@@ -121,6 +123,26 @@ def test_duration_and_patterns_reach_the_crawl() -> None:
     assert crawl_of(Plan(seeds=(SEED,)), 0).duration_max_s == WEEK_S
 
 
+def test_every_setting_reaches_the_worker() -> None:
+    """The stored form of a crawl, as JSON has it, brings back all that its plan asked for."""
+    crawl = crawl_of(PLAN, 0)
+    stored = json.loads(json.dumps(crawl_codec.to_fields(crawl)))
+    assert crawl_codec.from_fields(stored) == crawl
+    for field in fields(CrawlSettings):
+        assert getattr(crawl, field.name) != field.default, field.name
+
+
+def test_every_setting_is_declared_once() -> None:
+    """No two have a key, an option or a field in common; an option says what it does."""
+    for names in (
+        [one.key for one in SETTINGS],
+        [one.name for one in SETTINGS],
+        [one.option.split()[0] for one in SETTINGS if one.option],
+    ):
+        assert len(names) == len(set(names))
+    assert all(one.option.partition("  ")[2] for one in SETTINGS if one.option)
+
+
 def test_seeds_may_stand_in_a_file() -> None:
     """Comments and empty lines are passed over; a sign within a line is part of the URL."""
     lines = "\ufeff# some\n\n  https://a.example/#x  \r\nhttps://b.example/\n  # no\n"
@@ -167,7 +189,20 @@ def test_the_guide_has_every_key_in_order() -> None:
     for key in KEYS:
         option = OPTIONS.get(key.part)
         shown = of_the_guide[key.path].strip("`").split()
-        assert option is None or option in shown, key.path
+        assert shown == ["no"] if option is None and key.part else option in (None, *shown), (
+            key.path
+        )
+
+
+def test_the_guide_has_words_and_bounds() -> None:
+    """What a setting takes is in its row: every word, and the least and most of a number."""
+    keys = GUIDE.partition("## Patterns")[0]
+    for one in SETTINGS:
+        (row,) = re.findall(rf"^\| `{re.escape(one.key)}` \|.*$", keys, re.MULTILINE)
+        assert all(f'`"{word}"`' in row for word in one.words), one.key
+        if one.bounds is not None and one.kind == "number":
+            low, high = one.bounds
+            assert f"| {low} to {high:,}" in row, one.key
 
 
 def test_the_guide_shows_the_starter() -> None:
