@@ -21,6 +21,7 @@ below; each says at its door what it decides and in which order its modules are 
     diagnostics  what is stored, in words for a person
     control      a person's commands
     erasure      the right to erasure
+    library      functions for Python programs: `import orbweaver`
     adapters     technologies: AWS, DynamoDB, the web, this machine
     api          the HTTP API
     app          wiring: settings and adapters become actors
@@ -28,6 +29,47 @@ below; each says at its door what it decides and in which order its modules are 
 
 A module is pure (no I/O, async, clock, chance, environment, logging) unless it is on the list of
 actors in `tests/unit/project/test_architecture.py`, which holds all of this.
+
+To a Python program the package offers the names of `__all__` (docs/python.md). They are imported
+when one is asked for: a function of the stack that imports a room imports nothing with it.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orbweaver.library.reading import (
+        Item,
+        Page,
+        RobotsTxt,
+        canonicalize,
+        extract,
+        parse_page,
+        parse_robots,
+        to_markdown,
+    )
+
 __version__ = "0.1.0"
+__all__ = [
+    "Item",
+    "Page",
+    "RobotsTxt",
+    "canonicalize",
+    "extract",
+    "parse_page",
+    "parse_robots",
+    "to_markdown",
+]
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of the package
+
+    def __getattr__(name: str) -> object:
+        """Import what the package offers (PEP 562)."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from orbweaver.library import reading
+
+        found = globals()[name] = getattr(reading, name)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -27,8 +27,8 @@ PRODUCT = ("app.py", "functions", "infra", "localstack", "tools")
 # Inner to outer: a room imports itself and those before it.
 ROOMS = (
     *("model", "parsing", "extraction", "fetching", "politeness", "frontier", "budget", "worker"),
-    *("exporting", "delivery", "diagnostics", "control", "erasure", "adapters", "api", "app"),
-    "cli",
+    *("exporting", "delivery", "diagnostics", "control", "erasure", "library", "adapters", "api"),
+    *("app", "cli"),
 )
 # Rooms whose modules may do anything: technologies, wiring, and the command line.
 OUTER = ("adapters", "app", "cli")

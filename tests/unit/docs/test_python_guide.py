@@ -1,0 +1,30 @@
+"""docs/python.md: its blocks are run, and it names what the package offers."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import orbweaver
+
+GUIDE = Path(__file__).parents[3] / "docs/python.md"
+
+
+def test_the_blocks_print_what_the_guide_says() -> None:
+    """In the order of the page, as a person would type them."""
+    text = GUIDE.read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    example = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, GUIDE.name, str(GUIDE), 0)
+    said: list[str] = []
+    ran = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(example, out=said.append)
+    assert ran.attempted == len(re.findall(r"^>>> ", text, re.MULTILINE)) > 10
+    assert not ran.failed, "".join(said)
+
+
+def test_all_that_is_offered_is_in_the_guide() -> None:
+    """Each function has an example."""
+    text = GUIDE.read_text()
+    for name in orbweaver.__all__:
+        if not isinstance(getattr(orbweaver, name), type):
+            assert f"orbweaver.{name}(" in text, name

@@ -1,0 +1,247 @@
+"""The functions that a Python program may call: the results of a crawl, and clear mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import orbweaver
+from orbweaver.control.definition import read as read_definition
+from orbweaver.frontier.stored_content import Keeping, harvest
+from orbweaver.library import reading
+from orbweaver.model.crawl import Bodies
+from orbweaver.model.http_exchange import Response
+from orbweaver.model.url import canonicalize
+from orbweaver.politeness.robots_txt import parse as parse_robots
+from orbweaver.worker.page_reading import Job, read
+
+FUNCTIONS = Path(orbweaver.__file__).parents[1]
+URL = "https://example.com/books/1?utm_source=x"
+HTML = """
+<html lang="de"><title>Bücher</title><nav><a href="/">Anfang</a></nav>
+<main><h1>Der Zauberberg</h1><p class="price">12,50 €</p><p>Ein Roman, <a href="2#a">und noch
+einer</a>.</p></main></html>
+""".encode("iso-8859-15")
+TYPE = "text/html; charset=iso-8859-15"
+RULES = tomllib.loads("""
+[[items]]
+name = "books"
+match = "/books/"
+[items.fields]
+title = "h1"
+price = { css = ".price", type = "price", required = true }
+""")["items"]
+ROBOTS = """
+User-agent: *
+Disallow: /käse
+Disallow: /*?utm_source=
+Crawl-delay: 2.5
+Sitemap: https://example.com/sitemap.xml
+""".encode()
+
+
+# --- results ------------------------------------------------------------------------------------
+
+
+def test_a_page_is_what_a_worker_reads_of_it() -> None:
+    """Links, items and Markdown are those that a crawl with these rules records."""
+    answer = Response(status=200, headers={"content-type": TYPE}, body=HTML)
+    keeping = Keeping(bodies=Bodies.OFF, texts=True)
+    rules = read_definition({"items": RULES})[0].items
+    job = Job(url=canonicalize(URL), at_ms=0, answer=answer, items=rules, keeping=keeping)
+    found = read(job)
+    page = orbweaver.parse_page(HTML, URL, TYPE)
+    assert page == found.page
+    assert page.title == "Bücher"
+    assert page.links == ("https://example.com/", "https://example.com/books/2")
+    assert orbweaver.extract(RULES, HTML, URL, TYPE) == found.items
+    assert found.items is not None
+    assert found.items[0].fields == {
+        "title": "Der Zauberberg",
+        "price": "12.50",
+        "price_currency": "EUR",
+    }
+    stored = harvest(keeping, answer, found.page).document
+    assert stored is not None
+    markdown = orbweaver.to_markdown(HTML, URL, TYPE)
+    assert markdown.startswith("# Der Zauberberg\n")
+    assert "[und noch einer](https://example.com/books/2" in markdown
+    assert markdown == stored["markdown"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "base"),
+    [
+        ("HTTPS://Example.com:443/a/../b?utm_source=x&id=7#part", None),
+        ("../c d", "https://example.com/a/b/"),
+        ("//example.org/", "http://example.com/"),
+        ("https://user:password@example.com/", ""),
+    ],
+)
+def test_a_reference_is_the_url_of_a_crawl(reference: str, base: str | None) -> None:
+    """By the one function that makes URLs."""
+    assert orbweaver.canonicalize(reference, base) == canonicalize(reference, base)
+
+
+def test_a_robots_txt_is_read_as_in_a_crawl() -> None:
+    """However the URL is spelled; its parameters are those that are asked for."""
+    robots, own = orbweaver.parse_robots(ROBOTS), parse_robots(ROBOTS)
+    assert not robots.allows("orbweaver", "https://EXAMPLE.com/käse")
+    assert not robots.allows("orbweaver", "https://example.com/?utm_source=x")
+    assert robots.allows("orbweaver/1.0 (+https://example.com/bot)", "https://example.com")
+    assert robots.crawl_delay("orbweaver") == own.crawl_delay("orbweaver") == 2.5
+    assert robots.sitemaps == own.sitemaps == ("https://example.com/sitemap.xml",)
+    assert orbweaver.parse_robots(b"").crawl_delay("orbweaver") is None
+
+
+def test_nothing_is_found_where_no_rule_applies() -> None:
+    """A rule is about the URLs in which its pattern is found."""
+    assert orbweaver.extract(RULES, HTML, "https://example.com/about") == ()
+
+
+@pytest.mark.parametrize("body", [b"", b"\0\xff<a href", bytearray(b"<p>a"), memoryview(b"<p>a")])
+def test_no_body_is_a_mistake(body: Any) -> None:
+    """Whatever a server has sent, in any type that holds bytes."""
+    assert orbweaver.parse_page(body, URL).links == ()
+    assert orbweaver.parse_robots(body).allows("a", URL)
+    assert orbweaver.extract(RULES, body, URL)[0].problems
+    assert isinstance(orbweaver.to_markdown(body, URL), str)
+
+
+# --- mistakes -----------------------------------------------------------------------------------
+
+# A program without a type checker.
+ANY: Any = orbweaver
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: ANY.canonicalize("/a"), ValueError, "or as `base` the page"),
+        (lambda: ANY.canonicalize("/a", "b"), ValueError, "base 'b' is no URL of the web"),
+        (lambda: ANY.canonicalize("tel:1", URL), ValueError, "not an http or https URL"),
+        (lambda: ANY.canonicalize(b"/a"), TypeError, "of type bytes: decode it"),
+        (lambda: ANY.canonicalize("/a", 1), TypeError, "base cannot be of type int"),
+        (lambda: ANY.parse_robots("User-agent: *"), TypeError, "text.encode()"),
+        (lambda: ANY.parse_robots(b"").allows("a", "/b"), ValueError, "give a whole URL"),
+        (lambda: ANY.parse_robots(b"").allows(None, URL), TypeError, "agent cannot be None"),
+        (lambda: ANY.parse_robots(b"").crawl_delay(1), TypeError, "agent cannot be"),
+        (lambda: ANY.parse_page("<p>", URL), TypeError, "text.encode()"),
+        (lambda: ANY.parse_page(b"", "page.html"), ValueError, "give a whole URL"),
+        (lambda: ANY.parse_page(b"", URL, b"text/html"), TypeError, "content_type cannot"),
+        (lambda: ANY.to_markdown(None, URL), TypeError, "body cannot be None"),
+        (lambda: ANY.extract(RULES[0], HTML, URL), TypeError, "give a list of tables"),
+        (lambda: ANY.extract("h1", HTML, URL), TypeError, "give a list of tables"),
+        (lambda: ANY.extract([{}] * 99, HTML, URL), ValueError, "give at most 20"),
+        (lambda: ANY.extract([{}], HTML, URL), ValueError, "items[0].match: there is none"),
+    ],
+)
+def test_a_mistake_says_what_to_do(call: Any, error: type[Exception], words: str) -> None:
+    """Of a type that does not fit, or a value."""
+    with pytest.raises(error) as raised:
+        call()
+    assert words in str(raised.value)
+
+
+def test_all_that_is_wrong_in_rules_is_said_at_once() -> None:
+    """With the place of each, as in a crawl.toml."""
+    wrong: list[dict[str, Any]] = [
+        {"name": "a", "match": "(", "fields": {"b": "h1["}},
+        {"name": "a", "match": "c"},
+    ]
+    with pytest.raises(ValueError, match="regular expression") as raised:
+        orbweaver.extract(wrong, HTML, URL)
+    for path in ("items[0].match: ", "items[0].fields.b.css: ", "items[1].name: "):
+        assert path in str(raised.value)
+
+
+# --- the package --------------------------------------------------------------------------------
+
+OUTSIDE = """
+import json, sys
+import orbweaver
+before = sorted(name for name in sys.modules if name.startswith("orbweaver."))
+offered = {name: getattr(orbweaver, name).__doc__ for name in orbweaver.__all__}
+from orbweaver import *
+print(json.dumps({
+    "file": orbweaver.__file__,
+    "before": before,
+    "offered": offered,
+    "dir": dir(orbweaver),
+    "url": canonicalize("b?utm_source=x", "https://example.com/a"),
+    "delay": parse_robots(b"User-agent: *\\nCrawl-delay: 3").crawl_delay("me"),
+    "title": parse_page(b"<title>T</title>", "https://example.com/").title,
+    "items": [item.fields for item in extract(
+        [{"name": "a", "match": ".", "fields": {"t": "h1"}}], b"<h1>T", "https://example.com/")],
+    "markdown": to_markdown(b"<h1>T</h1>", "https://example.com/"),
+    "heavy": [name for name in ("aiohttp", "botocore", "rich", "aws_cdk") if name in sys.modules],
+}))
+"""
+
+
+def test_the_package_is_of_use_from_outside(tmp_path: Path) -> None:
+    """In another folder, with the package's path alone; nothing is imported before it is asked."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", OUTSIDE],
+        cwd=tmp_path,
+        env={"PATH": os.defpath, "PYTHONPATH": str(FUNCTIONS)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    told = json.loads(done.stdout)
+    assert Path(told["file"]) == FUNCTIONS / "orbweaver" / "__init__.py"
+    assert told["before"] == []
+    assert all(told["offered"].values())
+    assert set(orbweaver.__all__) <= set(told["dir"])
+    assert told["url"] == "https://example.com/b"
+    assert told["delay"] == 3
+    assert told["title"] == "T"
+    assert told["items"] == [{"t": "T"}]
+    assert told["markdown"] == "# T"
+    assert told["heavy"] == []
+
+
+def test_a_function_of_the_stack_imports_none_of_it() -> None:
+    """The worker's imports do not grow by what Python programs are offered."""
+    script = """
+import sys
+import orbweaver.app.container, orbweaver.worker.batch, handlers
+print(*[name for name in sys.modules if name.startswith("orbweaver.library")], sep=",")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PATH": os.defpath, "PYTHONPATH": str(FUNCTIONS)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_what_is_offered_is_typed_and_documented() -> None:
+    """The package says so to type checkers, and lists what it offers in one order."""
+    assert (FUNCTIONS / "orbweaver" / "py.typed").is_file()
+    assert orbweaver.__all__ == reading.__all__ == sorted(reading.__all__)
+    for name in orbweaver.__all__:
+        offered = getattr(orbweaver, name)
+        assert offered is getattr(reading, name)
+        assert offered.__doc__
+        if not isinstance(offered, type):
+            hints = typing.get_type_hints(offered)
+            assert hints.keys() == {*offered.__annotations__}
+            assert "return" in hints
+
+
+def test_other_names_are_none_of_the_package() -> None:
+    """A misspelt one is an error, as in any module."""
+    with pytest.raises(AttributeError, match="no attribute 'parse_pages'"):
+        _ = ANY.parse_pages
