@@ -41,8 +41,8 @@ INTERRUPTED = (124, 130)
 SHIM = """#!{python}
 import sys
 from localstack import emulator
-from orbweaver.cli import arguments, main, stack
-arguments.PORT = stack.PORT = emulator.PORT = {port}
+from orbweaver.cli import main, stack
+stack.PORT = emulator.PORT = {port}
 sys.exit(main.main())
 """
 NO_END = re.compile(r"^(orbweaver (metrics|status .*--watch)|\S*python -m tests\.sites)")

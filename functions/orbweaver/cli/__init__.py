@@ -5,7 +5,8 @@ such record, or its files cannot be written), 2 usage, 3 the stack cannot be rea
 interrupted, 141 nothing reads the output any more (`| head`).
 
     main              from words to an exit code
-    arguments         commands and options
+    arguments         commands and options, from words
+    command           what a command is, and options of several
     option_types      what their values mean
     crawl_options     what a crawl may be told
     exit_codes        how commands end

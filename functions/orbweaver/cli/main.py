@@ -1,32 +1,5 @@
 """The command line: what a person types becomes calls of `control`, and what comes of it lines.
 
-    parser      commands and options           values      what their values mean
-    stacks      which stack                    machine     the emulator, CDK, and AWS's endpoints
-    session     an open connection             progress    what can be said of a crawl that runs
-    crawling    crawl, start                   display     how it is shown while it runs
-    looking     status, pages, page, export    report      and once it has ended
-    deciding    robots, url                    files       where exports go
-    steering    pause, resume, cancel          text        words for people, safe for terminals
-                local, deploy, destroy         letters     what is said of dead letters
-    changing    edit, retry                    asking      hosts, report
-    dead_letters  dlq                          scheduling  schedule
-    explaining  explain                        options     what a crawl may be told
-    forgetting  forget                         extracting  extract
-    itemwords   items in words              custom      functions of the user's own
-    defining    init, check, crawl.toml        starter     a definition to begin with
-    rates       how fast it goes               forecast    how long it takes, and why
-    hostrows    its hosts                      spending    its budgets, and what it costs
-    words       all of that in words           screen      and as a picture of a terminal's size
-    sparkline   numbers as a row of bars       stored      page --body, --text
-    glide       numbers that move evenly
-    switching   workers
-    delivering  deliver                        querying    query
-    exported    tables of exports              duck        asked with DuckDB
-    saved       queries that are there already
-    exposing    metrics                    gauges      what is shown to Prometheus
-    examining   doctor                      exits       how commands end
-    ruling      robots.txt for one command
-
 Exit codes: 0 done, 1 the crawl fetched nothing or failed above the asked threshold (or there is no
 such record, or its files cannot be written), 2 usage, 3 the stack cannot be reached, 130
 interrupted, 141 nothing reads the output any more (`| head`).
@@ -41,32 +14,13 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from orbweaver.cli import exit_codes, local_machine
 from orbweaver.cli.arguments import parse
-from orbweaver.cli.commands import (
-    cost,
-    crawl,
-    deliver,
-    dlq,
-    doctor,
-    edit_retry,
-    explain,
-    extract,
-    forget,
-    hosts_report,
-    init_check,
-    look,
-    metrics,
-    robots_url,
-    schedule,
-    steer,
-    workers,
-)
+from orbweaver.cli.commands import load
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.export_files import Unwritten
-from orbweaver.cli.query import command
 from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stack import LOCAL_CONTEXT, Unreachable
 from orbweaver.control.crawl_control import ControlError
@@ -74,8 +28,7 @@ from orbweaver.model.errors import PortError, StoredNewer
 from orbweaver.model.version import REMEDY
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Sequence
     from types import FrameType
 
     from orbweaver.model.ports import Fetcher
@@ -141,47 +94,9 @@ def run(words: Sequence[str], around: Surroundings) -> int:
     return code
 
 
-# By command: what carries it out, at once or in an event loop of its own.
-COMMANDS: dict[str, Callable[[argparse.Namespace, Surroundings], int | Coroutine[Any, Any, int]]]
-COMMANDS = {
-    "init": init_check.init,
-    "check": init_check.check,
-    "estimate": cost.estimated,
-    "crawl": crawl.crawl,
-    "start": crawl.start,
-    "status": look.status,
-    "pause": steer.steer,
-    "resume": steer.steer,
-    "cancel": steer.steer,
-    "edit": edit_retry.edit,
-    "retry": edit_retry.retry,
-    "hosts": hosts_report.hosts,
-    "report": hosts_report.report,
-    "cost": cost.cost,
-    "pages": look.pages,
-    "page": look.page,
-    "export": look.export,
-    "deliver": deliver.deliver,
-    "explain": explain.explain,
-    "query": command.query,
-    "extract": extract.extract,
-    "robots": robots_url.robots,
-    "url": robots_url.url,
-    "dlq": dlq.dlq,
-    "forget": forget.forget,
-    "schedule": schedule.schedule,
-    "metrics": metrics.metrics,
-    "workers": workers.workers,
-    "doctor": doctor.doctor,
-    "local": steer.local,
-    "deploy": steer.deploy,
-    "destroy": steer.destroy,
-}
-
-
 def _dispatch(words: Sequence[str], around: Surroundings) -> int:
     arguments = parse(words)
-    result = COMMANDS[arguments.command](arguments, around)
+    result = load(arguments.command).run(arguments, around)
     return result if isinstance(result, int) else asyncio.run(result)
 
 

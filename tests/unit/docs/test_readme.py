@@ -18,7 +18,7 @@ from botocore import xform_name
 from infra.config import Config
 from orbweaver.cli import gauges
 from orbweaver.cli.arguments import parse
-from orbweaver.cli.main import COMMANDS
+from orbweaver.cli.commands import MODULES
 from orbweaver.cli.stack import NAMES, Depths
 from orbweaver.model.columns import PAGES as PAGES_TABLE
 from orbweaver.model.crawl import State, Stop
@@ -81,7 +81,7 @@ def named(first: str) -> list[Any]:
 def test_commands_of_ours_parse(words: list[str]) -> None:
     """Every `orbweaver …` line is one that the parser takes, with context keys that exist."""
     arguments = parse(words[1:])
-    assert arguments.command in COMMANDS
+    assert arguments.command in MODULES
     target = {"target": "local"} if arguments.command == "local" else {}
     Config.from_context({**target, **dict(getattr(arguments, "context", []))})
 
@@ -155,7 +155,7 @@ def test_every_command_is_written_about() -> None:
     """No command of the command line is missing from README and guide."""
     shown = {words[1] for _, words in commands("orbweaver")}
     text = "".join(path.read_text() for path in PAGES)
-    for command in COMMANDS:
+    for command in MODULES:
         assert command in shown or f"`orbweaver {command}" in text, command
 
 

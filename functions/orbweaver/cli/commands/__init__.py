@@ -1,4 +1,4 @@
-"""Commands, a module for each or for a few of a kind.
+"""Commands, a module for each or for a few of a kind; each registers them as its `COMMANDS`.
 
 crawl         crawl, start
 init_check    init, check
@@ -19,3 +19,41 @@ metrics       metrics
 deliver       deliver
 doctor        doctor
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orbweaver.cli.command import Command
+
+# In the order of `orbweaver --help`: the module of each, which is imported when it is typed.
+MODULES = {
+    **dict.fromkeys(("init", "check"), "commands.init_check"),
+    "estimate": "commands.cost",
+    **dict.fromkeys(("crawl", "start"), "commands.crawl"),
+    "status": "commands.look",
+    **dict.fromkeys(("pause", "resume", "cancel"), "commands.steer"),
+    **dict.fromkeys(("edit", "retry"), "commands.edit_retry"),
+    **dict.fromkeys(("hosts", "report"), "commands.hosts_report"),
+    "cost": "commands.cost",
+    **dict.fromkeys(("pages", "page", "export"), "commands.look"),
+    **dict.fromkeys(("robots", "url"), "commands.robots_url"),
+    "explain": "commands.explain",
+    "extract": "commands.extract",
+    "query": "query.command",
+    "deliver": "commands.deliver",
+    "local": "commands.steer",
+    "dlq": "commands.dlq",
+    "forget": "commands.forget",
+    "metrics": "commands.metrics",
+    "schedule": "commands.schedule",
+    "workers": "commands.workers",
+    "doctor": "commands.doctor",
+    **dict.fromkeys(("deploy", "destroy"), "commands.steer"),
+}
+
+
+def load(name: str) -> "Command":
+    """Import the module of a command, and return the command."""
+    commands: tuple[Command, ...] = import_module(f"orbweaver.cli.{MODULES[name]}").COMMANDS
+    return next(command for command in commands if command.name == name)

@@ -7,6 +7,7 @@ are list prices, also where an emulator does it for nothing.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.budget.billing_units import Term, Units, units_of
@@ -14,9 +15,10 @@ from orbweaver.budget.crawl_cost import dollars as charged
 from orbweaver.budget.estimate import estimate
 from orbweaver.budget.prices import AS_OF, NANO, PRICES, dollars
 from orbweaver.budget.rounds import BATCH, CPU_MB, MEMORY_MB, WORKERS, Assumed
-from orbweaver.cli import text
+from orbweaver.cli import option_types, text
+from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
 from orbweaver.cli.commands.init_check import plan_in
-from orbweaver.cli.crawl_options import PAGES_ASSUMED
+from orbweaver.cli.crawl_options import DEFINITION, PAGES_ASSUMED
 from orbweaver.cli.live.spending import MILLION, price
 from orbweaver.cli.session import chosen
 from orbweaver.control.spec_checks import crawl_of
@@ -206,3 +208,49 @@ def _limits(crawl: Crawl, units: Units, least_s: float) -> Iterator[str]:
     limit = None if crawl.nanodollars_max is None else crawl.nanodollars_max / NANO
     if limit is not None and spent > limit:
         yield f"that is more than it may spend ({price(limit)}): it ends before"
+
+
+# --- options ------------------------------------------------------------------------------------
+
+
+def _estimate_options(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    file = f"what to crawl ({DEFINITION})"
+    add("file", nargs="?", type=Path, default=DEFINITION, metavar="FILE", help=file)
+    limit = f"so many pages; default: the definition's limit, or {PAGES_ASSUMED:,}"
+    add("--pages", type=option_types.count, metavar="N", help=limit)
+    add(
+        "--hosts",
+        type=option_types.count,
+        metavar="N",
+        help="on so many hosts; default: the seeds'",
+    )
+    add("--links", type=option_types.count, default=50, metavar="N", help="on a page (50)")
+    size = "of a page, as it comes over the wire (30kB)"
+    add("--body-bytes", type=option_types.size_bytes, default=30_000, metavar="SIZE", help=size)
+    answer = "how long a host takes to answer (200ms)"
+    add("--answer", type=option_types.duration_ms, default=200, metavar="TIME", help=answer)
+    memory = "what the worker has (this folder's cdk.json, or 1024)"
+    add("--memory", type=option_types.count, metavar="MB", help=memory)
+    workers = "how many there may be at once (this folder's cdk.json, or 50)"
+    add("--workers", type=option_types.count, metavar="N", help=workers)
+    batch = "messages that a worker takes at once (this folder's cdk.json, or 10)"
+    add("--batch-size", type=option_types.count, metavar="N", help=batch)
+
+
+COMMANDS = (
+    Command(
+        name="estimate",
+        help="say what a crawl would use of AWS, and what that would cost, before it begins",
+        run=estimated,
+        options=_estimate_options,
+        parents=(json_option,),
+    ),
+    Command(
+        name="cost",
+        help="show what a crawl has used of AWS, and what that costs",
+        run=cost,
+        options=add_crawl,
+        parents=(stack_options, json_option),
+    ),
+)

@@ -7,11 +7,22 @@ nobody's site is asked behind the person's back; the same command again goes on 
 from __future__ import annotations
 
 import asyncio
+from argparse import ArgumentParser
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from orbweaver.cli import crawl_summary, export_files, text
+from orbweaver.cli import crawl_options, crawl_summary, export_files, option_types, text
+from orbweaver.cli.command import (
+    PORT_HELP,
+    Command,
+    add_formats,
+    json_option,
+    out_option,
+    stack_options,
+)
 from orbweaver.cli.commands import custom
 from orbweaver.cli.commands.init_check import plan_of
 from orbweaver.cli.crawl_options import OPTIONS
@@ -21,7 +32,7 @@ from orbweaver.cli.live.display import Objects
 from orbweaver.cli.live.lines import gone_on
 from orbweaver.cli.live.status import nothing_new
 from orbweaver.cli.session import Stalled, chosen, opened
-from orbweaver.cli.stack import ENDPOINT, port_option, settings_from
+from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
 from orbweaver.control.crawl_control import same_work
 from orbweaver.control.crawl_spec import PlanError
 from orbweaver.control.schedule import recurrence_in
@@ -35,9 +46,8 @@ from orbweaver.model.outcome import Outcome
 from orbweaver.model.url import host_of
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Callable, Coroutine, Sequence
-    from pathlib import Path
 
     from orbweaver.cli.export_files import Written
     from orbweaver.cli.live.display import Display
@@ -76,7 +86,7 @@ def checked(plan: Plan, around: Surroundings) -> Crawl:
 # --- crawl --------------------------------------------------------------------------------------
 
 
-def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
+def crawl(arguments: Namespace, around: Surroundings) -> int:
     """Crawl on this machine, from start to files."""
     plan = plan_of(arguments, around)
     wanted, context = _checked(plan, arguments, around)
@@ -122,7 +132,7 @@ def crawl(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 
 def _checked(
-    plan: Plan, arguments: argparse.Namespace, around: Surroundings
+    plan: Plan, arguments: Namespace, around: Surroundings
 ) -> tuple[Crawl, dict[str, str]]:
     """Look at all that can be wrong before anything is started; the crawl, and its stack's keys."""
     wanted = checked(plan, around)
@@ -169,7 +179,7 @@ def _cannot_begin(unreached: list[str], around: Surroundings, display: Display) 
 async def _crawl(
     session: Session,
     plan: Plan,
-    arguments: argparse.Namespace,
+    arguments: Namespace,
     around: Surroundings,
     display: Display,
     running: Running,
@@ -285,7 +295,7 @@ def _put_interrupted(display: Display, crawl_id: str | None) -> None:
 # --- start --------------------------------------------------------------------------------------
 
 
-def start(arguments: argparse.Namespace, around: Surroundings) -> int:
+def start(arguments: Namespace, around: Surroundings) -> int:
     """Start a crawl and print its id; with --wait, show it until it ends."""
     plan = _named(plan_of(arguments, around), arguments)
     wanted = checked(plan, around)
@@ -332,7 +342,7 @@ def _urls(runs: Sequence[Crawl]) -> str:
     return text.plural(sum(len(run.references) for run in runs), "page")
 
 
-def _named(plan: Plan, arguments: argparse.Namespace) -> Plan:
+def _named(plan: Plan, arguments: Namespace) -> Plan:
     """Name a run after its key, if it has one."""
     key = arguments.idempotency_key
     try:
@@ -427,3 +437,46 @@ def _give_up(view: View, around: Surroundings, display: Display) -> int:
     if isinstance(display, Objects):
         display.put({**crawl_summary.result(view, None, FAILED), "stalled": True})
     return FAILED
+
+
+# --- options ------------------------------------------------------------------------------------
+
+
+@cache
+def _plan() -> ArgumentParser:
+    plan = ArgumentParser(add_help=False)
+    crawl_options.add_plan(plan.add_argument_group("what to crawl, and how").add_argument)
+    return plan
+
+
+def _crawl_options(command: ArgumentParser) -> None:
+    command.add_argument("--port", type=option_types.count, default=PORT, help=PORT_HELP)
+    extractor = "a module with functions of your own, which [[items]] name"
+    command.add_argument("--extractor", type=Path, metavar="FILE", help=extractor)
+    add_formats(command)
+
+
+def _start_options(command: ArgumentParser) -> None:
+    add = command.add_argument
+    add("--wait", action="store_true", help="show its progress until it ends")
+    add("--id", help="name this run; starting it again completes the start")
+    key = "the same key again is the same crawl, however often and from where it is started"
+    add("--idempotency-key", metavar="KEY", help=key)
+
+
+COMMANDS = (
+    Command(
+        name="crawl",
+        help="crawl on this machine, from start to files",
+        run=crawl,
+        options=_crawl_options,
+        parents=(_plan, json_option, out_option),
+    ),
+    Command(
+        name="start",
+        help="start a crawl; prints its id",
+        run=start,
+        options=_start_options,
+        parents=(_plan, stack_options, json_option),
+    ),
+)

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import option_types
+from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.session import chosen
 from orbweaver.delivery.plan import Order, spelled
@@ -72,3 +73,14 @@ async def _orders(
 
 async def _stands(session: Session, order: Order) -> bool:
     return await session.ports.files.get(PREFIX + order.path) is not None
+
+
+COMMANDS = (
+    Command(
+        name="deliver",
+        help=HELP,
+        run=deliver,
+        options=options,
+        parents=(stack_options, json_option),
+    ),
+)

@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import dead_letter_text, option_types, text
+from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.session import chosen
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.frontier.dead_letters import (
@@ -47,16 +48,15 @@ _STAY = {
 }
 
 
-def add_to(
-    dlq: argparse.ArgumentParser,
-    made: dict[str, argparse.ArgumentParser],
-    *parents: argparse.ArgumentParser,
-) -> None:
-    """Add what belongs to `dlq` to the commands."""
+def options(dlq: argparse.ArgumentParser) -> None:
+    """Add what belongs to `dlq`."""
     actions = dlq.add_subparsers(dest="action", metavar="|".join(_TEXTS), required=True)
+    made: dict[str, argparse.ArgumentParser] = {}
     for name, help_ in _TEXTS.items():
-        parser = actions.add_parser(name, help=help_, description=help_, parents=list(parents))
-        made[f"dlq {name}"] = parser
+        parser = actions.add_parser(
+            name, help=help_, description=help_, parents=[stack_options(), json_option()]
+        )
+        made[name] = parser
         most = f"look at no more letters than this ({LIMIT:,})"
         parser.add_argument(
             "--limit", type=option_types.count, default=LIMIT, metavar="N", help=most
@@ -66,12 +66,12 @@ def add_to(
             continue
         parser.add_argument("--reason", metavar="WORDS", help="those with these words in it")
         parser.add_argument("--host", metavar="HOST", help="those with a URL of this host")
-    redrive = made["dlq redrive"].add_argument
+    redrive = made["redrive"].add_argument
     redrive("--all", action="store_true", help="all of them")
     rate = f"at most so many a second ({RATE_PER_S})"
     redrive("--rate", type=option_types.count, default=RATE_PER_S, metavar="N", help=rate)
     redrive("--malformed", action="store_true", help="also what can never succeed")
-    made["dlq purge"].add_argument("--yes", action="store_true", help="do not ask")
+    made["purge"].add_argument("--yes", action="store_true", help="do not ask")
 
 
 def dlq(arguments: argparse.Namespace, around: Surroundings) -> int:
@@ -238,3 +238,6 @@ def _confirmed(count: int, around: Surroundings) -> bool:
         raise ControlError("orbweaver dlq purge: nobody can be asked here: give --yes")
     around.note("a crawl whose URLs are among them will never be finished")
     return around.confirmed(f"throw {text.plural(count, 'dead letter')} away?")
+
+
+COMMANDS = (Command(name="dlq", help=HELP, run=dlq, options=options),)

@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.cli.command import Command, context_option, json_option, stack_options
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.steer import context_of
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
@@ -160,3 +161,14 @@ class _Silent:
 
     def close(self) -> None:
         """Leave all as it is."""
+
+
+COMMANDS = (
+    Command(
+        name="doctor",
+        help=HELP,
+        run=doctor,
+        options=options,
+        parents=(stack_options, context_option, json_option),
+    ),
+)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import crawl_options, text
+from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
 from orbweaver.cli.commands.crawl import Ended, attended, conclude, without_pages
 from orbweaver.cli.commands.init_check import document_in
 from orbweaver.cli.exit_codes import UsageError
@@ -122,3 +124,40 @@ def _say_begun(
     where = f" on {arguments.host}" if arguments.host else ""
     why = f" for {' or '.join(arguments.reason)}" if arguments.reason else ""
     around.note(text.clean(f"nothing failed in {crawl.id}{where}{why}: there is nothing to retry"))
+
+
+# --- options ------------------------------------------------------------------------------------
+
+
+def _edit_options(command: argparse.ArgumentParser) -> None:
+    add_crawl(command)
+    config = "what is to hold from now on; what cannot change has to be as it is"
+    command.add_argument("--config", type=Path, metavar="FILE", help=config)
+    crawl_options.add_changeable(command.add_argument_group("what is to change").add_argument)
+
+
+def _retry_options(command: argparse.ArgumentParser) -> None:
+    add_crawl(command, "an id, or a name: its newest run")
+    add = command.add_argument
+    reason = "what failed for this reason; may be repeated"
+    add("--reason", action="append", default=[], metavar="REASON", help=reason)
+    add("--host", metavar="HOST", help="what failed on this host")
+    add("--wait", action="store_true", help="show its progress until it ends")
+
+
+COMMANDS = (
+    Command(
+        name="edit",
+        help="change limits, pace, patterns or rules of a crawl that runs",
+        run=edit,
+        options=_edit_options,
+        parents=(stack_options, json_option),
+    ),
+    Command(
+        name="retry",
+        help="ask again for what failed in a crawl, and for that alone",
+        run=retry,
+        options=_retry_options,
+        parents=(stack_options, json_option),
+    ),
+)

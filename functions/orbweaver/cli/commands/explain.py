@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.app.wiring import explainer_of
 from orbweaver.cli import text
+from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.exit_codes import OK
 from orbweaver.cli.ruling import ruling_of
 from orbweaver.cli.session import chosen
@@ -92,3 +93,14 @@ async def _robots(
         at_ms = around.clock.now_ms()
         return RobotsEntry(fetched_at_ms=at_ms, verdict="unreachable", detail=ruling.detail)
     return entry
+
+
+COMMANDS = (
+    Command(
+        name="explain",
+        help=HELP,
+        run=explain,
+        options=options,
+        parents=(stack_options, json_option),
+    ),
+)

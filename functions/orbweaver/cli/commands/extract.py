@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import text
+from orbweaver.cli.command import Command, json_option
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.custom import functions
 from orbweaver.cli.commands.init_check import plan_in
@@ -195,3 +196,8 @@ def _lines(
 def _word(value: object) -> str:
     word = "-" if value is None else json.dumps(value, ensure_ascii=False)
     return text.cut(word, SHOWN_CHARS_MAX)
+
+
+COMMANDS = (
+    Command(name="extract", help=HELP, run=extract, options=options, parents=(json_option,)),
+)

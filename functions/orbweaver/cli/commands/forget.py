@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.app.wiring import stores_of
 from orbweaver.cli import text
+from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.session import chosen
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.erasure.scope import meant_crawl, meant_host, meant_url
@@ -180,3 +181,10 @@ def _confirmed(found: Mapping[str, int], around: Surroundings) -> bool:
         "and whatever lies in messages and files; nothing brings it back",
     )
     return around.confirmed("forget it?")
+
+
+COMMANDS = (
+    Command(
+        name="forget", help=HELP, run=forget, options=options, parents=(stack_options, json_option)
+    ),
+)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import crawl_summary as reporting
 from orbweaver.cli import text
+from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
 from orbweaver.cli.session import chosen
 from orbweaver.diagnostics.reason_texts import moment
 from orbweaver.model.cuts import COUNTER
@@ -112,3 +113,36 @@ def _lines(found: Report) -> list[str]:
             lines += [f"  {row}", *(f"      {text.cut(url, 200)}" for url in line.samples)]
             lines += [f"      error: {text.cut(cause, 300)}" for cause in line.causes]
     return lines
+
+
+# --- options ------------------------------------------------------------------------------------
+
+_NEWEST = "an id or a name; default: newest"
+
+
+def _hosts_options(command: argparse.ArgumentParser) -> None:
+    add_crawl(command, _NEWEST, nargs="?")
+    host = "this one, too: a name, or a URL's beginning; may be repeated"
+    command.add_argument("--host", action="append", default=[], metavar="HOST", help=host)
+
+
+def _report_options(command: argparse.ArgumentParser) -> None:
+    add_crawl(command, _NEWEST, nargs="?")
+
+
+COMMANDS = (
+    Command(
+        name="hosts",
+        help="show how a crawl does at its hosts: counts, pace, blocks",
+        run=hosts,
+        options=_hosts_options,
+        parents=(stack_options, json_option),
+    ),
+    Command(
+        name="report",
+        help="say what a crawl left out and why, with examples",
+        run=report,
+        options=_report_options,
+        parents=(stack_options, json_option),
+    ),
+)

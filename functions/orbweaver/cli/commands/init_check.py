@@ -11,11 +11,13 @@ import json
 import tomllib
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import item_text, text
+from orbweaver.cli.command import Command, json_option
 from orbweaver.cli.commands import custom
-from orbweaver.cli.crawl_options import OPTIONS, given
+from orbweaver.cli.crawl_options import DEFINITION, OPTIONS, given
 from orbweaver.cli.crawl_template import STARTER
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.control import definition
@@ -35,7 +37,6 @@ from orbweaver.politeness.host_schedule import spacing_ms
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from orbweaver.cli.session import Surroundings
     from orbweaver.model.crawl import Crawl
@@ -339,3 +340,39 @@ def _some(items: tuple[str, ...]) -> str:
     more = len(items) - SHOWN_MAX
     shown = ", ".join(text.cut(item, 200) for item in items[:SHOWN_MAX])
     return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+# --- options ------------------------------------------------------------------------------------
+
+
+def _init_options(command: argparse.ArgumentParser) -> None:
+    _add_file(command, f"where to; what is there stays ({DEFINITION})")
+
+
+def _check_options(command: argparse.ArgumentParser) -> None:
+    _add_file(command, f"TOML; JSON if it ends in .json ({DEFINITION})")
+    functions = "a module with functions of your own (cdk.json says which is deployed)"
+    command.add_argument("--extractor", type=Path, metavar="FILE", help=functions)
+
+
+def _add_file(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument(
+        "file", nargs="?", type=Path, default=DEFINITION, metavar="FILE", help=text
+    )
+
+
+COMMANDS = (
+    Command(
+        name="init",
+        help="write the definition of a crawl to begin with",
+        run=init,
+        options=_init_options,
+    ),
+    Command(
+        name="check",
+        help="say what the definition of a crawl would do, or what is wrong",
+        run=check,
+        options=_check_options,
+        parents=(json_option,),
+    ),
+)

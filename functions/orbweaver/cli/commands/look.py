@@ -6,7 +6,15 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.cli import crawl_summary, export_files, stored, text
+from orbweaver.cli import crawl_summary, export_files, option_types, stored, text
+from orbweaver.cli.command import (
+    Command,
+    add_crawl,
+    add_formats,
+    json_option,
+    out_option,
+    stack_options,
+)
 from orbweaver.cli.commands.crawl import attended
 from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.exit_codes import FAILED, OK
@@ -178,3 +186,66 @@ async def export(arguments: argparse.Namespace, around: Surroundings) -> int:
     else:
         around.write(*crawl_summary.files(written))
     return OK
+
+
+# --- options ------------------------------------------------------------------------------------
+
+
+def _status_options(command: argparse.ArgumentParser) -> None:
+    add_crawl(command, "an id or a name; default: newest", nargs="?")
+    command.add_argument("--watch", action="store_true", help="until it ends")
+
+
+def _pages_options(command: argparse.ArgumentParser) -> None:
+    add_crawl(command, "a crawl's id or name")
+    outcomes = option_types.one_of([str(outcome) for outcome in Outcome])
+    command.add_argument("--outcome", type=outcomes, metavar="|".join(Outcome))
+    most = "at most so many"
+    command.add_argument("--limit", type=option_types.count, metavar="N", help=most)
+
+
+def _page_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("url", metavar="URL")
+    command.add_argument("--crawl", metavar="ID", help="in one crawl only")
+    stored = command.add_mutually_exclusive_group()
+    stored.add_argument("--body", action="store_true", help="its body instead, as it came")
+    stored.add_argument("--text", action="store_true", help="its main text instead, as Markdown")
+
+
+def _export_options(command: argparse.ArgumentParser) -> None:
+    day = "default: today, UTC"
+    command.add_argument("--day", type=option_types.day, metavar="YYYY-MM-DD", help=day)
+    command.add_argument("--crawl", metavar="ID", help="one crawl's records, of all its days")
+    add_formats(command)
+
+
+COMMANDS = (
+    Command(
+        name="status",
+        help="show how a crawl is doing",
+        run=status,
+        options=_status_options,
+        parents=(stack_options, json_option),
+    ),
+    Command(
+        name="pages",
+        help="list the pages of a crawl",
+        run=pages,
+        options=_pages_options,
+        parents=(stack_options, json_option),
+    ),
+    Command(
+        name="page",
+        help="show what became of a URL",
+        run=page,
+        options=_page_options,
+        parents=(stack_options, json_option),
+    ),
+    Command(
+        name="export",
+        help="write page records into files",
+        run=export,
+        options=_export_options,
+        parents=(stack_options, json_option, out_option),
+    ),
+)

@@ -14,6 +14,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from orbweaver.cli.command import Command, stack_options
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.session import chosen
 from orbweaver.control.crawl_control import UnknownCrawl
@@ -155,3 +156,8 @@ async def _serve(board: Board, host: str, port: int) -> web.AppRunner:
         await runner.cleanup()
         raise UsageError(f"--listen: {host}:{port} cannot be taken: {error.strerror}") from error
     return runner
+
+
+COMMANDS = (
+    Command(name="metrics", help=HELP, run=metrics, options=options, parents=(stack_options,)),
+)

@@ -6,9 +6,11 @@ Where a stack is named, or runs on this machine, `url` says what that stack woul
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli import text
+from orbweaver.cli import crawl_options, text
+from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.crawl_options import given
@@ -186,3 +188,41 @@ def _word(value: object) -> str:
             return " ".join(map(str, value))
         case _:
             return str(value)
+
+
+# --- options ------------------------------------------------------------------------------------
+
+
+def _robots_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("url", metavar="URL")
+    command.add_argument("--user-agent", metavar="NAME", help="decide for another one")
+
+
+def _url_options(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("reference", metavar="REFERENCE")
+    add("--base", metavar="URL", help="the page that it stands on")
+    config = "a crawl's definition; other options that say what a crawl is do not count then"
+    add("--config", type=Path, metavar="FILE", help=config)
+    seed = "a seed of the crawl that decides; may be repeated"
+    add("--seed", action="append", default=[], metavar="URL", help=seed)
+    crawl_options.add_scope(add, "host")
+    crawl_options.add_parameters(add)
+
+
+COMMANDS = (
+    Command(
+        name="robots",
+        help="fetch a robots.txt and say what it allows",
+        run=robots,
+        options=_robots_options,
+        parents=(json_option,),
+    ),
+    Command(
+        name="url",
+        help="show what a reference means, and whether a crawl would follow it",
+        run=url,
+        options=_url_options,
+        parents=(stack_options, json_option),
+    ),
+)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from orbweaver.cli import text
+from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.commands import custom
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.session import chosen
@@ -109,20 +111,18 @@ def _moment(at_ms: int, timezone: str | None) -> datetime:
     return datetime.fromtimestamp(at_ms // 1000, tz=ZoneInfo(timezone) if timezone else UTC)
 
 
-def add_to(
-    command: argparse.ArgumentParser,
-    made: dict[str, argparse.ArgumentParser],
-    *parents: argparse.ArgumentParser,
-) -> None:
-    """Add what belongs to `schedule` to the commands."""
-    from pathlib import Path
-
+def options(command: argparse.ArgumentParser) -> None:
+    """Add what belongs to `schedule`."""
     actions = command.add_subparsers(dest="action", metavar="|".join(_TEXTS), required=True)
-    for name, help_ in _TEXTS.items():
-        parser = actions.add_parser(name, help=help_, description=help_, parents=list(parents))
-        made[f"schedule {name}"] = parser
-    what = "what is to be crawled, and when"
-    made["schedule put"].add_argument(
-        "--config", type=Path, required=True, metavar="FILE", help=what
+    put, _, remove = (
+        actions.add_parser(
+            name, help=help_, description=help_, parents=[stack_options(), json_option()]
+        )
+        for name, help_ in _TEXTS.items()
     )
-    made["schedule remove"].add_argument("name", metavar="NAME", help="a schedule's name")
+    what = "what is to be crawled, and when"
+    put.add_argument("--config", type=Path, required=True, metavar="FILE", help=what)
+    remove.add_argument("name", metavar="NAME", help="a schedule's name")
+
+
+COMMANDS = (Command(name="schedule", help=HELP, run=schedule, options=options),)

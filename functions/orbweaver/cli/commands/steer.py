@@ -6,9 +6,19 @@ import json
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from orbweaver.cli import option_types
+from orbweaver.cli.command import (
+    PORT_HELP,
+    Command,
+    add_context,
+    add_crawl,
+    context_option,
+    json_option,
+    stack_options,
+)
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.session import chosen, environment_in
-from orbweaver.cli.stack import ENDPOINT, REGIONS, export_line, port_option
+from orbweaver.cli.stack import ENDPOINT, PORT, REGIONS, export_line, port_option
 from orbweaver.model.settings import STACK
 
 if TYPE_CHECKING:
@@ -142,3 +152,75 @@ def _named_context(arguments: argparse.Namespace, around: Surroundings) -> dict[
             )
         context["stack_name"] = arguments.stack
     return context
+
+
+# --- options ------------------------------------------------------------------------------------
+
+_LOCAL = {
+    "up": "start the emulator with the stack deployed to it",
+    "down": "stop the emulator; its state is kept",
+    "status": "list the emulators that run",
+}
+
+
+def _local_options(command: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(dest="action", metavar="up|down|status", required=True)
+    up, down, _ = (
+        actions.add_parser(name, help=text, description=text) for name, text in _LOCAL.items()
+    )
+    for one in (up, down):
+        one.add_argument("--port", type=option_types.count, default=PORT, help=PORT_HELP)
+    up.add_argument("--fresh", action="store_true", help="forget what was there")
+    add_context(up, "a setting of the stack, as for `deploy`; may be repeated")
+    down.add_argument("--all", action="store_true", help="all of this checkout")
+
+
+def _deploy_options(command: argparse.ArgumentParser) -> None:
+    _destroy_options(command)
+    reset = "drop what the stack was deployed with; one key: -c KEY="
+    command.add_argument("--reset-context", action="store_true", help=reset)
+    second = "make this stack beside others of the account and region"
+    command.add_argument("--new", action="store_true", help=second)
+
+
+def _destroy_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--yes", action="store_true", help="do not ask")
+
+
+_STEERING = {
+    "pause": "have a crawl wait; it costs nothing then",
+    "resume": "have a paused crawl go on",
+    "cancel": "end a crawl; what is queued is not asked for",
+}
+COMMANDS = (
+    *(
+        Command(
+            name=name,
+            help=help_,
+            run=steer,
+            options=add_crawl,
+            parents=(stack_options, json_option),
+        )
+        for name, help_ in _STEERING.items()
+    ),
+    Command(
+        name="local",
+        help="the stack on this machine: up, down, status",
+        run=local,
+        options=_local_options,
+    ),
+    Command(
+        name="deploy",
+        help="deploy the stack, or bring it up to date",
+        run=deploy,
+        options=_deploy_options,
+        parents=(stack_options, context_option),
+    ),
+    Command(
+        name="destroy",
+        help="remove the stack",
+        run=destroy,
+        options=_destroy_options,
+        parents=(stack_options, context_option),
+    ),
+)

@@ -13,6 +13,7 @@ import json
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
+from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.session import environment_in
 from orbweaver.cli.stack import WORKER, Unreachable, outputs_of
 
@@ -86,3 +87,14 @@ def _show(found: tuple[Source, ...], arguments: argparse.Namespace, around: Surr
         around.write(json.dumps({"type": "workers", "sources": states}))
         return
     around.write(*text.table([(source.queue, source.state.lower()) for source in found]))
+
+
+COMMANDS = (
+    Command(
+        name="workers",
+        help=HELP,
+        run=workers,
+        options=options,
+        parents=(stack_options, json_option),
+    ),
+)

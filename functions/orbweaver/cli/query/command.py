@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TextIO
 
 from orbweaver.cli import option_types, text
+from orbweaver.cli.command import Command, stack_options
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.query import duckdb, tables
 from orbweaver.cli.query.saved import saved
@@ -41,9 +42,8 @@ CELL_CHARS_MAX = 80
 NUMBERS = (int, float, Decimal)
 
 
-def options(add: Callable[..., argparse.ArgumentParser], target: Any) -> None:
-    """Add the command."""
-    query = add("query", HELP, target)
+def options(query: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     query.add_argument(
         "sql", nargs="?", metavar="SQL", help="one SELECT; - reads it from the input"
     )
@@ -241,3 +241,6 @@ def _distinct(names: Sequence[str]) -> Iterable[str]:
             yield tried
 
     return numbered()
+
+
+COMMANDS = (Command(name="query", help=HELP, run=query, options=options, parents=(stack_options,)),)
