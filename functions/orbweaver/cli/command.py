@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.cli import option_types
 from orbweaver.cli.stack import PORT
-from orbweaver.exporting.manifest import FORMATS
+from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.settings import STACK
 
 if TYPE_CHECKING:

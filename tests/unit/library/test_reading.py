@@ -17,7 +17,7 @@ import orbweaver
 from orbweaver.control.definition import read as read_definition
 from orbweaver.frontier.stored_content import Keeping, harvest
 from orbweaver.library import reading
-from orbweaver.model.crawl import Bodies
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.url import canonicalize
 from orbweaver.politeness.robots_txt import parse as parse_robots
