@@ -24,9 +24,9 @@ PAGES = (
 )
 # Why a block is not run, and how many there are: who adds one says so here.
 REASONS = {
-    "an AWS account": 9,
+    "an AWS account": 10,
     "the AWS command line": 6,
-    "a package index": 3,  # tests/e2e/test_wheel.py types the same
+    "a package index": 2,  # tests/e2e/test_wheel.py types the same
     "a server of yours": 1,
     "an answer at the terminal": 1,
     "a rule of yours that names functions": 1,
