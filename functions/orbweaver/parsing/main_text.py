@@ -338,7 +338,6 @@ def _options(left_out: tuple[str, ...] | None, *, plain: bool) -> ConversionOpti
 
 def _tidy(text: str) -> str:
     """Do without characters that are none, and spaces that nobody sees."""
-    text = text.replace("\r\n", "\n")
     if text.isascii():  # an eighth of the time
         text = text.encode().translate(None, _ASCII_CONTROLS).decode()
     else:

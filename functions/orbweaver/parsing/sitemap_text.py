@@ -59,9 +59,6 @@ class Ampersands:
 
     def feed(self, text: str) -> str:
         """Take a piece in; what is known of it and those before."""
-        idle = not (self._kept or self._cdata)
-        if idle and "&" not in text and _CDATA not in text and "<" not in text[-len(_CDATA) :]:
-            return text
         return self._mended(self._kept + text, last=False)
 
     def rest(self) -> str:
