@@ -165,7 +165,7 @@ def _show(done: Forgotten, word: str, arguments: argparse.Namespace, around: Sur
     rows = [(f"{done.done[kind]:,}", words) for kind, words in WORDS.items() if done.done.get(kind)]
     said = text.table(rows, right=(0,))
     around.write(f"{word}:" if rows else f"nothing {word}: there is none of it", *said)
-    if (others := done.done.get("mentions", 0)) and not arguments.mentions:
+    if others := done.done.get("mentions", 0):
         what = text.plural(others, "record")
         around.note(f"stored bodies and texts of other pages mention it ({what}) and stay")
         around.note("--mentions takes them, too")
