@@ -20,7 +20,7 @@ import pytest
 
 from infra.asset import FILES_ONLY, UNPACKED_BYTES_MAX, Asset, Libraries, build, own_files
 from infra.config import Config
-from infra.pruning import SERVICES, is_needed, without_words
+from infra.pruning import SERVICES, is_needed, prune, without_words
 from infra.wheels import MTIME_S
 from orbweaver.exporting.formats import NAMES
 from orbweaver.model.columns import TEXTS
@@ -74,6 +74,24 @@ NEEDED = [
 def test_what_is_left_out(name: str, *, needed: bool) -> None:
     """Only what a function may read is deployed."""
     assert is_needed(Path(name)) is needed
+
+
+def test_only_what_is_left_out_is_removed(tmp_path: Path) -> None:
+    """Of installed libraries all files stay that may be read, and no folder stays empty."""
+    for name in ("aiohttp/client.py", "aiohttp/_websocket/mask.c", "pkg/tests/test_it.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("x")
+    prune(tmp_path)
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
+    assert left == {"aiohttp", "aiohttp/client.py"}
+
+
+def test_bytecode_is_left_out(tmp_path: Path) -> None:
+    """Wherever it lies: what is deployed does not depend on who has run it."""
+    for name in ("handlers/a.py", "handlers/a.pyc", "handlers/__pycache__/a.cpython-313.pyc"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert [path.as_posix() for path in own_files(tmp_path)] == ["handlers/a.py"]
 
 
 def test_the_command_line_is_left_out() -> None:

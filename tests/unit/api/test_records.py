@@ -70,6 +70,15 @@ async def test_one_request_reads_so_much(stage: Stage, monkeypatch: pytest.Monke
     assert len(replies) > PAGES / 4
 
 
+async def test_one_request_reads_as_many_rows_as_it_may(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one less nor one more than the bound."""
+    monkeypatch.setattr(pages, "ROWS_READ_MAX", 4)
+    reply = await stage.get("/crawls/site-1/pages?limit=100")
+    assert len(reply.body["pages"]) == 4
+
+
 async def test_a_cursor_is_of_one_listing(stage: Stage) -> None:
     """A cursor that was changed, cut, or made for another crawl or outcome is refused."""
     cursor = (await stage.get("/crawls/site-1/pages?limit=5")).body["next"]

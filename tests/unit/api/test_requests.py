@@ -86,6 +86,11 @@ async def test_bodies_are_json(content_type: str, status: int) -> None:
     assert bool(stage.world.sent) == (status == 202)
 
 
+async def test_headers_may_be_missing() -> None:
+    """A request without any, as a caller of the function itself may make it, names no type."""
+    assert (await Stage().ask("POST", "/seeds", HOME, {})).status == 415
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

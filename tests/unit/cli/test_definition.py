@@ -106,6 +106,7 @@ def test_check_says_what_the_least_would_do(stage: Stage) -> None:
         "skips    what a run of this name has seen within 7 days",
         "ends     when nothing is left, or after 7 days",
         "at 1,000,000 URLs at most (by default)",
+        "keeps    the bodies of HTML pages",
         "never    renders pages",
     ):
         assert words in stage.said
@@ -138,6 +139,14 @@ def test_check_says_what_a_whole_one_would_do(stage: Stage) -> None:
     ):
         assert words in stage.said
     assert "Bearer" not in stage.said
+
+
+@pytest.mark.parametrize(("seeds", "said"), [(5, "4\n"), (7, "4 and 2 more\n")])
+def test_check_shows_five_of_many(stage: Stage, seeds: int, said: str) -> None:
+    """The others are counted."""
+    put(stage, f"seeds = {[f'{SITE}/{number}' for number in range(seeds)]}")
+    assert stage.run("check") == 0
+    assert f"{SITE}/3, {SITE}/{said}" in stage.said
 
 
 def test_check_reads_the_usual_file(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -328,3 +329,20 @@ def test_a_message_that_a_dead_worker_has_is_told_of() -> None:
     assert lines.queue(view).endswith(
         "1 in work · 0 delayed (back within 6 min where the worker died)"
     )
+
+
+def test_for_how_long_a_message_is_held_back_may_be_unknown() -> None:
+    """Where no queue says it, nothing is said about it."""
+    meter, held = Meter(), Depths(in_work=1)
+    meter.see(reading_of({"claimed": 9}, after_s=60, depths=held))
+    view = meter.see(reading_of({"claimed": 9}, after_s=240, depths=held))
+    assert dict(lines.notices(view))["quiet"] == "no URL has ended for 3 min"
+    assert lines.queue(view).endswith("1 in work · 0 delayed")
+
+
+def test_the_clock_runs_between_readings() -> None:
+    """How long a crawl has run counts on from the last reading, until it has ended."""
+    running = view_of({}, after_s=60)
+    assert replace(running, age_ms=12_000).elapsed_s == 72
+    ended = view_of({}, after_s=90, state=State.FINISHED, finished_at_ms=NOW_MS + 60_000)
+    assert replace(ended, age_ms=12_000).elapsed_s == 60

@@ -269,6 +269,13 @@ def test_export_of_a_crawl_and_of_a_day(stage: Stage) -> None:
     assert "no records, so no files in out" in stage.said
 
 
+def test_an_export_replaces_the_files_of_a_crawl_whose_id_is_its_name(stage: Stage) -> None:
+    """The crawl `default` has no runs: its id is its name, without a moment behind."""
+    stage.world.crawls["default"] = replace(stage.world.crawls[RUN], id="default", name="default")
+    for _ in range(2):
+        assert stage.run("export --crawl default --day 2026-11-21 --out again") == 0
+
+
 def test_an_export_does_not_replace_another_ones_files(stage: Stage) -> None:
     """All crawls' records of a day are not those of one crawl."""
     assert stage.run("export --out first") == 2

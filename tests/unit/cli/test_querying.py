@@ -87,6 +87,8 @@ def test_a_table_cannot_steer_a_terminal(desk: Desk) -> None:
     assert head.split() == ["title", "bytes"]
     assert "\x1b" not in row
     assert row.split() == ["x" * 79 + "…", "7"]
+    assert row.endswith("      7")
+    assert head.startswith("title   ")
     assert desk.noted == "1 row\n"
 
 

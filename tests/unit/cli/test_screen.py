@@ -134,6 +134,13 @@ def test_colours_only_repeat_what_is_said() -> None:
     assert bar.plain.count("━") / bar.plain.count("─") == pytest.approx(745 / 787, abs=0.1)
 
 
+def test_words_are_wrapped_where_they_still_fit() -> None:
+    """A line takes the next part while both and the space between them fit, and no longer."""
+    said = "aaaa; bbbb; c; dddd; eeee"
+    assert screen._wrap(said, 11) == ["aaaa; bbbb;", "c; dddd;", "eeee"]
+    assert screen._wrap(said, 10) == ["aaaa;", "bbbb; c;", "dddd; eeee"]
+
+
 def test_what_shrinks_comes_back_where_it_fits() -> None:
     """The least important goes first; what still fits after a large block has gone is restored."""
 

@@ -14,7 +14,7 @@ from orbweaver.extraction.css import Extent
 from orbweaver.extraction.extract import extract
 from orbweaver.extraction.json_ld import json_ld
 from orbweaver.extraction.microdata import NAMES_MAX, microdata
-from orbweaver.extraction.work import UNITS_MAX, TooMuchError, Work
+from orbweaver.extraction.work import OBJECT_UNITS, UNITS_MAX, TooMuchError, Work
 from orbweaver.parsing.page import parse
 from tests.costs import LINEAR, peak_bytes, slope, within
 from tests.unit.extraction.extracting import URL, rule
@@ -113,6 +113,13 @@ def test_values_are_looked_for_as_far_as_they_are_asked_for() -> None:
     left = objects.work.left
     assert next(objects.values("name", objects.roots[0]))[0] == "0"
     assert left - objects.work.left < 200
+
+
+def test_json_ld_is_paid_for_by_the_work_of_its_page() -> None:
+    """What is looked at in scripts is spent of the budget that is given for them."""
+    found = json_ld(['[{"@type": "A"}, {"@type": "B"}]'], Work(OBJECT_UNITS))
+    with pytest.raises(TooMuchError):
+        found.of("A")
 
 
 def test_objects_of_a_type_are_looked_for_once() -> None:
@@ -259,6 +266,15 @@ def test_a_budget_ends_once_and_for_all() -> None:
         with pytest.raises(TooMuchError, match="too much text"):
             work.spend(1, "text")
     assert Work().left == UNITS_MAX
+
+
+def test_steps_are_those_beside_and_upwards() -> None:
+    """Each node looks at all children of its parent, and at all that it lies in."""
+    root = LexborHTMLParser("<body><ul><li>a<li>b<li>c</ul>").root
+    assert root is not None
+    beside = 1 + 2**2 + 1 + 3**2 + 3 * 1  # html; head and body; ul; li; a text in each
+    upwards = 1 + 2 * 2 + 3 + 3 * 4 + 3 * 5
+    assert Extent(tags=1_001, chars=4, root=root).steps == beside + upwards
 
 
 def test_what_measures_a_page_goes_with_it() -> None:

@@ -15,6 +15,9 @@ def test_an_empty_environment_gives_polite_defaults() -> None:
     assert settings == Settings()
     assert settings.allow_addresses == ""
     assert settings.user_agent.startswith("orbweaver/")
+    parts = ("_queue_url", "_table", "bucket", "database", "schedule_group", "failed_calls_queue")
+    named = [field.name for field in fields(settings) if field.name.endswith(parts)]
+    assert {getattr(settings, name) for name in named} == {""}
 
 
 def test_each_field_is_a_variable_of_its_name() -> None:

@@ -337,6 +337,14 @@ def test_a_delay_is_a_plain_number(value: str, delay_s: float | None) -> None:
     assert not robots.allows(AGENT, f"{SITE}/x")
 
 
+def test_what_was_asked_of_it_is_no_part_of_a_file() -> None:
+    """A file that has been asked for a path is still equal to itself read anew."""
+    body = b"User-agent: *\nDisallow: /x\n"
+    asked = parse(body)
+    assert not asked.allows(AGENT, f"{SITE}/x")
+    assert asked == parse(body)
+
+
 def test_sitemaps_are_for_everybody() -> None:
     """Sitemaps count wherever they stand, in order, each once, even without their key."""
     robots = parse(

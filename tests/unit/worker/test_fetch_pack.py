@@ -21,6 +21,7 @@ from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, html
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from orbweaver.budget.reservation import Purses
     from orbweaver.frontier.journal import Journal
     from orbweaver.model.crawl import Crawl
 
@@ -42,17 +43,17 @@ async def visit(
     ahead_ms: int = 60_000,
     named: frozenset[str] = frozenset(),
     seen: frozenset[str] = frozenset(),
+    purses: Purses | None = None,
 ) -> Journal:
     """Visit targets, and say what that came to."""
     stage.world.crawls[crawl.id] = crawl
     draft = Draft(crawl.id)
     until_ms = stage.clock.at_ms + ahead_ms
-    purses = stage.treasury.open(crawl, ROOT)
     visit = Visit(
         crawl=crawl,
         draft=draft,
         until_ms=until_ms,
-        purses=purses,
+        purses=purses or stage.treasury.open(crawl, ROOT),
         named=named,
         seen=seen.intersection,
     )

@@ -189,8 +189,11 @@ async def test_a_slow_server_does_not_shorten_the_delay() -> None:
 
 
 async def test_a_slot_that_passed_while_others_were_served_is_not_used() -> None:
-    """Held up behind other hosts' requests, a URL is put off instead of being asked for late."""
-    stage = Stage(settings=Settings(fetch_concurrency=1))
+    """Held up behind other hosts' requests, a URL is put off instead of being asked for late.
+
+    The bytes that it might have taken are free for the next one.
+    """
+    stage = Stage(settings=Settings(fetch_concurrency=1, body_bytes_max=1_000))
 
     async def slowly(request: Request) -> Response:
         stage.web.asked.append((request.url, stage.clock.at_ms))
@@ -199,7 +202,11 @@ async def test_a_slot_that_passed_while_others_were_served_is_not_used() -> None
         return answer(404)
 
     stage.web.fetch = slowly  # type: ignore[method-assign] # a web with one line
-    journal = await visit(stage, [A, *targets("x", host=OTHER)], POLITE)
+    held = replace(POLITE, bytes_max=1_000)
+    purses = stage.treasury.open(held, ROOT)
+    journal = await visit(stage, [A, *targets("x", host=OTHER)], held, purses=purses)
+    assert purses.bytes is not None
+    assert await purses.bytes.take(1_000, 1) == 1_000
     assert stage.web.urls == [A.url]
     assert [item.target.url for item in journal.again] == [f"{OTHER}/x"]
     assert journal.tally["deferrals"] == 1

@@ -9,7 +9,6 @@ import pytest
 
 from orbweaver.frontier.messages import Pack
 from orbweaver.model.target import Kind
-from orbweaver.worker.sitemap_handling import SITEMAP_TYPES
 from tests.unit.mapped import (
     LISTED,
     MAP,
@@ -33,7 +32,9 @@ async def test_requests_for_sitemaps() -> None:
     stage = await crawl(LISTED, POLITE, f"{SITE}/")
     by_url = {request.url: request for request in stage.web.requests}
     asked = by_url[MAP]
-    assert (asked.accept, asked.body_bytes_max) == (SITEMAP_TYPES, 50 * 1024 * 1024)
+    named = frozenset({"application/xml", "text/xml", "application/gzip", "text/plain", "*/*"})
+    feeds = {"application/rss+xml", "application/atom+xml"}
+    assert (asked.accept, asked.body_bytes_max) == (named | feeds, 50 * 1024 * 1024)
     assert by_url[f"{SITE}/a"].body_bytes_max == stage.settings.body_bytes_max
 
 

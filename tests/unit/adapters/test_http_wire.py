@@ -1,0 +1,42 @@
+"""One connection: where a limit is passed nothing more is taken from it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from orbweaver.adapters.web.wire import FRAMING_BYTES_MAX, INTERIM_MAX, CountingHandler
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+FRAME = b"1;" + b"e" * 1_000 + b"\r\nx\r\n"
+
+
+class Line(asyncio.Transport):
+    """A connection that is open until it is closed."""
+
+    closed = False
+
+    def close(self) -> None:
+        """See `asyncio.Transport`."""
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        """See `asyncio.Transport`."""
+        return self.closed
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        b"HTTP/1.1 100 Continue\r\n\r\n" * (INTERIM_MAX + 1),
+        CHUNKED + FRAME * (1 + FRAMING_BYTES_MAX // 1_000),
+    ],
+)
+async def test_a_flood_ends_its_connection_at_once(flood: bytes) -> None:
+    """Its reader learns of it later; until then the server would go on sending."""
+    handler, line = CountingHandler(asyncio.get_running_loop()), Line()
+    handler.connection_made(line)
+    handler.set_response_params(read_until_eof=True)
+    handler.data_received(flood)
+    assert line.closed
