@@ -111,7 +111,6 @@ def parsed(text: str) -> Selector:
             joint, compound = token[0].strip() or " ", ""
             if kind == "comma":
                 alternatives.append([])
-                joint = " "
         else:
             compound += token[0]
     alternatives[-1].append((joint, compound))
