@@ -99,11 +99,14 @@ ACTIONS = {"TransactItems": [{"Put": PUT}, {"Update": ADD}]}
             {"Items": [LARGE], "Count": 1, "ScannedCount": 3},
             {"read_halves.lookup": 2 * 7},
         ),
-        (
-            "Query",
-            {"TableName": "Stack-urls"},
-            {"Items": [], "Count": 0},
-            {"read_halves.lookup": 1},
+        *(
+            (
+                operation,
+                {"TableName": "Stack-urls"},
+                {"Items": [], "Count": 0},
+                {"read_halves.lookup": 1},
+            )
+            for operation in ("Query", "Scan")
         ),
         (
             "BatchExecuteStatement",

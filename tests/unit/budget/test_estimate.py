@@ -78,6 +78,12 @@ def test_what_makes_it_more(more: Callable[[], Estimate], term: Term, stage: Sta
     assert more().units[term, stage] > of().units[term, stage]
 
 
+def test_a_commit_is_two_writes_a_visit_at_least() -> None:
+    """A ledger for each pack, in a transaction."""
+    visits = rounds_of(CRAWL, Assumed(pages=PAGES)).visits
+    assert of().units[Term.WRITE, Stage.COMMIT] >= 2 * visits
+
+
 def test_files_are_written_for_whoever_wants_them() -> None:
     """Bodies and texts lie in the same files; who wants neither pays for none."""
     key = Term.S3_PUT, Stage.BODIES

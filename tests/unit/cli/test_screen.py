@@ -141,6 +141,12 @@ def test_words_are_wrapped_where_they_still_fit() -> None:
     assert screen._wrap(said, 10) == ["aaaa;", "bbbb; c;", "dddd; eeee"]
 
 
+def test_a_bar_has_ten_cells_at_least() -> None:
+    """On a narrow terminal its words are cut, not the bar."""
+    bar = screen._bar(view_of({"claimed": 10, "fetched": 5}), 12).plain
+    assert bar.startswith("━" * 5 + "─" * 5 + "  5 of 10")
+
+
 def test_what_shrinks_comes_back_where_it_fits() -> None:
     """The least important goes first; what still fits after a large block has gone is restored."""
 

@@ -130,7 +130,7 @@ def test_row_groups_end_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Rows that are large make row groups of fewer, and none is waited with for long."""
     monkeypatch.setattr(parquet, "GROUP_BYTES_MAX", 3_000_000)
     writer = formats.writer("parquet", NAMED, tmp_path)
-    sizes = []
+    empty, sizes = writer.size, []
     for _ in range(20):
         writer.add({"a": "x" * 600_000})
         sizes.append(writer.size)
@@ -138,6 +138,7 @@ def test_row_groups_end_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pq.ParquetFile(made.path) as file:
         groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
     assert groups == [6, 6, 6, 2]
+    assert sizes[0] - empty == 600_000 // parquet.SHRINKS_BY
     assert sizes[4] > sizes[0]
     assert sizes[5] < 10_000, "what was said of waiting rows is put right when they are written"
     assert [path.name for path in tmp_path.iterdir()] == [made.path.name]

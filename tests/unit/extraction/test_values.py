@@ -219,4 +219,5 @@ def test_strings() -> None:
     assert [read(field, raw).value for raw in ("a", 1.5, 3, True)] == ["a", "1.5", "3", "true"]
     with pytest.raises(Unfit, match="longer than 20,000 characters"):
         read(field, "x" * 20_001)
+    assert read(field, "x" * 20_000).value == "x" * 20_000
     assert read(Field(name="s", cut=4), "abc def").value == "abc"

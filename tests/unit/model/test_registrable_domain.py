@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from orbweaver.model.registrable_domain import same_site, site_of
+from orbweaver.model.registrable_domain import is_suffix, same_site, site_of
 from orbweaver.model.url import canonicalize, hostname_of
 from tests.corpora import corpus
 
@@ -26,6 +26,15 @@ def test_the_algorithm_of_the_list() -> None:
         if site_of(name) != site:
             wrong[host] = site_of(name)
     assert wrong == {}
+
+
+@pytest.mark.parametrize("hostname", ["com", "co.uk", "github.io", "localhost"])
+def test_a_suffix_is_one_with_its_dot(hostname: str) -> None:
+    """A name may end with the dot of the root; what lies below a suffix is none."""
+    assert is_suffix(hostname)
+    assert is_suffix(f"{hostname}.")
+    assert not is_suffix(f"example.{hostname}.") or hostname == "localhost"
+    assert not is_suffix("127.0.0.1")
 
 
 @pytest.mark.parametrize(
