@@ -44,6 +44,7 @@ def test_list(stage: Stage) -> None:
     head, first, second = stage.said.splitlines()
     assert head.split() == ["letters", "cause", "oldest", "newest", "for", "example"]
     assert first.split()[:4] == ["2", "failed", "too", "often"]
+    assert first.startswith("2  ".rjust(len("letters  ")))
     assert first.count("2026-11-21T09:00:00Z") == 2
     assert first.endswith("m-2 default https://a.example/2?…")
     assert second.endswith("odd {key: text of 7}")
