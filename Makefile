@@ -62,21 +62,21 @@ chaos: setup ## a deployed stack under faults, kills and copies; SEED=7, ARGS="-
 	@$(PY) -m tests.chaos $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fairness: setup ## a small crawl beside a big one, on deployed stacks; ARGS="--urls 10000 --limit 60"
-	@$(PY) -m tests.fairness $(ARGS)
+	@$(PY) -m bench.fairness $(ARGS)
 
 bench: setup ## ours beside other crawlers; ARGS="--quick --sites python,generated --peers floor,worker"
 	@$(PYTHON) tools/bootstrap.py bench
-	@$(PY) -m tests.bench $(ARGS)
+	@$(PY) -m bench $(ARGS)
 
 fuzz: venv ## fuzzers, a minute for each of what strangers write; ARGS="--seconds 10 --only robots"
 	@$(PYTHON) tools/bootstrap.py fuzz
 	@$(PY) -m tests.fuzz $(ARGS)
 
 scale: venv ## a thousand workers over a hundred thousand hosts, in virtual time; ARGS="--only grid"
-	@$(PY) -m tests.scale $(ARGS)
+	@$(PY) -m bench.scale $(ARGS)
 
 export-scale: venv ## export a day of a million pages under a limit of 256 MB; ARGS="--rows 20000"
-	@$(PY) -m tests.exports_scale $(ARGS)
+	@$(PY) -m bench.exports_scale $(ARGS)
 
 deployed: ## unit, property, contract and simulation tests with the Python that the functions run on (3.13)
 	@tools/interpreter.sh 3.13 -q -n 2 --dist worksteal \

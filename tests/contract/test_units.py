@@ -2,7 +2,7 @@
 
 The real worker and adapters over moto, metered at the clients; the web is in memory and time stands
 still, so every run takes the same. Of few pages, more packs are not full than of many: for 10,000
-pages see `python -m tests.bench.units`.
+pages see `python -m bench.units`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from bench import generated
+from bench.units import Line
 from orbweaver.adapters.aws.usage_meter import Meter
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.app import wiring
@@ -20,8 +22,6 @@ from orbweaver.model.crawl import State
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.settings import Settings
 from orbweaver.worker import group_commit, link_dedup
-from tests.bench import generated
-from tests.bench.units import Line
 from tests.contract.worlds import KEYS
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.exports_scale.__main__ import run
-from tests.exports_scale.reading import ITEMS
+from bench.exports_scale.__main__ import run
+from bench.exports_scale.reading import ITEMS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def test_bodies_and_texts_under_a_limit(tmp_path: Path) -> None:
 def test_the_limit_is_one() -> None:
     """A process under the limit has no memory beyond it: what is measured is enforced."""
     code = (
-        "from tests.exports_scale.exporting import limit_data; limit_data(128);"
+        "from bench.exports_scale.exporting import limit_data; limit_data(128);"
         "held = [bytearray(2**20) for _ in range(128)]"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
 """A small crawl beside a big one, in virtual time: how long it takes, and how long alone.
 
 The queue delivers in SQS's order: the oldest messages first, more or less; with fair queues as
-`tests/fairness/neighbours.py` says. Nothing goes wrong here.
+`bench/fairness/neighbours.py` says. Nothing goes wrong here.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
+from bench.fairness.neighbours import Neighbours
 from orbweaver.frontier.messages import Pack, Seeds, decode, encode, seeds_of
 from orbweaver.model.crawl import Crawl, State, run_id
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
-from tests.fairness.neighbours import Neighbours
 from tests.memory import World
 from tests.simulation import loop
 from tests.simulation.cloud import Cloud

@@ -259,7 +259,7 @@ def keep_made() -> None:
     """Have garbage looked for seldom, and not among what was made until now, which stays.
 
     Python looks after every 700 objects: a tenth of what a worker's CPU does. Pages leave nothing
-    behind that only looking finds (`tests/bench/memory.py`).
+    behind that only looking finds (`bench/memory.py`).
     """
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS)

@@ -12,7 +12,7 @@ packs delivered and visited, and invocations.
 - A container remembers which URLs it has seen, so each looks up a URL once that others have found:
   the more of them there are, the more links of a page are looked up. Few turn out to be claimed by
   others just now.
-- Within 25 % of the scale model (docs/cost.md, tests/scale/bills.json).
+- Within 25 % of the scale model (docs/cost.md, bench/scale/bills.json).
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ import json
 import os
 import sys
 
+from bench.measure import peak
 from orbweaver.adapters.web.client import HttpFetcher, Limits
 from orbweaver.app import container, wiring
 from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.settings import Settings
 from orbweaver.parsing.page import parse
 from orbweaver.parsing.sniffing import HTML_TYPES
-from tests.bench.measure import peak
 
 
 async def main(origin: str) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.bench.books import units_of
-from tests.bench.figures import Run, order, ratios, rows, sequence, void
+from bench.books import units_of
+from bench.figures import Run, order, ratios, rows, sequence, void
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

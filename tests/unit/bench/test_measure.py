@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench import imports, measure
-from tests.bench.measure import Ran, Usage
+from bench import imports, measure
+from bench.measure import Ran, Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.bench import __main__ as command
-from tests.bench import contest, render
-from tests.bench.figures import Run
+from bench import __main__ as command
+from bench import contest, render
+from bench.figures import Run
 
 if TYPE_CHECKING:
     from pathlib import Path

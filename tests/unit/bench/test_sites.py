@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.bench import generated
-from tests.bench.server import END, Connection, Shelf
-from tests.bench.sites import ROBOTS, SITES, Entry, Manual, named
+from bench import generated
+from bench.server import END, Connection, Shelf
+from bench.sites import ROBOTS, SITES, Entry, Manual, named
 
 if TYPE_CHECKING:
     from pathlib import Path

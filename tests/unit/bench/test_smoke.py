@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import measure
+from bench import measure
 
 ROOT = Path(__file__).parents[3]
-BENCH = [sys.executable, "-m", "tests.bench", "--quick"]
+BENCH = [sys.executable, "-m", "bench", "--quick"]
 
 
 @pytest.mark.slow

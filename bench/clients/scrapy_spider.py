@@ -1,0 +1,74 @@
+"""Scrapy, as its documentation has one crawl a site broadly: its own link extractor and robots.
+
+What is set beside the job that all have: `DOWNLOAD_VERIFY_CERTIFICATES` (off by default), no log
+lines a page (the documentation on broad crawls asks for that), and none of its web console. The
+authorities that it trusts are OpenSSL's: `SSL_CERT_FILE`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import scrapy
+from scrapy.crawler import CrawlerProcess
+from scrapy.http import TextResponse
+from scrapy.linkextractors import LinkExtractor
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # run by an interpreter that knows only Scrapy
+from bench.clients.said import arguments, said
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+GOT = {"pages": 0, "titles": 0, "bytes": 0}
+
+
+class Spider(scrapy.Spider):  # type: ignore[misc]
+    """Follows all links of a host."""
+
+    name = "bench"
+    custom_settings: ClassVar[dict[str, Any]] = {
+        "ROBOTSTXT_OBEY": True,
+        "DOWNLOAD_DELAY": 0,
+        "DOWNLOAD_VERIFY_CERTIFICATES": True,
+        "LOG_LEVEL": "WARNING",
+        "TELNETCONSOLE_ENABLED": False,
+    }
+    links = LinkExtractor()
+    start_url: str
+
+    async def start(self) -> AsyncIterator[Any]:
+        """Begin with the start URL, and remember it: `start_urls` would be asked for twice."""
+        yield scrapy.Request(self.start_url)
+
+    def parse(self, response: Any, **_: Any) -> Iterator[Any]:
+        """Read the title, follow the links."""
+        if not isinstance(response, TextResponse) or b"text/html" not in (
+            response.headers.get("Content-Type") or b""
+        ):
+            return
+        GOT["pages"] += 1
+        GOT["bytes"] += len(response.body)
+        GOT["titles"] += bool((response.css("title::text").get() or "").strip())
+        for link in self.links.extract_links(response):
+            yield scrapy.Request(link.url)
+
+
+def main() -> None:
+    """Crawl what the command line names."""
+    asked = arguments()
+    host = asked.url.partition("://")[2].partition("/")[0].partition(":")[0]
+    at_once = {
+        "CONCURRENT_REQUESTS": asked.at_once,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": asked.at_once,
+    }
+    process = CrawlerProcess(at_once)
+    process.crawl(Spider, start_url=asked.url, allowed_domains=[host])
+    process.start()
+    said(GOT, {"scrapy": scrapy.__version__, "python": sys.version.split()[0]})
+
+
+if __name__ == "__main__":
+    main()

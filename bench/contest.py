@@ -1,0 +1,211 @@
+"""Who takes part: how each client is started, and what it needs to be here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from localstack import layout, stack
+from orbweaver.cli.stack import LOCAL_CONTEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from localstack.stack import Stack
+
+ROOT = layout.ROOT
+HOME = layout.LOCAL / "bench"
+PEERS_PYTHON = HOME / "peers" / "bin" / "python"
+CLIENTS = Path(__file__).with_name("clients")
+ORBWEAVER = Path(sys.executable).with_name("orbweaver")
+AT_ONCE = 64
+# Of this many pages is a crawl that only warms a stack up.
+WARM_PAGES = 60
+# What all that is started may know of the caller's surroundings.
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A client's turn, as it is to be run."""
+
+    words: Sequence[str | Path]
+    environment: Mapping[str, str]
+    # Processes that run already and work for it.
+    beside: tuple[int, ...] = ()
+    after: Callable[[], None] = field(default=lambda: None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """A client: what it is, in how many rounds it takes part at most, with how many turns in each.
+
+    Who is done in seconds takes several: no machine is equally fast for minutes.
+    """
+
+    name: str
+    title: str
+    rounds_max: int = 1_000
+    turns: int = 1
+    peer: bool = False
+    stack: bool = False
+
+    @property
+    def absent(self) -> str:
+        """Say why it cannot take part; nothing, if it can."""
+        if self.peer and not PEERS_PYTHON.exists():
+            return f"{self.title} is not installed: run `make bench`"
+        if self.stack and not layout.EMULATOR_PYTHON.exists():
+            return f"{self.title} needs the emulator: run `make setup`"
+        return ""
+
+
+FLOOR = Client(name="floor", title="Bare loop (aiohttp + lexbor + ada)", turns=4)
+WORKER = Client(name="worker", title="Orbweaver, worker alone", turns=4)
+STACK = Client(name="stack", title="Orbweaver, whole stack, emulated", stack=True)
+COLD = Client(
+    name="stack-cold", title="Orbweaver, whole stack, from nothing", stack=True, rounds_max=1
+)
+SCRAPY = Client(name="scrapy", title="Scrapy", peer=True)
+CRAWLEE = Client(name="crawlee", title="Crawlee for Python", peer=True)
+ALL = {client.name: client for client in (FLOOR, WORKER, STACK, COLD, SCRAPY, CRAWLEE)}
+OURS = ("worker", "stack", "stack-cold")
+SCRIPTS = {"scrapy": "scrapy_spider.py", "crawlee": "crawlee_crawler.py"}
+
+
+def environment(authorities: Path) -> dict[str, str]:
+    """Make the surroundings of clients: nobody's settings, and whom to trust (OpenSSL's name)."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return kept | {
+        "SSL_CERT_FILE": str(authorities),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+    }
+
+
+class Contest:
+    """Makes turns of clients; keeps the stack that one of them needs, from its first turn on."""
+
+    def __init__(self, authorities: Path, folder: Path, say: Callable[[str], None]) -> None:
+        self._environment = environment(authorities)
+        self._folder = folder
+        self._say = say
+        self._open = contextlib.ExitStack()
+        self._stack: Stack | None = None
+        self._crawls = 0
+
+    def close(self) -> None:
+        """Stop what was started."""
+        self._open.close()
+
+    def turn(self, client: Client, url: str) -> Turn:
+        """Make a client's turn on a site."""
+        if client is STACK:
+            return self._warm(url)
+        if client is COLD:
+            return self._cold(url)
+        if client.peer:
+            script = CLIENTS / SCRIPTS[client.name]
+            words: list[str | Path] = [PEERS_PYTHON, script, url, "--at-once", str(AT_ONCE)]
+            return Turn(words=words, environment=self._environment)
+        module = f"bench.clients.{client.name}"
+        path = os.pathsep.join((str(ROOT / "functions"), str(ROOT)))
+        return Turn(
+            words=[sys.executable, "-m", module, url, "--at-once", str(AT_ONCE)],
+            environment={**self._environment, "PYTHONPATH": path},
+        )
+
+    def warm_up(self, url: str) -> Turn | None:
+        """Make the crawl that warms a stack up for a site."""
+        if self._stack is None:
+            self._stack = self._open.enter_context(_standing(self._environment, self._say))
+        return self._crawl(url, self._stack.emulator.port, "--max-pages", str(WARM_PAGES))
+
+    def _warm(self, url: str) -> Turn:
+        assert self._stack is not None
+        turn = self._crawl(url, self._stack.emulator.port)
+        beside = (self._stack.emulator.process.pid,)
+        return Turn(words=turn.words, environment=turn.environment, beside=beside)
+
+    def _cold(self, url: str) -> Turn:
+        port = _free_port()
+
+        def remove() -> None:
+            shutil.rmtree(layout.INSTANCES / str(port), ignore_errors=True)
+
+        turn = self._crawl(url, port)
+        return Turn(words=turn.words, environment=turn.environment, after=remove)
+
+    def _crawl(self, url: str, port: int, *more: str) -> Turn:
+        self._crawls += 1
+        # Runs of one name share what they have seen.
+        name = f"bench-{self._crawls}"
+        out = self._folder / name
+        options = ["--name", name, "--delay", "0", "--concurrency", str(AT_ONCE), *more]
+        options += ["--bodies", "off"]  # nobody else stores them
+        words: list[str | Path] = [
+            ORBWEAVER,
+            "crawl",
+            url,
+            *options,
+            "--port",
+            str(port),
+            "--out",
+            out,
+            "--json",
+        ]
+        return Turn(words=words, environment=self._environment)
+
+
+def got(client: Client, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Put what a client said of itself into the words of a run."""
+    if not client.stack:
+        return {
+            "pages": said.get("pages", 0),
+            "nanodollars": said.get("nanodollars"),
+            "units": said.get("units", {}),
+            "versions": said.get("versions", {}),
+            "said": {
+                name: said[name]
+                for name in ("state", "titles", "batches", "messages", "dead")
+                if name in said
+            },
+        }
+    outcomes = said.get("outcomes", {})
+    counted = said.get("units_dollars")
+    dollars = said.get("cost_dollars") if counted is None else counted
+    return {
+        "pages": outcomes.get("fetched", 0),
+        "nanodollars": None if dollars is None else round(dollars * 1e9),
+        "units": said.get("units", {}),
+        "said": {"state": said.get("state"), "outcomes": outcomes},
+    }
+
+
+@contextlib.contextmanager
+def _standing(environment: Mapping[str, str], say: Callable[[str], None]) -> Iterator[Stack]:
+    """Have a stack stand whose functions trust whom all clients trust."""
+    name = "SSL_CERT_FILE"
+    before = os.environ.get(name)
+    os.environ[name] = environment[name]  # emulators inherit it
+    try:
+        with stack.temporary(context=LOCAL_CONTEXT, say=say) as stood:
+            yield stood
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,147 @@
+"""The same scenario with the real worker, over memory adapters and the same hosts, web and queue.
+
+Slower by an order of magnitude, so for small scenarios: it is what the model is held to. Tables and
+CPU take no time here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING, cast
+
+from bench.scale.hosts import Table, View
+from bench.scale.model import CRAWL, Model
+from orbweaver.frontier.journal import Letter
+from orbweaver.frontier.messages import Pack, decode, encode
+from orbweaver.model.http_exchange import Failure, Request, Response
+from orbweaver.model.url import host_of
+from orbweaver.worker.pack import Delivery
+from tests.memory import World
+from tests.simulation import loop, process
+from tests.simulation.cloud import Cloud
+from tests.simulation.fair import Quiet
+from tests.simulation.faults import Faults
+from tests.simulation.scenario import Scenario as Plan
+from tests.simulation.web import SimWeb
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    import pytest
+
+    from bench.scale.kernel import Kernel
+    from bench.scale.scenario import Scenario
+
+POLL_MS = 50
+PAGE = b"<html><body><p>A page without links.</p></body></html>"
+HTML = {"content-type": "text/html; charset=utf-8"}
+
+
+class _Loop:
+    """The event loop's time, as the model's parts want it."""
+
+    @property
+    def time_ms(self) -> int:
+        """Now."""
+        return round(asyncio.get_running_loop().time() * 1000)
+
+
+class _Worker(process.WorkerProcess):
+    """A real worker that asks the model's web."""
+
+    model: Model
+
+    async def fetch(self, request: Request) -> Response | Failure:
+        """See the port `Fetcher`."""
+        model = self.model
+        total_ms = round(request.total_s * 1000)
+        host = model.web.hosts[host_of(request.url)]
+        now_ms = _Loop().time_ms
+        answer, took_ms = model.web.ask(host, now_ms, model.scenario.delay_ms, total_ms)
+        model.requested()
+        await asyncio.sleep(took_ms / 1000)
+        if isinstance(answer, Failure):
+            return answer
+        body = b"" if request.url.endswith("/robots.txt") else PAGE
+        return replace(answer, headers=HTML, body=body)
+
+
+def counts_of(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Run a scenario; what was counted, with the moment of its end."""
+    counts: Counter[str] = loop.run(_play(scenario, monkeypatch))
+    return counts
+
+
+async def _play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    model = Model(scenario)
+    books = model.books
+    # The model's web, queue and hosts live by the event loop's time from here on.
+    kernel = cast("Kernel", _Loop())
+    model.queue._kernel = kernel
+    table = Table(kernel, books, scenario.changes)
+    monkeypatch.setattr(process, "MemoryHosts", lambda _world, _gate: View(table))
+    world = World()
+    model._begin()
+    cloud = _cloud(world, scenario, model)
+    world.crawls[CRAWL] = model.crawl
+    fleet, queue = scenario.fleet, model.queue
+    warm: list[_Worker] = []
+    running: set[asyncio.Task[None]] = set()
+
+    async def invoke(packs: list[Pack]) -> None:
+        worker = warm.pop() if warm else _worker(cloud, model)
+        now_ms = worker.clock.now_ms()
+        books.count("deliveries", len(packs))
+        await worker.worker.run(
+            [Delivery(id=pack.id, body=encode(pack), receives=1) for pack in packs],
+            now_ms + fleet.timeout_s * 1000,
+        )
+        queue.delete(len(packs))
+        warm.append(worker)
+
+    while True:
+        queue.refresh()
+        while len(running) < fleet.workers_max and queue.visible:
+            aged = kernel.time_ms - queue.oldest_ms >= fleet.batch_window_ms
+            if queue.visible < fleet.batch_size and not aged:
+                break
+            task = asyncio.create_task(invoke(queue.receive(fleet.batch_size)))
+            running.add(task)
+            task.add_done_callback(running.discard)
+        if not running and not queue.visible and not queue.delayed:
+            break
+        await asyncio.sleep(POLL_MS / 1000)
+    books.counts["ended"] = len(world.pages)
+    books.counts["commits"] = len(world.commits)
+    books.counts["end_ms"] = kernel.time_ms
+    return books.counts
+
+
+def _cloud(world: World, scenario: Scenario, model: Model) -> Cloud:
+    plan = Plan(seed=scenario.seed, sites=[], crawls=(), faults=Faults(), faults_until_s=0.0)
+    cloud = Cloud(plan, world, SimWeb([], lambda: 0.0, Quiet().counts), Quiet())
+    cloud.start_ms = 0
+    cloud.wait_s_max = scenario.settings.wait_s_max
+
+    def collect(hops: int = 0) -> None:
+        assert hops >= 0
+        letters = []
+        for mail in world.sent:
+            pack = decode(mail.body)
+            assert isinstance(pack, Pack)
+            letters.append(Letter(pack=pack, delay_s=mail.delay_s))
+            model.books.count("put off", pack.put_offs > 0)
+        world.sent.clear()
+        model.queue.send(letters)
+
+    cloud.collect = collect  # type: ignore[method-assign]
+    return cloud
+
+
+def _worker(cloud: Cloud, model: Model) -> _Worker:
+    worker = _Worker(cloud, cloud.name("worker"), calm=True)
+    worker.model = model
+    worker.random = Random(0)
+    return worker

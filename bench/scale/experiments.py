@@ -1,0 +1,233 @@
+"""What the page on scale shows: one function a question, each with its scenarios."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from bench.scale.model import Model
+from bench.scale.scenario import Changes, Fleet, Scenario, Web
+from orbweaver.budget.billing_units import Term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bench.scale.model import Result
+
+AS_IS = Changes()
+ONCE = Changes(line_for_all=True)
+ROOM = Changes(room_before_slot=True)
+VARIANTS: Mapping[str, Changes] = {"as it was": ONCE, "as is": AS_IS}
+DELAYS_MS = (250, 1_000, 4_000, 15_000)
+HOSTS = (30, 300, 3_000)
+# As many workers as there are, from the first second on: what is measured is not how they come.
+SPRINT_MIN = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What is kept of a run."""
+
+    pages_a_minute: float
+    ended: int
+    end_min: float | None
+    pages_a_delivery: float
+    pages_a_commit: float
+    deferrals_a_page: float
+    put_offs_a_page: float
+    forfeited_a_page: float
+    conflicts_a_transaction: float
+    transactions_a_page: float
+    in_flight_most: int
+    host_writes_most: int
+    too_soon: int
+    ended_twice: int
+    wait_share: float
+    dollars: Mapping[str, float]
+    units: Mapping[str, float]
+    writes: Mapping[str, float]
+    reads: Mapping[str, float]
+    samples: tuple[tuple[int, ...], ...]
+
+
+def figures(scenario: Scenario, from_min: float = 0.0, to_min: float | None = None) -> Figures:
+    """Run a scenario; pages a minute are those between two moments."""
+    gc.collect()
+    gc.disable()
+    try:
+        result = Model(scenario).run()
+    finally:
+        gc.enable()
+    return _figures(result, from_min, scenario.minutes if to_min is None else to_min)
+
+
+def _figures(result: Result, from_min: float, to_min: float) -> Figures:
+    counts, books = result.books.counts, result.books
+    ended = max(1, counts["ended"])
+    dollars = {str(term): value for term, value in books.dollars_a_million.items()}
+    waits = books.waits_ms
+    return Figures(
+        pages_a_minute=result.pages_a_minute(from_min, to_min),
+        ended=ended,
+        end_min=None if result.finished_ms is None else result.finished_ms / 60_000,
+        pages_a_delivery=ended / max(1, counts["deliveries"]),
+        pages_a_commit=ended / max(1, counts["commits"]),
+        deferrals_a_page=counts["deferrals"] / ended,
+        put_offs_a_page=counts["put off"] / ended,
+        forfeited_a_page=counts["slots forfeited for room"] / ended,
+        conflicts_a_transaction=counts["transactions in conflict"] / max(1, counts["transactions"]),
+        transactions_a_page=counts["transactions"] / ended,
+        in_flight_most=result.in_flight_most,
+        host_writes_most=result.host_writes_most,
+        too_soon=result.too_soon,
+        ended_twice=result.ended_twice,
+        # Of the time that packs were being visited: what they waited for slots.
+        wait_share=waits["for slots"] / max(1, waits["visits"]),
+        dollars={**dollars, "all": sum(dollars.values())},
+        units={str(term): books.a_page(term) for term in Term},
+        writes={table: sum(by.values()) / ended for table, by in books.writes.items()},
+        reads={table: sum(by.values()) / 2 / ended for table, by in books.reads.items()},
+        samples=tuple(
+            (s.at_ms, s.ended, s.visible, s.delayed, s.in_flight, s.workers) for s in result.samples
+        ),
+    )
+
+
+def sprint(workers: int, batch_size: int, changes: Changes = AS_IS, **web: Any) -> Scenario:
+    """So many workers, a hundred hosts for each, from the first second on."""
+    plan = Web(hosts=100 * workers, pages=3_000 * workers)
+    return Scenario(
+        web=replace(plan, **web),
+        fleet=Fleet(workers_max=workers, workers_first=workers, batch_size=batch_size),
+        changes=changes,
+        shards=max(1, min(64, 64 * workers // 1_000)),
+        minutes=SPRINT_MIN,
+    )
+
+
+def growth(workers: tuple[int, ...] = (5, 20, 80)) -> dict[str, Figures]:
+    """Whether twice as many workers bring twice as many pages, at some sizes of batches."""
+    found = {}
+    for batch_size in (10, 40):
+        for number in workers:
+            key = f"{number} workers, batches of {batch_size}"
+            found[key] = figures(sprint(number, batch_size), 0.5)
+    return found
+
+
+def whole(workers: int = 1_000) -> dict[str, Figures]:
+    """Run the whole fleet over a hundred thousand hosts."""
+    plan = replace(sprint(workers, 40), minutes=0.5, known=0.2)
+    return {"whole": figures(plan, 0.2)}
+
+
+def grid(workers: int = 30, variants: Mapping[str, Changes] = VARIANTS) -> dict[str, Figures]:
+    """How many pages a minute so many hosts give at some delays, to a few workers."""
+    found = {}
+    fleet = Fleet(workers_max=workers, workers_first=workers, batch_size=40)
+    for variant, changes in variants.items():
+        for hosts in HOSTS:
+            for delay_ms in DELAYS_MS:
+                # Enough for all minutes and all of it known: nothing is waited for but hosts.
+                pages = min(90_000, max(3 * hosts, hosts * 4 * 60_000 // delay_ms))
+                plan = Scenario(
+                    web=Web(hosts=hosts, pages=pages, zipf=0.0),
+                    fleet=fleet,
+                    changes=changes,
+                    delay_ms=delay_ms,
+                    known=1.0,
+                    minutes=3.0,
+                )
+                found[f"{variant}/{hosts}/{delay_ms}"] = figures(plan, 1.0)
+    return found
+
+
+def course(workers: int = 50) -> dict[str, Figures]:
+    """What a crawl does over time, from its first seed on; part of a fleet, and of its growth."""
+    fleet = Fleet(
+        workers_max=workers, workers_more_a_minute=3 * workers // 10, batch_size=40,
+    )  # fmt: skip
+    plan = Scenario(
+        web=Web(hosts=100 * workers, pages=1_500 * workers), fleet=fleet, shards=6, minutes=12.0,
+    )  # fmt: skip
+    return {"course": figures(plan)}
+
+
+def costs(sizes: tuple[int, ...] = (10_000, 30_000, 100_000)) -> dict[str, Figures]:
+    """What a million pages cost, by how many a crawl has; a hundred a host."""
+    found = {}
+    for pages in sizes:
+        for batch_size in (10, 40):
+            plan = Scenario(
+                web=Web(hosts=pages // 100, pages=pages),
+                fleet=Fleet(workers_max=max(2, pages // 2_000), batch_size=batch_size),
+                shards=16,
+                minutes=60 * 24,
+            )
+            found[f"{pages}/{batch_size}"] = figures(plan)
+    return found
+
+
+def skew() -> dict[str, Figures]:
+    """What few hosts and one giant do, and what lining up for a visit brought."""
+    found = {}
+    shapes = {
+        "one host": Web(hosts=1, pages=1_500),
+        "ten hosts alike": Web(hosts=10, pages=6_000, zipf=0.0),
+        "one host with half": Web(hosts=200, pages=8_000, giant=0.5, slow_share=0.0),
+    }
+    for name, web in shapes.items():
+        for variant, changes in VARIANTS.items():
+            plan = Scenario(
+                web=replace(web, dead_share=0.0, strict_share=0.0),
+                fleet=Fleet(workers_max=20, batch_size=40),
+                changes=changes,
+                minutes=60 * 24,
+            )
+            found[f"{name}/{variant}"] = figures(plan)
+    return found
+
+
+def changed(workers: int = 30) -> dict[str, Figures]:
+    """What each change of a decision does to an ordinary crawl, to its end."""
+    variants = {**VARIANTS, "room before slot": ROOM}
+    web = Web(hosts=10 * workers, pages=1_000 * workers, slow_share=0.0, strict_share=0.0)
+    fleet = Fleet(workers_max=workers, batch_size=40)
+    plan = Scenario(web=web, fleet=fleet, minutes=60 * 24)
+    return {name: figures(replace(plan, changes=to)) for name, to in variants.items()}
+
+
+def crowd(workers: int = 15) -> dict[str, Figures]:
+    """What becomes of slots where a batch has more hosts than a container has requests at once."""
+    plan = sprint(workers, 40)
+    wider = replace(plan.settings, fetch_concurrency=256)
+    variants = {
+        "as is": plan,
+        "room before slot": replace(plan, changes=ROOM),
+        "256 requests at once": replace(plan, settings=wider),
+    }
+    return {name: figures(to, 0.5) for name, to in variants.items()}
+
+
+def books(workers: int = 50) -> dict[str, Figures]:
+    """How many commits a second the books of a crawl take, by their shards."""
+    found = {}
+    for changes, word in ((Changes(commit_each=True), "each"), (AS_IS, "together")):
+        for shards in (1, 4):
+            plan = replace(sprint(workers, 40, changes), shards=shards, minutes=1.0)
+            found[f"{shards}/{word}"] = figures(plan, 0.3)
+    return found
+
+
+QUESTIONS: Mapping[str, Callable[[], dict[str, Figures]]] = {
+    "growth": growth,
+    "grid": grid,
+    "skew": skew,
+    "changed": changed,
+    "course": course,
+    "crowd": crowd,
+    "books": books,
+    "costs": costs,
+    "whole": whole,
+}

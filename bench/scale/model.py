@@ -1,0 +1,329 @@
+"""One run: a crawl on a queue, a fleet that works on it, and what comes of that over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+from bench.scale.books import (
+    LOG_BYTES,
+    RECORDS_LONG,
+    REQUEST_BYTES,
+    SHARD_BYTES,
+    Books,
+    sizes,
+)
+from bench.scale.hosts import Table
+from bench.scale.kernel import Kernel
+from bench.scale.queue import Queue
+from bench.scale.visiting import Container
+from bench.scale.web import Web
+from bench.scale.working import Batch
+from orbweaver.budget.billing_units import Stage, Term, write_units
+from orbweaver.frontier.journal import Journal, Ledger, outbox
+from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX, child_id
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.page_record import shard_of
+from orbweaver.model.target import Target
+from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bench.scale.scenario import Scenario
+    from bench.scale.visiting import Visit
+    from bench.scale.web import Host
+    from orbweaver.frontier.journal import Letter
+    from orbweaver.frontier.messages import Pack
+    from orbweaver.frontier.seen_urls import Novelty
+
+CRAWL = "crawl-20261121-200000"
+SAMPLE_MS = 5_000
+# adapters/dynamodb/table.py and adapters/aws/clients.py.
+TRANSACTION_TRIES = 10
+PAUSE_BASE_S, PAUSE_CAP_S = 0.025, 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The state of things at a moment, and what was done since the one before."""
+
+    at_ms: int
+    ended: int
+    visible: int
+    delayed: int
+    in_flight: int
+    workers: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    """What came of a run."""
+
+    scenario: Scenario
+    books: Books
+    samples: list[Sample] = field(default_factory=list)
+    claimed: int = 0
+    finished_ms: int | None = None
+    ended_twice: int = 0
+    too_soon: int = 0
+    in_flight_most: int = 0
+    host_writes_most: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    def pages_a_minute(self, from_min: float, to_min: float) -> float:
+        """How many URLs ended a minute, between two moments."""
+        inside = [s for s in self.samples if from_min * 60_000 <= s.at_ms <= to_min * 60_000]
+        if len(inside) < 2:
+            return 0.0
+        first, last = inside[0], inside[-1]
+        return (last.ended - first.ended) * 60_000 / (last.at_ms - first.at_ms)
+
+
+class Model:
+    """Everything of one run."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.kernel = Kernel()
+        self.books = Books()
+        self.random = Random(f"{scenario.seed}/model")
+        self.web = Web(scenario.web, scenario.seed, scenario.minutes)
+        self.table = Table(self.kernel, self.books, scenario.changes)
+        self.sizes = sizes()
+        self.queue = Queue(self.kernel, self.books, self.sizes)
+        self.crawl = Crawl(
+            id=CRAWL, name="crawl", started_at_ms=0, delay_ms=scenario.delay_ms,
+            shards=scenario.shards,
+        )  # fmt: skip
+        self.claimed = 0
+        self.done = 0
+        self.ended_twice = 0
+        self.reasons: dict[str, int] = {}
+        self._warm: list[Container] = []
+        self._running = 0
+        self._shards_free_ms = [0] * scenario.shards
+        self._samples: list[Sample] = []
+
+    def run(self) -> Result:
+        """Run to the end, or as far as the scenario goes."""
+        self._begin()
+        self.kernel.ready(self._feed())
+        self.kernel.ready(self._sampled())
+        until_ms = round(self.scenario.minutes * 60_000)
+        self.kernel.run(until_ms)
+        finished = self.done == self.claimed and not self._running
+        end_ms = self.kernel.time_ms
+        self.kernel.close()
+        return Result(
+            scenario=self.scenario,
+            books=self.books,
+            samples=self._samples,
+            claimed=self.claimed,
+            finished_ms=end_ms if finished else None,
+            ended_twice=self.ended_twice,
+            too_soon=sum(host.too_soon for host in self.web.hosts.values()),
+            in_flight_most=self.queue.in_flight_most,
+            host_writes_most=self.table.writes_most,
+            reasons=dict(sorted(self.reasons.items())),
+        )
+
+    # What visits tell
+
+    def requested(self) -> None:
+        """Count a request to the web."""
+        self.books.use(Term.SENT_BYTES, Stage.WEB, REQUEST_BYTES)
+        self.books.count("requests")
+
+    def ended(self, host: Host, target: Target, reason: str) -> None:
+        """Note how a URL ended; it does so once."""
+        place = int(target.url.rpartition("/")[2] or 0)
+        if host.ended[place]:
+            self.ended_twice += 1
+        host.ended[place] = 1
+        self.reasons[reason] = self.reasons.get(reason, 0) + 1
+
+    def forget_asking(self, container: Container, host: str) -> None:
+        """Let go of a host's gate; whoever holds it still has it."""
+        del container.asking[host]
+
+    # The queue's beginning
+
+    def _begin(self) -> None:
+        """Put the seeds on the queue, or of each host as much as is known of it."""
+        targets: list[Target] = []
+        for number, candidates in enumerate(self._batches()):
+            targets = candidates
+            journal = Journal(at_ms=0, candidates=tuple(targets), crawl=CRAWL)
+            ledger = Ledger(pack=f"seeds{number}", children=tuple(range(len(targets))))
+            self.claimed += len(targets)
+            self._claims(len(targets), 0)
+            letters = outbox(child_id("seeds", number), CRAWL, journal, ledger)
+            self.queue.send(letters)
+        if self.scenario.known:
+            self.books.forget()  # it was found and claimed before
+
+    def _batches(self) -> Iterator[list[Target]]:
+        hosts = list(self.web.hosts.values())
+        known = self.scenario.known
+        batch: list[Target] = []
+        depth = 0
+        most = max(max(1, round(host.pages * known)) for host in hosts)
+        # 25 of each host in turn, so that the hosts are mixed on the queue as links mix them.
+        step = 25 if known else 1
+        while depth < most:
+            for host in hosts:
+                limit = max(1, round(host.pages * known))
+                for place in range(depth, min(depth + step, limit)):
+                    batch.append(Target(url=f"{host.name}/{place}", depth=0))
+                    if len(batch) == SEEDS_REFERENCES_MAX:
+                        yield batch
+                        batch = []
+                host.found = max(host.found, min(depth + step, limit))
+            depth += step
+        if batch:
+            yield batch
+
+    # The event source and the function
+
+    async def _feed(self) -> None:
+        """Hand out batches to as many workers as there may be."""
+        kernel, queue, fleet = self.kernel, self.queue, self.scenario.fleet
+        while self.done < self.claimed or self._running:
+            queue.refresh()
+            allowed = min(
+                fleet.workers_max,
+                fleet.workers_first + kernel.time_ms * fleet.workers_more_a_minute // 60_000,
+            )
+            while self._running < allowed and queue.visible:
+                aged = kernel.time_ms - queue.oldest_ms >= fleet.batch_window_ms
+                if queue.visible < fleet.batch_size and not aged:
+                    break
+                packs = queue.receive(fleet.batch_size)
+                if not packs:
+                    break
+                self._running += 1
+                kernel.ready(self._invoke(packs))
+            await kernel.until(kernel.time_ms + 50)
+
+    async def _invoke(self, packs: list[Pack]) -> None:
+        kernel, fleet, books = self.kernel, self.scenario.fleet, self.books
+        began_ms = kernel.time_ms
+        if self._warm:
+            container = self._warm.pop()
+        else:
+            container = Container(self)
+            books.count("cold starts")
+            await kernel.until(kernel.time_ms + fleet.cold_start_ms)
+        self._recall(container, len(packs))
+        await kernel.until(kernel.time_ms + fleet.recall_ms)
+        batch = Batch(self, container, packs, began_ms + fleet.timeout_s * 1000)
+        await batch.work()
+        self.queue.delete(len(packs))
+        took_ms = kernel.time_ms - began_ms
+        books.use(Term.INVOCATIONS, Stage.RUN, 1)
+        books.use(Term.MB_MS, Stage.RUN, took_ms * fleet.memory_mb)
+        books.use(Term.LOG_BYTES, Stage.RUN, LOG_BYTES)
+        books.waits_ms["workers' time"] += took_ms
+        self._warm.append(container)
+        self._running -= 1
+
+    def _recall(self, container: Container, packs: int) -> None:
+        # Journal, ledger and strikes of each; what is not there is read as well.
+        self.books.read("packs", Stage.RECALL, 3 * 2 * packs)
+        self.books.count("deliveries", packs)
+        if self.kernel.time_ms - container.crawl_read_ms >= CRAWL_FRESH_MS:
+            container.crawl_read_ms = self.kernel.time_ms
+            self.books.read("crawls", Stage.CRAWL, 2)
+
+    async def _sampled(self) -> None:
+        while True:
+            self.books.second = self.kernel.time_ms // 1000
+            self._samples.append(
+                Sample(
+                    at_ms=self.kernel.time_ms,
+                    ended=self.done,
+                    visible=self.queue.visible,
+                    delayed=self.queue.delayed,
+                    in_flight=self.queue.in_flight,
+                    workers=self._running,
+                )
+            )
+            if self.done == self.claimed and not self._running:
+                return
+            await self.kernel.until(self.kernel.time_ms + SAMPLE_MS)
+
+    # What settling costs
+
+    def _claims(self, candidates: int, claimed: float, novelty: Novelty | None = None) -> None:
+        """Look links up, if that pays, and claim those that are free; some others were claimed."""
+        books, old = self.books, round(claimed)
+        if novelty is None or novelty.look(CRAWL):
+            books.read("urls", Stage.LOOKUP, candidates + old)
+            if novelty is not None:
+                novelty.note(CRAWL, candidates + old, old)
+        else:
+            novelty.note(CRAWL, candidates + old, old)
+            # Those are refused, at the price of a claim, and then read.
+            books.write("urls", Stage.CLAIM, old)
+            books.read("urls", Stage.CLAIM, 2 * old)
+        books.write("urls", Stage.CLAIM, candidates)
+
+    async def settle(self, visits: Sequence[Visit]) -> list[list[Letter]]:
+        """Carry packs' journals out, and be billed for it; what follows from each."""
+        journals = [self._journal(visit) for visit in visits]
+        cpu_ms = self.scenario.fleet.pack_cpu_ms * len(visits)
+        await visits[0].container.think(cpu_ms)
+        await self.kernel.until(self.kernel.time_ms + self.scenario.fleet.settle_ms)
+        await self._commit([visit.pack.id for visit in visits])
+        outboxes = []
+        for visit, journal in zip(visits, journals, strict=True):
+            new = len(journal.candidates)
+            self.claimed += new
+            self.done += visit.ended
+            self.books.count("ended", visit.ended)
+            ledger = Ledger(pack=visit.pack.id, children=tuple(range(new)))
+            letters = list(outbox(visit.pack.id, CRAWL, journal, ledger))
+            if letters:
+                self.books.write("packs", Stage.SENT, 1)
+            outboxes.append(letters)
+        return outboxes
+
+    def _journal(self, visit: Visit) -> Journal:
+        books = self.books
+        journal = visit.draft.journal(visit.pack.targets, self.kernel.time_ms)
+        new = len(journal.candidates)
+        units = self.sizes.journal_units(
+            records=visit.recorded, candidates=new, again=len(journal.again)
+        )
+        books.write("packs", Stage.JOURNAL, units)
+        self._claims(new, visit.links_read, visit.container.novelty)
+        books.write("pages", Stage.STORE, visit.recorded)
+        if visit.recorded:
+            long = (visit.recorded + self.random.randrange(RECORDS_LONG)) // RECORDS_LONG
+            books.write("pages", Stage.STORE, long)
+        return journal
+
+    async def _commit(self, packs: Sequence[str]) -> None:
+        """Put ledgers and add to a shard, in a transaction; two of a shard do not go at once."""
+        self.books.count("commits", len(packs))
+        self.books.count("transactions")
+        shard = shard_of(packs[0], self.scenario.shards)
+        took_ms = self.scenario.fleet.transaction_ms
+        for attempt in range(1, TRANSACTION_TRIES + 1):
+            now_ms = self.kernel.time_ms
+            self.books.write("packs", Stage.COMMIT, 2 * len(packs))
+            self.books.write("crawls", Stage.COMMIT, write_units(SHARD_BYTES, transacted=True))
+            if self._shards_free_ms[shard] <= now_ms:
+                self._shards_free_ms[shard] = now_ms + took_ms
+                return
+            self.books.count("transactions in conflict")
+            ceiling_s = min(PAUSE_CAP_S, PAUSE_BASE_S * 2 ** (attempt - 1))
+            await self.kernel.sleep(ceiling_s * self.random.random())
+        self.books.count("commits given up")
+        self._shards_free_ms[shard] = self.kernel.time_ms + took_ms
+
+    def check(self) -> None:
+        """See whether the crawl is finished: its item and all shards are read for that."""
+        self.books.read("crawls", Stage.ANNOUNCE, 2 + 2 * self.scenario.shards)

@@ -1,0 +1,90 @@
+"""SQS: what is delayed, what waits, what is in flight; oldest first, one crawl, one group."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from typing import TYPE_CHECKING
+
+from orbweaver.budget.billing_units import Stage, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bench.scale.books import Books, Sizes
+    from bench.scale.kernel import Kernel
+    from orbweaver.frontier.journal import Letter
+    from orbweaver.frontier.messages import Pack
+
+# Received and not deleted, on a queue (SQS quotas).
+IN_FLIGHT_MAX = 120_000
+
+
+class Queue:
+    """The crawl queue."""
+
+    def __init__(self, kernel: Kernel, books: Books, sizes: Sizes) -> None:
+        self._kernel = kernel
+        self._books = books
+        self._sizes = sizes
+        self._delayed: list[tuple[int, int, Pack]] = []
+        self._visible: deque[tuple[int, Pack]] = deque()
+        self._sent = 0
+        self.in_flight = 0
+        self.in_flight_most = 0
+
+    def send(self, letters: Sequence[Letter]) -> None:
+        """Take letters, in batches of ten."""
+        targets = sum(len(letter.pack.targets) for letter in letters)
+        requests = self._sizes.letters_chunks(targets, len(letters))
+        self._books.use(Term.SQS, Stage.SEND, requests)
+        now_ms = self._kernel.time_ms
+        for letter in letters:
+            self._sent += 1
+            if letter.delay_s:
+                due_ms = now_ms + letter.delay_s * 1000
+                heapq.heappush(self._delayed, (due_ms, self._sent, letter.pack))
+            else:
+                self._visible.append((now_ms, letter.pack))
+
+    def refresh(self) -> None:
+        """Show what is due."""
+        now_ms = self._kernel.time_ms
+        while self._delayed and self._delayed[0][0] <= now_ms:
+            due_ms, _, pack = heapq.heappop(self._delayed)
+            self._visible.append((due_ms, pack))
+
+    def receive(self, count: int) -> list[Pack]:
+        """Hand out a batch; the receives it takes, and the deletes that will follow, are billed."""
+        count = min(count, len(self._visible), IN_FLIGHT_MAX - self.in_flight)
+        packs = [self._visible.popleft()[1] for _ in range(count)]
+        self.in_flight += count
+        self.in_flight_most = max(self.in_flight_most, self.in_flight)
+        targets = sum(len(pack.targets) for pack in packs)
+        received = self._sizes.letters_chunks(targets, count)
+        self._books.use(Term.SQS, Stage.RECEIVE, received + -(-count // 10))
+        return packs
+
+    def delete(self, count: int) -> None:
+        """Forget messages that are done."""
+        self.in_flight -= count
+
+    @property
+    def visible(self) -> int:
+        """How many wait to be taken."""
+        return len(self._visible)
+
+    @property
+    def delayed(self) -> int:
+        """How many are held back."""
+        return len(self._delayed)
+
+    @property
+    def oldest_ms(self) -> int:
+        """Since when the oldest that waits is there."""
+        return self._visible[0][0]
+
+    @property
+    def next_ms(self) -> int | None:
+        """When the next one comes due."""
+        return self._delayed[0][0] if self._delayed else None

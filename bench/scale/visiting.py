@@ -1,0 +1,280 @@
+"""A pack's visit: `visit.py`, `robots.py` and `conclude.py` without bodies, in the same order.
+
+The pacer, the host's health, what an answer means, retries and the draft are the real ones.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, cast
+
+from bench.scale.hosts import View
+from bench.scale.kernel import Gate, Group
+from orbweaver.fetching import response_verdict as answers
+from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.seen_urls import Novelty
+from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.target import Target, next_attempt
+from orbweaver.model.url import host_of
+from orbweaver.politeness.host_health import Health
+from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
+from orbweaver.politeness.pacer import Pacer
+from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bench.scale.model import Model
+    from bench.scale.web import Host
+    from orbweaver.frontier.messages import Pack
+    from orbweaver.model.ports import Clock
+    from orbweaver.politeness.pacer import Turn
+    from orbweaver.politeness.ports import Hosts
+
+CPU_FULL_MB = 1_769
+
+
+class Forgetful(Pacer):
+    """The pacer as it once was: it does not keep its place, and lines up once more."""
+
+    async def take(self, wanted: int) -> int | None:
+        """See the pacer."""
+        self._rest_at_ms = None
+        return await super().take(wanted)
+
+
+class Container:
+    """An execution environment: what it remembers, its CPU, its requests under way."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        kernel, settings = model.kernel, model.scenario.settings
+        self.view = View(model.table)
+        self.health = Health(
+            hosts=cast("Hosts", self.view), clock=cast("Clock", kernel), random=model.random
+        )
+        self.everywhere = Gate(kernel, settings.fetch_concurrency)
+        self.asking: dict[str, Gate] = {}
+        self.robots: dict[str, Gate] = {}
+        self.cpu_free_ms = 0.0
+        self.slower = CPU_FULL_MB / model.scenario.fleet.memory_mb
+        self.crawl_read_ms = -(10**9)
+        # How many URLs of a host it knows to be claimed.
+        self.known: dict[str, int] = {}
+        self.novelty = Novelty()
+
+    async def think(self, cpu_ms: float) -> None:
+        """Use the CPU, one after the other."""
+        kernel = self.model.kernel
+        self.cpu_free_ms = max(self.cpu_free_ms, float(kernel.time_ms)) + cpu_ms * self.slower
+        await kernel.until(round(self.cpu_free_ms))
+
+
+class Visit:
+    """One pack's stay."""
+
+    def __init__(self, container: Container, pack: Pack, until_ms: int) -> None:
+        self.container = container
+        self.model = container.model
+        self.pack = pack
+        self.until_ms = until_ms
+        self.draft = Draft(pack.crawl)
+        self.ended = 0
+        self.recorded = 0
+        self.body_bytes = 0
+        self.links_read = 0.0
+
+    async def go(self) -> None:
+        """Bring every target to an outcome, or to coming back; all hosts at once."""
+        hosts: defaultdict[str, list[Target]] = defaultdict(list)
+        for target in self.pack.targets:
+            hosts[host_of(target.url)].append(target)
+        group = Group(self.model.kernel)
+        for name, targets in hosts.items():
+            group.start(self._visit_host(self.model.web.hosts[name], targets))
+        began_ms = self.model.kernel.time_ms
+        await group.done()
+        took_ms = self.model.kernel.time_ms - began_ms
+        self.model.books.waits_ms["visits"] += took_ms * len(hosts)
+
+    async def _visit_host(self, host: Host, targets: list[Target]) -> None:
+        container, kernel = self.container, self.model.kernel
+        state = await container.view.look(host.name)
+        if is_down(state, kernel.time_ms):
+            for target in targets:
+                self._end(host, target, "host_down")
+            return
+        lock = container.robots.get(host.name)
+        if lock is None:
+            lock = container.robots[host.name] = Gate(kernel, 1)
+        await lock.enter()
+        entry = await self._robots(host)
+        lock.leave()
+        if lock.idle:
+            container.robots.pop(host.name, None)
+        if isinstance(entry, int):
+            self._defer(targets, entry)
+        elif entry.verdict == "unreachable":
+            for target in targets:
+                self._retry_robots(host, target, entry)
+        else:
+            pace_ms = container.health.pace_ms(host.name)
+            delay_ms = delay_of(self.model.scenario.delay_ms, None, pace_ms)
+            await self._walk(host, targets, delay_ms)
+
+    async def _robots(self, host: Host) -> RobotsEntry | int:
+        """What robots.txt says, or when to come back."""
+        kernel, view = self.model.kernel, self.container.view
+        state = await view.look(host.name)
+        if state.blocked_until_ms > kernel.time_ms:
+            return state.blocked_until_ms
+        entry = state.robots
+        if entry is not None:
+            fresh_ms = UNREACHABLE_FRESH_MS if entry.verdict == "unreachable" else FRESH_MS
+            if kernel.time_ms - entry.fetched_at_ms < fresh_ms:
+                return entry
+        return_at_ms = await self._pacer(host, self.model.scenario.delay_ms).take(1)
+        if return_at_ms is not None:
+            return return_at_ms
+        answer = await self._request(host, self.model.scenario.delay_ms)
+        self.model.books.count("robots asked")
+        gone = isinstance(answer, Failure) or answer.status >= answers.SERVER_ERROR_MIN
+        verdict = "unreachable" if gone else "allow"
+        entry = RobotsEntry(fetched_at_ms=kernel.time_ms, verdict=verdict)
+        await view.keep_robots(host.name, entry)
+        return entry
+
+    async def _walk(self, host: Host, targets: list[Target], delay_ms: int) -> None:
+        """Ask for one host's targets in turn, each in its slot."""
+        container, changes = self.container, self.model.scenario.changes
+        kernel, waits_ms = self.model.kernel, self.model.books.waits_ms
+        pacer = self._pacer(host, delay_ms)
+        asking = container.asking.get(host.name)
+        if asking is None:
+            asking = container.asking[host.name] = Gate(kernel, 1)
+        group = Group(kernel)
+        for place, target in enumerate(targets):
+            began_ms = kernel.time_ms
+            await asking.enter()
+            if changes.room_before_slot:
+                await container.everywhere.enter()
+            waits_ms["for the request before"] += kernel.time_ms - began_ms
+            began_ms = kernel.time_ms
+            return_at_ms = await pacer.take(len(targets) - place)
+            waits_ms["for slots"] += kernel.time_ms - began_ms
+            if return_at_ms is not None:
+                if changes.room_before_slot:
+                    container.everywhere.leave()
+                asking.leave()
+                self._defer(targets[place:], return_at_ms)
+                break
+            group.start(self._ask(host, target, pacer, pacer.turn, asking, delay_ms))
+        await group.done()
+        if asking.idle and container.asking.get(host.name) is asking:
+            self.model.forget_asking(container, host.name)
+
+    async def _ask(
+        self, host: Host, target: Target, pacer: Pacer, turn: Turn, asking: Gate, delay_ms: int
+    ) -> None:
+        container, kernel = self.container, self.model.kernel
+        if not self.model.scenario.changes.room_before_slot:
+            await container.everywhere.enter()
+        if not pacer.on_time(turn.slot_ms):
+            container.everywhere.leave()
+            self.model.books.count("slots forfeited for room")
+            self._defer([target], turn.slot_ms)
+        else:
+            at_ms = kernel.time_ms
+            answer = await self._request(host, delay_ms)
+            container.everywhere.leave()
+            await self._conclude(host, target, answer, at_ms, turn)
+        asking.leave()
+
+    async def _request(self, host: Host, delay_ms: int) -> Response | Failure:
+        model = self.model
+        total_ms = round(model.scenario.settings.fetch_total_s * 1000)
+        least_ms = min(delay_ms, model.scenario.delay_ms)
+        answer, took_ms = model.web.ask(host, model.kernel.time_ms, least_ms, total_ms)
+        model.requested()
+        await model.kernel.until(model.kernel.time_ms + took_ms)
+        return answer
+
+    async def _conclude(
+        self, host: Host, target: Target, answer: Response | Failure, at_ms: int, turn: Turn
+    ) -> None:
+        health, model = self.container.health, self.model
+        await self.container.think(model.scenario.fleet.page_cpu_ms)
+        well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
+        health.heard(host.name, answer.latency_ms, well=well)
+        if isinstance(answer, Failure):
+            if answer.reason.silence:
+                await health.suffered(host.name, probe=turn.probe)
+        elif turn.troubled:
+            await health.answered(host.name)
+        if well:
+            self._read(host, target, answer)
+            return
+        verdict: Any = answers.judge(answer, attempt=target.attempt, now_ms=model.kernel.time_ms)
+        if isinstance(verdict, answers.Retry):
+            if verdict.block:
+                await health.rebuffed(host.name, verdict.retry_after_s, at_ms)
+            ended = answers.exhausted(verdict, target.attempt)
+            if ended is None:
+                base_s = model.scenario.settings.retry_base_s
+                delay_s = backoff_s(target.attempt, model.random, base_s)
+                blocked_s = await health.blocked_s(host.name)
+                delay_s = blocked_s if verdict.block else max(delay_s, blocked_s)
+                self.draft.again(next_attempt(target), delay_s, why="retries")
+                model.books.count("retries")
+                return
+            verdict = ended
+        self._end(host, target, str(verdict.reason))
+
+    def _read(self, host: Host, target: Target, answer: Response | Failure) -> None:
+        """Take over a page's links; those that were known before may have to be looked up."""
+        web = self.model.web
+        self.body_bytes += answer.received
+        new = web.links_from(host)
+        for place in new:
+            url = f"{host.name}/{place}"
+            self.draft.link(Target(url=url, depth=target.depth + 1, referrer=target.url))
+        # Of those that are old, a container knows the part that it has seen itself.
+        known = self.container.known.get(host.name, 0)
+        old = max(0, min(host.found, web.plan.links) - len(new))
+        if not known:
+            self.links_read += min(host.pages, web.plan.links_everywhere)
+        self.links_read += old * max(0.0, 1 - known / host.found)
+        learned = len(new) + old * (1 - known / host.found)
+        self.container.known[host.name] = min(host.found, known + round(learned))
+        self._end(host, target, "ok")
+
+    def _end(self, host: Host, target: Target, reason: str) -> None:
+        self.ended += 1
+        self.recorded += 1
+        self.model.ended(host, target, reason)
+
+    def _retry_robots(self, host: Host, target: Target, entry: RobotsEntry) -> None:
+        if target.attempt >= ATTEMPTS_MAX:
+            self._end(host, target, "robots_unreachable")
+            return
+        wait_s = (entry.fetched_at_ms + UNREACHABLE_FRESH_MS - self.model.kernel.time_ms) / 1000
+        base_s = self.model.scenario.settings.retry_base_s
+        pause_s = backoff_s(target.attempt, self.model.random, base_s)
+        self.draft.again(next_attempt(target), max(wait_s, 0) + pause_s, why="retries")
+
+    def _defer(self, targets: Sequence[Target], return_at_ms: int) -> None:
+        delay_s = max(0, return_at_ms - self.model.kernel.time_ms) / 1000
+        for target in targets:
+            self.draft.again(target, delay_s, why="deferrals")
+        self.model.books.count("deferrals", len(targets))
+
+    def _pacer(self, host: Host, delay_ms: int) -> Pacer:
+        pacer = Forgetful if self.model.scenario.changes.line_for_all else Pacer
+        return pacer(
+            hosts=cast("Hosts", self.container.view),
+            clock=cast("Clock", self.model.kernel),
+            host=host.name,
+            delay_ms=delay_ms,
+            until_ms=self.until_ms,
+        )

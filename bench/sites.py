@@ -1,0 +1,162 @@
+"""What is crawled: manuals as Debian packages install them, and made-up sites.
+
+A manual is read from its folder: `/dir/` is its `index.html`, `/dir` leads there. Of Rust's, only
+the standard library and its sources are served; what else it links to is not found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench import generated
+from tests.sites.static import TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DOC = Path("/usr/share/doc")
+HTML = "text/html"
+ROBOTS = b"User-agent: *\nDisallow: /nothing-is-here/\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What a path answers with."""
+
+    path: str
+    status: int = 200
+    content_type: str = HTML
+    location: str = ""
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manual:
+    """A manual that a Debian package installs as HTML."""
+
+    name: str
+    title: str
+    package: str
+    folder: Path
+    start: str = "/index.html"
+    # Only these folders below it; all, where there are none.
+    only: tuple[str, ...] = ()
+
+    @property
+    def absent(self) -> str:
+        """Say why it cannot be crawled; nothing, if it can."""
+        if (self.folder / self.start.lstrip("/")).is_file():
+            return ""
+        return f"{self.title} is not installed: apt-get install {self.package}"
+
+    def entries(self, _pages: int) -> Iterator[Entry]:
+        """Read all files."""
+        tops = [self.folder / name for name in self.only] or [self.folder]
+        for top in tops:
+            for file in sorted(top.rglob("*")):
+                yield from self._entries(file)
+        if not self.only:
+            yield from self._entries(self.folder)
+
+    def _entries(self, file: Path) -> Iterator[Entry]:
+        path = f"/{file.relative_to(self.folder)}" if file != self.folder else "/"
+        if file.is_dir():
+            index = file / "index.html"
+            if index.is_file():
+                yield Entry(path=path.rstrip("/") + "/", body=index.read_bytes())
+            if path != "/":
+                yield Entry(path=path, status=301, location=f"{path}/", content_type="")
+        elif file.is_file():
+            kind = TYPES.guess_type(file.name)[0] or "application/octet-stream"
+            yield Entry(path=path, content_type=kind, body=file.read_bytes())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """A made-up site with pages of one size."""
+
+    name: str
+    title: str
+    size_bytes: int
+    share: int
+    start: str = "/"
+    absent: str = ""
+
+    def entries(self, pages: int) -> Iterator[Entry]:
+        """Make so many pages, or a share of them where they are large."""
+        for path, body in generated.pages(self.count(pages), self.size_bytes):
+            yield Entry(path=path, body=body)
+
+    def count(self, pages: int) -> int:
+        """Say how many pages there are if so many are asked for."""
+        return max(1, pages // self.share)
+
+
+Site = Manual | Generated
+SITES: dict[str, Site] = {
+    site.name: site
+    for site in (
+        Manual(
+            name="python",
+            title="Python 3.11 manual",
+            package="python3.11-doc",
+            folder=DOC / "python3.11" / "html",
+        ),
+        Manual(
+            name="postgresql",
+            title="PostgreSQL 15 manual",
+            package="postgresql-doc-15",
+            folder=DOC / "postgresql-doc-15" / "html",
+        ),
+        Manual(
+            name="rust",
+            title="Rust std manual",
+            package="rust-doc",
+            folder=DOC / "rust-doc" / "html",
+            start="/std/index.html",
+            only=("std", "src"),
+        ),
+        Generated(name="generated-30", title="Made-up, 30 KB", size_bytes=30_000, share=1),
+        Generated(name="generated-150", title="Made-up, 150 KB", size_bytes=150_000, share=3),
+    )
+}
+TLS = "+tls"
+FAMILIES = {
+    "generated": ("generated-30", "generated-150"),
+    "tls": (f"generated-30{TLS}", f"generated-150{TLS}"),
+    "all": tuple(SITES),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A site, and whether it is served over TLS."""
+
+    site: Site
+    tls: bool
+
+    @property
+    def name(self) -> str:
+        """Name it as the command line does."""
+        return self.site.name + TLS * self.tls
+
+    @property
+    def title(self) -> str:
+        """Name it for people."""
+        return self.site.title + ", HTTPS" * self.tls
+
+    @property
+    def absent(self) -> str:
+        """Say why it cannot be crawled; nothing, if it can."""
+        return self.site.absent
+
+
+def named(words: str) -> list[Place]:
+    """Look up places by a comma-separated list of names; raises KeyError for one unknown."""
+    names = [name for word in words.split(",") for name in FAMILIES.get(word, (word,))]
+    return [
+        Place(site=SITES[name.removesuffix(TLS)], tls=name.endswith(TLS))
+        for name in dict.fromkeys(names)
+    ]

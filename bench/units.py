@@ -1,0 +1,257 @@
+"""What a page takes of AWS: units by stage and term, of a whole closed crawl.
+
+    python -m bench.units [--pages 10000] [--packs 10] [--containers 1] [--bodies html|off]
+
+The real worker, fetcher and adapters, over the emulator's tables and queues; what they use is
+counted at the clients, by AWS's rules (adapters/aws/usage_meter.py). Messages are handed over as
+Lambda does it, ten at a time, one batch after the other; several containers, each of which knows
+only what it has seen itself, take turns. The site is closed: pages of 30 KB with 50 links each.
+
+Lambda is priced by the CPU that was measured, as if it had all of one CPU (1,769 MB) for that time
+and never waited: waiting is a matter of hosts and delays, not of pages. It is the time of this
+machine, clients of AWS included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import os
+import sys
+import tempfile
+import time
+from contextlib import asynccontextmanager, redirect_stdout
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.session import serving
+from bench.sites import SITES, Place
+from localstack import emulator, layout
+from orbweaver.adapters.aws.clients import Aws
+from orbweaver.adapters.aws.usage_meter import MeteredStream
+from orbweaver.app.aws_ports import meter_of
+from orbweaver.app.container import connect
+from orbweaver.app.wiring import control_of, worker_of
+from orbweaver.budget.billing_units import Term, Units
+from orbweaver.budget.prices import PRICES, nanodollars
+from orbweaver.control.crawl_spec import Plan
+from orbweaver.model.crawl_settings import Bodies
+from orbweaver.model.settings import Settings
+from orbweaver.politeness import pacer
+from orbweaver.worker import group_commit, link_dedup
+from orbweaver.worker.pack import Delivery
+from tests.contract.worlds import KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.worker.batch import Worker
+
+CPU_MB = 1_769
+INVOCATION_MS = 60_000
+# A queue that is empty twice is empty: what is held back is held back for a second.
+EMPTY_MAX, EMPTY_WAIT_S = 2, 1.2
+SHOWN = (Term.WRITE, Term.READ_HALVES, Term.SQS, Term.S3_PUT, Term.LOG_BYTES)
+TITLES = ("write", "read", "sqs", "s3 put", "log bytes")
+# A page, as a closed crawl of 10,000 of 30 KB may take at most, and dollars a million.
+BOUNDS = {
+    Term.WRITE: 2.3,
+    Term.READ_HALVES: 2 * 0.5,
+    Term.SQS: 0.03,
+    Term.S3_PUT: 0.005,
+    Term.LOG_BYTES: 50,
+}
+DOLLARS_MAX = 2.20
+
+
+@dataclass(slots=True)
+class Used:
+    """What a crawl has used, and for how many pages."""
+
+    units: Units = field(default_factory=Units)
+    cpu_s: float = 0.0
+    batches: int = 0
+    messages: int = 0
+    pages: int = 0
+    deferred: int = 0
+
+    def dollars(self) -> float:
+        """What a million pages cost, with Lambda by its CPU alone."""
+        terms: dict[Term, float] = dict(self.units.by_term)
+        terms[Term.MB_MS] = self.cpu_s * 1000 * CPU_MB
+        return nanodollars(terms) / max(1, self.pages) / 1000
+
+    def beyond(self) -> list[str]:
+        """Name the bounds that were not kept."""
+        found = self.units.by_term
+        over = [
+            str(term) for term, most in BOUNDS.items() if found.get(term, 0) > most * self.pages
+        ]
+        return over + ["dollars"] * (self.dollars() > DOLLARS_MAX)
+
+    def table(self) -> str:
+        """Show units per page, by stage."""
+        lines = [f"{'stage':<10}" + "".join(f"{title:>11}" for title in TITLES)]
+        rows: list[tuple[str, Mapping[Term, float]]] = [
+            (str(stage), units.by_term) for stage, units in self.units.by_stage.items()
+        ]
+        bounds = {term: most * self.pages for term, most in BOUNDS.items()}
+        for name, terms in [*rows, ("all", self.units.by_term), ("at most", bounds)]:
+            if any(terms.get(term) for term in SHOWN):
+                lines.append(f"{name:<10}" + "".join(self._cell(terms, term) for term in SHOWN))
+        return "\n".join(lines)
+
+    def _cell(self, terms: Mapping[Term, float], term: Term) -> str:
+        number = terms.get(term, 0) / (1 + (term is Term.READ_HALVES)) / max(1, self.pages)
+        return f"{number:>11.4f}" if number else f"{'':>11}"
+
+
+class Line:
+    """Hands messages of a queue to a worker, as Lambda does, and counts what that takes."""
+
+    def __init__(self, workers: Sequence[Worker], meter: Meter, sqs: Any, queue_url: str) -> None:
+        self._workers, self._meter, self._sqs, self._url = workers, meter, sqs, queue_url
+        self.used = Used()
+
+    async def batch(self, packs: int, now_ms: int) -> int:
+        """Process a batch; how many messages there were."""
+        messages = await self._receive(packs)
+        if not messages:
+            return 0
+        deliveries = [
+            Delivery(
+                id=message["MessageId"],
+                body=message["Body"],
+                receives=int(message["Attributes"]["ApproximateReceiveCount"]),
+            )
+            for message in messages
+        ]
+        used, began_s = self.used, time.process_time()
+        log: Any = MeteredStream(io.StringIO(), self._meter)
+        bodies = [delivery.body for delivery in deliveries]
+        with self._meter.invocation(bodies), redirect_stdout(log):
+            worker = self._workers[used.batches % len(self._workers)]
+            failed = await worker.run(deliveries, now_ms + INVOCATION_MS)
+            worker.flush()
+        used.cpu_s += time.process_time() - began_s
+        used.units.update(self._meter.total)
+        used.batches, used.messages = used.batches + 1, used.messages + len(deliveries)
+        for message in messages:
+            if message["MessageId"] not in failed:
+                handle = message["ReceiptHandle"]
+                await self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=handle)
+        return len(messages)
+
+    async def _receive(self, packs: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        while len(found) < packs:
+            answer = await self._sqs.receive_message(
+                QueueUrl=self._url,
+                MaxNumberOfMessages=min(10, packs - len(found)),
+                AttributeNames=["All"],
+            )
+            if not answer.get("Messages"):
+                break
+            found += answer["Messages"]
+        return found
+
+
+async def measure(url: str, packs: int, containers: int, bodies: Bodies) -> Used:
+    """Crawl a host to its end on an emulator of AWS, which the environment names."""
+    async with _stack() as (settings, sqs):
+        meter = meter_of(settings)
+        async with connect(settings, meter) as ports:
+            plan = Plan(seeds=(url,), delay_ms=0, concurrency=16, bodies=bodies)
+            crawl = await control_of(ports).start(plan)
+            workers = [worker_of(ports) for _ in range(containers)]
+            line = Line(workers, meter, sqs, settings.crawl_queue_url)
+            empty = 0
+            while empty < EMPTY_MAX:
+                if await line.batch(packs, ports.clock.now_ms()):
+                    empty = 0
+                else:
+                    empty += 1
+                    await asyncio.sleep(EMPTY_WAIT_S)
+            ended = await ports.crawls.get(crawl.id)
+            assert ended is not None
+            books = await ports.crawls.books(ended)
+            line.used.pages = books.total.get("fetched", 0)
+            line.used.deferred = books.total.get("deferrals", 0)
+            assert ended.finished_at_ms, "the crawl has not ended"
+            return line.used
+
+
+@asynccontextmanager
+async def _stack() -> AsyncIterator[tuple[Settings, Any]]:
+    """Make tables, queues and a bucket; whatever is asked of this client, nobody counts."""
+    async with Aws() as aws:
+        dynamodb, sqs, s3 = [await aws.client(name) for name in ("dynamodb", "sqs", "s3")]
+        for table, keys in KEYS.items():
+            await dynamodb.create_table(
+                TableName=f"bench-{table}",
+                KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
+                AttributeDefinitions=[
+                    {"AttributeName": name, "AttributeType": "S"} for name, _ in keys
+                ],
+                BillingMode="PAY_PER_REQUEST",
+            )
+        await s3.create_bucket(Bucket="bench")
+        queues = [await sqs.create_queue(QueueName=name) for name in ("crawl", "express", "dead")]
+        crawl_url, express_url, dead_letter_url = (queue["QueueUrl"] for queue in queues)
+        settings = Settings(
+            allow_addresses="127.0.0.0/8",
+            bucket="bench",
+            crawl_queue_url=crawl_url,
+            express_queue_url=express_url,
+            dead_letter_queue_url=dead_letter_url,
+            wait_s_max=INVOCATION_MS / 1000 / 2,
+            segment_wait_s=INVOCATION_MS / 1000 / 2,
+        )
+        tables: dict[str, Any] = {f"{table}_table": f"bench-{table}" for table in KEYS}
+        yield replace(settings, **tables), sqs
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, and show it; 1 if more was used than there should be."""
+    parser = argparse.ArgumentParser(prog="python -m bench.units")
+    parser.add_argument("--pages", type=int, default=10_000)
+    parser.add_argument("--packs", type=int, default=10, help="messages a batch (10)")
+    parser.add_argument("--containers", type=int, default=1, help="that take turns (1)")
+    parser.add_argument("--bodies", type=Bodies, default=Bodies.HTML, help="html, off or all")
+    asked = parser.parse_args(words)
+    place = Place(site=SITES["generated-30"], tls=False)
+    # A machine that is busy with something else is not to have packs give up waiting for others,
+    # nor pages sent round again that come for their turn too late.
+    link_dedup.TURN_WAIT_S = group_commit.WAIT_S = INVOCATION_MS / 1000
+    pacer.LOOK_MS = INVOCATION_MS
+    running = emulator.start(port=0, keep=False)
+    try:
+        os.environ.update(layout.client_environment(running.endpoint_url))
+        with (
+            tempfile.TemporaryDirectory(prefix="units-") as folder,
+            serving(place, asked.pages, Path(folder)) as served,
+        ):
+            url = served.url + "/"
+            used = asyncio.run(measure(url, asked.packs, asked.containers, asked.bodies))
+    finally:
+        running.stop()
+    print(used.table())
+    cpu_ms = 1000 * used.cpu_s / max(1, used.pages)
+    print(f"\n{used.pages:,} pages in {used.messages:,} packs and {used.batches:,} batches,"
+          f" {used.deferred:,} deferred; {cpu_ms:.2f} ms CPU a page")  # fmt: skip
+    for term, number in used.units.by_term.items():
+        if term is not Term.MB_MS:
+            print(f"  {term:<12} ${PRICES[term].of(number) / max(1, used.pages) / 1000:.4f}")
+    lambda_dollars = PRICES[Term.MB_MS].of(cpu_ms * CPU_MB) / 1000
+    print(f"  {'cpu':<12} ${lambda_dollars:.4f}\n${used.dollars():.3f} a million pages")
+    beyond = used.beyond()
+    if beyond:
+        print(f"too much: {', '.join(beyond)}")
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""The model goes through a pack in the order of the real worker: they come to the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench.scale.actual import counts_of
+from bench.scale.model import Model
+from bench.scale.scenario import Fleet, Scenario, Web
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Where nothing takes time but hosts and slots, and nothing is left to chance.
+CERTAIN = Web(
+    hosts=20, pages=500, zipf=0.8, latency_spread=0.0, latency_ms=300, slow_share=0.0,
+    dead_share=0.0, strict_share=0.0, error_share=0.0, missing_share=0.0, links=0,
+)  # fmt: skip
+TIMELESS = Fleet(
+    workers_max=4, workers_first=4, page_cpu_ms=0, pack_cpu_ms=0, cold_start_ms=0, recall_ms=0,
+    settle_ms=0, transaction_ms=0,
+)  # fmt: skip
+PLAN = Scenario(web=CERTAIN, fleet=TIMELESS, known=1.0, minutes=600)
+PLANS = {
+    "hosts of all sizes": PLAN,
+    "one host has half": replace(PLAN, web=replace(CERTAIN, giant=0.5, pages=300)),
+    "more hosts than places": replace(PLAN, web=replace(CERTAIN, hosts=300, pages=300)),
+    "slower than their delay": replace(PLAN, web=replace(CERTAIN, latency_ms=1_700, pages=200)),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_model_does_what_the_worker_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many requests and outcomes, packs within a fifth, and it takes about as long."""
+    plan = PLANS[name]
+    result = Model(plan).run()
+    assert result.finished_ms is not None
+    modelled = {**result.books.counts, "end_ms": result.finished_ms}
+    real: Mapping[str, int] = counts_of(plan, monkeypatch)
+    assert modelled["ended"] == real["ended"]
+    assert modelled["requests"] == pytest.approx(real["requests"], rel=0.05)
+    # Which of two packs of a host comes first is chance, which tells in small numbers of packs.
+    for what in ("deliveries", "commits"):
+        assert modelled[what] == pytest.approx(real[what], rel=0.2), what
+    # The last one of all may come by just before its turn or just after it.
+    assert modelled["end_ms"] == pytest.approx(real["end_ms"], rel=0.5)

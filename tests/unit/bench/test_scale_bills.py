@@ -1,0 +1,79 @@
+"""`orbweaver estimate` beside the scale model, and docs/cost.md beside both."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bench.scale.bills import GRID, RUNS, Bill, Run, composed, known, modelled
+from bench.scale.scenario import Web
+from orbweaver.budget.estimate import estimate
+from orbweaver.budget.prices import dollars
+from orbweaver.budget.rounds import Assumed
+from orbweaver.model.crawl import Crawl
+
+BILLS = known()
+GUIDE = (Path(__file__).parents[3] / "docs/cost.md").read_text()
+# What the model draws the hosts' answers around.
+ANSWER_S = Web().latency_ms / 1000
+# What is run here and now.
+SMALL = ("1 x 1500", "10 x 200", "10 x 1500", "30 x 1000, delay 250 ms, batch 40")
+
+
+def estimated(run: Run) -> float:
+    """Dollars a million pages."""
+    crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=run.delay_ms, shards=16)
+    assumed = Assumed(
+        pages=run.hosts * run.host_pages,
+        hosts=run.hosts,
+        answer_s=ANSWER_S,
+        memory_mb=run.memory_mb,
+        workers=run.workers,
+        batch=run.batch,
+    )
+    return dollars(estimate(crawl, assumed).units.by_term) / assumed.pages * 1e6
+
+
+def test_there_are_figures_of_all_runs() -> None:
+    """And of no others."""
+    assert list(BILLS) == list(RUNS)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_figures_are_what_the_model_says(name: str) -> None:
+    """With the same seed it says the same, to a hundredth if something about it has changed."""
+    bill = Bill.of(RUNS[name])
+    assert bill.dollars == pytest.approx(BILLS[name].dollars, rel=0.01)
+    assert bill.requeues == pytest.approx(BILLS[name].requeues, rel=0.01)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_estimate_is_near_what_the_model_says(name: str) -> None:
+    """Whatever hosts, pages, delay, batch, workers and memory there are."""
+    assert estimated(RUNS[name]) == pytest.approx(BILLS[name].dollars, rel=0.25)
+
+
+@pytest.mark.parametrize("place", GRID)
+def test_an_estimate_is_near_the_model_on_the_grid(place: tuple[int, int]) -> None:
+    """From one host to ten thousand, and from 1,500 to 60,000 pages of each."""
+    told, _ = modelled(BILLS, *place)
+    assert estimated(Run(hosts=place[0], host_pages=place[1])) == pytest.approx(told, rel=0.25)
+
+
+def test_the_guide_shows_the_grid() -> None:
+    """Each row has what the command and the figures say today."""
+    row = r"^\| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| (.+) \|$"
+    rows = re.findall(row, GUIDE, re.MULTILINE)
+    found = []
+    for hosts, pages, told, model, rest in rows:
+        place = int(hosts.replace(",", "")), int(pages.replace(",", ""))
+        found.append(place)
+        cost, requeues = modelled(BILLS, *place)
+        full = not composed(*place)[1]
+        assert float(told) == round(estimated(Run(hosts=place[0], host_pages=place[1])), 1), place
+        assert float(model) == round(cost, 1), place
+        assert rest.startswith(f"{requeues:.1f} | "), place
+        assert rest.endswith("in full") is full, place
+    assert tuple(found) == GRID

@@ -1,0 +1,99 @@
+"""What must hold of any run of the model: of small ones here, of large ones in `docs/scale.md`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bench.scale.experiments import sprint
+from bench.scale.model import Model, Result
+from bench.scale.queue import IN_FLIGHT_MAX
+from bench.scale.scenario import Changes, Fleet, Scenario, Web
+from orbweaver.budget.billing_units import Term
+
+SMALL = Scenario(
+    web=Web(
+        hosts=40, pages=1_000, slow_share=0.05, dead_share=0.05, strict_share=0.1, error_share=0.03
+    ),
+    fleet=Fleet(workers_max=8, workers_first=5),
+    minutes=60 * 24,
+)
+CHANGES = Changes(line_for_all=True, room_before_slot=True, commit_each=True)
+
+
+@pytest.fixture(scope="module")
+def small() -> Result:
+    """Run a small crawl of a rough web to its end."""
+    return Model(SMALL).run()
+
+
+def test_every_url_ends_once(small: Result) -> None:
+    """What was claimed has ended, nothing of it twice, though hosts are slow, strict or dead."""
+    assert small.finished_ms is not None
+    assert small.claimed == small.books.counts["ended"] == sum(small.reasons.values())
+    assert small.ended_twice == 0
+    assert {"ok", "http_client_error"} <= small.reasons.keys()
+    assert small.books.counts["retries"] > 0
+
+
+@pytest.mark.parametrize("changes", [Changes(), CHANGES])
+def test_no_host_is_asked_sooner_than_its_delay(changes: Changes) -> None:
+    """Over all workers two requests to a host lie apart by its delay, and every URL ends once."""
+    result = Model(replace(SMALL, changes=changes, seed=7)).run()
+    assert result.too_soon == 0
+    assert result.ended_twice == 0
+    assert result.claimed == result.books.counts["ended"]
+
+
+def test_the_same_seed_comes_to_the_same() -> None:
+    """Two runs of a seed agree in every count, another seed's does not."""
+    plan = replace(SMALL, web=replace(SMALL.web, pages=300))
+    first, second, other = (Model(replace(plan, seed=seed)).run() for seed in (3, 3, 4))
+    assert first.books.units == second.books.units
+    assert first.books.counts == second.books.counts
+    assert first.samples == second.samples
+    assert first.books.counts != other.books.counts
+
+
+def test_pages_grow_with_workers() -> None:
+    """Four times as many workers, with as many hosts each, bring four times as many pages."""
+    rates = [
+        Model(replace(sprint(workers, 10), known=0.4, minutes=1.0)).run().pages_a_minute(0.3, 1.0)
+        for workers in (2, 8)
+    ]
+    assert rates[0] > 0
+    assert rates[1] == pytest.approx(4 * rates[0], rel=0.2)
+
+
+def test_a_host_gives_more_of_its_slots_to_packs_that_line_up_for_a_visit() -> None:
+    """Where packs took places for all they hold, a crawl of one host took half as long again."""
+    web = Web(hosts=1, pages=600, dead_share=0.0, strict_share=0.0, slow_share=0.0)
+    plan = Scenario(web=web, fleet=Fleet(workers_max=5), minutes=60 * 24)
+    now, once = (
+        Model(replace(plan, changes=Changes(line_for_all=for_all))).run().finished_ms
+        for for_all in (False, True)
+    )
+    assert now is not None
+    assert once is not None
+    assert once >= 1.5 * now
+
+
+def test_a_page_costs_no_more_in_a_larger_crawl() -> None:
+    """Writes, messages and time a page do not grow where all is four times as much."""
+    costs = []
+    for factor in (1, 4):
+        web = Web(hosts=10 * factor, pages=500 * factor, zipf=0.0, slow_share=0.0, dead_share=0.0)
+        fleet = Fleet(workers_max=2 * factor, workers_first=2 * factor)
+        result = Model(Scenario(web=web, fleet=fleet, minutes=600)).run()
+        assert result.finished_ms is not None
+        costs.append(result.books.dollars_a_million)
+    for term in (Term.WRITE, Term.SQS, Term.MB_MS):
+        assert costs[1][term] <= 1.1 * costs[0][term], term
+    assert costs[1][Term.WRITE] == pytest.approx(costs[0][Term.WRITE], rel=0.1)
+
+
+def test_messages_in_flight_stay_below_what_sqs_takes(small: Result) -> None:
+    """There are never more of them than workers have taken."""
+    assert 0 < small.in_flight_most <= SMALL.fleet.workers_max * SMALL.fleet.batch_size
+    assert small.in_flight_most < IN_FLIGHT_MAX
