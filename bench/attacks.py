@@ -19,7 +19,7 @@ from dataclasses import replace
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.adapters.local.reader import BudgetReader
 from orbweaver.model.crawl import Crawl
-from orbweaver.worker.page_reading import Job, job_of, read
+from orbweaver.worker.page_reading import ReadingJob, job_of, read
 from tests.attacks import ATTACKS, BY_NAME
 
 URL = "https://attack.example/a/b"
@@ -76,7 +76,7 @@ def _one(name: str, way: str) -> dict[str, float | str]:
     return asyncio.run(_by_reader(job))
 
 
-async def _by_reader(job: Job) -> dict[str, float | str]:
+async def _by_reader(job: ReadingJob) -> dict[str, float | str]:
     clock = SystemClock()
     reader = BudgetReader(clock=clock)
     began_s, before = time.thread_time(), _resident_mb()

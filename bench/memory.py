@@ -29,7 +29,7 @@ from bench.session import serving
 from bench.sites import SITES, Place
 from orbweaver.app.container import keep_made
 from orbweaver.app.wiring import control_of, worker_of
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import Pack, encode
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.target import Target
@@ -91,7 +91,7 @@ def work(url: str, pages: int, site_pages: int) -> dict[str, object]:
     resident: list[int] = []
     fetched = 0
     with asyncio.Runner() as runner, Path(os.devnull).open("w") as null:
-        plan = Plan(seeds=(url,), delay_ms=0, concurrency=AT_ONCE, bodies=Bodies.OFF)
+        plan = CrawlSpec(seeds=(url,), delay_ms=0, concurrency=AT_ONCE, bodies=Bodies.OFF)
         crawl_id = runner.run(control_of(ports).start(plan)).id
         worker = worker_of(ports)
         keep_made()

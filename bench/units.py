@@ -36,7 +36,7 @@ from orbweaver.app.container import connect
 from orbweaver.app.wiring import control_of, worker_of
 from orbweaver.budget.billing_units import Term, Units
 from orbweaver.budget.prices import PRICES, nanodollars
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.settings import Settings
 from orbweaver.politeness import pacer
@@ -47,7 +47,7 @@ from tests.contract.worlds import KEYS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.worker.batch import Worker
 
 CPU_MB = 1_769
@@ -112,7 +112,9 @@ class Used:
 class Line:
     """Hands messages of a queue to a worker, as Lambda does, and counts what that takes."""
 
-    def __init__(self, workers: Sequence[Worker], meter: Meter, sqs: Any, queue_url: str) -> None:
+    def __init__(
+        self, workers: Sequence[Worker], meter: UsageMeter, sqs: Any, queue_url: str
+    ) -> None:
         self._workers, self._meter, self._sqs, self._url = workers, meter, sqs, queue_url
         self.used = Used()
 
@@ -164,7 +166,7 @@ async def measure(url: str, packs: int, containers: int, bodies: Bodies) -> Used
     async with _stack() as (settings, sqs):
         meter = meter_of(settings)
         async with connect(settings, meter) as ports:
-            plan = Plan(seeds=(url,), delay_ms=0, concurrency=16, bodies=bodies)
+            plan = CrawlSpec(seeds=(url,), delay_ms=0, concurrency=16, bodies=bodies)
             crawl = await control_of(ports).start(plan)
             workers = [worker_of(ports) for _ in range(containers)]
             line = Line(workers, meter, sqs, settings.crawl_queue_url)

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
-from orbweaver.model.item_rules import Field, ItemRule, Source
+from orbweaver.model.item_rules import Field, ItemRule, ValueSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 BYTES_MAX = 5 * 1024 * 1024
-TITLE = Field(name="name", source=Source.JSONLD, where="name")
-JSON_LD = ItemRule(name="products", match="/", source=Source.JSONLD, of="Product", fields=(TITLE,))
+TITLE = Field(name="name", source=ValueSource.JSONLD, where="name")
+JSON_LD = ItemRule(
+    name="products", match="/", source=ValueSource.JSONLD, of="Product", fields=(TITLE,)
+)
 NESTED = ItemRule(
     name="boxes",
     match="/",

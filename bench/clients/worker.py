@@ -26,7 +26,7 @@ from orbweaver.adapters.local.reader import BudgetReader
 from orbweaver.app.aws_ports import meter_of
 from orbweaver.app.container import keep_made
 from orbweaver.app.wiring import control_of, worker_of
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.settings import Settings
@@ -104,7 +104,7 @@ def crawl(url: str, at_once: int) -> dict[str, object]:
     # What a container keeps: one loop, and one worker with its caches.
     with asyncio.Runner() as runner, Path(os.devnull).open("w") as null:
         # Nobody else stores bodies.
-        plan = Plan(seeds=(url,), delay_ms=0, concurrency=at_once, bodies=Bodies.OFF)
+        plan = CrawlSpec(seeds=(url,), delay_ms=0, concurrency=at_once, bodies=Bodies.OFF)
         crawl_id = runner.run(control_of(ports).start(plan)).id
         worker = worker_of(ports)
         keep_made()

@@ -55,11 +55,11 @@ async def export(
     from orbweaver.adapters.local.clock import SystemClock
     from orbweaver.adapters.local.folder import FolderFiles
     from orbweaver.exporting.assembly import Assembly
-    from orbweaver.exporting.local_exporter import Alone, Waiting
+    from orbweaver.exporting.local_exporter import Alone, WaitingExport
     from orbweaver.exporting.workspace import FolderDesk
     from tests.memory import MemoryCrawls, World
 
-    clock, random, waiting = SystemClock(), Random(1), Waiting()
+    clock, random, waiting = SystemClock(), Random(1), WaitingExport()
     aws = Aws()
     try:
         dynamo = Dynamo(await aws.client("dynamodb"), clock=clock, random=random)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from orbweaver.frontier import warc
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.item import Item
-from orbweaver.model.item_rules import Field, ItemRule, Kind
+from orbweaver.model.item_rules import Field, ItemRule, ValueKind
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 
@@ -30,11 +30,11 @@ def crawl() -> Crawl:
     """Make the crawl, with a rule for its items."""
     fields = (
         Field(name="title", where="h1", required=True),
-        Field(name="price", where=".price", type=Kind.PRICE, required=True),
-        Field(name="stock", where=".stock", type=Kind.INTEGER),
-        Field(name="rating", where=".rating", type=Kind.NUMBER),
-        Field(name="available", where=".stock", type=Kind.BOOLEAN),
-        Field(name="published", where="time", type=Kind.DATE),
+        Field(name="price", where=".price", type=ValueKind.PRICE, required=True),
+        Field(name="stock", where=".stock", type=ValueKind.INTEGER),
+        Field(name="rating", where=".rating", type=ValueKind.NUMBER),
+        Field(name="available", where=".stock", type=ValueKind.BOOLEAN),
+        Field(name="published", where="time", type=ValueKind.DATE),
         Field(name="tags", where=".tag", many=True),
     )
     rule = ItemRule(name=RULE, match="/catalogue/", fields=fields)

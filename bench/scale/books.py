@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 from orbweaver.budget.billing_units import Stage, Term, Units, chunks, write_units
 from orbweaver.budget.prices import NANO, PRICES
-from orbweaver.frontier.journal import Again, Journal
+from orbweaver.frontier.journal import Journal, Requeue
 from orbweaver.frontier.journal_codec import encode
 from orbweaver.frontier.messages import Pack
 from orbweaver.frontier.messages import encode as encode_message
@@ -111,7 +111,7 @@ def sizes() -> Sizes:
     count = 20
     targets = tuple(map(_target, range(count)))
     records = tuple(map(_record, targets))
-    again = tuple(Again(target=target, delay_s=17) for target in targets)
+    again = tuple(Requeue(target=target, delay_s=17) for target in targets)
     pack = Pack(id="0" * 32, crawl="crawl-20261121-200000", at_ms=0, targets=targets)
 
     def each(journal: Journal) -> int:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 from bench.scale.hosts import View
 from bench.scale.kernel import Gate, Group
 from orbweaver.fetching import response_verdict as answers
-from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.seen_urls import Novelty
 from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.target import Target, next_attempt
 from orbweaver.model.url import host_of
-from orbweaver.politeness.host_health import Health
+from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
 from orbweaver.politeness.pacer import Pacer
 from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
@@ -51,7 +51,7 @@ class Container:
         self.model = model
         kernel, settings = model.kernel, model.scenario.settings
         self.view = View(model.table)
-        self.health = Health(
+        self.health = HostHealth(
             hosts=cast("Hosts", self.view), clock=cast("Clock", kernel), random=model.random
         )
         self.everywhere = Gate(kernel, settings.fetch_concurrency)
@@ -79,7 +79,7 @@ class Visit:
         self.model = container.model
         self.pack = pack
         self.until_ms = until_ms
-        self.draft = Draft(pack.crawl)
+        self.draft = PackResult(pack.crawl)
         self.ended = 0
         self.recorded = 0
         self.body_bytes = 0

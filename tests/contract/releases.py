@@ -21,7 +21,7 @@ from orbweaver.adapters.dynamodb import journal as dynamodb_journal
 from orbweaver.adapters.dynamodb import ledger as dynamodb_ledger
 from orbweaver.adapters.dynamodb.table import from_item
 from orbweaver.adapters.local.reader import InPlaceReader
-from orbweaver.budget.reservation import Treasury
+from orbweaver.budget.reservation import BudgetKeeper
 from orbweaver.frontier import journal_codec, messages
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.model import crawl_codec
@@ -29,13 +29,13 @@ from orbweaver.model.compression import decompress
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
 from orbweaver.worker import batch as workers
-from orbweaver.worker.apply_journal import Settler
+from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.batch import Worker
-from orbweaver.worker.body_writer import Segments
+from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.fetch_pack import Visitor
-from orbweaver.worker.pack import Advancer, Delivery
-from orbweaver.worker.seeding import Ingester
+from orbweaver.worker.fetch_pack import PackFetcher
+from orbweaver.worker.pack import Delivery, PackProcessor
+from orbweaver.worker.seeding import Seeder
 from tests.memory import MemoryEvents, MemoryMetrics, MemoryQueue, outside
 from tests.memory import World as MemoryState
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from orbweaver.adapters.dynamodb.table import Dynamo, Item
-    from orbweaver.frontier.messages import Message, Source
+    from orbweaver.frontier.messages import Message, MessageSource
     from tests.contract.worlds import AwsWorld, Container
     from tests.memory import ManualClock
     from tests.unit.stage import SmallWeb
@@ -70,7 +70,7 @@ class Deployment:
         container, settings = self.world.container(), Settings()
         packs = container.packs if commits else _Refusing(container, self.refused)
         clock, queue = self.clock, MemoryQueue(self.state)
-        settler = Settler(
+        settler = JournalApplier(
             queue=queue,
             packs=packs,
             crawls=container.crawls,
@@ -80,7 +80,7 @@ class Deployment:
             clock=clock,
         )
         recent = RecentCrawls(crawls=container.crawls, clock=clock)
-        visitor = Visitor(
+        visitor = PackFetcher(
             fetcher=self.web,
             reader=InPlaceReader(),
             hosts=container.hosts,
@@ -90,16 +90,16 @@ class Deployment:
             random=Random(1),
             settings=settings,
         )
-        advancer = Advancer(
+        advancer = PackProcessor(
             packs=packs,
             crawls=recent,
             frontier=container.frontier,
             visitor=visitor,
             settler=settler,
-            segments=Segments(
+            segments=BodyWriter(
                 files=container.files, clock=clock, random=Random(2), settings=settings
             ),
-            treasury=Treasury(
+            treasury=BudgetKeeper(
                 allowances=container.allowances,
                 crawls=container.crawls,
                 clock=clock,
@@ -112,7 +112,7 @@ class Deployment:
         return Worker(
             queue=queue,
             packs=packs,
-            ingester=Ingester(queue=queue, crawls=container.crawls, clock=clock),
+            ingester=Seeder(queue=queue, crawls=container.crawls, clock=clock),
             advancer=advancer,
             settler=settler,
             clock=clock,
@@ -187,7 +187,7 @@ def _encode(sent: Any) -> str:
     return json.dumps({"v": 2, "crawl": crawl, "at": envelope["at"], "said": envelope}, indent=1)
 
 
-def _decode(body: str, source: Source) -> Message:
+def _decode(body: str, source: MessageSource) -> Message:
     if body.startswith("{") and (raw := json.loads(body)).get("v") == 2:
         return messages.decode(json.dumps(raw["said"]), source)
     return messages.decode(body, source)

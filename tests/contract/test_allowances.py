@@ -10,7 +10,7 @@ import pytest
 
 from orbweaver.budget.budget_rules import Allowance, Taking
 from orbweaver.frontier.claims import AlreadyCommitted, Committed
-from orbweaver.model.limits import Part, Settlement
+from orbweaver.model.limits import LimitPart, Settlement
 from tests.contract import samples
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def taking(crawl: Crawl, amount: int, *, limit: int = 100, at_ms: int = 7, **mor
     """Reserve bytes."""
     return Taking(
         crawl=crawl,
-        part=Part.BYTES,
+        part=LimitPart.BYTES,
         amount=amount,
         limit=limit,
         at_ms=at_ms,
@@ -44,18 +44,18 @@ async def test_an_allowance_begins_once(world: World) -> None:
     """Nothing is taken before it has begun, and who begins it second changes nothing."""
     allowances, crawl = world.container().allowances, samples.crawl()
     assert await allowances.take(taking(crawl, 1)) == Allowance(begun=False)
-    await allowances.begin(crawl, Part.BYTES, 40)
-    await world.container().allowances.begin(crawl, Part.BYTES, 90)
+    await allowances.begin(crawl, LimitPart.BYTES, 40)
+    await world.container().allowances.begin(crawl, LimitPart.BYTES, 90)
     assert await look(allowances, crawl) == Allowance(used=40)
-    assert await allowances.take(replace(taking(crawl, 1), part=Part.NANODOLLARS)) == Allowance(
-        begun=False
-    )
+    assert await allowances.take(
+        replace(taking(crawl, 1), part=LimitPart.NANODOLLARS)
+    ) == Allowance(begun=False)
 
 
 async def test_no_more_is_reserved_than_the_limit(world: World) -> None:
     """The last byte can be had, and not one more; what stands is told."""
     allowances, crawl = world.container().allowances, samples.crawl()
-    await allowances.begin(crawl, Part.BYTES, 0)
+    await allowances.begin(crawl, LimitPart.BYTES, 0)
     assert await allowances.take(taking(crawl, 60)) is None
     assert await allowances.take(taking(crawl, 41)) == Allowance(
         used=60, reserved=60, taken_at_ms=7
@@ -71,7 +71,7 @@ async def test_no_more_is_reserved_than_the_limit(world: World) -> None:
 async def test_those_who_take_at_once_share_the_limit(world: World) -> None:
     """However many take at once, all together they stay within it."""
     crawl = samples.crawl()
-    await world.container().allowances.begin(crawl, Part.BYTES, 0)
+    await world.container().allowances.begin(crawl, LimitPart.BYTES, 0)
     told = await asyncio.gather(
         *(world.container().allowances.take(taking(crawl, 30)) for _ in range(6))
     )
@@ -81,7 +81,7 @@ async def test_those_who_take_at_once_share_the_limit(world: World) -> None:
 async def test_reservations_of_the_dead_are_written_off(world: World) -> None:
     """What is of whoever takes in their place stays; if somebody has taken since, nobody does."""
     allowances, crawl = world.container().allowances, samples.crawl()
-    await allowances.begin(crawl, Part.BYTES, 0)
+    await allowances.begin(crawl, LimitPart.BYTES, 0)
     await allowances.take(taking(crawl, 60))
     seen = await look(allowances, crawl)
     assert seen is not None
@@ -94,9 +94,9 @@ async def test_reservations_of_the_dead_are_written_off(world: World) -> None:
 async def test_a_commit_gives_back_what_was_not_spent(world: World) -> None:
     """Once: the copy of a pack that is committed settles nothing."""
     container, crawl = world.container(), samples.crawl()
-    await container.allowances.begin(crawl, Part.BYTES, 0)
+    await container.allowances.begin(crawl, LimitPart.BYTES, 0)
     await container.allowances.take(taking(crawl, 60))
-    settled = (Settlement(part=Part.BYTES, reserved=60, spent=11),)
+    settled = (Settlement(part=LimitPart.BYTES, reserved=60, spent=11),)
     ledger = samples.ledger(ONE, children=())
     assert await container.packs.commit(crawl, ledger, {"fetched": 1}, settled) == Committed()
     left = Allowance(used=11, reserved=0, taken_at_ms=7)
@@ -109,9 +109,9 @@ async def test_a_commit_gives_back_what_was_not_spent(world: World) -> None:
 async def test_a_commit_that_is_refused_settles_nothing(world: World) -> None:
     """A commit over the budget of pages leaves everything as it was."""
     container, crawl = world.container(), replace(samples.crawl(), pages_max=1, shards=1)
-    await container.allowances.begin(crawl, Part.BYTES, 0)
+    await container.allowances.begin(crawl, LimitPart.BYTES, 0)
     await container.allowances.take(taking(crawl, 60))
-    settled = (Settlement(part=Part.BYTES, reserved=60, spent=11),)
+    settled = (Settlement(part=LimitPart.BYTES, reserved=60, spent=11),)
     ledger = samples.ledger(ONE, children=(0, 1))
     await container.packs.commit(crawl, ledger, {"claimed": 2}, settled)
     assert await look(container.allowances, crawl) == Allowance(used=60, reserved=60, taken_at_ms=7)
@@ -156,6 +156,6 @@ async def test_a_crawl_is_found_beside_its_allowances(world: World) -> None:
     """What lies beside crawls in their table is none."""
     container, crawl = world.container(), samples.crawl()
     await container.crawls.create(crawl)
-    await container.allowances.begin(crawl, Part.BYTES, 3)
+    await container.allowances.begin(crawl, LimitPart.BYTES, 3)
     await container.allowances.count(crawl, ONE, HOST, URLS, 9)
     assert [each.id for each in await container.crawls.list()] == [crawl.id]

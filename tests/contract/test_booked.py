@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.aws.usage_meter import Meter
+from orbweaver.adapters.aws.usage_meter import UsageMeter
 from orbweaver.adapters.dynamodb.packs import DynamoPacks
 from orbweaver.adapters.dynamodb.table import Dynamo
 from orbweaver.budget.billing_units import Stage, Term, item_bytes, units_of
@@ -24,12 +24,12 @@ TALLY = {"claimed": 1, "fetched": 2}
 
 
 @pytest.fixture
-def meter() -> Meter:
+def meter() -> UsageMeter:
     """Make a meter."""
-    return Meter()
+    return UsageMeter()
 
 
-def packs_of(world: AwsWorld, meter: Meter) -> DynamoPacks:
+def packs_of(world: AwsWorld, meter: UsageMeter) -> DynamoPacks:
     """Give packs whose commits book what the meter has counted."""
     return DynamoPacks(
         Dynamo(world.clients["dynamodb"], clock=world.clock, random=Random(1)),
@@ -41,7 +41,7 @@ def packs_of(world: AwsWorld, meter: Meter) -> DynamoPacks:
     )
 
 
-def use(meter: Meter, number: int) -> None:
+def use(meter: UsageMeter, number: int) -> None:
     """Count something for the crawl."""
     with meter.of(CRAWL.id):
         meter.use(Term.WRITE, Stage.CLAIM, number)
@@ -55,7 +55,7 @@ async def booked(world: AwsWorld) -> dict[Term, int]:
     return units_of(books.total).by_term
 
 
-async def test_units_are_booked_with_commits(aws_world: AwsWorld, meter: Meter) -> None:
+async def test_units_are_booked_with_commits(aws_world: AwsWorld, meter: UsageMeter) -> None:
     """Each commit takes what was used since the one before, alone or for several packs."""
     packs = packs_of(aws_world, meter)
     use(meter, 3)
@@ -67,7 +67,9 @@ async def test_units_are_booked_with_commits(aws_world: AwsWorld, meter: Meter) 
     assert await booked(aws_world) == {Term.WRITE: 7, Term.SQS: 2}
 
 
-async def test_a_commit_that_comes_late_books_nothing(aws_world: AwsWorld, meter: Meter) -> None:
+async def test_a_commit_that_comes_late_books_nothing(
+    aws_world: AwsWorld, meter: UsageMeter
+) -> None:
     """Another has committed the pack: what was used for it all the same goes along next time."""
     packs = packs_of(aws_world, meter)
     ledger = samples.ledger(ONE)
@@ -80,7 +82,7 @@ async def test_a_commit_that_comes_late_books_nothing(aws_world: AwsWorld, meter
     assert await booked(aws_world) == {Term.WRITE: 3, Term.SQS: 1}
 
 
-async def test_counters_of_units_take_little_room(aws_world: AwsWorld, meter: Meter) -> None:
+async def test_counters_of_units_take_little_room(aws_world: AwsWorld, meter: UsageMeter) -> None:
     """Every commit pays for each KB of its shard: twenty counters take less than 200 bytes."""
     with meter.of(CRAWL.id):
         for stage in Stage:

@@ -26,7 +26,7 @@ import pytest
 from localstack import layout
 from orbweaver.adapters.aws.clients import Aws
 from orbweaver.adapters.aws.usage_dynamodb import used
-from orbweaver.adapters.aws.usage_meter import ASKED, Meter
+from orbweaver.adapters.aws.usage_meter import ASKED, UsageMeter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -176,7 +176,7 @@ def dynalite() -> Iterator[str]:
 class Bench:
     """A table, and a client of which every answer is noted."""
 
-    def __init__(self, client: Any, meter: Meter) -> None:
+    def __init__(self, client: Any, meter: UsageMeter) -> None:
         self.client = client
         self.meter = meter
         self.seen: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
@@ -232,7 +232,7 @@ async def opened(endpoint_url: str, around: Around) -> AsyncIterator[Bench]:
     session, monkeypatch = around
     for variable, value in layout.client_environment(endpoint_url).items():
         monkeypatch.setenv(variable, value)
-    meter = Meter(tables={TABLE: "urls"})
+    meter = UsageMeter(tables={TABLE: "urls"})
     async with Aws(session, meter, validates=True) as aws:
         bench = Bench(await aws.client("dynamodb"), meter)
         await bench.fill()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.frontier.claims import Closed, Committed
-from orbweaver.model.crawl import Shard, State, Stop, default_crawl, moved
+from orbweaver.model.crawl import CounterShard, State, Stop, default_crawl, moved
 from orbweaver.model.crawl_settings import Scope
-from orbweaver.model.url_rules import Rule
+from orbweaver.model.url_rules import UrlRule
 from tests.contract import samples
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ FULL = samples.crawl(
     obey_robots=False,
     user_agent="tester/1.0 (+mailto:someone@example.com)",
     rules=(
-        Rule(match="/ü?", depth_max=0, express=False, delay_ms=0, window_s=0),
-        Rule(match="/b", follow=False, record=True),
+        UrlRule(match="/ü?", depth_max=0, express=False, delay_ms=0, window_s=0),
+        UrlRule(match="/b", follow=False, record=True),
     ),
     express=True,
     shards=4,
@@ -60,7 +60,7 @@ async def test_an_unknown_crawl_is_none(world: World) -> None:
     crawls = world.container().crawls
     assert await crawls.get("nobody-1") is None
     assert await crawls.list() == ()
-    assert (await crawls.books(samples.crawl(shards=2))).shards == (Shard(), Shard())
+    assert (await crawls.books(samples.crawl(shards=2))).shards == (CounterShard(), CounterShard())
 
 
 async def test_an_id_is_taken_once(world: World) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.frontier.messages import Source
+from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.errors import Transient
 from tests.contract.faults import Faulty
 
@@ -106,13 +106,13 @@ async def test_a_body_is_sent_back_as_it_is(world: World) -> None:
 
 async def test_bodies_go_back_to_the_queue_that_they_belong_to(world: World) -> None:
     """What came from the seed queue is not sent to where packs are taken."""
-    await world.container().dead_letters.resend(["{ü"], Source.SEEDS)
+    await world.container().dead_letters.resend(["{ü"], MessageSource.SEEDS)
     assert [message.body for message in await world.receive("seeds")] == ["{ü"]
     assert await world.receive("crawl") == []
 
 
-@pytest.mark.parametrize("source", Source)
-async def test_a_letter_says_where_it_came_from(world: World, source: Source) -> None:
+@pytest.mark.parametrize("source", MessageSource)
+async def test_a_letter_says_where_it_came_from(world: World, source: MessageSource) -> None:
     """Whether it may be read as a pack is known for as long as it lies there."""
     container = world.container()
     await container.queue.bury("x", "why", source)
@@ -123,16 +123,16 @@ async def test_a_letter_says_where_it_came_from(world: World, source: Source) ->
 @pytest.mark.parametrize(
     ("told", "source"),
     [
-        ({}, Source.SEEDS),
-        ({"reason": "failed 4 times"}, Source.PACKS),
-        ({"reason": "failed 4 times", "source": "seeds"}, Source.SEEDS),
-        ({"reason": "failed 4 times", "source": "anything"}, Source.SEEDS),
-        ({"source": "packs"}, Source.PACKS),
+        ({}, MessageSource.SEEDS),
+        ({"reason": "failed 4 times"}, MessageSource.PACKS),
+        ({"reason": "failed 4 times", "source": "seeds"}, MessageSource.SEEDS),
+        ({"reason": "failed 4 times", "source": "anything"}, MessageSource.SEEDS),
+        ({"source": "packs"}, MessageSource.PACKS),
     ],
     ids=["nothing", "earlier release", "seeds", "unknown", "packs"],
 )
 async def test_a_letter_that_says_nothing_is_no_pack(
-    aws_world: AwsWorld, told: dict[str, str], source: Source
+    aws_world: AwsWorld, told: dict[str, str], source: MessageSource
 ) -> None:
     """A body that left no room to say where it came from is read as seeds."""
     attributes = {name: {"DataType": "String", "StringValue": text} for name, text in told.items()}
@@ -143,9 +143,11 @@ async def test_a_letter_that_says_nothing_is_no_pack(
     assert letter.source is source
 
 
-@pytest.mark.parametrize(("lane", "source"), [("seeds", Source.SEEDS), ("crawl", Source.PACKS)])
+@pytest.mark.parametrize(
+    ("lane", "source"), [("seeds", MessageSource.SEEDS), ("crawl", MessageSource.PACKS)]
+)
 async def test_what_sqs_moved_is_read_by_where_sqs_says_it_lay(
-    moto_world: AwsWorld, lane: str, source: Source
+    moto_world: AwsWorld, lane: str, source: MessageSource
 ) -> None:
     """Attributes that the sender of a message made up do not count (nor does its reason)."""
     name = f"{moto_world.name}-{lane}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.frontier.claims import Claimer, Known, Standing
+from orbweaver.frontier.claims import Claimer, Known, StandingClaim
 from orbweaver.model.target import Prior, Target
 from tests.contract import samples
 from tests.memory import MemoryFrontier
@@ -201,7 +201,7 @@ async def test_what_a_claim_replaced_stands_again(world: World) -> None:
         assert await frontier.claim(forced, targets(*URLS[:2])) == set(URLS[:2])
     await frontier.release(forced, [URLS[0]])
     await frontier.release(forced, [URLS[0]])
-    assert await frontier.standing("shop", URLS[0]) == Standing(
+    assert await frontier.standing("shop", URLS[0]) == StandingClaim(
         crawl="shop-1", pack="a", at_ms=now_ms, expires_s=early.expires_s, depth=3
     )
     asks = replace(early, pack="c", at_ms=now_ms + 9_000)
@@ -355,7 +355,7 @@ async def test_the_last_claim_of_a_url_can_be_read(world: World) -> None:
     asks = claimer("a", world.clock.now_ms())
     await frontier.claim(asks, [Target(url=URLS[0], depth=3)])
     read = await world.container().frontier.standing("shop", URLS[0])
-    assert read == Standing(
+    assert read == StandingClaim(
         crawl="shop-1", pack="a", at_ms=asks.at_ms, expires_s=asks.expires_s, depth=3
     )
     assert await frontier.standing("shop", URLS[1]) is None

@@ -9,7 +9,7 @@ import pytest
 from orbweaver.adapters.aws import sqs
 from orbweaver.adapters.dynamodb.table import to_item
 from orbweaver.frontier.claims import Recalled, Unreadable
-from orbweaver.frontier.envelope import Waiting
+from orbweaver.frontier.envelope import WaitingMessage
 from orbweaver.model.errors import StoredNewer
 from tests.contract import samples
 from tests.contract.worlds import AwsWorld, MemoryWorld
@@ -137,7 +137,7 @@ async def test_a_record_of_a_newer_version_is_no_prior(aws_world: AwsWorld) -> N
 async def test_what_waits_is_held_back_for_long(world: World) -> None:
     """It is on its lane, and not yet to be received."""
     queue = world.container().queue
-    waiting = Waiting(body="{}", crawl="shop-1", since_ms=samples.NOW_MS)
+    waiting = WaitingMessage(body="{}", crawl="shop-1", since_ms=samples.NOW_MS)
     await queue.hold([waiting] * 12, express=False)
     await queue.hold([waiting], express=True)
     assert (await world.delayed("crawl"), await world.delayed("express")) == (12, 1)
@@ -150,7 +150,9 @@ async def test_what_waits_is_sent_byte_for_byte(
     """With its crawl's group, and since when it waits; the largest goes without the latter."""
     monkeypatch.setattr(sqs, "DELAY_S_MAX", 0)
     bodies = ['{"v": 2,\n "x":"ü\U0001f578"}', "x" * (1024 * 1024 - 10)]
-    waiting = [Waiting(body=body, crawl="shop-1", since_ms=samples.NOW_MS) for body in bodies]
+    waiting = [
+        WaitingMessage(body=body, crawl="shop-1", since_ms=samples.NOW_MS) for body in bodies
+    ]
     await aws_world.container().queue.hold(waiting, express=True)
     found: dict[str, Any] = {}
     while len(found) < len(bodies):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.frontier.journal import Letter
-from orbweaver.frontier.messages import Malformed, Pack, Seeds, decode
+from orbweaver.frontier.messages import Malformed, Pack, SeedsMessage, decode
 from orbweaver.model.target import Target
 from tests.contract import samples
 from tests.contract.worlds import AwsWorld
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 BATCH_BYTES_MAX = 1024 * 1024
 
 
-def seeds(place: int = 0) -> Seeds:
+def seeds(place: int = 0) -> SeedsMessage:
     """Make seeds to send."""
-    return Seeds(
+    return SeedsMessage(
         id=f"seeds-{place}",
         crawl="shop-1",
         at_ms=samples.NOW_MS,

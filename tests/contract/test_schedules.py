@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from orbweaver.adapters.aws.scheduler import GroupSchedules, Target
+from orbweaver.adapters.aws.scheduler import GroupSchedules, ScheduleTarget
 from orbweaver.control.schedule import Scheduled
 from orbweaver.model.errors import Permanent
 from tests.contract import samples
@@ -42,9 +42,9 @@ CRON = Scheduled(
 )
 
 
-def target(group: str) -> Target:
+def target(group: str) -> ScheduleTarget:
     """Name a group, and parts that nobody looks at here."""
-    return Target(
+    return ScheduleTarget(
         group=group,
         function=f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:starter",
         role=f"arn:aws:iam::{ACCOUNT}:role/firing",

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.control.crawl_control import Control
-from orbweaver.control.crawl_spec import Plan
-from orbweaver.frontier.messages import Seeds, decode
+from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.frontier.messages import SeedsMessage, decode
 from orbweaver.model.crawl import State
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.contract.worlds import World
 
 SITE = "https://example.com"
-PLAN = Plan(seeds=(f"{SITE}/",), name="shop")
+PLAN = CrawlSpec(seeds=(f"{SITE}/",), name="shop")
 
 
 def control_of(world: World) -> Control:
@@ -36,10 +36,10 @@ def control_of(world: World) -> Control:
     )
 
 
-async def seeds_sent(world: World) -> list[Seeds]:
+async def seeds_sent(world: World) -> list[SeedsMessage]:
     """Take what was sent as seeds."""
     messages = [decode(mail.body) for mail in await world.receive("crawl")]
-    return [message for message in messages if isinstance(message, Seeds)]
+    return [message for message in messages if isinstance(message, SeedsMessage)]
 
 
 async def test_two_starts_of_one_key_are_one_crawl(world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from orbweaver.frontier.claims import Claimer
 from orbweaver.frontier.journal import Ledger
-from orbweaver.frontier.messages import Seeds, encode
+from orbweaver.frontier.messages import SeedsMessage, encode
 from orbweaver.model.crawl import State
 from orbweaver.politeness.host_schedule import RobotsEntry
 from tests.contract import samples
@@ -226,7 +226,7 @@ async def test_a_lane_is_looked_through(world: World) -> None:
     """What waits is taken, is hidden meanwhile, and can be put back or removed."""
     container = world.container()
     seeds = [
-        Seeds(id=f"5{number}", crawl="c-1", at_ms=1, references=(f"{HOST}/{number}",))
+        SeedsMessage(id=f"5{number}", crawl="c-1", at_ms=1, references=(f"{HOST}/{number}",))
         for number in range(3)
     ]
     await container.queue.send_seeds(seeds, express=False)

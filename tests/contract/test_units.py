@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bench import generated
 from bench.units import Line
-from orbweaver.adapters.aws.usage_meter import Meter
+from orbweaver.adapters.aws.usage_meter import UsageMeter
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.app import wiring
 from orbweaver.budget.billing_units import Term
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.crawl import State
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.settings import Settings
@@ -59,7 +59,7 @@ class Web:
         )
 
 
-def ports_of(world: AwsWorld, meter: Meter) -> Any:
+def ports_of(world: AwsWorld, meter: UsageMeter) -> Any:
     """Open the ports of a container, which are metered from here on."""
     for service in ("dynamodb", "sqs", "s3"):
         meter.watch(world.clients[service])
@@ -85,9 +85,9 @@ async def test_units_of_a_page_stay_within_bounds(
     # However busy this machine is, packs wait for each other.
     monkeypatch.setattr(link_dedup, "TURN_WAIT_S", 60.0)
     monkeypatch.setattr(group_commit, "WAIT_S", 60.0)
-    meter = Meter(tables={moto_world.table(name): name for name in KEYS})
+    meter = UsageMeter(tables={moto_world.table(name): name for name in KEYS})
     ports = ports_of(moto_world, meter)
-    plan = Plan(seeds=(SITE,), delay_ms=0, concurrency=16)
+    plan = CrawlSpec(seeds=(SITE,), delay_ms=0, concurrency=16)
     crawl = await wiring.control_of(ports).start(plan)
     queue_url = moto_world.urls["crawl"]
     line = Line([wiring.worker_of(ports)], meter, moto_world.clients["sqs"], queue_url)

@@ -21,13 +21,13 @@ from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
 from orbweaver.adapters.dynamodb.budgets import DynamoAllowances
 from orbweaver.adapters.dynamodb.claims import DynamoFrontier
 from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
-from orbweaver.adapters.dynamodb.erasure import DynamoTraces, Tables
+from orbweaver.adapters.dynamodb.erasure import DynamoTraces, TableNames
 from orbweaver.adapters.dynamodb.hosts import DynamoHosts
 from orbweaver.adapters.dynamodb.packs import DynamoPacks
 from orbweaver.adapters.dynamodb.pages import DynamoPages
 from orbweaver.adapters.dynamodb.table import Dynamo
 from orbweaver.exporting.ports import ExportEvents
-from orbweaver.frontier.messages import Source
+from orbweaver.frontier.messages import MessageSource
 from orbweaver.frontier.ports import History, Pages
 from orbweaver.model.ports import Events
 from tests import memory
@@ -165,7 +165,10 @@ class MemoryWorld:
         return [key for _, key in taken]
 
     def _sent(self, lane: str) -> list[memory.Mail]:
-        wanted = (lane == "express", Source.SEEDS if lane == "seeds" else Source.PACKS)
+        wanted = (
+            lane == "express",
+            MessageSource.SEEDS if lane == "seeds" else MessageSource.PACKS,
+        )
         return [mail for mail in self.state.sent if (mail.express, mail.source) == wanted]
 
 
@@ -255,14 +258,14 @@ class AwsWorld:
             traces=DynamoTraces(
                 dynamo,
                 clock=clock,
-                tables=Tables(**{name: self.table(name) for name in KEYS}),
+                tables=TableNames(**{name: self.table(name) for name in KEYS}),
                 ledger_retention_s=LEDGER_RETENTION_S,
             ),
             lane=SqsDeadLetters(
                 clients["sqs"],
                 dead_letter_url=self.urls["crawl"],
                 crawl_url=self.urls["crawl"],
-                source=Source.PACKS,
+                source=MessageSource.PACKS,
                 wait_s=0,
             ),
         )

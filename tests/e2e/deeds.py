@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.adapters.dynamodb.table import to_item
-from orbweaver.extraction.extract import Field, ItemRule, Kind
+from orbweaver.extraction.extract import Field, ItemRule, ValueKind
 from orbweaver.frontier import warc
-from orbweaver.frontier.messages import Pack, Seeds, encode
+from orbweaver.frontier.messages import Pack, SeedsMessage, encode
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, State
 from orbweaver.model.item import Item
@@ -107,7 +107,7 @@ class Bench:
         """Spell seeds of a crawl as a message."""
         references = tuple(self.site.url + path for path in paths)
         return encode(
-            Seeds(
+            SeedsMessage(
                 id=uuid.uuid4().hex,
                 crawl=crawl.id,
                 at_ms=crawl.started_at_ms,
@@ -271,7 +271,7 @@ def texts_exported(bench: Bench) -> Act:
 
 def items_exported(bench: Bench) -> Act:
     """The table of items that a rule finds is made known, and then known with one more column."""
-    fields = (Field(name="title", where="h1"), Field(name="price", where="p", type=Kind.PRICE))
+    fields = (Field(name="title", where="h1"), Field(name="price", where="p", type=ValueKind.PRICE))
     rule = ItemRule(name="book", match="/", fields=fields[:1])
     crawl = bench.crawl(f"shop{uuid.uuid4().hex[:8]}", items=(rule,))
     found = (Item(table="book", place=0, fields={"title": "One"}),)

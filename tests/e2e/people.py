@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from orbweaver.app.aws_ports import Ports
     from orbweaver.control.crawl_control import Control
-    from orbweaver.control.crawl_spec import Plan
+    from orbweaver.control.crawl_spec import CrawlSpec
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.settings import Settings
     from tests.e2e.stand import Stand
@@ -68,7 +68,7 @@ class Office:
         self._ports = ports
         self._queue_url = queue_url
 
-    async def start(self, plan: Plan, *, tardy: bool = False) -> Crawl:
+    async def start(self, plan: CrawlSpec, *, tardy: bool = False) -> Crawl:
         """Start a crawl."""
         return await (self._tardy if tardy else self._control).start(plan)
 

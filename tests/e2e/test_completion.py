@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.crawl import Stop
 from orbweaver.model.crawl_settings import Scope
 from tests.e2e.announcements import listening
@@ -148,10 +148,10 @@ async def _crawl(office: Office, shape: Shape, sites: Sequence[Graph], runs: lis
         await office.ended(last.crawl.id)
 
 
-def _plan(shape: Shape, sites: Sequence[Graph], number: int, seeds: Sequence[Place]) -> Plan:
+def _plan(shape: Shape, sites: Sequence[Graph], number: int, seeds: Sequence[Place]) -> CrawlSpec:
     name = f"{shape.name}-{SEED}"
     crawl_id = f"{name}-{number}"
-    return Plan(
+    return CrawlSpec(
         name=name,
         id=crawl_id,
         seeds=tuple(sites[host].url + path for host, path in seeds),

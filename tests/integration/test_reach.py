@@ -20,7 +20,7 @@ from orbweaver.app import wiring
 from orbweaver.app.aws_ports import meter_of
 from orbweaver.app.wiring import control_of, worker_of
 from orbweaver.control.crawl_control import ControlError
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import Loose, encode
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Outcome, Reason
@@ -71,7 +71,7 @@ class Stand:
     async def start(self, **options: object) -> str:
         """Start a crawl that goes wherever it is led; its id."""
         plan = {"scope": Scope.ANY, "delay_ms": 0, "bodies": Bodies.OFF, **options}
-        return (await control_of(self.ports).start(Plan(**plan))).id  # type: ignore[arg-type] # names of fields
+        return (await control_of(self.ports).start(CrawlSpec(**plan))).id  # type: ignore[arg-type] # names of fields
 
     async def work(self, *bodies: str) -> None:
         """Work until nothing is left to do; `bodies` are on the queue besides."""

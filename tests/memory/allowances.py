@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.model.crawl import Crawl
-    from orbweaver.model.limits import Part
+    from orbweaver.model.limits import LimitPart
 
 
 class MemoryAllowances(Gated):
@@ -41,7 +41,7 @@ class MemoryAllowances(Gated):
 
         return await self._do("allowances.take", reserve)
 
-    async def begin(self, crawl: Crawl, part: Part, used: int) -> None:
+    async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
         """See the port."""
         await self._do(
             "allowances.begin",

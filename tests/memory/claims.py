@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.claims import Claimer, Known, Standing
+from orbweaver.frontier.claims import Claimer, Known, StandingClaim
 from orbweaver.model.errors import NOTHING
 from orbweaver.model.target import Prior
 from tests.memory.world import Claim, Gated
@@ -80,14 +80,14 @@ class MemoryFrontier(Gated):
         for url in urls:
             await self._do("frontier.abandon", lambda url=url: mark(url))  # type: ignore[misc]
 
-    async def standing(self, name: str, url: str) -> Standing | None:
+    async def standing(self, name: str, url: str) -> StandingClaim | None:
         """See the port."""
 
-        def read() -> Standing | None:
+        def read() -> StandingClaim | None:
             claim = self._world.claims.get((name, url))
             if claim is None:
                 return None
-            return Standing(
+            return StandingClaim(
                 crawl=claim.crawl or None,
                 pack=claim.pack,
                 at_ms=claim.at_ms,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.dead_letters import DeadLetter
-from orbweaver.frontier.messages import Source
+from orbweaver.frontier.messages import MessageSource
 from tests.memory.world import Gated, Mail, World, open_gate
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class MemoryDeadLetters(Gated):
 
         await self._do("dead_letters.delete", act)
 
-    async def resend(self, bodies: Sequence[str], source: Source = Source.PACKS) -> None:
+    async def resend(
+        self, bodies: Sequence[str], source: MessageSource = MessageSource.PACKS
+    ) -> None:
         """See the port."""
         for body in bodies:
             mail = Mail(body=body, source=source)

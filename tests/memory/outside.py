@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from orbweaver.frontier.messages import Source, encode
+from orbweaver.frontier.messages import MessageSource, encode
 from orbweaver.model.errors import Permanent, check_cut, check_size
 from orbweaver.model.ports import Print
 from tests.memory.world import Gated, Mail
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orbweaver.exporting.manifest import Manifest
-    from orbweaver.frontier.envelope import Waiting
+    from orbweaver.frontier.envelope import WaitingMessage
     from orbweaver.frontier.journal import Letter
-    from orbweaver.frontier.messages import Close, Seeds
+    from orbweaver.frontier.messages import Close, SeedsMessage
     from orbweaver.model.crawl import Crawl, Tally
     from orbweaver.model.metrics import Metric
     from orbweaver.model.outcome import Reason
@@ -42,7 +42,7 @@ class MemoryQueue(Gated):
             )
             await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 
-    async def send_seeds(self, seeds: Sequence[Seeds], *, express: bool) -> None:
+    async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
         """See the port."""
         for message in seeds:
             mail = Mail(body=encode(message), group=message.crawl, express=express)
@@ -53,7 +53,7 @@ class MemoryQueue(Gated):
         mail = Mail(body=encode(close), delay_s=delay_s, group=close.crawl, express=True)
         await self._do("queue.send", lambda: self._world.sent.append(mail))
 
-    async def hold(self, waiting: Sequence[Waiting], *, express: bool) -> None:
+    async def hold(self, waiting: Sequence[WaitingMessage], *, express: bool) -> None:
         """See the port."""
         for one in waiting:
             mail = Mail(
@@ -65,7 +65,9 @@ class MemoryQueue(Gated):
             )
             await self._do("queue.hold", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 
-    async def bury(self, body: str, reason: str, source: Source = Source.PACKS) -> None:
+    async def bury(
+        self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
+    ) -> None:
         """See the port."""
         mail = Mail(body=body, reason=reason, source=source)
         await self._do("queue.bury", lambda: self._world.buried.append(mail))

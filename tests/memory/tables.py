@@ -16,7 +16,7 @@ from orbweaver.frontier.claims import (
     Unreadable,
 )
 from orbweaver.model import crawl_codec
-from orbweaver.model.crawl import MOVED, Books, Crawl, Shard, State, Tally
+from orbweaver.model.crawl import MOVED, Books, CounterShard, Crawl, State, Tally
 from orbweaver.model.errors import NOTHING
 from orbweaver.model.page_record import shard_of
 from tests.memory.world import Gated, ShardItem
@@ -293,6 +293,6 @@ class MemoryCrawls(Gated):
 
         await self._do("crawls.announced", put)
 
-    def _shard(self, crawl_id: str, number: int) -> Shard:
+    def _shard(self, crawl_id: str, number: int) -> CounterShard:
         item = self._world.shards.get((crawl_id, number), ShardItem())
-        return Shard(commits=item.commits, closed=item.closed, tally=dict(item.tally))
+        return CounterShard(commits=item.commits, closed=item.closed, tally=dict(item.tally))

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from orbweaver.frontier.claims import Unreadable
-from orbweaver.frontier.messages import Source
+from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.errors import StoredNewer
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Mail:
     at_ms: int = 0
     # Since when it waits for a newer version.
     since_ms: int | None = None
-    source: Source = Source.PACKS
+    source: MessageSource = MessageSource.PACKS
     id: str = field(default_factory=lambda: f"mail-{next(_NUMBERS)}", compare=False, repr=False)
 
 

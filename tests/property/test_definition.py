@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.control.crawl_spec import Overlap, Plan
-from orbweaver.control.definition import DefinitionError, Problem, document_of, parse
+from orbweaver.control.crawl_spec import CrawlSpec, Overlap
+from orbweaver.control.definition import DefinitionError, DefinitionProblem, document_of, parse
 from orbweaver.control.definition_keys import KEYS, RULE_KEYS, TABLES
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model.crawl_settings import WEEK_S, Bodies, Scope
-from orbweaver.model.url_rules import Rule
+from orbweaver.model.url_rules import UrlRule
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
 anything = st.recursive(
@@ -49,7 +49,7 @@ documents = st.fixed_dictionaries(
     },
 )
 plans = st.builds(
-    Plan,
+    CrawlSpec,
     seeds=st.sampled_from(
         [("https://example.com/",), ("https://a.example/", "http://b.example/x")]
     ),
@@ -87,7 +87,7 @@ plans = st.builds(
     webhook=st.none() | st.sampled_from(["https://a.example/hook", "http://127.0.0.1:9/"]),
     rules=st.lists(
         st.builds(
-            Rule,
+            UrlRule,
             match=st.sampled_from(["/a", r"\.pdf$"]),
             depth_max=st.integers(0, 1_000),
             express=st.none() | st.booleans(),
@@ -102,12 +102,12 @@ plans = st.builds(
 
 
 @given(plans)
-def test_plans_come_back_as_they_were_written(plan: Plan) -> None:
+def test_plans_come_back_as_they_were_written(plan: CrawlSpec) -> None:
     """By way of JSON, since that is how an API has it."""
     assert parse(json.loads(json.dumps(document_of(plan)))) == plan
 
 
-def problems_of(document: Any, lines: str | None) -> tuple[Problem, ...]:
+def problems_of(document: Any, lines: str | None) -> tuple[DefinitionProblem, ...]:
     """Crawl by a document, or say why not."""
     try:
         crawl_of(parse(document, lines), 0)

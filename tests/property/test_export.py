@@ -14,16 +14,22 @@ from hypothesis import strategies as st
 from orbweaver.exporting.manifest import (
     ExportEventError,
     File,
+    FilePlace,
     Manifest,
-    Place,
     Sums,
     decode_manifest,
     encode_manifest,
     page_as_json,
     place_of,
 )
-from orbweaver.exporting.orders import Kind, Order, decode_order, encode_order
-from orbweaver.exporting.run_state import Progress, Scope, Unit, decode_progress, encode_progress
+from orbweaver.exporting.orders import ExportOrder, OrderKind, decode_order, encode_order
+from orbweaver.exporting.run_state import (
+    ExportScope,
+    Unit,
+    UnitProgress,
+    decode_progress,
+    encode_progress,
+)
 from orbweaver.model.columns import Column, Type
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
@@ -128,7 +134,7 @@ def test_a_manifest_reads_back(
 
 @given(
     st.builds(
-        Progress,
+        UnitProgress,
         ticket=TICKETS,
         done=st.booleans(),
         name=st.text(),
@@ -141,26 +147,26 @@ def test_a_manifest_reads_back(
         columns=TABLES,
     )
 )
-def test_progress_reads_back(progress: Progress) -> None:
+def test_progress_reads_back(progress: UnitProgress) -> None:
     """The codec of a unit's state round-trips."""
     assert decode_progress(encode_progress(progress)) == progress
 
 
 @given(
-    st.sampled_from(Kind),
+    st.sampled_from(OrderKind),
     st.none() | st.text(),
     st.text(),
     st.builds(Unit, crawl=st.text(), group=st.integers(0, 99), groups=st.integers(0, 99)),
     TICKETS,
 )
 def test_an_order_reads_back(
-    kind: Kind, crawl: str | None, run: str, unit: Unit, ticket: tuple[int, str]
+    kind: OrderKind, crawl: str | None, run: str, unit: Unit, ticket: tuple[int, str]
 ) -> None:
     """The codec of messages round-trips, in ASCII."""
-    scope = Scope(day=DAY, crawl=crawl)
-    order = Order(kind=kind, scope=scope, run=run)
-    if kind is Kind.UNIT:
-        order = Order(kind=kind, scope=scope, run=run, unit=unit, ticket=ticket)
+    scope = ExportScope(day=DAY, crawl=crawl)
+    order = ExportOrder(kind=kind, scope=scope, run=run)
+    if kind is OrderKind.UNIT:
+        order = ExportOrder(kind=kind, scope=scope, run=run, unit=unit, ticket=ticket)
     assert decode_order(encode_order(order)) == order
     assert encode_order(order).isascii()
 
@@ -169,7 +175,7 @@ def test_an_order_reads_back(
 def test_garbage_is_nothing_of_ours(body: bytes) -> None:
     """Reading anything at all raises nothing but what it says."""
     assert decode_manifest(body) is None
-    assert decode_progress(body) == Progress()
+    assert decode_progress(body) == UnitProgress()
     try:
         decode_order(body.decode(errors="replace"))
     except ExportEventError:
@@ -180,7 +186,7 @@ def test_garbage_is_nothing_of_ours(body: bytes) -> None:
 @given(NAMES, NAMES, st.integers(0, 200), st.integers(0, 10**6))
 def test_paths_read_back(table: str, crawl: str, group: int, chunk: int) -> None:
     """Whatever the names are."""
-    place = Place(
+    place = FilePlace(
         table=table, format="csv", day=DAY, crawl=crawl, group=group, chunk=chunk, suffix=".csv"
     )
     assert place_of(place.path) == place

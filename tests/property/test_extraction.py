@@ -11,13 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.definition_items import items as read_items
 from orbweaver.control.definition_items import items_written
 from orbweaver.control.spec_checks import crawl_of
-from orbweaver.extraction.convert import Unfit, read
+from orbweaver.extraction.convert import UnfitValue, read
 from orbweaver.extraction.css import found, parsed
-from orbweaver.extraction.extract import Field, ItemRule, Kind, Source, Take, columns_of, extract
+from orbweaver.extraction.extract import (
+    Field,
+    ItemRule,
+    ValueKind,
+    ValueSource,
+    ValueTake,
+    columns_of,
+    extract,
+)
 from orbweaver.extraction.rules import problems_of
 from orbweaver.model.columns import Type
 from orbweaver.model.crawl_codec import from_fields, to_fields
@@ -41,9 +49,9 @@ def fields_of(name: str) -> st.SearchStrategy[Field]:
         name=st.just(name),
         where=st.sampled_from([*SELECTORS, ""]),
         attribute=st.none() | st.sampled_from(["href", "class"]),
-        take=st.sampled_from(Take),
+        take=st.sampled_from(ValueTake),
         many=st.booleans(),
-        type=st.sampled_from(Kind),
+        type=st.sampled_from(ValueKind),
         required=st.booleans(),
         regex=st.none() | st.sampled_from([r"\d+", "(.)", "x(y)?"]),
         values=st.sampled_from([(), (("One", 1), ("x", True))]),
@@ -54,10 +62,12 @@ def fields_of(name: str) -> st.SearchStrategy[Field]:
     stated = st.builds(
         Field,
         name=st.just(name),
-        source=st.sampled_from([Source.JSONLD, Source.MICRODATA, Source.OPENGRAPH, Source.META]),
+        source=st.sampled_from(
+            [ValueSource.JSONLD, ValueSource.MICRODATA, ValueSource.OPENGRAPH, ValueSource.META]
+        ),
         where=st.sampled_from(PATHS),
         many=st.booleans(),
-        type=st.sampled_from(Kind),
+        type=st.sampled_from(ValueKind),
         default=st.none(),
     )
     return css | stated
@@ -78,7 +88,7 @@ rules_of_objects = st.builds(
     lambda rule, source: ItemRule(
         name=rule.name,
         match=rule.match,
-        source=Source(source[0]),
+        source=ValueSource(source[0]),
         of=source[1],
         least=rule.least,
         fields=rule.fields,
@@ -175,7 +185,7 @@ def test_whatever_comes_fits_its_columns(body: bytes, chosen: list[ItemRule]) ->
             assert problem.isprintable() or not problem.isascii()
     for rule in chosen:
         assert places.get(rule.name, 0) >= rule.least or places[rule.name] > 0
-        if rule.each is None and rule.source is Source.CSS:
+        if rule.each is None and rule.source is ValueSource.CSS:
             assert places[rule.name] == max(1, min(rule.least, 2))
         for item in found_items:
             if item.valid and item.table == rule.name:
@@ -188,7 +198,7 @@ def test_whatever_comes_fits_its_columns(body: bytes, chosen: list[ItemRule]) ->
 
 def says_where(rule: ItemRule) -> bool:
     """Whether each of its fields can be written: one of nodes needs a selector, or the node."""
-    return all(one.where or rule.source is Source.CSS for one in rule.fields)
+    return all(one.where or rule.source is ValueSource.CSS for one in rule.fields)
 
 
 written = (rules | rules_of_objects).filter(says_where)
@@ -199,7 +209,7 @@ def test_rules_come_back_as_they_were_written(chosen: list[ItemRule]) -> None:
     """As a document and as stored, by way of JSON."""
     again = json.loads(json.dumps(items_written(tuple(chosen))))
     assert read_items(again) == tuple(chosen)
-    crawl = crawl_of(Plan(seeds=(URL,)), 0)
+    crawl = crawl_of(CrawlSpec(seeds=(URL,)), 0)
     stored = json.loads(json.dumps(to_fields(replace(crawl, items=tuple(chosen)))))
     assert from_fields(stored).items == tuple(chosen)
 
@@ -219,14 +229,14 @@ def test_any_text_is_a_selector_or_a_problem(text: str) -> None:
 @given(st.text(max_size=20) | st.from_regex(r"[-£$€]?[\d., ']{1,12}( ?(€|kr|EUR|,-))?"))
 def test_texts_are_of_a_type_or_are_refused(text: str) -> None:
     """Each type says that it does not fit, or gives a value that does."""
-    for kind in Kind:
+    for kind in ValueKind:
         field = Field(name="a", type=kind)
         try:
             value = read(field, text)
-        except Unfit:
+        except UnfitValue:
             continue
         (column, *_) = columns_of(ItemRule(name="x", match=".", fields=(field,)))
-        assert kind is Kind.STRING or fits(value.value, column.type), (kind, text, value)
+        assert kind is ValueKind.STRING or fits(value.value, column.type), (kind, text, value)
 
 
 NODES = st.recursive(

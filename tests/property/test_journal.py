@@ -14,16 +14,16 @@ from orbweaver.budget.crawl_cost import CLAIM
 from orbweaver.frontier.journal import (
     DELAY_S_MAX,
     TOGETHER_S,
-    Again,
     Journal,
     Ledger,
+    Requeue,
     Unrecorded,
     commit_tally,
     outbox,
     surplus_of,
 )
 from orbweaver.frontier.journal_codec import VERSION, decode, encode
-from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.compression import compress
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -56,7 +56,7 @@ RECORDS = st.builds(
     title=TEXT,
     error=TEXT,
 )
-AGAIN = st.builds(Again, target=TARGETS, delay_s=st.integers(1, DELAY_S_MAX))
+AGAIN = st.builds(Requeue, target=TARGETS, delay_s=st.integers(1, DELAY_S_MAX))
 KEYS = st.sampled_from(["fetched", "fetched.ok", "failed", "refused.scope", "refused.budget"])
 
 
@@ -197,7 +197,7 @@ def test_a_commit_loses_no_count(both: tuple[Journal, Ledger], beyond: int) -> N
 @given(st.lists(st.tuples(URLS, st.sampled_from(["end", "again", "link"]), st.floats(-10, 1e6))))
 def test_drafts_lose_no_url(steps: list[tuple[str, str, float]]) -> None:
     """Whatever a draft is told of a URL of its pack is in the journal."""
-    draft = Draft("c")
+    draft = PackResult("c")
     told: dict[str, set[str]] = {"end": set(), "again": set(), "link": set()}
     for url, kind, delay_s in steps:
         told[kind].add(url)

@@ -13,14 +13,14 @@ from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX, Newer
 from orbweaver.frontier.messages import (
     Loose,
     Malformed,
+    MessageSource,
     Pack,
-    Seeds,
-    Source,
+    SeedsMessage,
     decode,
     encode,
     seeds_of,
 )
-from orbweaver.model.target import PACK_TARGETS_MAX, Kind, Target
+from orbweaver.model.target import PACK_TARGETS_MAX, Target, TargetKind
 
 # Half surrogate pairs are text in Python, and in JSON.
 ANY_TEXT = st.text(st.characters(codec=None), max_size=40)
@@ -36,7 +36,7 @@ TARGETS = st.builds(
     referrer=st.none() | ANY_TEXT,
     root=st.none() | ANY_TEXT,
     modified_at_ms=st.none() | MOMENTS,
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from(TargetKind),
     site=st.none() | ANY_TEXT,
     first=st.integers(0, 50_000),
 )
@@ -51,7 +51,7 @@ PACKS = st.builds(
 )
 REFERENCES = st.lists(ANY_TEXT, min_size=1, max_size=100).map(tuple)
 SEEDS = st.builds(
-    Seeds, id=IDS, crawl=CRAWLS, at_ms=MOMENTS, references=REFERENCES, planned=st.booleans()
+    SeedsMessage, id=IDS, crawl=CRAWLS, at_ms=MOMENTS, references=REFERENCES, planned=st.booleans()
 )
 LOOSE = st.builds(Loose, crawl=CRAWLS, references=REFERENCES)
 MESSAGES = PACKS | SEEDS | LOOSE
@@ -61,19 +61,19 @@ KEYS = st.sampled_from(["v", "pack", "seeds", "crawl", "at", "urls", "url", "fro
 JSON: st.SearchStrategy[Any] = st.recursive(
     LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS | ANY_TEXT, inner), max_leaves=20
 )
-KNOWN_TYPES = Pack | Seeds | Loose | Malformed | Newer
+KNOWN_TYPES = Pack | SeedsMessage | Loose | Malformed | Newer
 # What a later release may write, in whatever layout.
 LATER = st.dictionaries(KEYS | ANY_TEXT, JSON).map(dict)
 
 
 @given(MESSAGES)
-def test_messages_round_trip(message: Pack | Seeds | Loose) -> None:
+def test_messages_round_trip(message: Pack | SeedsMessage | Loose) -> None:
     """What is encoded is decoded as it was."""
     assert decode(encode(message)) == message
 
 
 @given(MESSAGES)
-def test_bodies_are_what_sqs_takes(message: Pack | Seeds | Loose) -> None:
+def test_bodies_are_what_sqs_takes(message: Pack | SeedsMessage | Loose) -> None:
     """A body is ASCII without control characters but DEL, all of it allowed in XML 1.0."""
     assert all(" " <= character <= "\x7f" for character in encode(message))
 
@@ -92,7 +92,7 @@ def test_any_json_is_told_apart(value: Any) -> None:
 
 @given(PACKS | SEEDS, KEYS, JSON)
 def test_a_body_with_a_field_gone_wrong_is_told_apart(
-    message: Pack | Seeds, key: str, value: Any
+    message: Pack | SeedsMessage, key: str, value: Any
 ) -> None:
     """A message with any field replaced by anything is read or refused, and never raises."""
     assert isinstance(decode(json.dumps({**json.loads(encode(message)), key: value})), KNOWN_TYPES)
@@ -103,11 +103,13 @@ def test_a_body_of_any_newer_version_is_newer(raw: dict[str, Any], version: int)
     """Whatever else it holds; and from the seed queue it is refused, as every message is."""
     body = json.dumps({**raw, "v": version})
     assert isinstance(decode(body), Newer)
-    assert isinstance(decode(body, Source.SEEDS), Malformed)
+    assert isinstance(decode(body, MessageSource.SEEDS), Malformed)
 
 
 @given(PACKS | SEEDS, st.data())
-def test_a_body_that_was_cut_is_malformed(message: Pack | Seeds, data: st.DataObject) -> None:
+def test_a_body_that_was_cut_is_malformed(
+    message: Pack | SeedsMessage, data: st.DataObject
+) -> None:
     """What lacks its end is not taken for something else."""
     body = encode(message)
     end = data.draw(st.integers(1, len(body) - 1))

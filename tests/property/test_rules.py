@@ -16,13 +16,13 @@ from orbweaver.model.crawl_codec import from_fields, to_fields
 from orbweaver.model.crawl_rules import by_delay, depth_limits
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Target
-from orbweaver.model.url_rules import THINGS, Rule, by_window, deciding, problems_of, said_of
+from orbweaver.model.url_rules import THINGS, UrlRule, by_window, deciding, problems_of, said_of
 
 SITE = "https://example.com"
 # Such as RE2 and Python read alike.
 PATTERNS = st.sampled_from(["/a", "/b$", "^https://example", "[0-9]", "a.*b", "(?i)C", "x|/b/"])
 RULE = st.builds(
-    Rule,
+    UrlRule,
     match=PATTERNS,
     depth_max=st.none() | st.integers(0, 5),
     express=st.none() | st.booleans(),
@@ -38,7 +38,7 @@ URLS = st.lists(st.sampled_from(["a", "b", "c", "7", "x", "/"]), max_size=6).map
 CRAWL = Crawl(id="c", name="c", started_at_ms=0, seeds=(f"{SITE}/",), depth_max=2)
 
 
-def expected(rules: tuple[Rule, ...], url: str, thing: str) -> int | None:
+def expected(rules: tuple[UrlRule, ...], url: str, thing: str) -> int | None:
     """Find the first rule that matches and says something, as the guide has it."""
     for place, rule in enumerate(rules):
         if re.search(rule.match, url) and getattr(rule, thing) is not None:
@@ -47,7 +47,7 @@ def expected(rules: tuple[Rule, ...], url: str, thing: str) -> int | None:
 
 
 @given(RULES, URLS)
-def test_the_first_that_says_it_decides(rules: tuple[Rule, ...], url: str) -> None:
+def test_the_first_that_says_it_decides(rules: tuple[UrlRule, ...], url: str) -> None:
     """Each thing by itself, whatever the others come to."""
     decided, said = deciding(rules, url), said_of(rules, url)
     for thing in THINGS:
@@ -58,7 +58,7 @@ def test_the_first_that_says_it_decides(rules: tuple[Rule, ...], url: str) -> No
 
 @given(RULES, RULE, URLS)
 def test_a_later_rule_changes_nothing_that_is_said(
-    rules: tuple[Rule, ...], late: Rule, url: str
+    rules: tuple[UrlRule, ...], late: UrlRule, url: str
 ) -> None:
     """It adds what nobody said."""
     before = deciding(rules, url)
@@ -68,7 +68,7 @@ def test_a_later_rule_changes_nothing_that_is_said(
 
 @given(RULES, URLS, st.integers(0, 6))
 def test_a_link_is_admitted_up_to_its_own_depth(
-    rules: tuple[Rule, ...], url: str, depth: int
+    rules: tuple[UrlRule, ...], url: str, depth: int
 ) -> None:
     """The rule's, or else the crawl's; within bounds that hold for every URL."""
     crawl = replace(CRAWL, rules=rules)
@@ -84,7 +84,7 @@ def test_a_link_is_admitted_up_to_its_own_depth(
 
 
 @given(RULES, URLS)
-def test_what_is_said_goes_with_the_url(rules: tuple[Rule, ...], url: str) -> None:
+def test_what_is_said_goes_with_the_url(rules: tuple[UrlRule, ...], url: str) -> None:
     """By way of the queue, and whatever the rules are by the time it comes."""
     admitted = admit_link(replace(CRAWL, rules=rules), url, Target(url=f"{SITE}/", depth=0))
     if isinstance(admitted, Target):
@@ -95,7 +95,7 @@ def test_what_is_said_goes_with_the_url(rules: tuple[Rule, ...], url: str) -> No
 
 
 @given(RULES, st.lists(URLS, max_size=8))
-def test_groups_hold_every_target_once(rules: tuple[Rule, ...], urls: list[str]) -> None:
+def test_groups_hold_every_target_once(rules: tuple[UrlRule, ...], urls: list[str]) -> None:
     """By delay in rising order, by window in any; in each the order is as it was."""
     crawl = replace(CRAWL, rules=rules)
     targets = [Target(url=url, depth=0, window_s=said_of(rules, url).window_s) for url in urls]
@@ -111,11 +111,11 @@ def test_groups_hold_every_target_once(rules: tuple[Rule, ...], urls: list[str])
 
 
 @given(RULES)
-def test_rules_survive_the_stored_form(rules: tuple[Rule, ...]) -> None:
+def test_rules_survive_the_stored_form(rules: tuple[UrlRule, ...]) -> None:
     """Of a crawl that keeps them; and a rule that says something fits."""
     crawl = replace(CRAWL, rules=rules)
     assert from_fields(to_fields(crawl)) == crawl
     empty = [
-        f"rules[{place}]" for place, rule in enumerate(rules) if rule == Rule(match=rule.match)
+        f"rules[{place}]" for place, rule in enumerate(rules) if rule == UrlRule(match=rule.match)
     ]
     assert [path for path, _ in problems_of(rules)] == empty

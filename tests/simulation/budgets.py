@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from orbweaver.budget import crawl_cost
 from orbweaver.budget.budget_rules import COUNTED, limit_of
 from orbweaver.budget.reservation import SCRAP
-from orbweaver.model.limits import Part
+from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import PACK_TARGETS_MAX
@@ -82,7 +82,7 @@ def check_budgets(
     for crawl in world.crawls.values():
         total = totals[crawl.id]
         yield from _hosts(world, web, crawl, total)
-        for part in Part:
+        for part in LimitPart:
             limit = limit_of(crawl, part)
             if limit is not None:
                 yield from _allowance(plan, world, crawl, part, total, scarred)
@@ -133,7 +133,7 @@ def _allowance(
     plan: Scenario,
     world: World,
     crawl: Crawl,
-    part: Part,
+    part: LimitPart,
     total: Mapping[str, int],
     scarred: AbstractSet[str],
 ) -> Iterator[Violation]:
@@ -144,7 +144,7 @@ def _allowance(
     used = 0 if allowance is None else allowance.used
     if used > limit or counted > used:
         yield Violation(f"I5 {part}", f"{crawl.id}: counted {counted} used {used} of {limit}")
-    if part is Part.BYTES:
+    if part is LimitPart.BYTES:
         least = max(1, min(BODY_BYTES_MAX, limit) // SCRAP)
         ended = total.get(CUT[0], 0)
     else:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.messages import Loose, Pack, Seeds, encode
+from orbweaver.frontier.messages import Loose, Pack, SeedsMessage, encode
 from orbweaver.worker.pack import Delivery
 from tests.simulation.exporting import ExportFunction
 from tests.simulation.process import WorkerProcess
@@ -225,7 +225,7 @@ class Cloud:
         packs = []
         for message in batch:
             body = decoded(message.body)
-            if isinstance(body, Pack | Seeds):
+            if isinstance(body, Pack | SeedsMessage):
                 packs.append((body.id, message))
             if isinstance(body, Pack):
                 self.handed.update((body.crawl, target.url) for target in body.targets)

@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from bench.fairness.neighbours import Neighbours
-from orbweaver.frontier.messages import Pack, Seeds, decode, encode, seeds_of
+from orbweaver.frontier.messages import Pack, SeedsMessage, decode, encode, seeds_of
 from orbweaver.model.crawl import Crawl, State, run_id
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
@@ -106,7 +106,7 @@ class OrderedSqs(Sqs):
             return ""
         if message.id not in self._groups:
             body = decode(message.body)
-            group = body.crawl if isinstance(body, Pack | Seeds) else message.id
+            group = body.crawl if isinstance(body, Pack | SeedsMessage) else message.id
             self._groups[message.id] = group
         return self._groups[message.id]
 

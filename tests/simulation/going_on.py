@@ -7,9 +7,9 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.messages import Past, Seeds, past_of
+from orbweaver.frontier.messages import Past, SeedsMessage, past_of
 from orbweaver.frontier.resumption import earlier, resumed
-from orbweaver.model.crawl import Books, Crawl, Shard
+from orbweaver.model.crawl import Books, CounterShard, Crawl
 from orbweaver.model.settings import Settings
 from orbweaver.model.url_rules import said_of
 from tests.simulation.budgets import cut
@@ -61,7 +61,7 @@ def with_sequels(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
     return [stopped, *plans[1:], sequel]
 
 
-def going_on(world: World, crawl: Crawl) -> tuple[Crawl, list[Seeds]]:
+def going_on(world: World, crawl: Crawl) -> tuple[Crawl, list[SeedsMessage]]:
     """Have a run go on as `Control` does, and make the messages that it needs for that."""
     runs = earlier(crawl, world.crawls.values(), Settings().ledger_retention_s)
     crawl = resumed(crawl, runs, {run.id: _total(world, run.id) for run in runs})
@@ -72,7 +72,7 @@ def going_on(world: World, crawl: Crawl) -> tuple[Crawl, list[Seeds]]:
 
 def _total(world: World, crawl_id: str) -> Mapping[str, int]:
     shards = [
-        Shard(commits=0, closed=True, tally=shard.tally)
+        CounterShard(commits=0, closed=True, tally=shard.tally)
         for (owner, _), shard in world.shards.items()
         if owner == crawl_id
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
-    from orbweaver.model.url_rules import Rule
+    from orbweaver.model.url_rules import UrlRule
     from tests.simulation.scenario import CrawlPlan, Scenario
 
 EDIT = "edit rules"
@@ -18,7 +18,7 @@ EDIT = "edit rules"
 class Meaning:
     """What rules mean for URLs of a crawl that they are of, as they stand at one time."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[UrlRule, ...]
     depth_max: int = 100
 
     @property

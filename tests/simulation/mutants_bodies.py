@@ -14,7 +14,7 @@ from tests.simulation.mutant import mutants
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-_WHOLE_PUT = body_writer.Segments.__dict__["put"]
+_WHOLE_PUT = body_writer.BodyWriter.__dict__["put"]
 _WHOLE_ADD = body_file.Segment.__dict__["_append"]
 
 
@@ -51,13 +51,13 @@ def _from_the_first(self: Any, member: bytes | None) -> Any:
 
 
 MUTANTS = mutants(
-    ("bodies: named before they are there", body_writer.Segments, "_write", _writing(_later)),
+    ("bodies: named before they are there", body_writer.BodyWriter, "_write", _writing(_later)),
     (
         "bodies: a file that fails is passed over",
-        body_writer.Segments,
+        body_writer.BodyWriter,
         "_write",
         _writing(_if_it_goes),
     ),
-    ("bodies: one file for all crawls", body_writer.Segments, "put", _shared),
+    ("bodies: one file for all crawls", body_writer.BodyWriter, "put", _shared),
     ("bodies: places that are off", body_file.Segment, "_append", _from_the_first),
 )

@@ -43,7 +43,7 @@ async def _count_every_time(self: Any, draft: Any, host: str, targets: Any) -> A
     return await _WHOLE_COUNTING(self, draft, host, uncounted)
 
 
-_WHOLE_COUNTING = reservation.Purses.__dict__["count"]
+_WHOLE_COUNTING = reservation.Reservations.__dict__["count"]
 
 
 def _settled_nowhere(_reserved: Any, _tally: Any) -> tuple[()]:
@@ -57,7 +57,7 @@ async def _settled_before(self: Any, crawl: Any, pack_id: str, journal: Any, won
     return await _WHOLE_COMMIT(self, crawl, pack_id, replace(journal, reserved={}), won)
 
 
-_WHOLE_COMMIT = apply_journal.Settler.__dict__["_commit"]
+_WHOLE_COMMIT = apply_journal.JournalApplier.__dict__["_commit"]
 
 
 def _back_twice(self: Any, crawl: Any, settled: Any) -> None:
@@ -96,10 +96,10 @@ def _received_nothing(self: Any, draft: Any, room: int, _received: int) -> None:
     _WHOLE_RECEIVED(self, draft, room, 0)
 
 
-_WHOLE_RECEIVED = reservation.Purses.__dict__["received"]
+_WHOLE_RECEIVED = reservation.Reservations.__dict__["received"]
 
 COUNT = allowances.MemoryAllowances
-PURSES = reservation.Purses
+PURSES = reservation.Reservations
 MUTANTS = (
     mutants(
         ("a pack's grant not found by its next delivery", COUNT, "count", _grant_not_found),
@@ -108,7 +108,7 @@ MUTANTS = (
     )
     + mutants(
         ("reservations never settled", apply_journal, "settlements", _settled_nowhere),
-        ("settled outside the commit", apply_journal.Settler, "_commit", _settled_before),
+        ("settled outside the commit", apply_journal.JournalApplier, "_commit", _settled_before),
         ("what is left given back twice", tables.MemoryPacks, "_settle", _back_twice),
         ("a limit looked up before it is taken from", COUNT, "take", _taken_whatever_the_limit),
         ("others' reservations taken for spent", reservation, "next_step", _never_later),

@@ -29,7 +29,7 @@ from tests.simulation.mutant import mutants
 if TYPE_CHECKING:
     from tests.simulation.scenario import Scenario
 
-WORKER, SEALER, MENDER = unit_worker.UnitWorker, finalizer.Sealer, repair.Mender
+WORKER, SEALER, MENDER = unit_worker.UnitWorker, finalizer.Finalizer, repair.Repairer
 
 
 async def _manifest_early(self: Any, order: Any, unit: Any, plan: Any) -> None:
@@ -72,7 +72,7 @@ _WHOLE_DAY_OF = page_record.day_of
 
 
 def _same_day(time: object, _now_ms: int, _span: str) -> Any:
-    return (requests.Job(day=datetime.fromisoformat(str(time)).date().isoformat()),)
+    return (requests.ExportJob(day=datetime.fromisoformat(str(time)).date().isoformat()),)
 
 
 async def _from_the_shards_beginning(
@@ -82,7 +82,7 @@ async def _from_the_shards_beginning(
         yield item
 
 
-_WHOLE_RECORDS = row_reader.Reader.__dict__["_records"]
+_WHOLE_RECORDS = row_reader.RowReader.__dict__["_records"]
 
 
 async def _not_continued(self: Any, order: Any, unit: Any, progress: Any) -> None:
@@ -96,7 +96,7 @@ async def _joined(self: Any, scope: Any, token: str, at_ms: int) -> Any:
     return names[-1] if names else await _WHOLE_BEGIN(self, scope, token, at_ms)
 
 
-_WHOLE_BEGIN = runs.Runs.__dict__["begin"]
+_WHOLE_BEGIN = runs.ExportRuns.__dict__["begin"]
 
 
 async def _left_behind(_self: Any, _order: Any) -> None:
@@ -124,7 +124,7 @@ MUTANTS = mutants(
     ("the schedule's own day exported", requests, "_scheduled", _same_day),
     (
         "continued from the shard's beginning",
-        row_reader.Reader,
+        row_reader.RowReader,
         "_records",
         _from_the_shards_beginning,
     ),
@@ -132,6 +132,6 @@ MUTANTS = mutants(
     ("a shard left out", run_state.Unit, "shards", _one_shard_less),
 ) + mutants(
     ("files of earlier runs left", MENDER, "clear", _not_cleared),
-    ("a later request joins an old run", runs.Runs, "begin", _joined),
+    ("a later request joins an old run", runs.ExportRuns, "begin", _joined),
     where=_asked_again,
 )

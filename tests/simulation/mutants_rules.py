@@ -95,14 +95,14 @@ async def _asked_again(self: Any, crawl: Any, pack_id: str, came_to: Any, ledger
     await _WHOLE_SEND(self, crawl, pack_id, now, ledger)
 
 
-_WHOLE_SEND = apply_journal.Settler.__dict__["_send"]
+_WHOLE_SEND = apply_journal.JournalApplier.__dict__["_send"]
 
 
 MUTANTS = (
     *mutants(
         ("a rule's depth ignored", admission, "depth_limit", _depth_of_the_crawl),
         ("links followed against a rule", response_handling, "said_of", _nothing_said),
-        ("recorded against a rule", pack_context.Visit, "end", _all_recorded),
+        ("recorded against a rule", pack_context.PackContext, "end", _all_recorded),
         ("priority lost on the way", target, "extras_of", _without_lane),
         ("lanes mixed in a pack", apply_journal, "outbox", _mixed),
         ("a rule's delay ignored", fetch_pack, "by_delay", _one_delay),
@@ -110,7 +110,7 @@ MUTANTS = (
     ),
     *mutants(("a rule's window ignored", crawls.Crawl, "_window_s", _own_window), where=_windows),
     *mutants(
-        ("rules asked again at a replay", apply_journal.Settler, "_send", _asked_again),
+        ("rules asked again at a replay", apply_journal.JournalApplier, "_send", _asked_again),
         where=_edited,
     ),
 )

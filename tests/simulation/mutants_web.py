@@ -39,7 +39,7 @@ async def _retries_without_slot(self: Any, stay: Any, host: str, targets: Any, d
             await _WHOLE_WALK(self, stay, host, [target], 0)
 
 
-_WHOLE_WALK = fetch_pack.Visitor.__dict__["_walk"]
+_WHOLE_WALK = fetch_pack.PackFetcher.__dict__["_walk"]
 
 
 def _always_fresh(_entry: Any, _now_ms: int) -> bool:
@@ -52,11 +52,12 @@ async def _whatever_happened(_self: Any, _visit: Any) -> bool:
 
 MUTANTS = mutants(
     ("no slot reserved", pacer.Pacer, "take", _free_slots),
-    ("no slot reserved on retry", fetch_pack.Visitor, "_walk", _retries_without_slot),
+    ("no slot reserved on retry", fetch_pack.PackFetcher, "_walk", _retries_without_slot),
     ("slots that overlap", hosts, "grant", _grant_from_now),
     ("late slots used", pacer, "slack_ms", _late_is_fine),
     ("blocks forgotten", hosts.MemoryHosts, "block", _block_ignored),
     ("robots.txt never refreshed", robots_cache, "_fresh", _always_fresh),
 ) + mutants(
-    ("asked on after a pause", fetch_pack.Visitor, "_goes_on", _whatever_happened), where=patient
+    ("asked on after a pause", fetch_pack.PackFetcher, "_goes_on", _whatever_happened),
+    where=patient,
 )

@@ -40,7 +40,7 @@ async def _no_store(self: Any, crawl: Any, pack_id: str, journal: Any) -> Any:
     return ledger
 
 
-_WHOLE_APPLY = apply_journal.Settler.__dict__["apply"]
+_WHOLE_APPLY = apply_journal.JournalApplier.__dict__["apply"]
 
 
 async def _claimed_again(self: Any, crawl: Any, pack: str, journal: Any, ledger: Ledger) -> None:
@@ -95,7 +95,7 @@ def _random_child(_parent: str, _place: object) -> str:
 _CHANCE = Random(0)
 
 
-def _any_version(raw: dict[str, Any], source: messages.Source) -> Any:
+def _any_version(raw: dict[str, Any], source: messages.MessageSource) -> Any:
     return _WHOLE_DECODE({**raw, "v": envelope.VERSION} if "v" in raw else raw, source)
 
 
@@ -138,7 +138,7 @@ def _told_alone(plan: Scenario) -> bool:
     return _told(plan) and not (plan.faults.throttled or plan.faults.unknown)
 
 
-SETTLER = apply_journal.Settler
+SETTLER = apply_journal.JournalApplier
 MUTANTS = mutants(
     ("send before commit", SETTLER, "apply", _send_before_commit),
     ("store after commit", SETTLER, "apply", _no_store),

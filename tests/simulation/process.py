@@ -10,18 +10,18 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.reader import InPlaceReader
-from orbweaver.budget.reservation import Treasury
+from orbweaver.budget.reservation import BudgetKeeper
 from orbweaver.exporting.assembly import Assembly
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
-from orbweaver.worker.apply_journal import Settler
+from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.batch import Worker
-from orbweaver.worker.body_writer import Segments
+from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
-from orbweaver.worker.fetch_pack import Visitor
-from orbweaver.worker.pack import Advancer
-from orbweaver.worker.seeding import Ingester
+from orbweaver.worker.fetch_pack import PackFetcher
+from orbweaver.worker.pack import PackProcessor
+from orbweaver.worker.seeding import Seeder
 from tests.memory import (
     MemoryAllowances,
     MemoryCrawls,
@@ -199,7 +199,7 @@ class WorkerProcess(Process):
         frontier = MemoryFrontier(world, self.gate)
         queue = self.queue = SimQueue(world, self.gate, self._arrive)
         pages = SimPages(world, self.gate)
-        settler = Settler(
+        settler = JournalApplier(
             queue=queue,
             packs=packs,
             crawls=crawls,
@@ -210,7 +210,7 @@ class WorkerProcess(Process):
         )
         recent = RecentCrawls(crawls=crawls, clock=self.clock)
         ending = self.ending = Ending()
-        visitor = Visitor(
+        visitor = PackFetcher(
             fetcher=self,
             reader=InPlaceReader(),
             hosts=MemoryHosts(world, self.gate),
@@ -222,19 +222,19 @@ class WorkerProcess(Process):
             ending=ending,
         )
         metrics = MemoryMetrics()
-        advancer = Advancer(
+        advancer = PackProcessor(
             packs=packs,
             crawls=recent,
             frontier=frontier,
             visitor=visitor,
             settler=settler,
-            segments=Segments(
+            segments=BodyWriter(
                 files=MemoryFiles(world, self.gate),
                 clock=self.clock,
                 random=self.random,
                 settings=settings,
             ),
-            treasury=Treasury(
+            treasury=BudgetKeeper(
                 allowances=MemoryAllowances(world, self.gate),
                 crawls=crawls,
                 clock=self.clock,
@@ -247,7 +247,7 @@ class WorkerProcess(Process):
         self.worker = Worker(
             queue=queue,
             packs=packs,
-            ingester=Ingester(queue=queue, crawls=crawls, clock=self.clock),
+            ingester=Seeder(queue=queue, crawls=crawls, clock=self.clock),
             advancer=advancer,
             settler=settler,
             clock=self.clock,

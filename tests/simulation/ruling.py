@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.frontier.messages import Pack
-from orbweaver.model.url_rules import Rule
+from orbweaver.model.url_rules import UrlRule
 from tests.simulation.check_web import Violation
 from tests.simulation.meaning import EDIT, meanings
 from tests.simulation.retrying import RETRY
@@ -44,17 +44,17 @@ def ruled(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
     if random.random() < 0.6:
         return plans
     names = Counter(plan.name for plan in plans)
-    drawn: dict[str, tuple[Rule, ...]] = {}
+    drawn: dict[str, tuple[UrlRule, ...]] = {}
     return [_ruled(random, plan, drawn, again=names[plan.name] > 1) for plan in plans]
 
 
 def _ruled(
-    random: Random, plan: CrawlPlan, drawn: dict[str, tuple[Rule, ...]], *, again: bool
+    random: Random, plan: CrawlPlan, drawn: dict[str, tuple[UrlRule, ...]], *, again: bool
 ) -> CrawlPlan:
     rules = _rules(random)
     if again and random.random() < 0.6:
         # What lies behind a seed is seen again only where that is asked for again.
-        rules = (Rule(match=SEEDS, window_s=random.choice(WINDOWS_S[:2])), *rules)
+        rules = (UrlRule(match=SEEDS, window_s=random.choice(WINDOWS_S[:2])), *rules)
     # Runs of one name have the rules of the first.
     rules = drawn.setdefault(plan.name, rules)
     plan = replace(plan, rules=rules)
@@ -67,22 +67,22 @@ def _ruled(
         edits = ((at_s + place * step_s, EDIT) for place in range(random.choice((1, 5))))
         if random.random() < 0.7:
             # Half of most packs: where that changes, a replay might send them elsewhere.
-            rules = (Rule(match=ODD, express=True), *rules)
+            rules = (UrlRule(match=ODD, express=True), *rules)
         then = _turned(rules) if random.random() < 0.7 else _rules(random)
         steps = tuple(sorted((*plan.actions, *edits)))
         plan = replace(plan, actions=steps, rules=rules, rules_then=then)
     return plan
 
 
-def _turned(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+def _turned(rules: tuple[UrlRule, ...]) -> tuple[UrlRule, ...]:
     return tuple(replace(rule, express=not rule.express) for rule in rules)
 
 
-def _rules(random: Random) -> tuple[Rule, ...]:
+def _rules(random: Random) -> tuple[UrlRule, ...]:
     return tuple(_rule(random) for _ in range(random.choice((1, 2, 4))))
 
 
-def _rule(random: Random) -> Rule:
+def _rule(random: Random) -> UrlRule:
     things: dict[str, Any] = {
         "depth_max": random.choice(DEPTHS),
         "express": random.random() < 0.7,
@@ -92,7 +92,7 @@ def _rule(random: Random) -> Rule:
         "record": random.random() < 0.3,
     }
     said = random.sample(sorted(things), random.choice((1, 1, 2, 3)))
-    return Rule(match=random.choice(PATTERNS), **{thing: things[thing] for thing in said})
+    return UrlRule(match=random.choice(PATTERNS), **{thing: things[thing] for thing in said})
 
 
 def edit(cloud: Cloud, plan: CrawlPlan, crawl_id: str) -> None:

@@ -21,7 +21,7 @@ from tests.simulation.sites import Site, build
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orbweaver.model.url_rules import Rule
+    from orbweaver.model.url_rules import UrlRule
 
 UNBOUNDED = 100_000
 HOUR_S = 3_600.0
@@ -61,8 +61,8 @@ class CrawlPlan:
     # Limits beside pages, as a crawl has them.
     limits: Mapping[str, Any] = field(default_factory=dict)
     # Those it begins with, and those that people change them to, and back.
-    rules: tuple[Rule, ...] = ()
-    rules_then: tuple[Rule, ...] = ()
+    rules: tuple[UrlRule, ...] = ()
+    rules_then: tuple[UrlRule, ...] = ()
     # Its messages of seeds are named as those that people start, so that a run can go on from it.
     resumable: bool = False
     goes_on: bool = False

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from orbweaver.exporting.workspace import Bench
+    from orbweaver.exporting.workspace import ChunkWorkspace
     from orbweaver.model.columns import Table
     from orbweaver.model.page_record import PageRecord
     from tests.memory import World
@@ -138,7 +138,7 @@ class SimDesk:
     """Room for the files of a chunk, in memory."""
 
     @contextmanager
-    def opened(self) -> Iterator[Bench]:
+    def opened(self) -> Iterator[ChunkWorkspace]:
         """See `Desk`."""
         yield SimBench()
 
@@ -147,12 +147,12 @@ class SimBench:
     """Makes files in memory."""
 
     def writer(self, name: str, table: Table) -> SimWriter:
-        """See `Bench`."""
+        """See `ChunkWorkspace`."""
         del table
         return SimWriter(name)
 
     def archive(self, name: str) -> NoReturn:
-        """See `Bench`."""
+        """See `ChunkWorkspace`."""
         raise AssertionError(f"{name}: nobody asked for bodies")
 
 

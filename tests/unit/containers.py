@@ -23,7 +23,7 @@ from tests.memory import (
 from tests.memory.world import open_gate
 
 if TYPE_CHECKING:
-    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.app.container import Container
     from orbweaver.model.settings import Settings
     from tests.memory import ManualClock, World
@@ -46,7 +46,7 @@ def ports_over(
     world: World,
     *,
     settings: Settings,
-    meter: Meter,
+    meter: UsageMeter,
     clock: ManualClock,
     messages: FakeMessages,
     gate: Gate = open_gate,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.control.crawl_control import Control
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import decode
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord, page_key
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SEED = "https://example.com/"
-PLAN = Plan(seeds=(SEED,))
+PLAN = CrawlSpec(seeds=(SEED,))
 
 
 @dataclass

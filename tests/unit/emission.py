@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.app import container as bootstrap
 from orbweaver.app import wiring
-from orbweaver.extraction.extract import Field, ItemRule, Kind
+from orbweaver.extraction.extract import Field, ItemRule, ValueKind
 from orbweaver.frontier.messages import encode, seeds_of
 from orbweaver.politeness.host_schedule import Host
 from orbweaver.worker.pack import Delivery
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Fetcher
     from orbweaver.model.settings import Settings
     from tests.memory.world import Gate
 
 HOME = f"{SITE}/"
-PRICE = Field(name="price", where=".price", type=Kind.PRICE, required=True)
+PRICE = Field(name="price", where=".price", type=ValueKind.PRICE, required=True)
 BOOKS = ItemRule(name="books", match="/book", fields=(PRICE,))
 BLOCKED = "https://blocked.example"
 ROBOTS = b"User-agent: *\nDisallow: /private"
@@ -56,7 +56,7 @@ class Function:
         self.web = SmallWeb(self.clock)
 
     @contextlib.asynccontextmanager
-    async def connect(self, settings: Settings, meter: Meter) -> AsyncIterator[Any]:
+    async def connect(self, settings: Settings, meter: UsageMeter) -> AsyncIterator[Any]:
         """Open ports over the world."""
 
         async def gate(effect: str, moment: Any) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.assembly import Assembly
 from orbweaver.exporting.manifest import Manifest, decode_manifest
-from orbweaver.exporting.run_state import Scope
+from orbweaver.exporting.run_state import ExportScope
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord, page_key
@@ -36,7 +36,7 @@ DAY_MS = 1_795_219_200_000
 NOON_MS = DAY_MS + 12 * 3_600_000
 HOUR_MS = 3_600_000
 SHARDS = 4
-SCOPE = Scope(day=DAY)
+SCOPE = ExportScope(day=DAY)
 CRAWL = "docs-20261121-120000"
 MANIFEST = f"exports/manifests/dt={DAY}.json"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.frontier.messages import Close, Pack, Seeds, child_id, encode
+from orbweaver.frontier.messages import Close, Pack, SeedsMessage, child_id, encode
 from orbweaver.model.target import Target
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Forger:
         )
 
     def _planned(self) -> Forged:
-        seeds = Seeds(
+        seeds = SeedsMessage(
             id=self._id(),
             crawl=self._victim.crawl,
             at_ms=0,

@@ -17,11 +17,11 @@ from orbweaver.exporting.formats import archive as warc_writer
 from orbweaver.exporting.formats import writer
 from orbweaver.exporting.formats.rows import page_row, text_row
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
-from orbweaver.exporting.snapshot import Bundle, Entry, entry_line
+from orbweaver.exporting.snapshot import Bundle, SnapshotEntry, entry_line
 from orbweaver.frontier import warc
 from orbweaver.frontier.body_file import Kept, Segment, located
 from orbweaver.frontier.journal import Journal, Ledger
-from orbweaver.frontier.messages import Pack, Seeds, encode
+from orbweaver.frontier.messages import Pack, SeedsMessage, encode
 from orbweaver.model.columns import PAGES, TEXTS
 from orbweaver.model.crawl import State
 from orbweaver.model.item import Item
@@ -120,14 +120,16 @@ def fill(world: World, folder: Path) -> None:
     world.ledgers["p0"] = Ledger(pack="p0", children=(0, 1, 2), sent=True)
     world.samples[ENDED.id] = {"scope": (URL, ELSEWHERE)}
     pack = Pack(id="p2", crawl=ENDED.id, at_ms=1, targets=targets)
-    seeds = Seeds(id="s1", crawl=ENDED.id, at_ms=1, references=URLS)
+    seeds = SeedsMessage(id="s1", crawl=ENDED.id, at_ms=1, references=URLS)
     world.parked[ENDED.id, "p2"] = encode(pack)
     world.sent += [Mail(body=encode(pack)), Mail(body=encode(seeds)), Mail(body=URL)]
     world.buried += [Mail(body=encode(pack), reason="crashed"), Mail(body=encode(seeds))]
     export(world, folder, records)
     bundle = Bundle()
     for url in URLS:
-        entry = Entry(url=url, page=True, sha256="00", crawl=ENDED.id, asked_ms=1, referrer=OTHER)
+        entry = SnapshotEntry(
+            url=url, page=True, sha256="00", crawl=ENDED.id, asked_ms=1, referrer=OTHER
+        )
         bundle.add(entry_line(entry))
     folder_of = f"{PREFIX}_snapshots/{ENDED.name}/{ENDED.id}/"
     world.files[f"{folder_of}pages-0000-00000.jsonl.gz"] = bundle.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.messages import Seeds, seeds_of
+from orbweaver.frontier.messages import SeedsMessage, seeds_of
 from orbweaver.model.settings import Settings
 from tests.unit.stage import CRAWL, SITE, Stage, answer, html, outcomes
 
@@ -71,7 +71,7 @@ async def run(stage: Stage, plan: Crawl, *seeds: str) -> None:
     assert stage.world.crawls[begun.id].finished_at_ms is not None
 
 
-def messages(plan: Crawl) -> tuple[Seeds, ...]:
+def messages(plan: Crawl) -> tuple[SeedsMessage, ...]:
     """Send what a crawl begins with."""
     return seeds_of(plan.id, plan.id, plan.references, at_ms=plan.started_at_ms, planned=True)
 

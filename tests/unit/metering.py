@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.hooks import HierarchicalEmitter
 
-from orbweaver.adapters.aws.usage_meter import Meter
+from orbweaver.adapters.aws.usage_meter import UsageMeter
 
 TABLES = {
     "Stack-urls": "urls",
@@ -99,12 +99,12 @@ class Clock:
         return self.now_s
 
 
-def meter_by(clock: Clock) -> Meter:
+def meter_by(clock: Clock) -> UsageMeter:
     """Make a meter of a function with 1,000 MB."""
-    return Meter(tables=TABLES, memory_mb=1_000, clock_s=clock)
+    return UsageMeter(tables=TABLES, memory_mb=1_000, clock_s=clock)
 
 
-def used(meter: Meter) -> dict[str, int]:
+def used(meter: UsageMeter) -> dict[str, int]:
     """Spell what this invocation used, without what every one does."""
     tally = meter.total.tally
     return {key: n for key, n in tally.items() if not key.endswith(".run")}

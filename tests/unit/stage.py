@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.budget.budget_rules import COUNTED
-from orbweaver.budget.reservation import Treasury
+from orbweaver.budget.reservation import BudgetKeeper
 from orbweaver.control.crawl_control import Control
-from orbweaver.frontier.messages import Pack, Seeds, child_id, decode, encode
+from orbweaver.frontier.messages import Pack, SeedsMessage, child_id, decode, encode
 from orbweaver.model.crawl import Crawl, Tally
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
-from orbweaver.worker.apply_journal import Settler
+from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.batch import Worker
-from orbweaver.worker.body_writer import Segments
+from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
-from orbweaver.worker.fetch_pack import Visitor
-from orbweaver.worker.pack import Advancer, Delivery
-from orbweaver.worker.seeding import Ingester
+from orbweaver.worker.fetch_pack import PackFetcher
+from orbweaver.worker.pack import Delivery, PackProcessor
+from orbweaver.worker.seeding import Seeder
 from tests.memory import (
     ManualClock,
     MemoryAllowances,
@@ -49,7 +49,7 @@ from tests.memory.world import Gate, ShardItem, open_gate
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from orbweaver.worker.page_reading import Reader
+    from orbweaver.worker.page_reading import PageReader
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"
@@ -188,7 +188,7 @@ class Stage:
     gate: Gate = open_gate
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
-    reader: Reader = field(default_factory=InPlaceReader)
+    reader: PageReader = field(default_factory=InPlaceReader)
 
     def __post_init__(self) -> None:
         self.web = SmallWeb(self.clock)
@@ -204,7 +204,7 @@ class Stage:
         self.hosts = MemoryHosts(world, gate)
         self.pages = MemoryPages(world, gate)
         self.metrics = MemoryMetrics()
-        self.settler = Settler(
+        self.settler = JournalApplier(
             queue=self.queue,
             packs=self.packs,
             crawls=self.crawls,
@@ -215,7 +215,7 @@ class Stage:
         )
         recent = RecentCrawls(crawls=self.crawls, clock=self.clock)
         ending = Ending()
-        self.visitor = Visitor(
+        self.visitor = PackFetcher(
             fetcher=self.web,
             reader=self.reader,
             hosts=self.hosts,
@@ -227,19 +227,19 @@ class Stage:
             ending=ending,
         )
         self.allowances = MemoryAllowances(world, gate)
-        self.treasury = Treasury(
+        self.treasury = BudgetKeeper(
             allowances=self.allowances,
             crawls=self.crawls,
             clock=self.clock,
             settings=self.settings,
         )
-        self.advancer = Advancer(
+        self.advancer = PackProcessor(
             packs=self.packs,
             crawls=recent,
             frontier=self.frontier,
             visitor=self.visitor,
             settler=self.settler,
-            segments=Segments(
+            segments=BodyWriter(
                 files=MemoryFiles(world, gate),
                 clock=self.clock,
                 random=Random(2),
@@ -253,7 +253,7 @@ class Stage:
         self.worker = Worker(
             queue=self.queue,
             packs=self.packs,
-            ingester=Ingester(queue=self.queue, crawls=self.crawls, clock=self.clock),
+            ingester=Seeder(queue=self.queue, crawls=self.crawls, clock=self.clock),
             advancer=self.advancer,
             settler=self.settler,
             clock=self.clock,
@@ -288,7 +288,7 @@ class Stage:
 
     async def deliver(
         self,
-        *messages: Pack | Seeds | str,
+        *messages: Pack | SeedsMessage | str,
         receives: int = 1,
         remaining_ms: int = REMAINING_MS,
         queue: str = "",
@@ -320,11 +320,11 @@ class Stage:
         message = f"not drained after {rounds} messages"
         raise AssertionError(message)
 
-    def sent(self) -> list[Pack | Seeds]:
+    def sent(self) -> list[Pack | SeedsMessage]:
         """Take what is on the queue off it."""
         messages = [decode(mail.body) for mail in self.world.sent]
         self.world.sent.clear()
-        return [message for message in messages if isinstance(message, Pack | Seeds)]
+        return [message for message in messages if isinstance(message, Pack | SeedsMessage)]
 
 
 def control_of(stage: Stage) -> Control:
@@ -346,7 +346,7 @@ def pack_of(*urls: str, crawl: str = CRAWL.id, pack: str = ROOT, failures: int =
     return Pack(id=pack, crawl=crawl, at_ms=NOW_MS, targets=targets, failures=failures)
 
 
-def urls_of(messages: Sequence[Pack | Seeds]) -> set[str]:
+def urls_of(messages: Sequence[Pack | SeedsMessage]) -> set[str]:
     """List the URLs of packs."""
     return {target.url for pack in messages if isinstance(pack, Pack) for target in pack.targets}
 

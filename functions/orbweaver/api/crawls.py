@@ -19,7 +19,7 @@ from orbweaver.control.schedule import recurrence_in
 
 if TYPE_CHECKING:
     from orbweaver.api.context import Means
-    from orbweaver.api.requests import Again, Definition, Hosts, Keyed, Listing, OfCrawl
+    from orbweaver.api.requests import Again, Definition, HostsShown, Keyed, Listing, OfCrawl
     from orbweaver.model.crawl import Crawl
 
 
@@ -65,7 +65,7 @@ async def show(means: Means, *, path: OfCrawl) -> Reply:
     return Reply(status=200, body=Progress.of(status, dollars(status.books.total)))
 
 
-async def hosts(means: Means, *, path: OfCrawl, query: Hosts) -> Reply:
+async def hosts(means: Means, *, path: OfCrawl, query: HostsShown) -> Reply:
     """Show how a crawl does at its hosts: paced at, blocked until and why, queued, failed."""
     crawl = await means.crawl(path.id)
     found = await means.control.hosts(crawl.id, () if query.host is None else (query.host,))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.api.openapi import header_name
 from orbweaver.api.problems import Refused
-from orbweaver.control.definition import Problem
+from orbweaver.control.definition import DefinitionProblem
 from orbweaver.control.json_reader import ShapeError, document_of, read, read_texts
 from orbweaver.control.json_schema import hints_of
 
@@ -83,7 +83,7 @@ def _body(operation: Operation, event: Mapping[str, Any]) -> Any:
         return kind()
     _check_type(event)
     if not text.strip():
-        raise ShapeError([Problem(path="", text="the body is empty: give a JSON object")])
+        raise ShapeError([DefinitionProblem(path="", text="the body is empty: give a JSON object")])
     return read(kind, document_of(text))
 
 

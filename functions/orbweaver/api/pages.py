@@ -31,7 +31,7 @@ ROWS_READ_MAX = 5_000
 SHARDS_READ_MAX = 64
 
 
-class Reader(Protocol):
+class PagesReader(Protocol):
     """What takes records in until it is full."""
 
     @property
@@ -46,13 +46,13 @@ async def pages(means: Means, *, path: OfCrawl, query: Records) -> Reply:
     """List the page records of a crawl."""
     crawl = await means.crawl(path.id)
     listing = ("pages", crawl.id, query.outcome or "")
-    reading = _Reading(limit=query.limit, outcome=query.outcome)
+    reading = _PagesReading(limit=query.limit, outcome=query.outcome)
     following = await walk(means, crawl, listing, query.cursor, reading)
     return Reply(status=200, body=Rows(pages=tuple(reading.rows), next=following))
 
 
 async def walk(
-    means: Means, crawl: Crawl, listing: tuple[str, ...], text: str | None, reader: Reader
+    means: Means, crawl: Crawl, listing: tuple[str, ...], text: str | None, reader: PagesReader
 ) -> str | None:
     """Have a reader take records in from a cursor on; the cursor to go on with, None at the end."""
     day, shard, after = _begin(listing, text)
@@ -80,7 +80,7 @@ async def explain(means: Means, *, query: Asking) -> Reply:
 
 
 @dataclass
-class _Reading:
+class _PagesReading:
     """What one request has read."""
 
     limit: int

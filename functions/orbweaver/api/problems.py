@@ -20,7 +20,7 @@ from orbweaver.model.version import REMEDY
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from orbweaver.control.definition import Problem as Flaw
+    from orbweaver.control.definition import DefinitionProblem as Flaw
 
 CONTENT_TYPE = "application/problem+json"
 FLAWS_MAX = 100

@@ -108,7 +108,7 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hosts:
+class HostsShown:
     """Which host is shown beside those that a crawl began at."""
 
     host: Annotated[str | None, Fits(says="another host, as URLs spell it", low=1, high=300)] = None

@@ -9,7 +9,7 @@ from orbweaver.budget.prices import dollars
 from orbweaver.control.json_schema import Fits, schema_of_fields
 from orbweaver.diagnostics.host_status import HostView
 from orbweaver.diagnostics.refusal_report import Skipped
-from orbweaver.diagnostics.url_status import Fate
+from orbweaver.diagnostics.url_status import UrlStatus
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
 from orbweaver.model.crawl import State, Stop
@@ -242,7 +242,7 @@ class Explained:
 
     url: Annotated[str | None, Fits(says="its canonical form; null if it is no URL")]
     crawl: str
-    fate: Fate
+    fate: UrlStatus
     verdict: str
     refusal: Annotated[str | None, Fits(says="the first rule that refuses it")]
     statements: tuple[Said, ...]

@@ -14,7 +14,7 @@ from orbweaver.api.context import Reply
 from orbweaver.api.problems import FLAWS_MAX, Refused
 from orbweaver.api.requests import SEEDS_FOLDER
 from orbweaver.api.responses import Accepted
-from orbweaver.control.definition import Problem, lines_of
+from orbweaver.control.definition import DefinitionProblem, lines_of
 from orbweaver.diagnostics.reason_texts import never_asked
 from orbweaver.frontier.messages import REFERENCE_CHARS_MAX, seeds_of
 from orbweaver.model.errors import TooLarge, UnknownCrawl
@@ -86,15 +86,15 @@ async def _lines(means: Means, key: str) -> Sequence[str]:
     return lines
 
 
-def closed(references: Iterable[str], name: str, means: Means) -> tuple[Problem, ...]:
+def closed(references: Iterable[str], name: str, means: Means) -> tuple[DefinitionProblem, ...]:
     """Find what cannot be crawled, up to as many as are shown."""
-    found: list[Problem] = []
+    found: list[DefinitionProblem] = []
     for place, reference in enumerate(references):
         why = _problem(reference, means)
         if why is not None:
             where = name if name == "url" else f"{name}[{place}]"
             text = f"{redacted(reference)!a} cannot be crawled: {why}"
-            found.append(Problem(path=where, text=text))
+            found.append(DefinitionProblem(path=where, text=text))
             if len(found) >= FLAWS_MAX:
                 break
     return tuple(found)

@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.clock import SystemClock
-from orbweaver.frontier.messages import Source
+from orbweaver.frontier.messages import MessageSource
 
 if TYPE_CHECKING:
     from orbweaver.adapters.aws.clients import Aws
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.aws.sqs import SqsQueue
     from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
     from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
-    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.adapters.dynamodb.budgets import DynamoAllowances
     from orbweaver.adapters.dynamodb.claims import DynamoFrontier
     from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class Ports:
     """The world, as AWS provides it."""
 
-    def __init__(self, settings: Settings, aws: Aws, meter: Meter) -> None:
+    def __init__(self, settings: Settings, aws: Aws, meter: UsageMeter) -> None:
         """Take the names of the stack's parts, the clients, and who counts what is used."""
         self.settings = settings
         self.aws = aws
@@ -76,11 +76,11 @@ class Ports:
         settings = self.settings
         packs = dict.fromkeys((settings.crawl_queue_url, settings.express_queue_url))
         return (
-            self._letters(settings.seed_queue_url, Source.SEEDS),
-            *(self._letters(url, Source.PACKS) for url in packs),  # one may be both
+            self._letters(settings.seed_queue_url, MessageSource.SEEDS),
+            *(self._letters(url, MessageSource.PACKS) for url in packs),  # one may be both
         )
 
-    def _letters(self, url: str, source: Source | None = None) -> SqsDeadLetters:
+    def _letters(self, url: str, source: MessageSource | None = None) -> SqsDeadLetters:
         from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
 
         settings = self.settings
@@ -157,9 +157,9 @@ class Ports:
     @cached_property
     def traces(self) -> DynamoTraces:
         """Everything that is stored of URLs."""
-        from orbweaver.adapters.dynamodb.erasure import DynamoTraces, Tables
+        from orbweaver.adapters.dynamodb.erasure import DynamoTraces, TableNames
 
-        tables = Tables(
+        tables = TableNames(
             urls=self.settings.urls_table,
             pages=self.settings.pages_table,
             hosts=self.settings.hosts_table,
@@ -199,9 +199,9 @@ class Ports:
     @cached_property
     def schedules(self) -> GroupSchedules:
         """When crawls recur."""
-        from orbweaver.adapters.aws.scheduler import GroupSchedules, Target
+        from orbweaver.adapters.aws.scheduler import GroupSchedules, ScheduleTarget
 
-        target = Target(
+        target = ScheduleTarget(
             group=self.settings.schedule_group,
             function=self.settings.starter_function,
             role=self.settings.schedule_role,
@@ -236,9 +236,9 @@ class Ports:
         }
 
 
-def meter_of(settings: Settings) -> Meter:
+def meter_of(settings: Settings) -> UsageMeter:
     """Make who counts what a container uses of AWS."""
-    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.adapters.aws.usage_meter import UsageMeter
 
     tables = {
         settings.urls_table: "urls",
@@ -247,7 +247,7 @@ def meter_of(settings: Settings) -> Meter:
         settings.crawls_table: "crawls",
         settings.packs_table: "packs",
     }
-    return Meter(tables=tables, memory_mb=settings.memory_mb)
+    return UsageMeter(tables=tables, memory_mb=settings.memory_mb)
 
 
 def metrics_of(ports: Ports, service: Service) -> EmfMetrics:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from orbweaver.adapters.aws.clients import Watcher
-    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.api.app import Api
     from orbweaver.delivery.deliverer import Taken
     from orbweaver.exporting.exporter import Exporter
@@ -52,7 +52,7 @@ CLIENTS: dict[Job, tuple[str, ...]] = {
 
 
 @asynccontextmanager
-async def connect(settings: Settings, meter: Meter | None = None) -> AsyncIterator[Ports]:
+async def connect(settings: Settings, meter: UsageMeter | None = None) -> AsyncIterator[Ports]:
     """Open the ports of the stack that `settings` name, in the usual AWS environment."""
     meter = meter or meter_of(settings)
     watchers: list[Watcher] = [meter]
@@ -265,7 +265,7 @@ def keep_made() -> None:
     gc.set_threshold(GARBAGE_OBJECTS)
 
 
-def _log_as_json(meter: Meter) -> None:
+def _log_as_json(meter: UsageMeter) -> None:
     """One JSON line an event; the fields of `extra` are its keys."""
     from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 

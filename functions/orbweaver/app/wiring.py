@@ -19,39 +19,39 @@ if TYPE_CHECKING:
     from orbweaver.diagnostics.explainer import Explainer
     from orbweaver.erasure.messages import Stores
     from orbweaver.model.ports import Fetcher, Metrics
-    from orbweaver.worker.apply_journal import Settler
+    from orbweaver.worker.apply_journal import JournalApplier
     from orbweaver.worker.batch import Worker
     from orbweaver.worker.crawl_cache import RecentCrawls
     from orbweaver.worker.ending import Ending
-    from orbweaver.worker.fetch_pack import Visitor
+    from orbweaver.worker.fetch_pack import PackFetcher
 
 
 def worker_of(ports: Ports) -> Worker:
     """Put a worker together."""
     from orbweaver.app.aws_ports import metrics_of
-    from orbweaver.budget.reservation import Treasury
+    from orbweaver.budget.reservation import BudgetKeeper
     from orbweaver.model.metrics import Service
     from orbweaver.worker.batch import Worker
-    from orbweaver.worker.body_writer import Segments
+    from orbweaver.worker.body_writer import BodyWriter
     from orbweaver.worker.crawl_cache import RecentCrawls
     from orbweaver.worker.ending import Ending
-    from orbweaver.worker.pack import Advancer
-    from orbweaver.worker.seeding import Ingester
+    from orbweaver.worker.pack import PackProcessor
+    from orbweaver.worker.seeding import Seeder
 
     settler = settler_of(ports)
     metrics = metrics_of(ports, Service.WORKER)
     recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
     ending = Ending()
-    advancer = Advancer(
+    advancer = PackProcessor(
         packs=ports.packs,
         crawls=recent,
         frontier=ports.frontier,
         visitor=visitor_of(ports, recent, metrics, ending),
         settler=settler,
-        segments=Segments(
+        segments=BodyWriter(
             files=ports.files, clock=ports.clock, random=ports.random, settings=ports.settings
         ),
-        treasury=Treasury(
+        treasury=BudgetKeeper(
             allowances=ports.allowances,
             crawls=ports.crawls,
             clock=ports.clock,
@@ -64,7 +64,7 @@ def worker_of(ports: Ports) -> Worker:
     return Worker(
         queue=ports.queue,
         packs=ports.packs,
-        ingester=Ingester(queue=ports.queue, crawls=ports.crawls, clock=ports.clock),
+        ingester=Seeder(queue=ports.queue, crawls=ports.crawls, clock=ports.clock),
         advancer=advancer,
         settler=settler,
         clock=ports.clock,
@@ -77,13 +77,13 @@ def worker_of(ports: Ports) -> Worker:
 
 def visitor_of(
     ports: Ports, recent: RecentCrawls, metrics: Metrics, ending: Ending | None = None
-) -> Visitor:
+) -> PackFetcher:
     """Put together who asks the web."""
     from orbweaver.adapters.aws.emf import TimedFetcher
     from orbweaver.adapters.aws.usage_meter import MeteredFetcher
-    from orbweaver.worker.fetch_pack import Visitor
+    from orbweaver.worker.fetch_pack import PackFetcher
 
-    return Visitor(
+    return PackFetcher(
         fetcher=TimedFetcher(MeteredFetcher(fetcher_of(ports), ports.meter), metrics),
         reader=ports.reader,
         hosts=ports.hosts,
@@ -170,11 +170,11 @@ def stores_of(ports: Ports) -> Stores:
     )
 
 
-def settler_of(ports: Ports) -> Settler:
+def settler_of(ports: Ports) -> JournalApplier:
     """Put together who carries journals out."""
-    from orbweaver.worker.apply_journal import Settler
+    from orbweaver.worker.apply_journal import JournalApplier
 
-    return Settler(
+    return JournalApplier(
         queue=ports.queue,
         packs=ports.packs,
         crawls=ports.crawls,

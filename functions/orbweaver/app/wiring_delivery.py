@@ -66,7 +66,7 @@ def _uploading(ports: Ports) -> Receiver:
     @asynccontextmanager
     async def opened() -> AsyncIterator[Courier]:
         from orbweaver.adapters.local.sftp import SftpCourier
-        from orbweaver.adapters.local.sftp_connection import Identity, Server, connected
+        from orbweaver.adapters.local.sftp_connection import Server, SftpIdentity, connected
         from orbweaver.delivery.known_hosts import host_keys_of
 
         settings = ports.settings
@@ -77,7 +77,7 @@ def _uploading(ports: Ports) -> Receiver:
             keys=host_keys_of(settings.sftp_host_key),
         )
         # Read every time, so that a key that was changed counts at once.
-        identity = Identity.of(await ports.secrets.read(settings.sftp_secret))
+        identity = SftpIdentity.of(await ports.secrets.read(settings.sftp_secret))
         async with connected(server, identity, settings.allowed) as sftp:
             yield SftpCourier(
                 sftp,

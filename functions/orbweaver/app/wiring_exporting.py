@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orbweaver.exporting.change_feed import ChangeFeed
     from orbweaver.exporting.exporter import Exporter
     from orbweaver.exporting.local_exporter import Alone
-    from orbweaver.exporting.run_state import Progress
+    from orbweaver.exporting.run_state import UnitProgress
 
 
 async def exporter_of(ports: Ports) -> Exporter:
@@ -107,15 +107,15 @@ def alone_of(
     ports: Ports,
     folder: Path,
     formats: tuple[str, ...],
-    tell: Callable[[Progress], None] | None = None,
+    tell: Callable[[UnitProgress], None] | None = None,
 ) -> Alone:
     """Put together an exporter that writes into a folder, all by itself."""
     from orbweaver.adapters.local.folder import FolderFiles
     from orbweaver.exporting.assembly import Assembly
-    from orbweaver.exporting.local_exporter import Alone, Waiting
+    from orbweaver.exporting.local_exporter import Alone, WaitingExport
 
     settings, clock, random = ports.settings, ports.clock, ports.random
-    files, waiting = FolderFiles(folder), Waiting()
+    files, waiting = FolderFiles(folder), WaitingExport()
     assembly = Assembly(
         pages=ports.pages,
         crawls=ports.crawls,

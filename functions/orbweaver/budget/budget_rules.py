@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from orbweaver.model.limits import Part, Settlement
+from orbweaver.model.limits import LimitPart, Settlement
 from orbweaver.model.outcome import Reason
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ WAIT_S = 5
 
 
 # What a pack has spent of each, in its counts.
-COUNTED: Mapping[Part, str] = MappingProxyType(
-    {Part.BYTES: "received_bytes", Part.NANODOLLARS: "nanodollars"}
+COUNTED: Mapping[LimitPart, str] = MappingProxyType(
+    {LimitPart.BYTES: "received_bytes", LimitPart.NANODOLLARS: "nanodollars"}
 )
 # How URLs end that nothing is left for.
-REASONS: Mapping[Part, Reason] = MappingProxyType(
-    {Part.BYTES: Reason.BYTES, Part.NANODOLLARS: Reason.DOLLARS}
+REASONS: Mapping[LimitPart, Reason] = MappingProxyType(
+    {LimitPart.BYTES: Reason.BYTES, LimitPart.NANODOLLARS: Reason.DOLLARS}
 )
 
 
@@ -66,7 +66,7 @@ class Taking:
     """
 
     crawl: Crawl
-    part: Part
+    part: LimitPart
     amount: int
     limit: int
     at_ms: int
@@ -75,7 +75,7 @@ class Taking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class BudgetWanted:
     """How much is wanted: for several requests, for one, and for one that may be cut short."""
 
     plenty: int
@@ -84,7 +84,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Take:
+class BudgetTake:
     """Reserve so much; `dead`, in the place of reservations that nobody will settle."""
 
     amount: int
@@ -104,14 +104,16 @@ class Spent:
 
 
 Refused: TypeAlias = Later | Spent
-Step: TypeAlias = Take | Refused
+Step: TypeAlias = BudgetTake | Refused
 
 
-def next_step(standing: Allowance, wanted: Wanted, *, limit: int, mine: int, now_ms: int) -> Step:
+def next_step(
+    standing: Allowance, wanted: BudgetWanted, *, limit: int, mine: int, now_ms: int
+) -> Step:
     """Say what to do about an allowance that was in the way; `mine` of it is reserved for us."""
     left = limit - standing.used
     if left >= wanted.whole:
-        return Take(amount=wanted.plenty if left >= wanted.plenty else wanted.whole)
+        return BudgetTake(amount=wanted.plenty if left >= wanted.plenty else wanted.whole)
     others = standing.reserved > mine
     # A clock that is behind sees reservations from the future: not those of the dead.
     age_ms = now_ms - standing.taken_at_ms
@@ -119,12 +121,12 @@ def next_step(standing: Allowance, wanted: Wanted, *, limit: int, mine: int, now
         # Twice as long every time: waiting costs messages.
         wait_ms = min(max(age_ms, WAIT_S * 1000), DEAD_MS - age_ms, DEAD_MS // 4)
         return Later(wait_s=max(WAIT_S, wait_ms // 1000))
-    return Take(amount=left, dead=others) if left >= wanted.least else Spent()
+    return BudgetTake(amount=left, dead=others) if left >= wanted.least else Spent()
 
 
-def limit_of(crawl: Crawl, part: Part) -> int | None:
+def limit_of(crawl: Crawl, part: LimitPart) -> int | None:
     """How much of something a crawl may use; None: nobody has said."""
-    return crawl.bytes_max if part is Part.BYTES else crawl.nanodollars_max
+    return crawl.bytes_max if part is LimitPart.BYTES else crawl.nanodollars_max
 
 
 def reasons_of(crawl: Crawl) -> tuple[Reason, ...]:
@@ -141,6 +143,6 @@ def settlements(reserved: Mapping[str, int], tally: Tally) -> tuple[Settlement, 
     """List what a commit settles: what the journal's delivery reserved, by part."""
     return tuple(
         Settlement(part=part, reserved=reserved[part], spent=tally.get(COUNTED[part], 0))
-        for part in Part
+        for part in LimitPart
         if part in reserved
     )

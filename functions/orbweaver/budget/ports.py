@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from orbweaver.budget.budget_rules import Allowance, Taking
     from orbweaver.model.crawl import Crawl
-    from orbweaver.model.limits import Part
+    from orbweaver.model.limits import LimitPart
 
 
 class Allowances(Protocol):
@@ -21,7 +21,7 @@ class Allowances(Protocol):
     async def take(self, taking: Taking) -> Allowance | None:
         """Reserve, if the limit is not passed by that: None. Else the allowance as it stands."""
 
-    async def begin(self, crawl: Crawl, part: Part, used: int) -> None:
+    async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
         """Put an allowance there of which so much is used, if there is none."""
 
     async def count(

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING
 from orbweaver.budget import crawl_cost
 from orbweaver.budget.budget_rules import (
     COUNTED,
+    BudgetTake,
+    BudgetWanted,
     Later,
     Spent,
-    Take,
     Taking,
-    Wanted,
     limit_of,
     next_step,
 )
 from orbweaver.model.errors import Transient
-from orbweaver.model.limits import Part
+from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Reason, Refusal
-from orbweaver.model.target import Kind
+from orbweaver.model.target import TargetKind
 from orbweaver.model.url import host_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from orbweaver.budget.budget_rules import Allowance, Refused
     from orbweaver.budget.ports import Allowances
     from orbweaver.frontier.messages import Pack
-    from orbweaver.frontier.pack_result import Draft
+    from orbweaver.frontier.pack_result import PackResult
     from orbweaver.frontier.ports import Crawls
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Clock
@@ -61,7 +61,7 @@ SCRAP = 64
 class Purse:
     """What one delivery has reserved of one thing, and how much of that nobody has taken yet."""
 
-    def __init__(self, treasury: Treasury, crawl: Crawl, part: Part, limit: int) -> None:
+    def __init__(self, treasury: BudgetKeeper, crawl: Crawl, part: LimitPart, limit: int) -> None:
         self._treasury = treasury
         self._crawl = crawl
         self._key = (crawl.id, part, limit)
@@ -79,7 +79,7 @@ class Purse:
                 # As long as requests are out, what they bring back is better than a scrap.
                 scrap = whole if self._out else least
                 refused = await self._reserve(
-                    Wanted(
+                    BudgetWanted(
                         plenty=whole * ahead - self._left,
                         whole=whole - self._left,
                         least=max(1, scrap - self._left),
@@ -108,13 +108,13 @@ class Purse:
             missing = amount - self.reserved
             if missing <= 0:
                 break
-            wanted = Wanted(plenty=missing, whole=missing, least=min(missing, least))
+            wanted = BudgetWanted(plenty=missing, whole=missing, least=min(missing, least))
             if not isinstance(await self._reserve(wanted), Later) or not tries_left:
                 break
             await self._treasury.clock.sleep(REACH_WAIT_S)
         return self.reserved
 
-    async def _reserve(self, wanted: Wanted) -> Refused | None:
+    async def _reserve(self, wanted: BudgetWanted) -> Refused | None:
         """Reserve more; None once that is done."""
         if self._key in self._treasury.spent:
             return Spent()
@@ -135,7 +135,7 @@ class Purse:
                 mine=self.reserved,
                 now_ms=self._treasury.clock.now_ms(),
             )
-            if not isinstance(step, Take):
+            if not isinstance(step, BudgetTake):
                 return step
             amount, instead = step.amount, standing if step.dead else None
         return Later()
@@ -160,7 +160,7 @@ class Purse:
         await self._treasury.allowances.begin(self._crawl, self.part, used)
 
 
-class Treasury:
+class BudgetKeeper:
     """Opens purses; one a container."""
 
     def __init__(
@@ -172,12 +172,12 @@ class Treasury:
         self.clock = clock
         self.settings = settings
         # Which limits are used up, as high as they were then.
-        self.spent: set[tuple[str, Part, int]] = set()
+        self.spent: set[tuple[str, LimitPart, int]] = set()
         self.attendance = Attendance(clock)
 
-    def open(self, crawl: Crawl, pack_id: str) -> Purses:
+    def open(self, crawl: Crawl, pack_id: str) -> Reservations:
         """Open the purses of a delivery; what is in them is reserved when it is needed."""
-        return Purses(self, crawl, pack_id)
+        return Reservations(self, crawl, pack_id)
 
     async def marked(self, crawl: Crawl, pack: Pack) -> Pack:
         """Mark the URLs of a pack that earlier deliveries of it have counted."""
@@ -191,10 +191,10 @@ class Treasury:
         return replace(pack, targets=tuple(_mark(target, counted) for target in pack.targets))
 
 
-class Purses:
+class Reservations:
     """What one delivery of a pack may use."""
 
-    def __init__(self, treasury: Treasury, crawl: Crawl, pack_id: str) -> None:
+    def __init__(self, treasury: BudgetKeeper, crawl: Crawl, pack_id: str) -> None:
         self._treasury = treasury
         self._crawl = crawl
         self._pack_id = pack_id
@@ -203,8 +203,8 @@ class Purses:
         self._seconds = 0.0
         # How many files were written for what was fetched.
         self.files = 0
-        self.bytes = _purse(treasury, crawl, Part.BYTES)
-        self.dollars = _purse(treasury, crawl, Part.NANODOLLARS)
+        self.bytes = _purse(treasury, crawl, LimitPart.BYTES)
+        self.dollars = _purse(treasury, crawl, LimitPart.NANODOLLARS)
 
     @property
     def reserved(self) -> dict[str, int]:
@@ -212,7 +212,7 @@ class Purses:
         purses = (self.bytes, self.dollars)
         return {purse.part: purse.reserved for purse in purses if purse and purse.reserved}
 
-    async def room(self, draft: Draft, target: Target) -> int | None:
+    async def room(self, draft: PackResult, target: Target) -> int | None:
         """How long a URL's body may be; None if no bytes are left, and it waits or has ended."""
         settings = self._treasury.settings
         most = self._most(target)
@@ -227,23 +227,23 @@ class Purses:
 
     def _most(self, target: Target) -> int:
         settings = self._treasury.settings
-        sitemap = target.kind is Kind.SITEMAP
+        sitemap = target.kind is TargetKind.SITEMAP
         return settings.sitemap_bytes_max if sitemap else settings.body_bytes_max
 
-    def cut(self, draft: Draft, target: Target, room: int) -> None:
+    def cut(self, draft: PackResult, target: Target, room: int) -> None:
         """Note that a body was longer than its room: by the limit's fault, if that was less."""
         if room < self._most(target):
             draft.count(f"cut.{Reason.BYTES}")
 
-    def received(self, draft: Draft, room: int, received: int) -> None:
+    def received(self, draft: PackResult, room: int, received: int) -> None:
         """Note what a request took of its room; the rest is for the next one."""
         taken = min(room, received)
         if taken:
-            draft.count(COUNTED[Part.BYTES], taken)
+            draft.count(COUNTED[LimitPart.BYTES], taken)
         if self.bytes is not None:
             self.bytes.put_back(room - taken)
 
-    async def count(self, draft: Draft, host: str, targets: Sequence[Target]) -> list[Target]:
+    async def count(self, draft: PackResult, host: str, targets: Sequence[Target]) -> list[Target]:
         """Count URLs as pages of their host; those beyond its limit end here."""
         limit = self._crawl.host_pages_max
         new = [target.url for target in targets if not target.counted]
@@ -273,7 +273,7 @@ class Purses:
         finally:
             self._seconds = attendance.leave() - began_s
 
-    async def admit(self, draft: Draft, targets: Sequence[Target], seconds: float) -> bool:
+    async def admit(self, draft: PackResult, targets: Sequence[Target], seconds: float) -> bool:
         """Reserve what a visit of so many seconds may cost; else its URLs wait, or have ended."""
         if self.dollars is None:
             return True
@@ -283,7 +283,7 @@ class Purses:
         )
         links = sum(
             settings.links_per_page_max
-            if target.kind is Kind.SITEMAP
+            if target.kind is TargetKind.SITEMAP
             else crawl_cost.LINKS_EXPECTED
             for target in targets
         )
@@ -293,7 +293,7 @@ class Purses:
         _refuse(draft, targets, taken, Reason.DOLLARS)
         return False
 
-    async def pay(self, draft: Draft, urls: int, looked_up: int) -> None:
+    async def pay(self, draft: PackResult, urls: int, looked_up: int) -> None:
         """Count what a visit has cost, and leave out the links that nothing is left for."""
         spent = crawl_cost.LOOK_UP * looked_up
         if self._visited:
@@ -316,7 +316,7 @@ class Purses:
             for target in links:
                 draft.leave_out(target)
         if spent:
-            draft.count(COUNTED[Part.NANODOLLARS], spent)
+            draft.count(COUNTED[LimitPart.NANODOLLARS], spent)
 
     async def _count(self, host: str, urls: Sequence[str], limit: int) -> frozenset[str]:
         allowances = self._treasury.allowances
@@ -357,12 +357,12 @@ class Attendance:
         return self._shared_s
 
 
-def _purse(treasury: Treasury, crawl: Crawl, part: Part) -> Purse | None:
+def _purse(treasury: BudgetKeeper, crawl: Crawl, part: LimitPart) -> Purse | None:
     limit = limit_of(crawl, part)
     return None if limit is None else Purse(treasury, crawl, part, limit)
 
 
-def _refuse(draft: Draft, targets: Sequence[Target], refused: Refused, reason: Reason) -> None:
+def _refuse(draft: PackResult, targets: Sequence[Target], refused: Refused, reason: Reason) -> None:
     for target in targets:
         if isinstance(refused, Later):
             draft.again(target, refused.wait_s, why="deferrals")

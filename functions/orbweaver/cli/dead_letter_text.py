@@ -10,14 +10,14 @@ from orbweaver.frontier.dead_letters import outline
 from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:
-    from orbweaver.frontier.dead_letters import Case, Group
+    from orbweaver.frontier.dead_letters import Case, DeadLetterGroup
 
 URLS_SHOWN = 25
 SAMPLE_CHARS = 100
 HEAD = ("letters", "cause", "oldest", "newest", "for example")
 
 
-def group_row(group: Group) -> tuple[str, ...]:
+def group_row(group: DeadLetterGroup) -> tuple[str, ...]:
     """Say what a cause came to, as the cells of a row."""
     sample = group.sample
     parts = (sample.letter.id, sample.crawl or "", _first_url(sample) or outline(sample))
@@ -31,7 +31,7 @@ def group_row(group: Group) -> tuple[str, ...]:
     )
 
 
-def group_json(group: Group) -> dict[str, Any]:
+def group_json(group: DeadLetterGroup) -> dict[str, Any]:
     """Say the same for a machine."""
     sample = group.sample
     return {

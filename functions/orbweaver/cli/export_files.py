@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from orbweaver.cli.session import Session
     from orbweaver.exporting.local_exporter import Alone
     from orbweaver.exporting.manifest import Manifest
-    from orbweaver.exporting.run_state import Progress
+    from orbweaver.exporting.run_state import UnitProgress
     from orbweaver.model.crawl import Crawl
 
 OUT = Path("out")
@@ -50,7 +50,7 @@ class Unwritten(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class FilesWanted:
     """What is to be written where, and who is told how far it is."""
 
     folder: Path
@@ -138,7 +138,7 @@ def _writing(folder: Path) -> Iterator[None]:
         raise Unwritten(f"cannot write the files to {folder}: {why}") from error
 
 
-async def export_crawl(session: Session, crawl: Crawl, wanted: Wanted) -> Written:
+async def export_crawl(session: Session, crawl: Crawl, wanted: FilesWanted) -> Written:
     """Write a crawl's records, day by day."""
     last_ms = crawl.finished_at_ms or session.ports.clock.now_ms()
     alone = _alone(session, wanted)
@@ -152,17 +152,19 @@ async def export_crawl(session: Session, crawl: Crawl, wanted: Wanted) -> Writte
     return Written(folder=wanted.folder, manifests=manifests)
 
 
-async def export_day(session: Session, day: str, crawl: Crawl | None, wanted: Wanted) -> Written:
+async def export_day(
+    session: Session, day: str, crawl: Crawl | None, wanted: FilesWanted
+) -> Written:
     """Write a day's records, of one crawl or of all."""
     with _writing(wanted.folder):
         manifest = await _alone(session, wanted).export(day, crawl=crawl.id if crawl else None)
     return Written(folder=wanted.folder, manifests=(manifest,))
 
 
-def _alone(session: Session, wanted: Wanted) -> Alone:
+def _alone(session: Session, wanted: FilesWanted) -> Alone:
     say = wanted.say
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: UnitProgress) -> None:
         # What is done with one file is not worth a word.
         if say is not None and progress.chunk > 1:
             rows = progress.rows.get(PAGES.name, 0)

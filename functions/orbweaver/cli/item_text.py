@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
-from orbweaver.model.item_rules import ItemRule, Kind, Source, columns_of
+from orbweaver.model.item_rules import ItemRule, ValueKind, ValueSource, columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ def rules(crawl: Crawl) -> Iterator[tuple[str, str]]:
     """Say what is taken from pages, a line a rule."""
     for rule in crawl.items:
         fields = ", ".join(
-            f"{field.name}{'' if field.type is Kind.STRING else f' ({field.type})'}"
+            f"{field.name}{'' if field.type is ValueKind.STRING else f' ({field.type})'}"
             f"{' of many' if field.many else ''}{'!' if field.required else ''}"
             for field in rule.fields
         )
@@ -34,9 +34,9 @@ def _what(rule: ItemRule) -> str:
         return f"what the function {rule.extractor} yields"
     if rule.each is not None:
         return f"one for each {text.cut(rule.each, 100)}"
-    if rule.source in (Source.JSONLD, Source.MICRODATA):
+    if rule.source in (ValueSource.JSONLD, ValueSource.MICRODATA):
         return f"one for each {rule.of} in {rule.source}"
-    return "one a page" if rule.source is Source.CSS else f"one a page, of {rule.source}"
+    return "one a page" if rule.source is ValueSource.CSS else f"one a page, of {rule.source}"
 
 
 def found(total: Mapping[str, int]) -> str | None:

@@ -11,7 +11,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli.stack import ENDPOINT, LOCAL_CONTEXT, Depths, Standing, Unreachable, up_again
+from orbweaver.cli.stack import (
+    ENDPOINT,
+    LOCAL_CONTEXT,
+    Depths,
+    StackUnreachable,
+    StandingStack,
+    up_again,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -86,7 +93,7 @@ class ThisMachine:
         if found is None:
             return None
         if not found.there:
-            raise Unreachable(found.told)
+            raise StackUnreachable(found.told)
         if not found.settled:
             say(found.told)
         return found.outputs
@@ -164,7 +171,7 @@ class ThisMachine:
     @contextlib.contextmanager
     def standing(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
-    ) -> Iterator[Standing]:
+    ) -> Iterator[StandingStack]:
         """See the protocol."""
         from localstack import lending, stack
 
@@ -175,7 +182,7 @@ class ThisMachine:
                 outputs = stack.bring_up_to_date(
                     found, given, defaults=LOCAL_CONTEXT, working=True, say=say
                 )
-            yield Standing(
+            yield StandingStack(
                 environment=found.environment(),
                 outputs=outputs,
                 started=started,
@@ -288,7 +295,7 @@ def _reaching(hint: str = "") -> Iterator[None]:
     try:
         yield
     except LocalStackError as error:
-        raise Unreachable("\n".join(filter(None, (str(error), hint)))) from error
+        raise StackUnreachable("\n".join(filter(None, (str(error), hint)))) from error
 
 
 def _counts(client: Any, url: str) -> tuple[int, ...]:

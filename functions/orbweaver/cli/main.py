@@ -22,7 +22,7 @@ from orbweaver.cli.commands import load
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.export_files import Unwritten
 from orbweaver.cli.session import Surroundings
-from orbweaver.cli.stack import LOCAL_CONTEXT, Unreachable
+from orbweaver.cli.stack import LOCAL_CONTEXT, StackUnreachable
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.model.errors import PortError, StoredNewer
 from orbweaver.model.version import REMEDY
@@ -76,7 +76,7 @@ def run(words: Sequence[str], around: Surroundings) -> int:
         code, said = USAGE, str(error)
     except Unwritten as error:
         code, said = exit_codes.FAILED, f"{error}: make room, or give another --out, and repeat it"
-    except Unreachable as error:
+    except StackUnreachable as error:
         code, said = UNREACHABLE, str(error)
     except StoredNewer as error:
         around.note(f"{error}; {REMEDY} (docs/upgrade.md)")

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TextIO
 
 from orbweaver.app.wiring import control_of
-from orbweaver.cli.live.display import Lines, Objects, Panel
-from orbweaver.cli.live.status import Meter, Reading, stalled
+from orbweaver.cli.live.display import JsonDisplay, Lines, Panel
+from orbweaver.cli.live.status import ProgressMeter, StatusReading, stalled
 from orbweaver.cli.stack import (
     ENDPOINT,
     WORKER,
-    Unreachable,
+    StackUnreachable,
     environment_of,
     outputs_of,
     settings_from,
@@ -88,7 +88,7 @@ class Surroundings:
     def display(self, arguments: argparse.Namespace) -> Display:
         """Choose how progress is shown."""
         if arguments.json:
-            return Objects(self.out)
+            return JsonDisplay(self.out)
         if self.out.isatty() and self.environment.get("TERM", "") not in ("", "dumb"):
             crawling = arguments.command == "crawl"
             return Panel(self.out, self.environment, _PAUSES if crawling else _LEAVES)
@@ -138,7 +138,7 @@ class Session:
             return None
         try:
             found = await asyncio.to_thread(self.machine.sources, self.worker, self.environment)
-        except Unreachable:
+        except StackUnreachable:
             return None
         if not found or not all(source.off for source in found):
             return None
@@ -150,7 +150,7 @@ class Session:
         A stack that does not answer for a while is asked on, and the last picture shown with its
         age; raises Transient in the end.
         """
-        meter, view, failures = Meter(), None, 0
+        meter, view, failures = ProgressMeter(), None, 0
         local = bool(self.environment.get(ENDPOINT))
         poll_s = LOCAL_POLL_S if local else AWS_POLL_S
         silence_ms_max = LOCAL_SILENCE_MS_MAX if local else SILENCE_MS_MAX
@@ -174,7 +174,9 @@ class Session:
                 if view is not None:
                     display.show(self._aged(view))
 
-    async def _read_meanwhile(self, crawl_id: str, view: View | None, display: Display) -> Reading:
+    async def _read_meanwhile(
+        self, crawl_id: str, view: View | None, display: Display
+    ) -> StatusReading:
         """Read a crawl, and show how old the picture is for as long as that takes."""
         reading = asyncio.ensure_future(self.read(crawl_id))
         try:
@@ -188,12 +190,14 @@ class Session:
     def _aged(self, view: View) -> View:
         return replace(view, age_ms=max(0, self.ports.clock.now_ms() - view.reading.status.at_ms))
 
-    async def read(self, which: str | None) -> Reading:
+    async def read(self, which: str | None) -> StatusReading:
         """Read a crawl, the queue, and the hosts of what the crawl began with."""
         status = await self.control.status(which)
         depths = await asyncio.to_thread(self.machine.depths, self.settings, self.environment)
         looks = (self.ports.hosts.look(host) for host in hosts_of(status.crawl))
-        return Reading(status=status, depths=depths, hosts=tuple(await asyncio.gather(*looks)))
+        return StatusReading(
+            status=status, depths=depths, hosts=tuple(await asyncio.gather(*looks))
+        )
 
 
 @asynccontextmanager

@@ -60,7 +60,7 @@ EXTRA = {
 WORKER = "WorkerFunction"
 
 
-class Unreachable(Exception):
+class StackUnreachable(Exception):
     """There is no stack to speak to; the text says what to run."""
 
 
@@ -82,7 +82,7 @@ class Depths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class StandingStack:
     """A stack on this machine; `started` says that this command started its emulator."""
 
     environment: Mapping[str, str]
@@ -134,7 +134,7 @@ class Machine(Protocol):
 
     def standing(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
-    ) -> AbstractContextManager[Standing]:
+    ) -> AbstractContextManager[StandingStack]:
         """Have a stack on this machine for the length of a block; stop what was started.
 
         `context` is deployed on top of what it was deployed with.
@@ -193,7 +193,7 @@ def environment_of(
         if local:
             return next(iter(local.values()))
         if target == "local":
-            raise Unreachable(f"no stack runs on this machine: run {up_again(machine)}")
+            raise StackUnreachable(f"no stack runs on this machine: run {up_again(machine)}")
     return _in_region(region, machine, environment)
 
 
@@ -202,7 +202,7 @@ def _on_port(port: int, machine: Machine) -> Mapping[str, str]:
     if port not in local:
         ports = ", ".join(map(str, local))
         there = f"; there is one on port {ports}" if local else ""
-        raise Unreachable(
+        raise StackUnreachable(
             f"no stack runs on port {port}: run `orbweaver local up{port_option(port)}`{there}"
         )
     return local[port]
@@ -239,7 +239,7 @@ def _in_region(
         region = EMULATOR_REGION
     if region is None:
         profile = environment.get("AWS_PROFILE", "default")
-        raise Unreachable(
+        raise StackUnreachable(
             "no AWS region is named: give --region, set AWS_REGION or AWS_DEFAULT_REGION, or put"
             f" a region into the profile {profile!r}; for a stack on this machine run"
             f" {up_again(machine)}"
@@ -254,7 +254,7 @@ def outputs_of(
     outputs = machine.outputs(stack, environment, say)
     if outputs is None:
         where = environment.get(ENDPOINT) or "this AWS account and region"
-        raise Unreachable(
+        raise StackUnreachable(
             f"there is no stack {stack!r} at {where}: run `orbweaver deploy`, or"
             f" {up_again(machine)} for one on this machine"
         )
@@ -274,7 +274,7 @@ def settings_from(
     """Make settings of a stack's outputs and its worker's variables."""
     missing = [name for name in NAMES if name not in outputs]
     if missing:
-        raise Unreachable(
+        raise StackUnreachable(
             f"the stack does not say its {', '.join(missing)}: bring it up to date with"
             " `orbweaver deploy`"
         )
@@ -289,4 +289,6 @@ def settings_from(
     try:
         return Settings.from_environment({**values, **names, **own})
     except SettingsError as error:
-        raise Unreachable(f"the stack's worker has a setting of another version: {error}") from None
+        raise StackUnreachable(
+            f"the stack's worker has a setting of another version: {error}"
+        ) from None

@@ -20,9 +20,9 @@ from orbweaver.control.retry_failures import Retrier
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.control.webhook import refusal_of
 from orbweaver.frontier import refetch
-from orbweaver.frontier.envelope import Newer, Waiting
+from orbweaver.frontier.envelope import Newer, WaitingMessage
 from orbweaver.frontier.journal import Letter
-from orbweaver.frontier.messages import Close, Pack, Past, Seeds, decode, past_of, seeds_of
+from orbweaver.frontier.messages import Close, Pack, Past, SeedsMessage, decode, past_of, seeds_of
 from orbweaver.frontier.resumption import earlier, resumed
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import before, pages_of
@@ -34,7 +34,7 @@ from orbweaver.model.redacted_names import closed_by
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from orbweaver.control.crawl_spec import Plan
+    from orbweaver.control.crawl_spec import CrawlSpec
     from orbweaver.frontier.ports import Crawls, Packs, Pages
     from orbweaver.frontier.queues import Queue
     from orbweaver.model.crawl import Crawl
@@ -76,13 +76,13 @@ class Control(Lookout):
     # --- start ------------------------------------------------------------------------------
 
     async def start(
-        self, plan: Plan, idempotency_key: str | None = None, *, goes_on: bool = True
+        self, plan: CrawlSpec, idempotency_key: str | None = None, *, goes_on: bool = True
     ) -> Crawl:
         """Start what a plan asks for, or finish starting it; raises PlanError and Conflict."""
         return (await self.begin(plan, idempotency_key, goes_on=goes_on))[0]
 
     async def begin(
-        self, plan: Plan, idempotency_key: str | None = None, *, goes_on: bool = True
+        self, plan: CrawlSpec, idempotency_key: str | None = None, *, goes_on: bool = True
     ) -> tuple[Crawl, bool]:
         """Start what a plan asks for, and say whether that began a crawl or found it begun.
 
@@ -138,7 +138,7 @@ class Control(Lookout):
         totals = {run.id: read.total for run, read in zip(runs, books, strict=True)}
         return resumed(crawl, runs, totals)
 
-    async def unfinished(self, plan: Plan) -> Crawl | None:
+    async def unfinished(self, plan: CrawlSpec) -> Crawl | None:
         """Find the newest run of a plan's name that has not ended, whatever its options."""
         name = crawl_of(plan, self._clock.now_ms()).name
         crawls = await self._crawls.list()
@@ -172,7 +172,7 @@ class Control(Lookout):
         )
         return await retrier.retry(await self.find(which), reasons, host)
 
-    async def refetch(self, plan: Plan) -> tuple[Crawl, ...]:
+    async def refetch(self, plan: CrawlSpec) -> tuple[Crawl, ...]:
         """Have pages asked for again that earlier runs have without text or bodies wanted now."""
         crawl = crawl_of(plan, self._clock.now_ms())
         self.check(crawl)
@@ -269,14 +269,14 @@ class Control(Lookout):
         read = {body: decode(body) for body in bodies.values()}
         messages = list(read.values())
         packs = [Letter(pack=message) for message in messages if isinstance(message, Pack)]
-        seeds = [message for message in messages if isinstance(message, Seeds)]
+        seeds = [message for message in messages if isinstance(message, SeedsMessage)]
         if packs:
             await self._queue.send(packs, express=crawl.express)
         if seeds:
             await self._queue.send_seeds(seeds, express=crawl.express)
         now_ms = self._clock.now_ms()
         newer = [
-            Waiting(body=body, crawl=crawl.id, since_ms=now_ms)
+            WaitingMessage(body=body, crawl=crawl.id, since_ms=now_ms)
             for body, message in read.items()
             if isinstance(message, Newer)
         ]

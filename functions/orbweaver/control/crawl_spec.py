@@ -34,7 +34,7 @@ class Overlap(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(CrawlSettings):
+class CrawlSpec(CrawlSettings):
     """What to crawl and how; None leaves the choice to `control/spec_checks.py`.
 
     `id` names the run itself: the same plan under the same id is the same crawl, however often
@@ -68,7 +68,7 @@ _LISTS = ("rules", "items")
 
 
 def _settings() -> Iterator[Setting]:
-    for one in settings_of(Plan):
+    for one in settings_of(CrawlSpec):
         yield one
         if one.name == "seeds":
             yield Setting(

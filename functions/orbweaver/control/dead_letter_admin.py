@@ -28,7 +28,7 @@ from orbweaver.frontier.dead_letters import (
 )
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Letter
-from orbweaver.frontier.messages import Pack, Source
+from orbweaver.frontier.messages import MessageSource, Pack
 from orbweaver.model.errors import PortError, StoredNewer
 from orbweaver.worker.pack import STRIKES_MAX
 from orbweaver.worker.seeding import crawl_for
@@ -36,7 +36,7 @@ from orbweaver.worker.seeding import crawl_for
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 
-    from orbweaver.frontier.dead_letters import DeadLetter, Revived, Selection
+    from orbweaver.frontier.dead_letters import DeadLetter, DeadLetterSelection, Revived
     from orbweaver.frontier.ports import Crawls, Packs
     from orbweaver.frontier.queues import DeadLetters, Queue
     from orbweaver.model.crawl import Crawl
@@ -86,7 +86,7 @@ class Undertaker:
         self._packs = packs
         self._clock = clock
 
-    async def find(self, selection: Selection, *, limit: int) -> Found:
+    async def find(self, selection: DeadLetterSelection, *, limit: int) -> Found:
         """Look at all letters, at most `limit`, and return those that are meant."""
         async with _held(self._dead_letters) as held:
             rounds = [some async for some in held.rounds(limit)]
@@ -94,7 +94,7 @@ class Undertaker:
             return Found(cases=cases, cut=held.cut)
 
     async def purge(
-        self, selection: Selection, *, limit: int, only: frozenset[str] | None = None
+        self, selection: DeadLetterSelection, *, limit: int, only: frozenset[str] | None = None
     ) -> tuple[int, bool]:
         """Throw letters away, `only` those with these ids; how many, and are there more to see.
 
@@ -114,7 +114,7 @@ class Undertaker:
 
     async def redrive(
         self,
-        selection: Selection,
+        selection: DeadLetterSelection,
         *,
         limit: int,
         rate_per_s: int,
@@ -170,7 +170,7 @@ class Undertaker:
     async def _send(self, cases: Sequence[Case], crawls: Mapping[str, Crawl | None]) -> None:
         """Send letters back, each on the lane of its crawl."""
         await self._forgive([case.message for case in cases if isinstance(case.message, Pack)])
-        as_they_are: dict[Source, list[str]] = {}
+        as_they_are: dict[MessageSource, list[str]] = {}
         lanes: dict[bool, list[Revived]] = {}
         for case in cases:
             message = revived(case, self._clock.now_ms())

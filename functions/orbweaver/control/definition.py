@@ -15,9 +15,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.control.crawl_spec import SEEDS_FILE, Plan
+from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec
 from orbweaver.control.definition_keys import BY_PATH, KEYS, PATHS, TABLES
-from orbweaver.control.definition_values import SHOWN_CHARS_MAX, Unfit, UnfitWithin, plain, shown
+from orbweaver.control.definition_values import (
+    SHOWN_CHARS_MAX,
+    UnfitSetting,
+    UnfitWithin,
+    plain,
+    shown,
+)
 from orbweaver.control.spec_checks import problems_of
 
 if TYPE_CHECKING:
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class DefinitionProblem:
     """What does not fit: `path` is the key, as `limits.pages`; empty for the whole."""
 
     path: str
@@ -41,7 +47,7 @@ class Problem:
 class DefinitionError(ValueError):
     """A document is no definition of a crawl; `problems` are all that was found."""
 
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, problems: tuple[DefinitionProblem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = problems
 
@@ -55,7 +61,7 @@ NO_TABLE = (
 )
 
 
-def parse(document: object, lines: str | None = None) -> Plan:
+def parse(document: object, lines: str | None = None) -> CrawlSpec:
     """Read a plan from a decoded document; raises DefinitionError with all that does not fit.
 
     `lines` is what the file holds that `seeds_file` names; None where no file can be read.
@@ -67,36 +73,40 @@ def parse(document: object, lines: str | None = None) -> Plan:
     return plan
 
 
-def read(document: object, lines: str | None = None) -> tuple[Plan, tuple[Problem, ...]]:
+def read(
+    document: object, lines: str | None = None
+) -> tuple[CrawlSpec, tuple[DefinitionProblem, ...]]:
     """Read as much of a plan as there is, and what cannot be read; values are not checked yet."""
     if not isinstance(document, Mapping):
-        return Plan(), (Problem(path="", text=NO_TABLE),)
+        return CrawlSpec(), (DefinitionProblem(path="", text=NO_TABLE),)
     parts: dict[str, Any] = {}
-    problems: list[Problem] = []
+    problems: list[DefinitionProblem] = []
     for path, value in _leaves(document):
         key = BY_PATH.get(path)
-        if isinstance(value, Problem):
+        if isinstance(value, DefinitionProblem):
             problems.append(value)
         elif key is not None:
             try:
                 parts[key.part] = key.codec.read(value)
-            except Unfit as error:
+            except UnfitSetting as error:
                 given = "" if key.secret else f"{shown(value)} does not fit: "
-                problems.append(Problem(path=path, text=f"{given}{error}"))
+                problems.append(DefinitionProblem(path=path, text=f"{given}{error}"))
             except UnfitWithin as error:
                 parts[key.part] = error.rest
-                problems += [Problem(path=f"{path}{at}", text=said) for at, said in error.problems]
+                problems += [
+                    DefinitionProblem(path=f"{path}{at}", text=said) for at, said in error.problems
+                ]
     if (file := parts.pop("", None)) is not None:
         if lines is None:
             fix = "no file can be read here: give its lines as seeds"
-            problems.append(Problem(path=SEEDS_FILE, text=f"{shown(file)}: {fix}"))
+            problems.append(DefinitionProblem(path=SEEDS_FILE, text=f"{shown(file)}: {fix}"))
         parts["seeds"] = (*parts.get("seeds", ()), *lines_of(lines or ""))
-    return replace(Plan(), **parts), tuple(problems)
+    return replace(CrawlSpec(), **parts), tuple(problems)
 
 
 def check(
-    plan: Plan, known: tuple[Problem, ...] = (), now_ms: int | None = None
-) -> tuple[Problem, ...]:
+    plan: CrawlSpec, known: tuple[DefinitionProblem, ...] = (), now_ms: int | None = None
+) -> tuple[DefinitionProblem, ...]:
     """Find what does not fit in a plan's values, beside what is known not to.
 
     With `now_ms` that includes a schedule whose last time has passed.
@@ -105,7 +115,7 @@ def check(
     if paths & {"", "seeds", SEEDS_FILE, "sitemaps"} and not (plan.seeds or plan.sitemap_urls):
         paths.add("seeds")  # there are some that could not be read
     found = (
-        Problem(path=PATHS.get(error.field, error.field), text=str(error))
+        DefinitionProblem(path=PATHS.get(error.field, error.field), text=str(error))
         for error in problems_of(plan, now_ms)
     )
     return tuple(problem for problem in found if not _is_known(problem.path, paths))
@@ -138,7 +148,7 @@ def lines_of(text: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def document_of(plan: Plan) -> dict[str, Any]:
+def document_of(plan: CrawlSpec) -> dict[str, Any]:
     """Write a plan as the document that it is read from; what has no value is left out."""
     document: dict[str, Any] = {}
     for key in KEYS:
@@ -164,14 +174,14 @@ def _leaves(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
         elif not isinstance(value, Mapping):
             keys = _listed(name)
             text = f"{shown(value)} does not fit: it is a table, [{name}], of {keys}"
-            yield name, Problem(path=name, text=text)
+            yield name, DefinitionProblem(path=name, text=text)
         else:
             for inner, one in value.items():
                 path = f"{name}.{inner}"
                 yield path, one if path in BY_PATH else _unknown(name, inner, a_table=False)
 
 
-def _unknown(table: str, name: str, *, a_table: bool) -> Problem:
+def _unknown(table: str, name: str, *, a_table: bool) -> DefinitionProblem:
     path = f"{table}.{plain(name)}" if table else plain(name)
     kind = "table" if a_table else "key"
     near = _near(table, name, a_table=a_table)
@@ -182,7 +192,7 @@ def _unknown(table: str, name: str, *, a_table: bool) -> Problem:
     else:
         where = f"[{table}] has" if table else "outside of tables there are"
         hint = f"{where} {_listed(table)}"
-    return Problem(path=path, text=f"there is no such {kind}: {hint}")
+    return DefinitionProblem(path=path, text=f"there is no such {kind}: {hint}")
 
 
 def _near(table: str, name: str, *, a_table: bool) -> str | None:

@@ -17,7 +17,7 @@ from orbweaver.control.definition_values import (
     Codec,
     Key,
     Problems,
-    Unfit,
+    UnfitSetting,
     parts_of,
     plain,
     rules_of,
@@ -26,11 +26,17 @@ from orbweaver.control.definition_values import (
     word_of,
 )
 from orbweaver.extraction.rules import FIELD_NAME, FIELDS_MAX, RULES_MAX
-from orbweaver.model.item_rules import Field, ItemRule, Kind, Source, Take
+from orbweaver.model.item_rules import Field, ItemRule, ValueKind, ValueSource, ValueTake
 
 PATH = "path"
-_PLACES = (Source.CSS, Source.JSONLD, Source.MICRODATA, Source.OPENGRAPH, Source.META)
-_SOURCES = {str(source): source for source in _PLACES[1:]} | {"opengraph": Source.OPENGRAPH}
+_PLACES = (
+    ValueSource.CSS,
+    ValueSource.JSONLD,
+    ValueSource.MICRODATA,
+    ValueSource.OPENGRAPH,
+    ValueSource.META,
+)
+_SOURCES = {str(source): source for source in _PLACES[1:]} | {"opengraph": ValueSource.OPENGRAPH}
 _RULE = "a table like { name = 'books', match = '/books/', fields = { title = 'h1' } }"
 _FIELD = 'a table like { css = "h1" }, or in short "h1"'
 
@@ -46,18 +52,18 @@ def _value(value: object) -> Any:
         return tuple(value)
     if _is_scalar(value):
         return value
-    raise Unfit("give a text, a number, true or false, or a list of such")
+    raise UnfitSetting("give a text, a number, true or false, or a list of such")
 
 
 def _meanings(value: object) -> tuple[tuple[str, Any], ...]:
     if not isinstance(value, Mapping) or not all(map(_is_scalar, value.values())):
-        raise Unfit("give a table of texts and what they mean, like { One = 1, Two = 2 }")
+        raise UnfitSetting("give a table of texts and what they mean, like { One = 1, Two = 2 }")
     return tuple((str(text), one) for text, one in value.items())
 
 
 def _fields(value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise Unfit('write [items.fields] above them, like title = "h1"')
+        raise UnfitSetting('write [items.fields] above them, like title = "h1"')
     return value
 
 
@@ -70,10 +76,10 @@ FIELD_KEYS = (
     *(Key(str(source), "where", CODECS["text"]) for source in _PLACES),
     Key(PATH, "where", CODECS["text"]),
     Key("attribute", "attribute", CODECS["text"]),
-    Key("take", "take", word_of({str(take): take for take in Take})),
+    Key("take", "take", word_of({str(take): take for take in ValueTake})),
     Key("regex", "regex", CODECS["text"]),
     Key("list", "many", CODECS["switch"]),
-    Key("type", "type", word_of({str(kind): kind for kind in Kind})),
+    Key("type", "type", word_of({str(kind): kind for kind in ValueKind})),
     Key("required", "required", CODECS["switch"]),
     Key("default", "default", VALUE),
     Key("values", "values", MEANINGS),
@@ -120,18 +126,18 @@ def _rule(value: object, path: str, problems: Problems) -> ItemRule:
         if name not in value:
             problems.append((f"{path}.{name}", f"there is none: {fix}"))
         parts.setdefault(name, "")
-    source, of = Source.CSS, ""
+    source, of = ValueSource.CSS, ""
     if "source" in parts:
         word, _, of = parts.pop("source").partition(":")
         if word not in _SOURCES:
             fix = 'give "jsonld:Product", "microdata:Product", "og" or "meta"'
             problems.append((f"{path}.source", f"{shown(value['source'])} does not fit: {fix}"))
-        source = _SOURCES.get(word, Source.CSS)
+        source = _SOURCES.get(word, ValueSource.CSS)
     if "extractor" in parts:
         if "source" in value:
             text = "extractor says what the items are: leave one of the two out"
             problems.append((f"{path}.source", text))
-        source = Source.CUSTOM
+        source = ValueSource.CUSTOM
     given = parts.pop("fields", {})
     found = tuple(
         _field(name, one, f"{path}.fields.{plain(name)}", source, problems)
@@ -140,7 +146,7 @@ def _rule(value: object, path: str, problems: Problems) -> ItemRule:
     return ItemRule(**parts, source=source, of=of, fields=found)
 
 
-def _field(name: str, value: object, path: str, source: Source, problems: Problems) -> Field:
+def _field(name: str, value: object, path: str, source: ValueSource, problems: Problems) -> Field:
     if isinstance(value, str):
         return Field(name=name, source=source, where=value)
     if not isinstance(value, Mapping):
@@ -150,11 +156,11 @@ def _field(name: str, value: object, path: str, source: Source, problems: Proble
     parts = parts_of(value, FIELD_KEYS, path, problems, "a field")
     if len(given) > 1:
         problems.append((path, f"{' and '.join(given)} each say where it is: give one of them"))
-    elif given == [PATH] and source is Source.CSS:
+    elif given == [PATH] and source is ValueSource.CSS:
         problems.append((f"{path}.path", "the rule has no source that it leads through: give css"))
     elif given and given != [PATH]:
-        source = Source(given[0])
-    elif source is not Source.CSS:
+        source = ValueSource(given[0])
+    elif source is not ValueSource.CSS:
         # In what is stated as data, a field is called as in the table where nothing else is said.
         parts.setdefault("where", name)
     return Field(name=name, source=source, **parts)
@@ -177,7 +183,7 @@ def _rule_written(rule: ItemRule) -> dict[str, Any]:
         written["each"] = rule.each
     if rule.extractor is not None:
         written["extractor"] = rule.extractor
-    elif rule.source is not Source.CSS:
+    elif rule.source is not ValueSource.CSS:
         written["source"] = f"{rule.source}:{rule.of}" if rule.of else str(rule.source)
     if rule.least != 1:
         written["least"] = rule.least
@@ -185,8 +191,8 @@ def _rule_written(rule: ItemRule) -> dict[str, Any]:
     return written
 
 
-def _field_written(field: Field, source: Source) -> str | dict[str, Any]:
-    name = PATH if field.source is Source.CUSTOM else str(field.source)
+def _field_written(field: Field, source: ValueSource) -> str | dict[str, Any]:
+    name = PATH if field.source is ValueSource.CUSTOM else str(field.source)
     written: dict[str, Any] = {name: field.where} if field.where else {}
     for key in FIELD_KEYS:
         value = getattr(field, key.part)

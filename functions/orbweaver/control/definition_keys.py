@@ -19,7 +19,7 @@ from orbweaver.control.definition_values import (
     word_of,
 )
 from orbweaver.model.crawl_settings import PRIORITIES
-from orbweaver.model.url_rules import RULES_MAX, Rule
+from orbweaver.model.url_rules import RULES_MAX, UrlRule
 
 # --- rules --------------------------------------------------------------------------------------
 
@@ -35,17 +35,17 @@ RULE_KEYS = (
 _RULE = "a table like { match = '/archive/', depth = 2 }"
 
 
-def _rule(value: object, path: str, problems: Problems) -> Rule:
+def _rule(value: object, path: str, problems: Problems) -> UrlRule:
     if not isinstance(value, Mapping):
         problems.append((path, f"{shown(value)} does not fit: give {_RULE}"))
-        return Rule(match="")
+        return UrlRule(match="")
     if "match" not in value:
         fix = "give a pattern of URLs, like '/archive/'"
         problems.append((f"{path}.match", f"there is none: {fix}"))
-    return Rule(**{"match": "", **parts_of(value, RULE_KEYS, path, problems, "a rule")})
+    return UrlRule(**{"match": "", **parts_of(value, RULE_KEYS, path, problems, "a rule")})
 
 
-def _rules_written(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
+def _rules_written(rules: tuple[UrlRule, ...]) -> list[dict[str, Any]]:
     return [
         {
             key.path: key.codec.write(value)

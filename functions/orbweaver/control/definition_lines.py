@@ -30,7 +30,7 @@ _PLAIN = re.compile(r"[^,\]}\n#]*+")
 
 def lines_of_keys(text: str) -> dict[str, int]:
     """Say on which line each path begins, counted from 1; none for what nests too deeply."""
-    walk = _Walk(text)
+    walk = _LineWalk(text)
     try:
         walk.document()
     except RecursionError:
@@ -47,7 +47,7 @@ def line_of(path: str, lines: dict[str, int]) -> int | None:
     return None
 
 
-class _Walk:
+class _LineWalk:
     """Goes through a text; `lines` are what it came by."""
 
     def __init__(self, text: str) -> None:

@@ -29,7 +29,7 @@ Problems: TypeAlias = list[tuple[str, str]]
 BOUNDS = {one.name: one.bounds for one in SETTINGS if one.bounds is not None}
 
 
-class Unfit(Exception):
+class UnfitSetting(Exception):
     """A value does not fit; the text says the fix."""
 
 
@@ -63,19 +63,19 @@ def plain(name: str) -> str:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise Unfit("give a text in quotes")
+        raise UnfitSetting("give a text in quotes")
     return value
 
 
 def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise Unfit('give a list of texts, like ["…", "…"]')
+        raise UnfitSetting('give a list of texts, like ["…", "…"]')
     return tuple(value)
 
 
 def _number(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > NUMBER_MAX:
-        raise Unfit("give a whole number without quotes, like 1000")
+        raise UnfitSetting("give a whole number without quotes, like 1000")
     return value
 
 
@@ -96,12 +96,12 @@ def _amount(value: object, read: Callable[[str], int], fix: str) -> int:
             return read(value)
         except ValueError:  # no amount, no duration
             pass
-    raise Unfit(fix)
+    raise UnfitSetting(fix)
 
 
 def _switch(value: object) -> bool:
     if not isinstance(value, bool):
-        raise Unfit("give true or false, without quotes")
+        raise UnfitSetting("give true or false, without quotes")
     return value
 
 
@@ -116,14 +116,14 @@ def _seconds(value: object) -> int:
 
 def _headers(value: object) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, Mapping) or not all(isinstance(one, str) for one in value.values()):
-        raise Unfit('give a table of names and texts, like { "Accept-Language" = "de" }')
+        raise UnfitSetting('give a table of names and texts, like { "Accept-Language" = "de" }')
     return tuple(value.items())
 
 
 def _hosts(value: object) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
     """Read headers by host; what does not fit in a host's table leaves it out."""
     if not isinstance(value, Mapping):
-        raise Unfit('write [identity.hosts."example.org"] with its headers below')
+        raise UnfitSetting('write [identity.hosts."example.org"] with its headers below')
     problems: Problems = []
     hosts: list[tuple[str, tuple[tuple[str, str], ...]]] = []
     for host, table in value.items():
@@ -135,7 +135,7 @@ def _hosts(value: object) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
         problems += [(f"{path}.{plain(name)}", unknown) for name in table if name != "headers"]
         try:
             hosts.append((host, _headers(table.get("headers", {}))))
-        except Unfit as error:
+        except UnfitSetting as error:
             problems.append((f"{path}.headers", str(error)))
     if problems:
         raise UnfitWithin(tuple(hosts), problems)
@@ -150,7 +150,7 @@ def _pii_kinds(value: object) -> tuple[str, ...]:
     """Read what is to be redacted, each once."""
     kinds = _texts(value)
     if not set(kinds) <= set(KINDS):
-        raise Unfit(f"give a list of {' and '.join(KINDS)}")
+        raise UnfitSetting(f"give a list of {' and '.join(KINDS)}")
     return tuple(kind for kind in KINDS if kind in kinds)
 
 
@@ -160,7 +160,7 @@ def _one_of(words: Mapping[str, Any]) -> Callable[[object], Any]:
             return words[value]
         near = difflib.get_close_matches(str(value)[:SHOWN_CHARS_MAX].lower(), words, n=1)
         hint = f"did you mean {near[0]}? It takes " if near else "give "
-        raise Unfit(f"{hint}{' or '.join(words)}")
+        raise UnfitSetting(f"{hint}{' or '.join(words)}")
 
     return read
 
@@ -278,7 +278,7 @@ def parts_of(
             continue
         try:
             parts[key.part] = key.codec.read(one)
-        except Unfit as error:
+        except UnfitSetting as error:
             problems.append((f"{path}.{name}", f"{shown(one)} does not fit: {error}"))
     return parts
 
@@ -290,9 +290,9 @@ def rules_of(
 
     def read_all(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise Unfit(f"write [[{name}]] above each of them, or give a list of {example}")
+            raise UnfitSetting(f"write [[{name}]] above each of them, or give a list of {example}")
         if len(value) > most:
-            raise Unfit(f"{len(value):,} rules are too many: give at most {most}")
+            raise UnfitSetting(f"{len(value):,} rules are too many: give at most {most}")
         problems: Problems = []
         rules = tuple(read(one, f"[{place}]", problems) for place, one in enumerate(value))
         if problems:

@@ -19,8 +19,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.control.crawl_spec import SEEDS_FILE, SETTINGS, Plan
-from orbweaver.control.definition import DefinitionError, Problem, check, given_in, read
+from orbweaver.control.crawl_spec import SEEDS_FILE, SETTINGS, CrawlSpec
+from orbweaver.control.definition import DefinitionError, DefinitionProblem, check, given_in, read
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.seed_list import tracking_of
 from orbweaver.control.webhook import webhook_of
@@ -47,15 +47,17 @@ def amended(crawl: Crawl, changes: object, lines: str | None = None) -> Crawl:
     paths = [path for path in given if path in EDITABLE]
     parts = [BY_PATH[path].part for path in paths]
     standing = {BY_PATH[path].part: getattr(crawl, BY_PATH[path].part) for path in EDITABLE}
-    wanted = replace(Plan(), **(standing | {part: getattr(plan, part) for part in parts}))
+    wanted = replace(CrawlSpec(), **(standing | {part: getattr(plan, part) for part in parts}))
     found = [*problems, *_fixed(crawl, plan, given, {problem.path for problem in problems})]
     if crawl.continuous and "limits.duration" in given:
-        found.append(Problem(path="limits.duration", text="this crawl has no end: leave it out"))
+        found.append(
+            DefinitionProblem(path="limits.duration", text="this crawl has no end: leave it out")
+        )
     # The rest of the crawl was checked when it was started.
     found += [problem for problem in check(wanted, tuple(found)) if _of(problem.path, paths)]
     if not parts and not found:
         text = f"nothing to change is given: it takes {', '.join(EDITABLE)}"
-        found.append(Problem(path="", text=text))
+        found.append(DefinitionProblem(path="", text=text))
     if found:
         raise DefinitionError(tuple(found))
     return replace(crawl, **{part: getattr(plan, part) for part in parts})
@@ -89,7 +91,9 @@ def _of(path: str, given: Iterable[str]) -> bool:
     return any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in given)
 
 
-def _fixed(crawl: Crawl, plan: Plan, given: Iterable[str], known: set[str]) -> Iterator[Problem]:
+def _fixed(
+    crawl: Crawl, plan: CrawlSpec, given: Iterable[str], known: set[str]
+) -> Iterator[DefinitionProblem]:
     """Find what is given, cannot be changed, and is not what it is already."""
     for path in given:
         if path in EDITABLE or path in known or _is_so(crawl, plan, BY_PATH[path].part):
@@ -97,10 +101,10 @@ def _fixed(crawl: Crawl, plan: Plan, given: Iterable[str], known: set[str]) -> I
         fix = "cancel this one and start it again with it"
         if path in ("seeds", SEEDS_FILE, "sitemaps"):
             fix = f"start another of the name {crawl.name}, which shares what this one has seen"
-        yield Problem(path=path, text=f"it cannot change while a crawl runs: {fix}")
+        yield DefinitionProblem(path=path, text=f"it cannot change while a crawl runs: {fix}")
 
 
-def _is_so(crawl: Crawl, plan: Plan, part: str) -> bool:
+def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:
     part = part or "seeds"
     if part in _PARAMETERS:
         return tracking_of(plan) == crawl.tracking

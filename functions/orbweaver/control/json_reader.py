@@ -17,7 +17,7 @@ from dataclasses import is_dataclass
 from enum import StrEnum
 from typing import Any, TypeVar, cast, get_args, get_origin
 
-from orbweaver.control.definition import Problem
+from orbweaver.control.definition import DefinitionProblem
 from orbweaver.control.json_schema import BOUNDS, Fits, bare, hints_of, required, without_none
 from orbweaver.model.url import redacted
 
@@ -31,7 +31,7 @@ NAMES = {str: "a text", int: "a whole number", bool: "true or false", float: "a 
 class ShapeError(ValueError):
     """A document does not have the shape of a type; `problems` are all that was found."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[DefinitionProblem]) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = tuple(problems)
 
@@ -44,26 +44,28 @@ def document_of(text: str) -> object:
         if len(found) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-            raise ShapeError([Problem(path=_plain(twice), text="this key stands there twice")])
+            raise ShapeError(
+                [DefinitionProblem(path=_plain(twice), text="this key stands there twice")]
+            )
         return found
 
     def unknown(word: str) -> object:
-        raise ShapeError([Problem(path="", text=f"{word} is no number of JSON")])
+        raise ShapeError([DefinitionProblem(path="", text=f"{word} is no number of JSON")])
 
     try:
         document: object = json.loads(text, object_pairs_hook=unique, parse_constant=unknown)
     except ShapeError:
         raise
     except (ValueError, RecursionError) as error:
-        raise ShapeError([Problem(path="", text="the body is no valid JSON")]) from error
+        raise ShapeError([DefinitionProblem(path="", text="the body is no valid JSON")]) from error
     if (misfit := _misfit(document)) is not None:
-        raise ShapeError([Problem(path="", text=misfit)])
+        raise ShapeError([DefinitionProblem(path="", text=misfit)])
     return document
 
 
 def read(kind: type[T], document: object) -> T:
     """Read a class of fields from a decoded document; ShapeError with all that does not fit."""
-    problems: list[Problem] = []
+    problems: list[DefinitionProblem] = []
     value = _read(kind, document, "", problems)
     if problems:
         raise ShapeError(problems)
@@ -73,7 +75,7 @@ def read(kind: type[T], document: object) -> T:
 def read_texts(kind: type[T], texts: Mapping[str, Sequence[str]]) -> T:
     """Read a class of fields from parameters, which are texts, and may have been given twice."""
     problems = [
-        Problem(path=_plain(name), text="it is given twice: give it once")
+        DefinitionProblem(path=_plain(name), text="it is given twice: give it once")
         for name, values in texts.items()
         if len(values) > 1
     ]
@@ -89,7 +91,7 @@ def read_texts(kind: type[T], texts: Mapping[str, Sequence[str]]) -> T:
     return cast("T", value)
 
 
-def _read(kind: Any, value: object, path: str, problems: list[Problem]) -> Any:
+def _read(kind: Any, value: object, path: str, problems: list[DefinitionProblem]) -> Any:
     kind, fits = bare(kind)
     if fits.schema is not None or (value is None and without_none(kind) is not kind):
         return value
@@ -103,13 +105,19 @@ def _read(kind: Any, value: object, path: str, problems: list[Problem]) -> Any:
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         _bound(kind, fits, value, path, problems)
         return value
-    problems.append(Problem(path=path, text=f"{_shown(value)} does not fit: give {NAMES[kind]}"))
+    problems.append(
+        DefinitionProblem(path=path, text=f"{_shown(value)} does not fit: give {NAMES[kind]}")
+    )
     return None
 
 
-def _read_items(kind: Any, fits: Fits, value: object, path: str, problems: list[Problem]) -> Any:
+def _read_items(
+    kind: Any, fits: Fits, value: object, path: str, problems: list[DefinitionProblem]
+) -> Any:
     if not isinstance(value, list):
-        problems.append(Problem(path=path, text=f"{_shown(value)} does not fit: give a list"))
+        problems.append(
+            DefinitionProblem(path=path, text=f"{_shown(value)} does not fit: give a list")
+        )
         return ()
     _bound(tuple, fits, value, path, problems)
     inside = get_args(kind)[0]
@@ -118,11 +126,11 @@ def _read_items(kind: Any, fits: Fits, value: object, path: str, problems: list[
     )
 
 
-def _read_fields(kind: Any, value: object, path: str, problems: list[Problem]) -> Any:
+def _read_fields(kind: Any, value: object, path: str, problems: list[DefinitionProblem]) -> Any:
     before = len(problems)
     if not isinstance(value, Mapping):
         text = "give an object" if path else "give a JSON object"
-        problems.append(Problem(path=path, text=text))
+        problems.append(DefinitionProblem(path=path, text=text))
         return None
     hints = hints_of(kind)
     found = {}
@@ -133,30 +141,40 @@ def _read_fields(kind: Any, value: object, path: str, problems: list[Problem]) -
         else:
             near = difflib.get_close_matches(key[:SHOWN_CHARS_MAX], hints, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(hints) or 'none'}"
-            problems.append(Problem(path=inside, text=f"there is no such field: {hint}"))
+            problems.append(DefinitionProblem(path=inside, text=f"there is no such field: {hint}"))
     for key in sorted(required(kind) - value.keys()):
         inside = f"{path}.{key}" if path else key
-        problems.append(Problem(path=inside, text="it is missing"))
+        problems.append(DefinitionProblem(path=inside, text="it is missing"))
     return kind(**found) if len(problems) == before else None
 
 
-def _read_word(kind: type[StrEnum], value: object, path: str, problems: list[Problem]) -> Any:
+def _read_word(
+    kind: type[StrEnum], value: object, path: str, problems: list[DefinitionProblem]
+) -> Any:
     words = [str(word) for word in kind]
     if isinstance(value, str) and value in words:
         return kind(value)
     text = f"{_shown(value)} does not fit: give {' or '.join(words)}"
-    problems.append(Problem(path=path, text=text))
+    problems.append(DefinitionProblem(path=path, text=text))
     return None
 
 
-def _bound(kind: type, fits: Fits, value: Any, path: str, problems: list[Problem]) -> None:
+def _bound(
+    kind: type, fits: Fits, value: Any, path: str, problems: list[DefinitionProblem]
+) -> None:
     measure = len(value) if kind in (str, tuple) else value
     if fits.low is not None and measure < fits.low:
-        problems.append(Problem(path=path, text=f"give at least {fits.low:,}{BOUNDS[kind][2]}"))
+        problems.append(
+            DefinitionProblem(path=path, text=f"give at least {fits.low:,}{BOUNDS[kind][2]}")
+        )
     elif fits.high is not None and measure > fits.high:
-        problems.append(Problem(path=path, text=f"give at most {fits.high:,}{BOUNDS[kind][2]}"))
+        problems.append(
+            DefinitionProblem(path=path, text=f"give at most {fits.high:,}{BOUNDS[kind][2]}")
+        )
     elif fits.pattern is not None and not re.fullmatch(fits.pattern, value, re.ASCII):
-        problems.append(Problem(path=path, text=f"{_shown(value)} does not fit: {fits.says}"))
+        problems.append(
+            DefinitionProblem(path=path, text=f"{_shown(value)} does not fit: {fits.says}")
+        )
 
 
 def _spelled(hint: Any, text: str) -> object:

@@ -51,14 +51,14 @@ class RerunError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class RetrySelection:
     """Which failures are meant: all of them, those of some reasons, those on a host."""
 
     reasons: frozenset[Reason] = frozenset()
     host: str | None = None
 
     @classmethod
-    def of(cls, reasons: Iterable[str] = (), host: str | None = None) -> Selection:
+    def of(cls, reasons: Iterable[str] = (), host: str | None = None) -> RetrySelection:
         """Read a selection; raises RerunError for what is no reason of a failure."""
         for word in reasons:
             if word not in RETRIED:
@@ -90,7 +90,7 @@ class Failures:
     """Collects the failures of a run from its records, read in the order of their days."""
 
     crawl: Crawl
-    selection: Selection | Lacking
+    selection: RetrySelection | Lacking
     depths: dict[str, int] = field(default_factory=dict)
     # Of depth 0: what may be a sitemap, or lead to one; and where seeds led out of the scope.
     _begun: dict[str, PageRecord] = field(default_factory=dict)

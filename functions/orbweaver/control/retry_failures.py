@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from orbweaver.control.rerun import (
     Failures,
     RerunError,
-    Selection,
+    RetrySelection,
     base_of,
     id_of,
     next_number,
@@ -53,7 +53,7 @@ class Retrier:
     ) -> tuple[Crawl, ...]:
         """Have failures asked for again; the runs that do so, none where nothing failed."""
         try:
-            failures = Failures(crawl=crawl, selection=Selection.of(reasons, host))
+            failures = Failures(crawl=crawl, selection=RetrySelection.of(reasons, host))
             async with closing(self._lookout.pages(crawl)) as records:
                 async for record in records:
                     failures.see(record)

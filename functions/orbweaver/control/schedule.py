@@ -28,7 +28,7 @@ from orbweaver.control.cron import CronError, parse
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.control.crawl_spec import Plan
+    from orbweaver.control.crawl_spec import CrawlSpec
 
 EVERY_MINUTES_MIN = 5
 EVERY_MINUTES_MAX = 366 * 24 * 60
@@ -103,7 +103,7 @@ class Firing:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def recurrence_in(plan: Plan) -> Recurrence | None:
+def recurrence_in(plan: CrawlSpec) -> Recurrence | None:
     """Say when a plan that is in order recurs; None if it does not."""
     if plan.every is None and plan.cron is None:
         return None
@@ -123,7 +123,7 @@ def recurrence_of(scheduled: Scheduled) -> Recurrence | None:
     return Recurrence(cron=fields, timezone=scheduled.timezone)
 
 
-def problems_in(plan: Plan, now_ms: int | None = None) -> Iterator[tuple[str, str]]:
+def problems_in(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[tuple[str, str]]:
     """Find what does not fit of when a plan recurs: the part, and its value with the fix."""
     if plan.every is not None:
         yield from (("every", problem) for problem in _of_every(plan.every))

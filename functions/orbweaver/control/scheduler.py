@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from orbweaver.control.crawl_control import Control
-    from orbweaver.control.crawl_spec import Plan
+    from orbweaver.control.crawl_spec import CrawlSpec
     from orbweaver.control.ports import Schedules
     from orbweaver.model.ports import Clock, Metrics
 
@@ -60,7 +60,7 @@ class Timetable:
         self._control = control
         self._clock = clock
 
-    async def put(self, plan: Plan) -> Coming:
+    async def put(self, plan: CrawlSpec) -> Coming:
         """Have what a plan asks for recur; raises PlanError and ControlError."""
         now_ms = self._clock.now_ms()
         crawl = crawl_of(plan, now_ms)

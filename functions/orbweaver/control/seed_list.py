@@ -18,7 +18,7 @@ from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, reda
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.control.crawl_spec import Plan
+    from orbweaver.control.crawl_spec import CrawlSpec
 
 SEEDS_MAX = 10_000
 # The definition is one item of at most 400 KB; the rest of it is small.
@@ -30,7 +30,7 @@ PARAMETERS_MAX = 100
 PROBLEMS_MAX = 20
 
 
-def tracking_of(plan: Plan) -> tuple[str, ...] | None:
+def tracking_of(plan: CrawlSpec) -> tuple[str, ...] | None:
     """Name the parameters that are taken out; None for the usual ones."""
     mine = {name.lower() for name in plan.strip_parameters}
     if plan.keep_parameters:
@@ -39,7 +39,7 @@ def tracking_of(plan: Plan) -> tuple[str, ...] | None:
 
 
 def references_of(
-    plan: Plan, tracking: tuple[str, ...] | None
+    plan: CrawlSpec, tracking: tuple[str, ...] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the seeds of a plan, and the sitemaps that it names; ValueError if one is none."""
     seeds = dict.fromkeys(_canonical_of(url, tracking) for url in plan.seeds)
@@ -54,14 +54,14 @@ def name_of(url: str) -> str:
     return name if name not in ("", DEFAULT_CRAWL) else "crawl"
 
 
-def problems_in(plan: Plan) -> Iterator[tuple[str, str]]:
+def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     """Find what does not fit of where a plan begins: the part, and its value with the fix."""
     parameters = tuple(_of_parameters(plan))
     yield from parameters
     yield from _of_references(plan, None if parameters else tracking_of(plan))
 
 
-def _of_parameters(plan: Plan) -> Iterator[tuple[str, str]]:
+def _of_parameters(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     for name in plan.strip_parameters:
         if not PARAMETER.fullmatch(name):
             fix = "give one as URLs spell it, like ref or my_* (a * at the end stands for any rest)"
@@ -71,7 +71,7 @@ def _of_parameters(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "strip_parameters", f"{number:,} are too many: at most {PARAMETERS_MAX}"
 
 
-def _of_references(plan: Plan, tracking: tuple[str, ...] | None) -> Iterator[tuple[str, str]]:
+def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterator[tuple[str, str]]:
     count = len(plan.seeds) + len(plan.sitemap_urls)
     if not count:
         yield "seeds", "there is no seed: give at least one URL"

@@ -14,7 +14,7 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.control.crawl_spec import SETTINGS, Plan, PlanError
+from orbweaver.control.crawl_spec import SETTINGS, CrawlSpec, PlanError
 from orbweaver.control.schedule import problems_in as problems_of_schedule
 from orbweaver.control.seed_list import name_of, references_of, tracking_of
 from orbweaver.control.seed_list import problems_in as problems_of_references
@@ -64,7 +64,7 @@ WRITTEN: Mapping[str, Callable[[int], str]] = {
 }
 
 
-def crawl_of(plan: Plan, now_ms: int) -> Crawl:
+def crawl_of(plan: CrawlSpec, now_ms: int) -> Crawl:
     """Make the crawl that a plan asks for, started now; raises PlanError."""
     for problem in _problems(plan):
         raise problem
@@ -96,14 +96,14 @@ def crawl_of(plan: Plan, now_ms: int) -> Crawl:
     return replace(crawl, work=digest_of(crawl))
 
 
-def _host_headers(plan: Plan, seeds: tuple[str, ...]) -> HostHeaders:
+def _host_headers(plan: CrawlSpec, seeds: tuple[str, ...]) -> HostHeaders:
     try:
         return origins_of(plan.host_headers, seeds)
     except IdentityError as error:
         raise PlanError("host_headers", str(error)) from error
 
 
-def keyed(plan: Plan, key: str) -> Plan:
+def keyed(plan: CrawlSpec, key: str) -> CrawlSpec:
     """Name a run after a key, so that the key can be of one crawl alone; raises PlanError."""
     if not 1 <= len(key) <= KEY_CHARS_MAX or not key.isprintable():
         raise PlanError(
@@ -114,7 +114,7 @@ def keyed(plan: Plan, key: str) -> Plan:
     return replace(plan, id=f"key-{blake2b(key.encode(), digest_size=16).hexdigest()}")
 
 
-def problems_of(plan: Plan, now_ms: int | None = None) -> tuple[PlanError, ...]:
+def problems_of(plan: CrawlSpec, now_ms: int | None = None) -> tuple[PlanError, ...]:
     """Find all that does not fit in a plan; `crawl_of` raises the first of them.
 
     With `now_ms` that includes a schedule whose last time has passed.
@@ -122,7 +122,7 @@ def problems_of(plan: Plan, now_ms: int | None = None) -> tuple[PlanError, ...]:
     return tuple(_problems(plan, now_ms))
 
 
-def _problems(plan: Plan, now_ms: int | None = None) -> Iterator[PlanError]:
+def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]:
     yield from _of_bounds(plan)
     patterns = tuple(
         PlanError(part, str(error))
@@ -148,7 +148,7 @@ def _problems(plan: Plan, now_ms: int | None = None) -> Iterator[PlanError]:
         yield PlanError(part, text)
 
 
-def _of_bounds(plan: Plan) -> Iterator[PlanError]:
+def _of_bounds(plan: CrawlSpec) -> Iterator[PlanError]:
     for one in SETTINGS:
         value = None if one.bounds is None else getattr(plan, one.name)
         if one.bounds is None or value is None or one.bounds[0] <= value <= one.bounds[1]:
@@ -159,7 +159,7 @@ def _of_bounds(plan: Plan) -> Iterator[PlanError]:
         yield PlanError(one.name, text)
 
 
-def _of_seeds_left_out(plan: Plan) -> Iterator[PlanError]:
+def _of_seeds_left_out(plan: CrawlSpec) -> Iterator[PlanError]:
     seeds, _ = references_of(plan, tracking_of(plan))
     for seed in seeds if plan.exclude else ():
         if matches(plan.exclude, seed):
@@ -169,7 +169,7 @@ def _of_seeds_left_out(plan: Plan) -> Iterator[PlanError]:
             return
 
 
-def _of_names(plan: Plan) -> Iterator[PlanError]:
+def _of_names(plan: CrawlSpec) -> Iterator[PlanError]:
     name = plan.name
     if name is not None and not NAME.fullmatch(name):
         near = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).lstrip("-._")[:80].strip("-")
@@ -185,7 +185,7 @@ def _of_names(plan: Plan) -> Iterator[PlanError]:
         yield PlanError("id", f"{plan.id!r} could be a message's id: put a word before it")
 
 
-def _of_identity(plan: Plan, part: str, check: Callable[[Any], None]) -> Iterator[PlanError]:
+def _of_identity(plan: CrawlSpec, part: str, check: Callable[[Any], None]) -> Iterator[PlanError]:
     try:
         check(getattr(plan, part))
     except IdentityError as error:

@@ -28,7 +28,7 @@ from orbweaver.model.url import canonicalize, host_of, hostname_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.control.crawl_spec import Plan
+    from orbweaver.control.crawl_spec import CrawlSpec
     from orbweaver.model.address_policy import Allowed
     from orbweaver.model.crawl import Crawl, Tally
     from orbweaver.model.http_exchange import Headers
@@ -50,12 +50,12 @@ class WebhookError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class WebhookDelivered:
     """The receiver has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class WebhookRefused:
     """It will never be taken."""
 
     why: str
@@ -68,7 +68,7 @@ class Undelivered:
     why: str
 
 
-Delivery: TypeAlias = Delivered | Refused | Undelivered
+Delivery: TypeAlias = WebhookDelivered | WebhookRefused | Undelivered
 
 
 # --- where it leads -----------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def webhook_of(text: str) -> str:
     return url
 
 
-def problems_in(plan: Plan) -> Iterator[tuple[str, str]]:
+def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     """Find what does not fit of a plan's webhook: the part, and the fix; its value is not shown."""
     if plan.webhook is not None:
         try:
@@ -185,11 +185,11 @@ def delivery_of(answer: Response | Failure) -> Delivery:
     """Say what an answer means, or that there was none."""
     if isinstance(answer, Failure):
         why = f"{answer.reason}: {answer.detail}"
-        return Refused(why=why) if answer.reason is Reason.ADDRESS else Undelivered(why=why)
+        return WebhookRefused(why=why) if answer.reason is Reason.ADDRESS else Undelivered(why=why)
     status = answer.status
     if SUCCESS <= status < REDIRECT:
-        return Delivered()
+        return WebhookDelivered()
     if REDIRECT <= status < BROKEN and status not in AGAIN:
         what = "a redirect, which is not followed" if status < REFUSED else "a refusal"
-        return Refused(why=f"the receiver answered {status}: {what}")
+        return WebhookRefused(why=f"the receiver answered {status}: {what}")
     return Undelivered(why=f"the receiver answered {status}")

@@ -12,9 +12,9 @@ import logging
 from typing import TYPE_CHECKING, Any, assert_never
 
 from orbweaver.control.webhook import (
-    Delivered,
-    Refused,
     Undelivered,
+    WebhookDelivered,
+    WebhookRefused,
     body_of,
     delivery_of,
     headers_of,
@@ -76,11 +76,11 @@ class Notifier:
         delivery = await self._post(crawl, crawl.webhook)
         told = {"crawl": crawl.id, "receiver": shown(crawl.webhook)}
         match delivery:
-            case Delivered():
+            case WebhookDelivered():
                 _log.info("webhook.delivered", extra=told)
                 self._metrics.add(Metric.WEBHOOKS_DELIVERED, 1)
                 return {"webhook": "delivered"}
-            case Refused():
+            case WebhookRefused():
                 _log.error("webhook.refused", extra={**told, "error": delivery.why})
                 self._metrics.add(Metric.WEBHOOKS_REFUSED, 1)
                 await self._queue.bury(json.dumps(event), delivery.why)

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 
 from orbweaver.delivery.plan import (
     TRIES_MAX,
-    Order,
+    DeliveryOrder,
     OrderError,
     order_of,
     retry_s,
     shipped,
     spelled,
 )
-from orbweaver.delivery.transfer import GONE, UNFINISHED, Delivered, Shipment, Source
+from orbweaver.delivery.transfer import GONE, UNFINISHED, Delivered, Shipment, TransferSource
 from orbweaver.exporting.manifest import PREFIX, decode_manifest
 from orbweaver.model.errors import Permanent, Transient
 from orbweaver.model.metrics import Metric
@@ -98,7 +98,7 @@ class Deliverer:
         return ()
 
     async def _carried_out(
-        self, taken: Taken, order: Order, name: str, deadline_ms: int
+        self, taken: Taken, order: DeliveryOrder, name: str, deadline_ms: int
     ) -> tuple[str, ...]:
         told = {"receiver": name, "manifest": order.path, "receives": taken.receives}
         try:
@@ -128,7 +128,9 @@ class Deliverer:
         await self._queue.bury(taken.body, reason)
         return ()
 
-    async def _deliver(self, order: Order, receiver: Receiver, deadline_ms: int) -> Delivered:
+    async def _deliver(
+        self, order: DeliveryOrder, receiver: Receiver, deadline_ms: int
+    ) -> Delivered:
         body = await self._files.get(PREFIX + order.path)
         if body is None:
             return Delivered(how=GONE)
@@ -144,7 +146,7 @@ class Deliverer:
                 courier=courier,
                 manifest=manifest,
                 formats=receiver.formats,
-                source=Source(files=self._files, key=PREFIX + order.path, body=body),
+                source=TransferSource(files=self._files, key=PREFIX + order.path, body=body),
                 clock=self._clock,
                 deadline_ms=deadline_ms - RESERVE_MS,
             )

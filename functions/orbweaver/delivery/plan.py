@@ -33,7 +33,7 @@ from orbweaver.exporting.manifest import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from orbweaver.exporting.manifest import Place
+    from orbweaver.exporting.manifest import FilePlace
 
 LEDGERS = "_delivered/"
 LEDGER_VERSION = 1
@@ -54,7 +54,7 @@ class OrderError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class DeliveryOrder:
     """An export to be delivered: to one receiver, or to all; `again` looks at every file anew.
 
     Without that, a manifest that stands there already means that there is nothing to do: receivers
@@ -72,7 +72,7 @@ class Order:
         return manifest_path(self.day, self.crawl)
 
 
-def order_of(body: str) -> Order:
+def order_of(body: str) -> DeliveryOrder:
     """Read a message: the bus's event, or an order as `spelled` has it."""
     try:
         raw = json.loads(body)
@@ -84,10 +84,10 @@ def order_of(body: str) -> Order:
     fits = (crawl is None or _is_name(crawl)) and (to is None or isinstance(to, str))
     if not fits or not isinstance(again, bool):
         raise OrderError(ORDERS)
-    return Order(day=day, crawl=crawl, to=to, again=again)
+    return DeliveryOrder(day=day, crawl=crawl, to=to, again=again)
 
 
-def spelled(order: Order) -> str:
+def spelled(order: DeliveryOrder) -> str:
     """Spell an order as a message."""
     said = {"day": order.day, "crawl": order.crawl, "to": order.to, "again": order.again}
     return json.dumps({key: value for key, value in said.items() if value not in (None, False)})
@@ -196,7 +196,7 @@ def steps_of(manifest: Manifest, ledger: Mapping[str, str], formats: Collection[
     )
 
 
-def _place(path: object, day: str) -> Place | None:
+def _place(path: object, day: str) -> FilePlace | None:
     """Read a path that may have been written by anybody."""
     if not isinstance(path, str) or not all(map(_is_name, path.split("/"))):
         return None

@@ -46,7 +46,7 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class TransferSource:
     """The manifest of an export, as it was found."""
 
     files: Files
@@ -71,7 +71,7 @@ class Shipment:
         courier: Courier,
         manifest: Manifest,
         formats: tuple[str, ...],
-        source: Source,
+        source: TransferSource,
         clock: Clock,
         deadline_ms: int,
     ) -> None:

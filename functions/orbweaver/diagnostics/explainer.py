@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from orbweaver.diagnostics.explanation import Explanation
-    from orbweaver.frontier.claims import Standing
+    from orbweaver.frontier.claims import StandingClaim
     from orbweaver.frontier.ports import Crawls, Frontier, History, Packs
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
@@ -119,7 +119,7 @@ class Explainer:
                 return crawl, "the newest that has claimed it"
         return crawls[0], "the newest; it lies in the scope of none"
 
-    async def _claim_in(self, crawl: Crawl, reference: str) -> Standing | None:
+    async def _claim_in(self, crawl: Crawl, reference: str) -> StandingClaim | None:
         try:
             url = canonicalize(reference, tracking=crawl.stripped)
         except ValueError:
@@ -162,7 +162,7 @@ class Explainer:
         found = await self._finder.page(url, facts.run)
         return found[0] if found else None
 
-    async def _follow(self, claim: Standing, url: str) -> tuple[Journey, PageRecord | None]:
+    async def _follow(self, claim: StandingClaim, url: str) -> tuple[Journey, PageRecord | None]:
         """Follow a URL from the pack that claimed it to the one that it is in now."""
         journey = Journey(pack=claim.pack)
         for _ in range(PACKS_MAX):

@@ -19,7 +19,7 @@ from orbweaver.diagnostics.reason_texts import (
     trap_rule,
 )
 from orbweaver.diagnostics.url_changes import changes
-from orbweaver.diagnostics.url_status import Fate, fate_of, refusal_of, robots_of
+from orbweaver.diagnostics.url_status import UrlStatus, fate_of, refusal_of, robots_of
 from orbweaver.frontier.admission import in_scope
 from orbweaver.frontier.crawler_traps import trap
 from orbweaver.model.backoff import ATTEMPTS_MAX
@@ -27,7 +27,7 @@ from orbweaver.model.crawl import Stop
 from orbweaver.model.crawl_rules import depth_limit
 from orbweaver.model.cuts import told
 from orbweaver.model.outcome import Outcome, Reason, Refusal
-from orbweaver.model.target import Kind
+from orbweaver.model.target import TargetKind
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_rules import deciding, said_of
 from orbweaver.model.user_agent import identity_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from orbweaver.diagnostics.url_status import Facts
-    from orbweaver.frontier.claims import Standing
+    from orbweaver.frontier.claims import StandingClaim
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
     from orbweaver.politeness.host_schedule import Host
@@ -54,7 +54,7 @@ class Statement:
 class Explanation:
     """What became of a URL in one sentence, and everything that is known of it, in order."""
 
-    fate: Fate
+    fate: UrlStatus
     verdict: str
     refusal: str | None = None
     statements: tuple[Statement, ...] = ()
@@ -68,18 +68,18 @@ def explain(facts: Facts) -> Explanation:
         verdict = f"it would be refused as {Refusal.INVALID}: {error}"
         said = (Statement(about="crawl", words=_crawl(facts)),)
         return Explanation(
-            fate=Fate.MALFORMED, verdict=verdict, refusal=Refusal.INVALID, statements=said
+            fate=UrlStatus.MALFORMED, verdict=verdict, refusal=Refusal.INVALID, statements=said
         )
     fate, refused = fate_of(facts, url), refusal_of(facts, url)
-    if fate is Fate.UNSEEN and refused is not None:
-        fate = Fate.REFUSED
+    if fate is UrlStatus.UNSEEN and refused is not None:
+        fate = UrlStatus.REFUSED
     statements = tuple(
         Statement(about=about, words=words) for about, words in _statements(facts, url, fate)
     )
     return Explanation(
         fate=fate,
         verdict=_verdict(facts, url, fate, refused),
-        refusal=refused[0] if refused and fate is Fate.REFUSED else None,
+        refusal=refused[0] if refused and fate is UrlStatus.REFUSED else None,
         statements=statements,
     )
 
@@ -87,23 +87,30 @@ def explain(facts: Facts) -> Explanation:
 # --- the sentence -------------------------------------------------------------------------------
 
 
-def _verdict(facts: Facts, url: str, fate: Fate, refused: tuple[str, str] | None) -> str:
+def _verdict(facts: Facts, url: str, fate: UrlStatus, refused: tuple[str, str] | None) -> str:
     record, run, journey = facts.record, facts.run, facts.journey
-    if fate is Fate.ENDED and record is None and journey is not None and journey.end is not None:
+    if (
+        fate is UrlStatus.ENDED
+        and record is None
+        and journey is not None
+        and journey.end is not None
+    ):
         end = journey.end
         return f"{end.outcome}: {end.reason} ({end.reason.means}); {_not_recorded(facts, url)}"
-    if fate is Fate.ENDED and record is not None:
+    if fate is UrlStatus.ENDED and record is not None:
         other = f", by the run {record.crawl}" if record.crawl != facts.crawl.id else ""
         return f"{record.outcome}: {record.reason} ({record.reason.means}){other}"
-    if fate is Fate.UNASKED:
+    if fate is UrlStatus.UNASKED:
         return f"never asked for: {_unasked(facts, url)}"
-    if fate is Fate.REFUSED and refused is not None:
+    if fate is UrlStatus.REFUSED and refused is not None:
         return f"never claimed; it is refused as {refused[0]}: {refused[1]}"
     words = {
-        Fate.LAPSED: "it was claimed once; that claim has lapsed, and no record is kept any more",
-        Fate.PARKED: f"it waits, for {run.id} is paused: `orbweaver resume {run.id}` goes on",
-        Fate.RETRYING: "it was asked for, which failed; it is tried again",
-        Fate.WAITING: "it is claimed, and waits for its turn or is being asked for",
+        UrlStatus.LAPSED: (
+            "it was claimed once; that claim has lapsed, and no record is kept any more"
+        ),
+        UrlStatus.PARKED: f"it waits, for {run.id} is paused: `orbweaver resume {run.id}` goes on",
+        UrlStatus.RETRYING: "it was asked for, which failed; it is tried again",
+        UrlStatus.WAITING: "it is claimed, and waits for its turn or is being asked for",
     }
     return words.get(fate) or _unseen(facts.crawl, url)
 
@@ -146,7 +153,7 @@ def _unasked(facts: Facts, url: str) -> str:
 # --- the statements -----------------------------------------------------------------------------
 
 
-def _statements(facts: Facts, url: str, fate: Fate) -> Iterator[tuple[str, str]]:
+def _statements(facts: Facts, url: str, fate: UrlStatus) -> Iterator[tuple[str, str]]:
     yield "url", url
     for change in changes(facts.reference, tracking=facts.crawl.stripped):
         yield "changed", change
@@ -166,7 +173,7 @@ def _statements(facts: Facts, url: str, fate: Fate) -> Iterator[tuple[str, str]]
     yield from _origin(facts, url)
     if facts.claim is not None:
         yield from _claim(facts, url, facts.claim)
-    if fate in (Fate.WAITING, Fate.RETRYING, Fate.PARKED):
+    if fate in (UrlStatus.WAITING, UrlStatus.RETRYING, UrlStatus.PARKED):
         yield from _waiting(facts, fate)
     if facts.host is not None:
         yield from _host(facts.host, facts.now_ms)
@@ -182,13 +189,13 @@ def _crawl(facts: Facts) -> str:
     return f"{crawl.id} ({crawl.state}{stop}): {facts.chosen}"
 
 
-def _scope(facts: Facts, url: str, fate: Fate) -> str:
+def _scope(facts: Facts, url: str, fate: UrlStatus) -> str:
     crawl, referrer = facts.crawl, _referrer(facts)
     if url in crawl.references:
         return "it is a seed"
     if referrer is not None:
         said = scope_rule(crawl, url, referrer)
-        taken = fate not in (Fate.REFUSED, Fate.UNSEEN)
+        taken = fate not in (UrlStatus.REFUSED, UrlStatus.UNSEEN)
         widened = taken and not in_scope(crawl, url, referrer)
         return f"{said}; a redirect of a seed widens it" if widened else said
     begun = crawl.anchors or crawl.references
@@ -241,7 +248,7 @@ def _links(facts: Facts) -> Iterator[tuple[str, str]]:
 
 def _is_page(facts: Facts, url: str) -> bool:
     target = facts.journey.target if facts.journey is not None else None
-    if target is not None and target.kind is Kind.SITEMAP:
+    if target is not None and target.kind is TargetKind.SITEMAP:
         return False
     return url not in facts.crawl.sitemap_urls
 
@@ -251,7 +258,7 @@ def _window_s(run: Crawl, url: str) -> int:
     return run.window_s if window_s is None else window_s
 
 
-def _claim(facts: Facts, url: str, claim: Standing) -> Iterator[tuple[str, str]]:
+def _claim(facts: Facts, url: str, claim: StandingClaim) -> Iterator[tuple[str, str]]:
     run = claim.crawl or "a run that is not known"
     yield "claim", f"by pack {claim.pack} of {run}, {moment(claim.at_ms)}"
     crawl = facts.crawl
@@ -267,7 +274,7 @@ def _claim(facts: Facts, url: str, claim: Standing) -> Iterator[tuple[str, str]]
         yield "claim", f"that is another run than {crawl.id}"
 
 
-def _again(facts: Facts, url: str, claim: Standing) -> str:
+def _again(facts: Facts, url: str, claim: StandingClaim) -> str:
     """Say when the claim stops to hold for a new run, or for a crawl without end."""
     run, expires_ms, window_s = facts.run, claim.expires_s * 1000, _window_s(facts.run, url)
     at_ms = min(claim.at_ms + window_s * 1000, expires_ms)
@@ -279,7 +286,7 @@ def _again(facts: Facts, url: str, claim: Standing) -> str:
     return f"by {who}, from {moment(at_ms)} on, or as soon as a sitemap says that it has changed"
 
 
-def _waiting(facts: Facts, fate: Fate) -> Iterator[tuple[str, str]]:
+def _waiting(facts: Facts, fate: UrlStatus) -> Iterator[tuple[str, str]]:
     journey = facts.journey
     if journey is None or journey.target is None:
         yield "queue", "its pack's journal is gone, so where it waits is not known"
@@ -289,7 +296,7 @@ def _waiting(facts: Facts, fate: Fate) -> Iterator[tuple[str, str]]:
     # At least: a pack that is put off whole leaves no journal.
     put_off = f", put off at least {times}" if journey.deferrals else ""
     yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{put_off}"
-    if fate is Fate.PARKED:
+    if fate is UrlStatus.PARKED:
         yield "queue", f"in pack {journey.pack}, which is set aside until the crawl goes on"
     elif journey.due_at_ms is not None and journey.due_at_ms > facts.now_ms:
         yield "queue", f"in pack {journey.pack}, not before {moment(journey.due_at_ms)}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from orbweaver.model.address_policy import Allowed
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.url_limits import Bounds
-    from orbweaver.model.url_rules import Rule
+    from orbweaver.model.url_rules import UrlRule
 
 PUBLIC = "1.1.1.1"  # stands for the addresses that a name may have
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
@@ -73,7 +73,7 @@ def scope_rule(crawl: Crawl, url: str, page: str) -> str:
     return f"scope {crawl.scope}: {same}"
 
 
-def rules_words(rules: tuple[Rule, ...], url: str) -> list[tuple[int, str]]:
+def rules_words(rules: tuple[UrlRule, ...], url: str) -> list[tuple[int, str]]:
     """Say which rules decide on what for a URL: the place of each, and words."""
     things: dict[int, list[str]] = {}
     for thing, place in deciding(rules, url).items():
@@ -81,7 +81,7 @@ def rules_words(rules: tuple[Rule, ...], url: str) -> list[tuple[int, str]]:
     return [(place, rule_words(rules[place], things[place])) for place in sorted(things)]
 
 
-def rule_words(rule: Rule, things: Iterable[str] = THINGS) -> str:
+def rule_words(rule: UrlRule, things: Iterable[str] = THINGS) -> str:
     """Say what a rule says, or some of it."""
     words = {
         "depth_max": f"depth {rule.depth_max}",

@@ -30,7 +30,7 @@ from orbweaver.politeness.robots_txt import parse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from orbweaver.frontier.claims import Standing
+    from orbweaver.frontier.claims import StandingClaim
     from orbweaver.frontier.journal import Unrecorded
     from orbweaver.model.address_policy import Allowed
     from orbweaver.model.crawl import Crawl
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from orbweaver.politeness.host_schedule import Host, RobotsEntry
 
 
-class Fate(StrEnum):
+class UrlStatus(StrEnum):
     """What became of a URL."""
 
     MALFORMED = "malformed"
@@ -83,7 +83,7 @@ class Facts:
     retention_s: int
     bounds: Bounds = DEFAULT_BOUNDS
     allowed: Allowed = PUBLIC_ONLY
-    claim: Standing | None = None
+    claim: StandingClaim | None = None
     owner: Crawl | None = None
     journey: Journey | None = None
     record: PageRecord | None = None
@@ -128,22 +128,22 @@ def _canonical(reference: str, crawl: Crawl) -> str | None:
         return None
 
 
-def fate_of(facts: Facts, url: str) -> Fate:
+def fate_of(facts: Facts, url: str) -> UrlStatus:
     """Decide what became of a URL; one that was never claimed is `UNSEEN` here."""
     claim, journey = facts.claim, facts.journey
     unrecorded = journey is not None and journey.end is not None
     if unrecorded or (facts.record is not None and facts.record.url == url):
-        return Fate.ENDED
+        return UrlStatus.ENDED
     if claim is None:
-        return Fate.UNSEEN
+        return UrlStatus.UNSEEN
     if claim.expires_s * 1000 <= facts.now_ms:
-        return Fate.LAPSED
+        return UrlStatus.LAPSED
     if facts.orphaned or not facts.run.live or (journey is not None and journey.gone):
-        return Fate.UNASKED
+        return UrlStatus.UNASKED
     if facts.run.state is State.PAUSED:
-        return Fate.PARKED
+        return UrlStatus.PARKED
     attempt = journey.target.attempt if journey is not None and journey.target is not None else 1
-    return Fate.RETRYING if attempt > 1 else Fate.WAITING
+    return UrlStatus.RETRYING if attempt > 1 else UrlStatus.WAITING
 
 
 # --- rules --------------------------------------------------------------------------------------

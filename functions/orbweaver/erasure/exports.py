@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from orbweaver.erasure.scope import Meant
-    from orbweaver.exporting.manifest import Place
+    from orbweaver.exporting.manifest import FilePlace
     from orbweaver.exporting.ports import ExportEvents
     from orbweaver.model.ports import Clock, Files
 
@@ -63,7 +63,7 @@ NOTES = f"{PREFIX}{WORK}forget/"
 EXPORT_WAIT_S, EXPORT_LOOK_S = 960, 15
 
 
-class Reader:
+class ExportReader:
     """Looks through files; `done` counts what was done, `left` says what could not be."""
 
     def __init__(self, *, files: Files | OnlyRead, meant: Meant) -> None:
@@ -101,7 +101,7 @@ class Restater:
     """Goes through exports."""
 
     def __init__(
-        self, *, reader: Reader, clock: Clock, say: Say, events: ExportEvents | None
+        self, *, reader: ExportReader, clock: Clock, say: Say, events: ExportEvents | None
     ) -> None:
         """Take who looks through files, who is told of it, and the bus if any export changes."""
         self._reader = reader
@@ -141,7 +141,7 @@ class Restater:
 
     async def restate(self) -> None:
         """Go through all exports."""
-        parts: dict[str, list[Place]] = {}
+        parts: dict[str, list[FilePlace]] = {}
         manifests: dict[str, set[str]] = {}
         for key in await self._files.list(PREFIX):
             path = key.removeprefix(PREFIX)
@@ -157,7 +157,7 @@ class Restater:
             self._say(f"looking through the exports of {day}")
             await self._day(parts.get(day, []), sorted(manifests.get(day, ())))
 
-    async def _day(self, places: list[Place], paths: list[str]) -> None:
+    async def _day(self, places: list[FilePlace], paths: list[str]) -> None:
         affected = set(await self._affected(places))
         touched: dict[str, Manifest] = {}
         for path in paths:
@@ -179,10 +179,10 @@ class Restater:
             return True
         return any(file.path in affected for file in manifest.files)
 
-    async def _affected(self, places: list[Place]) -> list[str]:
+    async def _affected(self, places: list[FilePlace]) -> list[str]:
         """Name the files that hold any of it."""
 
-        async def holds(place: Place) -> bool:
+        async def holds(place: FilePlace) -> bool:
             if self._whole(place):
                 return True
             return (await self._reader.look(f"{PREFIX}{place.path}")).body is not None
@@ -190,7 +190,7 @@ class Restater:
         found = await self._reader.all(holds(place) for place in places)
         return [place.path for place, held in zip(places, found, strict=True) if held]
 
-    def _whole(self, place: Place) -> bool:
+    def _whole(self, place: FilePlace) -> bool:
         """Whether a file goes by its name."""
         return self._meant.run(place.crawl)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.erasure.exports import NOTES, OnlyRead, Reader, Restater
+from orbweaver.erasure.exports import NOTES, ExportReader, OnlyRead, Restater
 from orbweaver.exporting.manifest import PREFIX, SNAPSHOTS, WORK
 from orbweaver.frontier.body_file import PREFIX as BODIES
 from orbweaver.frontier.body_file import folder_of
@@ -44,7 +44,7 @@ class Blotter:
         self._files = files
         self._meant = meant
         self._say = say
-        self._reader = Reader(files=files, meant=meant)
+        self._reader = ExportReader(files=files, meant=meant)
         self._exports = Restater(reader=self._reader, clock=clock, say=say, events=events)
 
     @property

@@ -26,8 +26,17 @@ from orbweaver.erasure.rules import ended, in_journal, message_left
 from orbweaver.frontier.dead_letters import UNKNOWN_CRAWL
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Letter, outbox
-from orbweaver.frontier.messages import Close, Loose, Malformed, Pack, Seeds, Source, decode, encode
-from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.messages import (
+    Close,
+    Loose,
+    Malformed,
+    MessageSource,
+    Pack,
+    SeedsMessage,
+    decode,
+    encode,
+)
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.version import REMEDY
 from orbweaver.worker.seeding import draft_of
@@ -44,7 +53,7 @@ if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls, Packs, Pages
     from orbweaver.frontier.queues import DeadLetters, Queue
     from orbweaver.model.ports import Clock, Files
-    from orbweaver.worker.apply_journal import Settler
+    from orbweaver.worker.apply_journal import JournalApplier
 
 # Longer than it takes to deal with all that is taken in one go.
 HOLD_S = 900
@@ -101,7 +110,7 @@ class Sweeper:
                 reason = letter.reason or "received too often"
 
                 async def bury(
-                    message: Message, reason: str = reason, source: Source = letter.source
+                    message: Message, reason: str = reason, source: MessageSource = letter.source
                 ) -> None:
                     await self._queue.bury(_body(message), reason, source)
 
@@ -150,12 +159,12 @@ class Sweeper:
         match message:
             case Pack():
                 await self._queue.send([Letter(pack=message)], express=express)
-            case Seeds():
+            case SeedsMessage():
                 await self._queue.send_seeds([message], express=express)
             case Close():
                 await self._queue.send_close(message, 0)
             case Loose():
-                await self._dead_letters.resend([encode(message)], Source.SEEDS)
+                await self._dead_letters.resend([encode(message)], MessageSource.SEEDS)
 
     # --- a message --------------------------------------------------------------------------
 
@@ -168,7 +177,7 @@ class Sweeper:
             return False
         left = message_left(message, body, self._meant)
         crawl = None if isinstance(message, Malformed) else await self._crawl(message.crawl)
-        if crawl is not None and crawl.live and isinstance(message, Pack | Seeds):
+        if crawl is not None and crawl.live and isinstance(message, Pack | SeedsMessage):
             if crawl.state is not State.PAUSED:
                 self._stays(crawl)
                 return False
@@ -177,7 +186,7 @@ class Sweeper:
             await instead(left)
         return True
 
-    async def _end(self, crawl: Crawl, message: Pack | Seeds, left: Message | None) -> None:
+    async def _end(self, crawl: Crawl, message: Pack | SeedsMessage, left: Message | None) -> None:
         """Bring a message of a paused crawl to its end, as a worker would."""
         known = (await self._packs.recall([message.id])).get(message.id)
         if known is not None and known.ledger is not None:
@@ -190,12 +199,12 @@ class Sweeper:
             journal = await self._packs.write_journal(message.id, journal)
         await self._settler.apply(crawl, message.id, journal)
 
-    def _journal(self, crawl: Crawl, message: Pack | Seeds, left: Message | None) -> Journal:
+    def _journal(self, crawl: Crawl, message: Pack | SeedsMessage, left: Message | None) -> Journal:
         if isinstance(message, Pack):
             return ended(message, crawl, self._meant, self._clock.now_ms())
-        if isinstance(left, Seeds):
+        if isinstance(left, SeedsMessage):
             return draft_of(left, crawl).journal((), message.at_ms)
-        draft = Draft(crawl.id, crawl.hosts_counted)
+        draft = PackResult(crawl.id, crawl.hosts_counted)
         if message.planned:
             draft.count("seeds")
         return draft.journal((), message.at_ms)
@@ -283,7 +292,7 @@ class Stores:
     crawls: Crawls
     pages: Pages
     files: Files
-    settler: Settler
+    settler: JournalApplier
     events: ExportEvents
     clock: Clock
     # Where tables of items are known; None where there is no catalogue.

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.frontier.envelope import Newer
-from orbweaver.frontier.messages import Close, Loose, Malformed, Pack, Seeds
-from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.messages import Close, Loose, Malformed, Pack, SeedsMessage
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.outcome import Reason
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def message_left(  # noqa: PLR0911 - one for each kind
     match message:
         case Pack():
             return _pack_left(message, meant)
-        case Seeds() | Loose():
+        case SeedsMessage() | Loose():
             references = _without(message.references, meant)
             if references == message.references:
                 return message
@@ -150,7 +150,7 @@ def _pack_left(pack: Pack, meant: Meant) -> Pack | None:
 
 def ended(pack: Pack, crawl: Crawl, meant: Meant, at_ms: int) -> Journal:
     """Journal a pack whose URLs that are meant end unasked, while its others go on."""
-    draft = Draft(crawl.id, crawl.hosts_counted)
+    draft = PackResult(crawl.id, crawl.hosts_counted)
     for target in pack.targets:
         if meant.url(target.url):
             draft.leave(target, Reason.FORGOTTEN)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from orbweaver.exporting.exporter import Exporter
 from orbweaver.exporting.file_store import Store
-from orbweaver.exporting.finalizer import Sealer
+from orbweaver.exporting.finalizer import Finalizer
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.exporting.planner import Planner
-from orbweaver.exporting.repair import Mender
-from orbweaver.exporting.row_reader import READ_AHEAD_ROWS, Reader
+from orbweaver.exporting.repair import Repairer
+from orbweaver.exporting.row_reader import READ_AHEAD_ROWS, RowReader
 from orbweaver.exporting.run_state import Cut
-from orbweaver.exporting.runs import Runs
+from orbweaver.exporting.runs import ExportRuns
 from orbweaver.exporting.unit_worker import UnitWorker
 from orbweaver.exporting.workspace import FolderDesk
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from orbweaver.exporting.feed import Feed
     from orbweaver.exporting.ports import Catalogue, ExportEvents, Orders
-    from orbweaver.exporting.run_state import Progress
-    from orbweaver.exporting.workspace import Desk
+    from orbweaver.exporting.run_state import UnitProgress
+    from orbweaver.exporting.workspace import Workspace
     from orbweaver.frontier.ports import Crawls, Pages
     from orbweaver.model.ports import Clock, Files
 
@@ -53,10 +53,10 @@ class Assembly:
     events: ExportEvents | None = None
     feed: Feed | None = None
     catalogue: Catalogue | None = None
-    desk: Desk = field(default_factory=FolderDesk)
+    desk: Workspace = field(default_factory=FolderDesk)
     prefix: str = PREFIX
     span: str = "day"
-    tell: Callable[[Progress], None] | None = None
+    tell: Callable[[UnitProgress], None] | None = None
     cuts_crawls: bool = True
     reserve_ms: int = 60_000
     read_ahead_rows: int = READ_AHEAD_ROWS
@@ -64,8 +64,8 @@ class Assembly:
     def exporter(self) -> Exporter:
         """Put it together."""
         store = Store(files=self.files, clock=self.clock, random=self.random, prefix=self.prefix)
-        runs = Runs(store=store, orders=self.orders)
-        mender = Mender(store=store, runs=runs)
+        runs = ExportRuns(store=store, orders=self.orders)
+        mender = Repairer(store=store, runs=runs)
         cut = Cut(
             shards=self.pages.shards,
             formats=self.formats,
@@ -87,7 +87,7 @@ class Assembly:
                 store=store,
                 runs=runs,
                 mender=mender,
-                reader=Reader(
+                reader=RowReader(
                     pages=self.pages,
                     store=store,
                     bodies=self.bodies or self.files,
@@ -100,7 +100,7 @@ class Assembly:
                 reserve_ms=self.reserve_ms,
                 tell=self.tell,
             ),
-            sealer=Sealer(
+            sealer=Finalizer(
                 store=store,
                 runs=runs,
                 mender=mender,

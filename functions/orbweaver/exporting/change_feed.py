@@ -25,15 +25,23 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.exporting.changes import as_row, has_feed, judge, run_of
 from orbweaver.exporting.manifest import days_between
 from orbweaver.exporting.orphans import Orphans
-from orbweaver.exporting.snapshot import Head, Kind, Shard, entry_line, entry_of, line_of, row_of
+from orbweaver.exporting.snapshot import (
+    BundleKind,
+    Head,
+    SnapshotShard,
+    entry_line,
+    entry_of,
+    line_of,
+    row_of,
+)
 from orbweaver.exporting.snapshot_store import joined, merged
 from orbweaver.model.page_record import day_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from orbweaver.exporting.changes import Run
-    from orbweaver.exporting.snapshot import Place
+    from orbweaver.exporting.changes import EndedRun
+    from orbweaver.exporting.snapshot import SnapshotPlace
     from orbweaver.exporting.snapshot_store import Snapshots
     from orbweaver.frontier.ports import Crawls, Pages
     from orbweaver.model.crawl import Crawl
@@ -85,16 +93,16 @@ class ChangeFeed:
         place = self.snapshots.place(crawl.name, crawl.id)
         for number, bundles in enumerate(() if head is None else head.shards):
             if shard in (None, number):
-                for kind in (Kind.ROWS, Kind.GONE):
+                for kind in (BundleKind.ROWS, BundleKind.GONE):
                     async for line in self.snapshots.lines(place, kind, number, bundles):
                         yield as_row(row_of(line))
 
     # --- which runs -------------------------------------------------------------------------
 
-    async def _lacking(self, crawl: Crawl, crawls: Sequence[Crawl]) -> list[Run]:
+    async def _lacking(self, crawl: Crawl, crawls: Sequence[Crawl]) -> list[EndedRun]:
         """List a run and those before it that have no snapshot, the last one first."""
         known = {other.id: other for other in crawls}
-        runs: list[Run] = []
+        runs: list[EndedRun] = []
         current = crawl
         while len(runs) < CHAIN_MAX and self._recorded(current):
             run = run_of(current, crawls)
@@ -111,12 +119,12 @@ class ChangeFeed:
 
     # --- one run ----------------------------------------------------------------------------
 
-    async def _made(self, run: Run, deadline_ms: int | None) -> bool:
+    async def _made(self, run: EndedRun, deadline_ms: int | None) -> bool:
         count = self.pages.shards
         place = self.snapshots.place(run.crawl.name, run.id)
         before = await self.snapshots.head(run.crawl.name, run.previous)
         previous = None if before is None else before.crawl
-        shards: list[Shard] = []
+        shards: list[SnapshotShard] = []
         merged_any = False
         for number in range(count):
             shard = await self.snapshots.shard(place, number)
@@ -136,54 +144,61 @@ class ChangeFeed:
         now_ms = self.snapshots.clock.now_ms()
         return deadline_ms is not None and now_ms + self.reserve_ms >= deadline_ms
 
-    async def _merge(self, run: Run, place: Place, before: Head | None, number: int) -> Shard:
+    async def _merge(
+        self, run: EndedRun, place: SnapshotPlace, before: Head | None, number: int
+    ) -> SnapshotShard:
         """Bring one shard's records and entries together, URL by URL."""
         count = self.pages.shards
-        sinks = {kind: self.snapshots.sink(place, kind, number) for kind in Kind}
+        sinks = {kind: self.snapshots.sink(place, kind, number) for kind in BundleKind}
         entries = self.snapshots.entries(run.crawl.name, before, number, count)
         async for entry, record in joined(entries, self._records(run.crawl, number)):
             verdict = judge(run, entry, record)
             if verdict.row is not None:
-                await sinks[Kind.ROWS].add(line_of(verdict.row))
+                await sinks[BundleKind.ROWS].add(line_of(verdict.row))
             if verdict.entry is not None:
-                kind = Kind.DUE if verdict.pending else Kind.PAGES
+                kind = BundleKind.DUE if verdict.pending else BundleKind.PAGES
                 await sinks[kind].add(entry_line(verdict.entry))
         bundles = {kind.value: await sink.end() for kind, sink in sinks.items()}
         previous = None if before is None else before.crawl
-        shard = Shard(previous=previous, shards=count, bundles=bundles)
+        shard = SnapshotShard(previous=previous, shards=count, bundles=bundles)
         await self.snapshots.put(place.shard(number), shard)
         return shard
 
-    async def _settle(self, run: Run, place: Place, shards: list[Shard]) -> list[Shard]:
+    async def _settle(
+        self, run: EndedRun, place: SnapshotPlace, shards: list[SnapshotShard]
+    ) -> list[SnapshotShard]:
         """Decide on what was due and not asked for; the shards with the bundles of that, too."""
-        if not any(shard.bundles[Kind.DUE] for shard in shards):
+        if not any(shard.bundles[BundleKind.DUE] for shard in shards):
             return shards
         orphans = await self._looked_into(Orphans(run=run), place, shards)
         settled = []
         for number, shard in enumerate(shards):
-            kept = self.snapshots.sink(place, Kind.KEPT, number)
-            gone = self.snapshots.sink(place, Kind.GONE, number)
-            async for line in self.snapshots.lines(place, Kind.DUE, number, shard.bundles):
+            kept = self.snapshots.sink(place, BundleKind.KEPT, number)
+            gone = self.snapshots.sink(place, BundleKind.GONE, number)
+            async for line in self.snapshots.lines(place, BundleKind.DUE, number, shard.bundles):
                 entry = entry_of(line)
                 if orphans is None or orphans.stands(entry):
                     await kept.add(entry_line(entry))
                 elif (row := orphans.row(entry)) is not None:
                     await gone.add(line_of(row))
-            ends = {Kind.KEPT.value: await kept.end(), Kind.GONE.value: await gone.end()}
+            ends = {
+                BundleKind.KEPT.value: await kept.end(),
+                BundleKind.GONE.value: await gone.end(),
+            }
             settled.append(replace(shard, bundles={**shard.bundles, **ends}))
         return settled
 
     async def _looked_into(
-        self, orphans: Orphans, place: Place, shards: Sequence[Shard]
+        self, orphans: Orphans, place: SnapshotPlace, shards: Sequence[SnapshotShard]
     ) -> Orphans | None:
         """Find what had led to what was due; None if that is too much to hold."""
-        async for entry in self.snapshots.all_of(place, Kind.DUE, shards):
+        async for entry in self.snapshots.all_of(place, BundleKind.DUE, shards):
             orphans.see(entry)
             if len(orphans.referrers) > self.referrers_max:
                 return None
-        async for entry in self.snapshots.all_of(place, Kind.DUE, shards):
+        async for entry in self.snapshots.all_of(place, BundleKind.DUE, shards):
             orphans.link(entry)
-        async for entry in self.snapshots.all_of(place, Kind.PAGES, shards):
+        async for entry in self.snapshots.all_of(place, BundleKind.PAGES, shards):
             orphans.pass_by(entry)
         return orphans
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.snapshot import Entry
+from orbweaver.exporting.snapshot import SnapshotEntry
 from orbweaver.model.columns import CHANGES
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.outcome import Outcome, Reason
@@ -54,7 +54,7 @@ class Change(StrEnum):
     DELETED = "deleted"
 
 
-class Seen(StrEnum):
+class RecordState(StrEnum):
     """What a record says of its URL: a page, something that leads on, nothing there, or nothing."""
 
     PAGE = "page"
@@ -63,28 +63,28 @@ class Seen(StrEnum):
     UNKNOWN = "unknown"
 
 
-def seen(record: PageRecord) -> Seen:
+def seen(record: PageRecord) -> RecordState:
     """Say what a record says of its URL."""
     match record.outcome, record.reason:
         case (Outcome.REDIRECTED, _) | (Outcome.FETCHED, Reason.SITEMAP):
-            return Seen.LEAD
+            return RecordState.LEAD
         case Outcome.SKIPPED, reason if reason in LEFT_OUT:
-            return Seen.LEAD
+            return RecordState.LEAD
         case Outcome.FETCHED, Reason.SOFT_404:
-            return Seen.GONE
+            return RecordState.GONE
         case Outcome.FAILED, Reason.HTTP_CLIENT_ERROR if record.status in GONE_STATUSES:
-            return Seen.GONE
+            return RecordState.GONE
         case ((Outcome.FETCHED | Outcome.UNCHANGED), _):
-            return Seen.PAGE
+            return RecordState.PAGE
         case _:
-            return Seen.UNKNOWN
+            return RecordState.UNKNOWN
 
 
 # --- runs ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class EndedRun:
     """A run that has ended, the one before it, and whether what it did not find is gone."""
 
     crawl: Crawl
@@ -102,7 +102,7 @@ def has_feed(crawl: Crawl) -> bool:
     return _ended(crawl) is not None and not crawl.continuous
 
 
-def run_of(crawl: Crawl, crawls: Iterable[Crawl]) -> Run:
+def run_of(crawl: Crawl, crawls: Iterable[Crawl]) -> EndedRun:
     """Put a run that has ended in its place among all crawls."""
     others = [other for other in crawls if other.name == crawl.name and other.id != crawl.id]
     mine = _order(crawl)
@@ -112,7 +112,7 @@ def run_of(crawl: Crawl, crawls: Iterable[Crawl]) -> Run:
         other.started_at_ms < mine[0] and not (has_feed(other) and _order(other) < mine)
         for other in others
     )
-    return Run(
+    return EndedRun(
         crawl=crawl,
         previous=None if previous is None else previous.id,
         whole=crawl.stop is Stop.FINISHED and crawl.retry_of is None and not beside,
@@ -131,38 +131,38 @@ def _order(crawl: Crawl) -> tuple[int, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RunVerdict:
     """What is known of a URL from now on, and the row that says what has changed.
 
     `pending` is for exporting/orphans.py to decide: the entry stands, or is deleted.
     """
 
-    entry: Entry | None = None
+    entry: SnapshotEntry | None = None
     row: list[Any] | None = None
     pending: bool = False
 
 
-def judge(run: Run, before: Entry | None, record: PageRecord | None) -> Verdict:
+def judge(run: EndedRun, before: SnapshotEntry | None, record: PageRecord | None) -> RunVerdict:
     """Say what a run means for a URL, of which this was known and this is recorded."""
     if record is None:
-        return Verdict(entry=before, pending=before is not None and is_due(run, before))
+        return RunVerdict(entry=before, pending=before is not None and is_due(run, before))
     if before is not None and record.fetched_at < before.asked_ms:
-        return Verdict(entry=before)
+        return RunVerdict(entry=before)
     match seen(record):
-        case Seen.PAGE:
+        case RecordState.PAGE:
             return _page(run, before, record)
-        case Seen.LEAD:
+        case RecordState.LEAD:
             entry = _entry(run, record, page=False, sha256=None)
-            return Verdict(entry=entry, row=deleted(run, before, record.fetched_at))
-        case Seen.GONE:
-            return Verdict(row=deleted(run, before, record.fetched_at))
+            return RunVerdict(entry=entry, row=deleted(run, before, record.fetched_at))
+        case RecordState.GONE:
+            return RunVerdict(row=deleted(run, before, record.fetched_at))
         case _:
             # Asked for all the same: a claim holds from then on.
             asked = before and replace(before, asked_ms=record.fetched_at)
-            return Verdict(entry=asked)
+            return RunVerdict(entry=asked)
 
 
-def _page(run: Run, before: Entry | None, record: PageRecord) -> Verdict:
+def _page(run: EndedRun, before: SnapshotEntry | None, record: PageRecord) -> RunVerdict:
     known = before if before is not None and before.page else None
     digest = record.sha256
     if known is None:
@@ -172,11 +172,13 @@ def _page(run: Run, before: Entry | None, record: PageRecord) -> Verdict:
     else:
         change = Change.UNCHANGED if digest == known.sha256 else Change.UPDATED
     entry = _entry(run, record, page=True, sha256=digest)
-    return Verdict(entry=entry, row=_row(run, entry.url, change, record.fetched_at, digest, known))
+    return RunVerdict(
+        entry=entry, row=_row(run, entry.url, change, record.fetched_at, digest, known)
+    )
 
 
-def _entry(run: Run, record: PageRecord, *, page: bool, sha256: str | None) -> Entry:
-    return Entry(
+def _entry(run: EndedRun, record: PageRecord, *, page: bool, sha256: str | None) -> SnapshotEntry:
+    return SnapshotEntry(
         url=record.url,
         page=page,
         sha256=sha256,
@@ -186,7 +188,7 @@ def _entry(run: Run, record: PageRecord, *, page: bool, sha256: str | None) -> E
     )
 
 
-def deleted(run: Run, before: Entry | None, at_ms: int) -> list[Any] | None:
+def deleted(run: EndedRun, before: SnapshotEntry | None, at_ms: int) -> list[Any] | None:
     """Say that what was known of a URL is deleted; None where that was no page."""
     if before is None or not before.page:
         return None
@@ -194,13 +196,18 @@ def deleted(run: Run, before: Entry | None, at_ms: int) -> list[Any] | None:
 
 
 def _row(
-    run: Run, url: str, change: Change, at_ms: int, digest: str | None, before: Entry | None
+    run: EndedRun,
+    url: str,
+    change: Change,
+    at_ms: int,
+    digest: str | None,
+    before: SnapshotEntry | None,
 ) -> list[Any]:
     was = (None, None) if before is None else (before.crawl, before.sha256)
     return [run.id, url, change.value, at_ms, digest, *was]
 
 
-def is_due(run: Run, entry: Entry) -> bool:
+def is_due(run: EndedRun, entry: SnapshotEntry) -> bool:
     """Whether a run would have asked for a URL that anything led to, so that nothing did."""
     crawl = run.crawl
     if not run.whole:

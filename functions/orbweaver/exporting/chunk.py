@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.exporting.formats import ARCHIVE, WARC
 from orbweaver.exporting.formats.rows import invalid_rows, item_rows, page_row, text_row
 from orbweaver.exporting.manifest import File, path_of
-from orbweaver.exporting.run_state import Progress
+from orbweaver.exporting.run_state import UnitProgress
 from orbweaver.extraction.extract import columns_of
 from orbweaver.model.columns import CHANGES, INVALID_ITEMS, ORIGIN, PAGES, TEXTS, Column, item_table
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from orbweaver.exporting.formats.hashed_file import Made
     from orbweaver.exporting.formats.warc import WarcWriter
     from orbweaver.exporting.run_state import Cut, Unit
-    from orbweaver.exporting.workspace import Bench
+    from orbweaver.exporting.workspace import ChunkWorkspace
     from orbweaver.model.columns import Table
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
@@ -43,7 +43,7 @@ COLUMNS_OF_ORIGIN = tuple(column.name for column in ORIGIN)
 RUN_CHARS = len("-20261121-235959")
 
 
-class Tables:
+class ChunkTables:
     """The tables of one crawl; `crawl` is None where its definition is gone."""
 
     def __init__(self, crawl_id: str, crawl: Crawl | None) -> None:
@@ -76,7 +76,9 @@ class Row:
 class Chunk:
     """Rows on their way into files."""
 
-    def __init__(self, bench: Bench, tables: Tables, *, day: str, unit: Unit, number: int) -> None:
+    def __init__(
+        self, bench: ChunkWorkspace, tables: ChunkTables, *, day: str, unit: Unit, number: int
+    ) -> None:
         self._bench = bench
         self._tables = tables
         self._day, self._unit, self._number = day, unit, number
@@ -127,7 +129,7 @@ class Chunk:
         """Whether there is no row yet."""
         return not self._rows
 
-    def close(self) -> tuple[Progress, dict[str, Path]]:
+    def close(self) -> tuple[UnitProgress, dict[str, Path]]:
         """End all files: what the unit comes further by, and where each file is for now."""
         files: list[File] = []
         paths: dict[str, Path] = {}
@@ -139,7 +141,7 @@ class Chunk:
             files.append(self._file(table, name, part))
             paths[files[-1].path] = part.path
         last = self._last
-        progress = Progress(
+        progress = UnitProgress(
             name=self._tables.name,
             shard=0 if last is None else last.shard,
             after=None if last is None else last.key,

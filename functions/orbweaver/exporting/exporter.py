@@ -37,15 +37,15 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.orders import Kind, decode_order
+from orbweaver.exporting.orders import OrderKind, decode_order
 from orbweaver.exporting.requests import identity_of, jobs_of
-from orbweaver.exporting.run_state import Scope
+from orbweaver.exporting.run_state import ExportScope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from orbweaver.exporting.file_store import Store
-    from orbweaver.exporting.finalizer import Sealer
+    from orbweaver.exporting.finalizer import Finalizer
     from orbweaver.exporting.manifest import Manifest
     from orbweaver.exporting.planner import Planner
     from orbweaver.exporting.unit_worker import UnitWorker
@@ -61,7 +61,7 @@ class Exporter:
     store: Store
     planner: Planner
     worker: UnitWorker
-    sealer: Sealer
+    sealer: Finalizer
     clock: Clock
     span: str = "day"
 
@@ -72,7 +72,7 @@ class Exporter:
         begun = []
         for job in jobs:
             token = token_of(f"{identity_of(event, identity)}/{job.day}")
-            scope = Scope(day=job.day)
+            scope = ExportScope(day=job.day)
             if await self.planner.begin(scope, token, gives_way=job.gives_way) is not None:
                 begun.append(job.day)
         return tuple(begun)
@@ -81,11 +81,11 @@ class Exporter:
         """Do what an order asks for; the manifest if that has sealed a run."""
         order = decode_order(body)
         match order.kind:
-            case Kind.PLAN:
+            case OrderKind.PLAN:
                 await self.planner.begin(order.scope, token_of(order.run))
-            case Kind.SEAL:
+            case OrderKind.SEAL:
                 return await self.sealer.seal(order)
-            case Kind.UNIT if order.unit is not None:
+            case OrderKind.UNIT if order.unit is not None:
                 await self.worker.work(order, order.unit, deadline_ms)
         return None
 

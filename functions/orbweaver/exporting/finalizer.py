@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 
     from orbweaver.exporting.file_store import Store
     from orbweaver.exporting.manifest import File, Manifest
-    from orbweaver.exporting.orders import Order
+    from orbweaver.exporting.orders import ExportOrder
     from orbweaver.exporting.ports import Catalogue, ExportEvents
-    from orbweaver.exporting.repair import Mender
-    from orbweaver.exporting.run_state import Progress, Unit
-    from orbweaver.exporting.runs import Runs
+    from orbweaver.exporting.repair import Repairer
+    from orbweaver.exporting.run_state import Unit, UnitProgress
+    from orbweaver.exporting.runs import ExportRuns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sealer:
+class Finalizer:
     """Puts manifests."""
 
     store: Store
-    runs: Runs
-    mender: Mender
+    runs: ExportRuns
+    mender: Repairer
     events: ExportEvents | None
     catalogue: Catalogue | None
 
-    async def seal(self, order: Order) -> Manifest | None:
+    async def seal(self, order: ExportOrder) -> Manifest | None:
         """Seal a run whose units are done; its manifest, if it stands."""
         scope, run = order.scope, order.run
         if not await self._counts(order):
@@ -72,7 +72,7 @@ class Sealer:
         await self._remove(order)
         return manifest
 
-    async def _counts(self, order: Order) -> bool:
+    async def _counts(self, order: ExportOrder) -> bool:
         """Whether a run still counts; what is left of one that does not is removed.
 
         Its request may have come twice, and its plan been kept anew as the run was removed.
@@ -92,7 +92,7 @@ class Sealer:
             await self.store.tried(lambda: events.exported(manifest, key))
 
     async def _stands(
-        self, order: Order, states: Sequence[tuple[Unit, Progress]], manifest: Manifest
+        self, order: ExportOrder, states: Sequence[tuple[Unit, UnitProgress]], manifest: Manifest
     ) -> bool:
         """Put a manifest and look at what stands; whether it is what the run has come to."""
         scope, body = order.scope, encode_manifest(manifest)
@@ -108,7 +108,7 @@ class Sealer:
             await self._again(order, states, damaged)
         return not damaged
 
-    async def _put(self, order: Order, body: bytes) -> bool:
+    async def _put(self, order: ExportOrder, body: bytes) -> bool:
         """Put the manifest; False if the run does not count any more."""
         path = order.scope.manifest
         standing = await self.store.get(path)
@@ -118,12 +118,15 @@ class Sealer:
             await self.store.put(path, body)
         return True
 
-    async def _remove(self, order: Order) -> None:
+    async def _remove(self, order: ExportOrder) -> None:
         await self.runs.remove(order.scope, order.run)
         await self.mender.missing(order.scope)
 
     async def _again(
-        self, order: Order, states: Sequence[tuple[Unit, Progress]], damaged: Sequence[File]
+        self,
+        order: ExportOrder,
+        states: Sequence[tuple[Unit, UnitProgress]],
+        damaged: Sequence[File],
     ) -> None:
         """Withdraw the manifest, and have the units of files that are not theirs worked on anew."""
         scope, run = order.scope, order.run

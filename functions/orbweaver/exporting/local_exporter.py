@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.exporting.exporter import TOKEN_BYTES
 from orbweaver.exporting.manifest import check_day, days_between, decode_manifest
-from orbweaver.exporting.run_state import Scope
+from orbweaver.exporting.run_state import ExportScope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orbweaver.exporting.manifest import Manifest
 
 
-class Waiting:
+class WaitingExport:
     """The queue of an exporter that is alone."""
 
     def __init__(self) -> None:
@@ -34,11 +34,11 @@ class Alone:
     """An exporter, and what it has ordered of itself."""
 
     exporter: Exporter
-    waiting: Waiting
+    waiting: WaitingExport
 
     async def export(self, day: str, *, crawl: str | None = None) -> Manifest:
         """Export a day, or one crawl's records of it, here and now."""
-        exporter, scope = self.exporter, Scope(day=check_day(day), crawl=crawl)
+        exporter, scope = self.exporter, ExportScope(day=check_day(day), crawl=crawl)
         chance = exporter.store.random.getrandbits(8 * TOKEN_BYTES)
         self.waiting.bodies.clear()
         await exporter.planner.begin(scope, f"{chance:0{2 * TOKEN_BYTES}x}")

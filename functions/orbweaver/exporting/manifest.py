@@ -61,7 +61,7 @@ def formats_in(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FilePlace:
     """What a file's path says of it."""
 
     table: str
@@ -91,7 +91,7 @@ def path_of(
     table: str, file_format: str, day: str, crawl: str, group: int, chunk: int, suffix: str
 ) -> str:
     """Say where a file lies, below the prefix."""
-    place = Place(
+    place = FilePlace(
         table=table,
         format=file_format,
         day=day,
@@ -104,13 +104,13 @@ def path_of(
     return place.path
 
 
-def place_of(path: str) -> Place | None:
+def place_of(path: str) -> FilePlace | None:
     """Read a path back; None for what is no file of an export."""
     match = PART.fullmatch(path)
     if match is None:
         return None
     found: dict[str, Any] = match.groupdict()
-    return Place(**found | {"group": int(found["group"]), "chunk": int(found["chunk"])})
+    return FilePlace(**found | {"group": int(found["group"]), "chunk": int(found["chunk"])})
 
 
 def manifest_path(day: str, crawl: str | None = None) -> str:

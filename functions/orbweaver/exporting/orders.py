@@ -8,12 +8,12 @@ from enum import StrEnum
 from typing import Any
 
 from orbweaver.exporting.manifest import ExportEventError, check_day
-from orbweaver.exporting.run_state import FIRST, Scope, Ticket, Unit
+from orbweaver.exporting.run_state import FIRST, ExportScope, Ticket, Unit
 
 VERSION = 1
 
 
-class Kind(StrEnum):
+class OrderKind(StrEnum):
     """What a worker is to do: begin a run, work on a unit, or put the manifest."""
 
     PLAN = "plan"
@@ -22,17 +22,17 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ExportOrder:
     """A message on the export queue; `run` of a plan is its token."""
 
-    kind: Kind
-    scope: Scope
+    kind: OrderKind
+    scope: ExportScope
     run: str
     unit: Unit | None = None
     ticket: Ticket = FIRST
 
 
-def encode_order(order: Order) -> str:
+def encode_order(order: ExportOrder) -> str:
     """Render a message as ASCII JSON."""
     body: dict[str, Any] = {
         "v": VERSION,
@@ -47,18 +47,18 @@ def encode_order(order: Order) -> str:
     return json.dumps(body)
 
 
-def decode_order(body: str) -> Order:
+def decode_order(body: str) -> ExportOrder:
     """Read a message back; raises ExportEventError for what is none."""
     try:
         raw = json.loads(body)
-        kind = Kind(raw["kind"] if raw["v"] == VERSION else f"of version {raw['v']}")
+        kind = OrderKind(raw["kind"] if raw["v"] == VERSION else f"of version {raw['v']}")
         unit, ticket = None, FIRST
-        if kind is Kind.UNIT:
+        if kind is OrderKind.UNIT:
             crawl, group, groups = raw["unit"]
             unit = Unit(crawl=crawl, group=group, groups=groups)
             turn, chance = raw["ticket"]
             ticket = (turn, chance)
-        scope = Scope(day=check_day(raw["day"]), crawl=raw["crawl"])
-        return Order(kind=kind, scope=scope, run=raw["run"], unit=unit, ticket=ticket)
+        scope = ExportScope(day=check_day(raw["day"]), crawl=raw["crawl"])
+        return ExportOrder(kind=kind, scope=scope, run=raw["run"], unit=unit, ticket=ticket)
     except (ValueError, KeyError, TypeError) as error:
         raise ExportEventError(f"no message of the exporter: {body!r}"[:200]) from error

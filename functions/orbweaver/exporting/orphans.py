@@ -18,8 +18,8 @@ from orbweaver.model.url import host_of
 from orbweaver.model.url_rules import said_of
 
 if TYPE_CHECKING:
-    from orbweaver.exporting.changes import Run
-    from orbweaver.exporting.snapshot import Entry
+    from orbweaver.exporting.changes import EndedRun
+    from orbweaver.exporting.snapshot import SnapshotEntry
 
 ROBOTS = "/robots.txt"
 
@@ -32,7 +32,7 @@ class Orphans:
     is known passed by; then `stands` says of each.
     """
 
-    run: Run
+    run: EndedRun
     # What led to something that is due; of the due itself among that, what had led to it.
     referrers: set[str] = field(default_factory=set)
     _links: dict[str, str | None] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Orphans:
     _answered: set[str] = field(default_factory=set)
     _known: dict[str, bool] = field(default_factory=dict)
 
-    def see(self, entry: Entry) -> None:
+    def see(self, entry: SnapshotEntry) -> None:
         """Note something due: what led to it is to be looked for."""
         if entry.referrer is None:
             return
@@ -51,12 +51,12 @@ class Orphans:
         if entry.referrer.endswith(ROBOTS):
             self._sites.add(host_of(entry.referrer))
 
-    def link(self, entry: Entry) -> None:
+    def link(self, entry: SnapshotEntry) -> None:
         """Note what had led to something due, if that itself led to others."""
         if entry.url in self.referrers:
             self._links[entry.url] = entry.referrer
 
-    def pass_by(self, entry: Entry) -> None:
+    def pass_by(self, entry: SnapshotEntry) -> None:
         """Note something that stands in any case."""
         if entry.crawl != self.run.id:
             if entry.url in self.referrers:
@@ -66,7 +66,7 @@ class Orphans:
             if site in self._sites:
                 self._answered.add(site)
 
-    def stands(self, entry: Entry) -> bool:
+    def stands(self, entry: SnapshotEntry) -> bool:
         """Whether something due is left as it is, because what led to it could not be read."""
         path: dict[str, None] = {}
         url, answer = entry.referrer, False
@@ -86,6 +86,6 @@ class Orphans:
             return host_of(url) not in self._answered
         return said_of(self.run.crawl.rules, url).record is False
 
-    def row(self, entry: Entry) -> list[Any] | None:
+    def row(self, entry: SnapshotEntry) -> list[Any] | None:
         """Say that something due is deleted; None for what is no page."""
         return deleted(self.run, entry, self.run.crawl.finished_at_ms or 0)

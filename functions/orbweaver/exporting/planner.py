@@ -12,15 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.exporting.orders import Kind
+from orbweaver.exporting.orders import OrderKind
 from orbweaver.exporting.requests import RUN_MS_MAX
-from orbweaver.exporting.run_state import FIRST, Plan, Unit, begun_ms, changes_of, groups_of
+from orbweaver.exporting.run_state import FIRST, RunPlan, Unit, begun_ms, changes_of, groups_of
 
 if TYPE_CHECKING:
     from orbweaver.exporting.feed import Feed
     from orbweaver.exporting.file_store import Store
-    from orbweaver.exporting.run_state import Cut, Scope
-    from orbweaver.exporting.runs import Runs
+    from orbweaver.exporting.run_state import Cut, ExportScope
+    from orbweaver.exporting.runs import ExportRuns
     from orbweaver.frontier.ports import Pages
     from orbweaver.model.ports import Clock
 
@@ -31,13 +31,13 @@ class Planner:
 
     pages: Pages
     store: Store
-    runs: Runs
+    runs: ExportRuns
     feed: Feed | None
     clock: Clock
     cut: Cut
     unit_rows_max: int | None
 
-    async def begin(self, scope: Scope, token: str, *, gives_way: bool = False) -> str | None:
+    async def begin(self, scope: ExportScope, token: str, *, gives_way: bool = False) -> str | None:
         """Begin a run, and have it worked on; None where another one does what is asked for."""
         if gives_way and await self._going_on(scope, token):
             return None
@@ -46,7 +46,7 @@ class Planner:
             return None
         plan = await self.runs.plan(scope, run)
         if plan is None:
-            plan = Plan(cut=self.cut, units=await self._units(scope))
+            plan = RunPlan(cut=self.cut, units=await self._units(scope))
             await self.runs.keep_plan(scope, run, plan)
             left = [(unit, FIRST) for unit in plan.units]
         else:
@@ -56,17 +56,17 @@ class Planner:
         if left:
             await self.runs.order_units(scope, run, left)
         else:
-            await self.runs.order(Kind.SEAL, scope, run)
+            await self.runs.order(OrderKind.SEAL, scope, run)
         return run
 
-    async def _going_on(self, scope: Scope, token: str) -> bool:
+    async def _going_on(self, scope: ExportScope, token: str) -> bool:
         """Whether a run that another request began is under way."""
         current = await self.runs.current(scope)
         if current is None or current.endswith(f"-{token}"):
             return False
         return self.clock.now_ms() - begun_ms(current) < RUN_MS_MAX
 
-    async def _units(self, scope: Scope) -> tuple[Unit, ...]:
+    async def _units(self, scope: ExportScope) -> tuple[Unit, ...]:
         if scope.crawl is None:
             crawls = await self.store.tried(lambda: self.pages.crawls_of(scope.day))
         else:
@@ -81,7 +81,7 @@ class Planner:
         units += [changes_of(crawl.id) for crawl in ended if scope.crawl in (None, crawl.id)]
         return tuple(units)
 
-    async def _counts(self, scope: Scope, crawls: tuple[str, ...]) -> list[int]:
+    async def _counts(self, scope: ExportScope, crawls: tuple[str, ...]) -> list[int]:
         """Say into how many groups each crawl is cut."""
         most, shards = self.unit_rows_max, self.pages.shards
         if most is None or shards == 1:

@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING
 
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.manifest import MANIFESTS, folder_of, place_of
-from orbweaver.exporting.orders import Kind
+from orbweaver.exporting.orders import OrderKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.exporting.file_store import Store
     from orbweaver.exporting.manifest import File
-    from orbweaver.exporting.run_state import Scope
-    from orbweaver.exporting.runs import Runs
+    from orbweaver.exporting.run_state import ExportScope
+    from orbweaver.exporting.runs import ExportRuns
 
 ITEMS = "items/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mender:
+class Repairer:
     """Keeps manifests and files together."""
 
     store: Store
-    runs: Runs
+    runs: ExportRuns
 
-    async def withdraw(self, scope: Scope, files: Sequence[File]) -> None:
+    async def withdraw(self, scope: ExportScope, files: Sequence[File]) -> None:
         """Remove a manifest that means other files by these names, or that nobody can read."""
         body, manifest = await self.store.manifest(scope.manifest)
         if body is None:
@@ -44,7 +44,7 @@ class Mender:
         if manifest is None or any(named.get(file.path, file) != file for file in files):
             await self.store.delete([scope.manifest])
 
-    async def mend(self, scope: Scope, crawl: str) -> None:
+    async def mend(self, scope: ExportScope, crawl: str) -> None:
         """Look after what a worker may have left of a crawl, of a run that does not count."""
         current = await self.runs.current(scope)
         body, manifest = await self.store.manifest(scope.manifest)
@@ -59,22 +59,22 @@ class Mender:
                 return
         await self.replace(scope, body)
 
-    async def replace(self, scope: Scope, body: bytes) -> None:
+    async def replace(self, scope: ExportScope, body: bytes) -> None:
         """Withdraw a manifest that is not true, unless somebody has, and export the day again."""
         # Whoever counts may have withdrawn it meanwhile, to put other files.
         if await self.store.get(scope.manifest) == body:
             await self.store.delete([scope.manifest])
             await self._export_again(scope)
 
-    async def missing(self, scope: Scope) -> None:
+    async def missing(self, scope: ExportScope) -> None:
         """Have a scope exported again that has no manifest, and that nobody is at."""
         if await self.runs.current(scope) is None and await self.store.get(scope.manifest) is None:
             await self._export_again(scope)
 
-    async def _export_again(self, scope: Scope) -> None:
-        await self.runs.order(Kind.PLAN, scope, self.runs.ticket(0)[1])
+    async def _export_again(self, scope: ExportScope) -> None:
+        await self.runs.order(OrderKind.PLAN, scope, self.runs.ticket(0)[1])
 
-    async def clear(self, scope: Scope, crawl: str | None, named: Sequence[File]) -> None:
+    async def clear(self, scope: ExportScope, crawl: str | None, named: Sequence[File]) -> None:
         """Remove all files of a day, or of one crawl of it, but these; others' are left."""
         kept = {file.path for file in named}
         present = await self._present(scope.day, crawl or scope.crawl)

@@ -25,14 +25,14 @@ RUN_MS_MAX = 3 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ExportJob:
     """One day to export; `gives_way`: not while another run of it is going on."""
 
     day: str
     gives_way: bool = False
 
 
-def jobs_of(event: object, now_ms: int, span: str = "day") -> tuple[Job, ...]:
+def jobs_of(event: object, now_ms: int, span: str = "day") -> tuple[ExportJob, ...]:
     """Read an event; raises ExportEventError for one that asks for nothing."""
     if not isinstance(event, dict):
         raise ExportEventError(f"{EVENTS}; not {type(event).__name__}")
@@ -41,8 +41,8 @@ def jobs_of(event: object, now_ms: int, span: str = "day") -> tuple[Job, ...]:
     if not event.keys() <= {"day"}:
         raise ExportEventError(f"{EVENTS}; not {event!r}"[:500])
     if "day" in event:
-        return (Job(day=check_day(event["day"])),)
-    return (Job(day=day_of(now_ms - DAY_MS)),)
+        return (ExportJob(day=check_day(event["day"])),)
+    return (ExportJob(day=day_of(now_ms - DAY_MS)),)
 
 
 def identity_of(event: dict[str, Any], fallback: str) -> str:
@@ -52,16 +52,16 @@ def identity_of(event: dict[str, Any], fallback: str) -> str:
     return fallback
 
 
-def _scheduled(time: object, now_ms: int, span: str) -> tuple[Job, ...]:
+def _scheduled(time: object, now_ms: int, span: str) -> tuple[ExportJob, ...]:
     moment = _moment(time, now_ms)
     try:
         before = (moment.date() - timedelta(days=1)).isoformat()
     except OverflowError as error:
         raise ExportEventError(f"not a schedule's time: {time!r}"[:200]) from error
     if span == "day":
-        return (Job(day=before),)
-    today = Job(day=moment.date().isoformat(), gives_way=True)
-    return (Job(day=before), today) if moment.hour < LATE_HOURS else (today,)
+        return (ExportJob(day=before),)
+    today = ExportJob(day=moment.date().isoformat(), gives_way=True)
+    return (ExportJob(day=before), today) if moment.hour < LATE_HOURS else (today,)
 
 
 def _moment(time: object, now_ms: int) -> datetime:

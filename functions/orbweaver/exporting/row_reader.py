@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from orbweaver.exporting.file_store import Store
-    from orbweaver.exporting.run_state import Cut, Progress, Scope, Unit
+    from orbweaver.exporting.run_state import Cut, ExportScope, Unit, UnitProgress
     from orbweaver.frontier.ports import Pages
     from orbweaver.model.page_record import PageRecord
     from orbweaver.model.ports import Files
@@ -36,7 +36,7 @@ PARTS_AHEAD = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class RowReader:
     """Reads the rows of units."""
 
     pages: Pages
@@ -45,7 +45,7 @@ class Reader:
     read_ahead_rows: int = READ_AHEAD_ROWS
 
     async def rows(
-        self, scope: Scope, unit: Unit, progress: Progress, cut: Cut
+        self, scope: ExportScope, unit: Unit, progress: UnitProgress, cut: Cut
     ) -> AsyncGenerator[Row, None]:
         """Read all rows of a unit behind its progress, in order."""
         asked: deque[asyncio.Task[Row]] = deque()
@@ -87,7 +87,7 @@ class Reader:
     # --- records ----------------------------------------------------------------------------
 
     async def _records(
-        self, scope: Scope, unit: Unit, progress: Progress, cut: Cut
+        self, scope: ExportScope, unit: Unit, progress: UnitProgress, cut: Cut
     ) -> AsyncGenerator[tuple[int, str, PageRecord], None]:
         """Read records, some shards ahead."""
         shards = [shard for shard in unit.shards(cut.shards) if shard >= progress.shard]

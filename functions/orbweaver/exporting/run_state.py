@@ -45,7 +45,7 @@ RUN = re.compile(r"(\d{13,})-([0-9a-f]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class ExportScope:
     """What is exported: a day, or one crawl's records of it."""
 
     day: str
@@ -133,26 +133,26 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RunPlan:
     """What a run consists of."""
 
     cut: Cut
     units: tuple[Unit, ...] = ()
 
 
-def encode_plan(plan: Plan) -> bytes:
+def encode_plan(plan: RunPlan) -> bytes:
     """Render a plan."""
     units = [[unit.crawl, unit.group, unit.groups] for unit in plan.units]
     return json.dumps({"v": VERSION, "cut": asdict(plan.cut), "units": units}).encode()
 
 
-def decode_plan(body: bytes) -> Plan:
+def decode_plan(body: bytes) -> RunPlan:
     """Read a plan back; raises ValueError for one of another version."""
     try:
         raw = json.loads(body)
         if raw["v"] != VERSION:
             raise ValueError(f"a plan of version {raw['v']}")
-        return Plan(
+        return RunPlan(
             cut=Cut(**raw["cut"] | {"formats": tuple(raw["cut"]["formats"])}),
             units=tuple(
                 Unit(crawl=crawl, group=group, groups=groups)
@@ -167,7 +167,7 @@ def decode_plan(body: bytes) -> Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class UnitProgress:
     """How far a unit has come: all rows up to sort key `after` of `shard` are in `files`.
 
     `chunk` is the number of the next one; `name` that of the crawl. A unit's changes, which have
@@ -185,11 +185,11 @@ class Progress:
     files: tuple[File, ...] = ()
     columns: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
 
-    def held_by(self, ticket: Ticket) -> Progress:
+    def held_by(self, ticket: Ticket) -> UnitProgress:
         """Let whoever has this ticket go on."""
         return replace(self, ticket=ticket)
 
-    def past(self, chunk: Progress) -> Progress:
+    def past(self, chunk: UnitProgress) -> UnitProgress:
         """Come further by one chunk, which says where it ended."""
         return replace(
             self,
@@ -204,7 +204,7 @@ class Progress:
         )
 
 
-def encode_progress(progress: Progress) -> bytes:
+def encode_progress(progress: UnitProgress) -> bytes:
     """Render a unit's state."""
     body = {
         "v": VERSION,
@@ -222,22 +222,22 @@ def encode_progress(progress: Progress) -> bytes:
     return json.dumps(body).encode()
 
 
-def decode_progress(body: bytes | None) -> Progress:
+def decode_progress(body: bytes | None) -> UnitProgress:
     """Read a unit's state back; what is absent, or of another version, is the beginning."""
     try:
         raw = json.loads(body or b"")
         if raw.pop("v") != VERSION:
-            return Progress()
+            return UnitProgress()
         turn, chance = raw["ticket"]
         raw["ticket"] = (turn, chance)
         raw["files"] = tuple(File(**file) for file in raw["files"])
         raw["columns"] = {table: columns_of_json(some) for table, some in raw["columns"].items()}
-        return Progress(**raw)
+        return UnitProgress(**raw)
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Progress()
+        return UnitProgress()
 
 
-def manifest_of(scope: Scope, states: Sequence[tuple[Unit, Progress]]) -> Manifest:
+def manifest_of(scope: ExportScope, states: Sequence[tuple[Unit, UnitProgress]]) -> Manifest:
     """Put together what the units of a run have come to; the same for the same units."""
     sums: dict[str, Sums] = {}
     files: list[File] = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.exporting.orders import Kind, Order, encode_order
+from orbweaver.exporting.orders import ExportOrder, OrderKind, encode_order
 from orbweaver.exporting.run_state import (
     decode_plan,
     decode_progress,
@@ -28,36 +28,36 @@ if TYPE_CHECKING:
 
     from orbweaver.exporting.file_store import Store
     from orbweaver.exporting.ports import Orders
-    from orbweaver.exporting.run_state import Plan, Progress, Scope, Ticket, Unit
+    from orbweaver.exporting.run_state import ExportScope, RunPlan, Ticket, Unit, UnitProgress
 
 # Of a ticket: so that no two are the same.
 CHANCE_BITS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class ExportRuns:
     """Runs, and the orders that their workers get."""
 
     store: Store
     orders: Orders
 
-    async def names(self, scope: Scope) -> tuple[str, ...]:
+    async def names(self, scope: ExportScope) -> tuple[str, ...]:
         """Name the runs of a scope that have begun, the one that counts last."""
         return tuple(name[len(scope.runs) :] for name in await self.store.list(scope.runs))
 
-    async def current(self, scope: Scope) -> str | None:
+    async def current(self, scope: ExportScope) -> str | None:
         """Name the run that counts."""
         names = await self.names(scope)
         return names[-1] if names else None
 
-    async def begin(self, scope: Scope, token: str, at_ms: int) -> str | None:
+    async def begin(self, scope: ExportScope, token: str, at_ms: int) -> str | None:
         """Begin a run, or go on with the one that this request began; None if a later one has."""
         run = run_name(at_ms, token, await self.names(scope))
         if run is not None:
             await self.store.put(f"{scope.runs}{run}", b"")
         return run
 
-    async def remove(self, scope: Scope, run: str) -> None:
+    async def remove(self, scope: ExportScope, run: str) -> None:
         """Remove what a run has left, and what earlier ones have.
 
         First its plan, so that nobody goes on with it, and last what says that it counts.
@@ -72,47 +72,47 @@ class Runs:
         await self.store.delete(left)
         await self.store.delete([f"{scope.runs}{name}" for name in sorted([*older, run])])
 
-    async def sweep(self, scope: Scope, run: str) -> None:
+    async def sweep(self, scope: ExportScope, run: str) -> None:
         """Remove what somebody has left of a run that does not count any more."""
         await self.store.delete(await self.store.list(f"{scope.work}{run}/"))
 
     # --- plan and units ---------------------------------------------------------------------
 
-    async def plan(self, scope: Scope, run: str) -> Plan | None:
+    async def plan(self, scope: ExportScope, run: str) -> RunPlan | None:
         """Read a run's plan; None if there is none yet, or any more."""
         body = await self.store.get(f"{scope.work}{run}/plan.json")
         return None if body is None else decode_plan(body)
 
-    async def keep_plan(self, scope: Scope, run: str, plan: Plan) -> None:
+    async def keep_plan(self, scope: ExportScope, run: str, plan: RunPlan) -> None:
         """Write a run's plan."""
         await self.store.put(f"{scope.work}{run}/plan.json", encode_plan(plan))
 
-    async def progress(self, scope: Scope, run: str, unit: Unit) -> Progress:
+    async def progress(self, scope: ExportScope, run: str, unit: Unit) -> UnitProgress:
         """Read how far a unit is."""
         return decode_progress(await self.store.get(_state(scope, run, unit)))
 
     async def all_progress(
-        self, scope: Scope, run: str, units: Sequence[Unit]
-    ) -> list[tuple[Unit, Progress]]:
+        self, scope: ExportScope, run: str, units: Sequence[Unit]
+    ) -> list[tuple[Unit, UnitProgress]]:
         """Read how far units are."""
         keys = [self.store.key(_state(scope, run, unit)) for unit in units]
         bodies = await self.store.each((lambda key=key: self.store.files.get(key)) for key in keys)  # type: ignore[misc]
         return [(unit, decode_progress(body)) for unit, body in zip(units, bodies, strict=True)]
 
-    async def keep(self, scope: Scope, run: str, unit: Unit, progress: Progress) -> None:
+    async def keep(self, scope: ExportScope, run: str, unit: Unit, progress: UnitProgress) -> None:
         """Write how far a unit is."""
         await self.store.put(_state(scope, run, unit), encode_progress(progress))
 
-    async def finish(self, scope: Scope, run: str, unit: Unit) -> None:
+    async def finish(self, scope: ExportScope, run: str, unit: Unit) -> None:
         """Note that a unit is done, as its state says."""
         await self.store.put(f"{scope.work}{run}/done/{unit.name}", b"")
 
-    async def again(self, scope: Scope, run: str, unit: Unit, ticket: Ticket) -> None:
+    async def again(self, scope: ExportScope, run: str, unit: Unit, ticket: Ticket) -> None:
         """Let a unit begin anew, whatever it has come to; who is at it goes by this ticket."""
         await self.keep(scope, run, unit, decode_progress(None).held_by(ticket))
         await self.store.delete([f"{scope.work}{run}/done/{unit.name}"])
 
-    async def unfinished(self, scope: Scope, run: str, plan: Plan) -> list[Unit]:
+    async def unfinished(self, scope: ExportScope, run: str, plan: RunPlan) -> list[Unit]:
         """List the units that are not done."""
         folder = f"{scope.work}{run}/done/"
         done = {path[len(folder) :] for path in await self.store.list(folder)}
@@ -125,22 +125,26 @@ class Runs:
         return turn, f"{self.store.random.getrandbits(CHANCE_BITS):016x}"
 
     async def order_units(
-        self, scope: Scope, run: str, units: Iterable[tuple[Unit, Ticket]]
+        self, scope: ExportScope, run: str, units: Iterable[tuple[Unit, Ticket]]
     ) -> None:
         """Have units worked on, each after whoever is at it by a lower ticket has stopped."""
         orders = [
-            Order(
-                kind=Kind.UNIT, scope=scope, run=run, unit=unit, ticket=self.ticket(ticket[0] + 1)
+            ExportOrder(
+                kind=OrderKind.UNIT,
+                scope=scope,
+                run=run,
+                unit=unit,
+                ticket=self.ticket(ticket[0] + 1),
             )
             for unit, ticket in units
         ]
         await self._send(orders)
 
-    async def order(self, kind: Kind, scope: Scope, run: str) -> None:
+    async def order(self, kind: OrderKind, scope: ExportScope, run: str) -> None:
         """Have a run begun, by its token, or sealed."""
-        await self._send([Order(kind=kind, scope=scope, run=run)])
+        await self._send([ExportOrder(kind=kind, scope=scope, run=run)])
 
-    async def _send(self, orders: Sequence[Order]) -> None:
+    async def _send(self, orders: Sequence[ExportOrder]) -> None:
         bodies = [
             (encode_order(order), order.unit.crawl if order.unit else order.scope.day)
             for order in orders
@@ -149,5 +153,5 @@ class Runs:
             await self.store.tried(lambda: self.orders.send(bodies))
 
 
-def _state(scope: Scope, run: str, unit: Unit) -> str:
+def _state(scope: ExportScope, run: str, unit: Unit) -> str:
     return f"{scope.work}{run}/units/{unit.name}"

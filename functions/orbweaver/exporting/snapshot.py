@@ -36,7 +36,7 @@ ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 DECODE = json.JSONDecoder().decode
 
 
-class Kind(StrEnum):
+class BundleKind(StrEnum):
     """What a bundle holds."""
 
     PAGES = "pages"
@@ -47,7 +47,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SnapshotEntry:
     """A URL as last known: by `crawl`, which asked and was answered; `asked_ms` may be later.
 
     `page` is False for what only leads to others.
@@ -61,16 +61,16 @@ class Entry:
     referrer: str | None = None
 
 
-def entry_line(entry: Entry) -> bytes:
+def entry_line(entry: SnapshotEntry) -> bytes:
     """Render an entry as a line."""
     row = [entry.url, entry.page, entry.sha256, entry.crawl, entry.asked_ms, entry.referrer]
     return line_of(row)
 
 
-def entry_of(line: bytes) -> Entry:
+def entry_of(line: bytes) -> SnapshotEntry:
     """Read an entry back."""
     url, page, digest, crawl, asked_ms, referrer = DECODE(line.decode())
-    return Entry(
+    return SnapshotEntry(
         url=url, page=page, sha256=digest, crawl=crawl, asked_ms=asked_ms, referrer=referrer
     )
 
@@ -120,7 +120,7 @@ def lines_of(body: bytes) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SnapshotPlace:
     """Where the snapshot of a run is, below a prefix that is empty or ends in a slash."""
 
     prefix: str
@@ -141,7 +141,7 @@ class Place:
         """Key of what says that a shard is through."""
         return f"{self.folder}shard-{shard:04d}.json"
 
-    def bundle(self, kind: Kind, shard: int, number: int) -> str:
+    def bundle(self, kind: BundleKind, shard: int, number: int) -> str:
         """Key of a bundle."""
         return f"{self.folder}{kind}-{shard:04d}-{number:05d}.jsonl.gz"
 
@@ -161,7 +161,7 @@ def runs_in(prefix: str, name: str, keys: tuple[str, ...]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shard:
+class SnapshotShard:
     """What one shard of a run came to: how many bundles of each kind there are.
 
     It only counts for a run that still follows `previous`, and is cut into as many `shards`.
@@ -181,16 +181,16 @@ class Head:
     shards: tuple[Mapping[str, int], ...]
 
 
-def encode(what: Shard | Head) -> bytes:
+def encode(what: SnapshotShard | Head) -> bytes:
     """Render either as JSON."""
     return json.dumps({"v": VERSION, **asdict(what)}, sort_keys=True).encode() + b"\n"
 
 
-def shard_of(body: bytes | None) -> Shard | None:
+def shard_of(body: bytes | None) -> SnapshotShard | None:
     """Read a shard back; None for what is none of this version."""
     raw = _raw(body)
     try:
-        return None if raw is None else Shard(**raw)
+        return None if raw is None else SnapshotShard(**raw)
     except TypeError:
         return None
 

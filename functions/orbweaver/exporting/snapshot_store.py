@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from orbweaver.exporting import snapshot
 from orbweaver.exporting.manifest import PREFIX
-from orbweaver.exporting.snapshot import Bundle, Kind, Place, entry_of
+from orbweaver.exporting.snapshot import Bundle, BundleKind, SnapshotPlace, entry_of
 from orbweaver.frontier.retrying import Patience
 from orbweaver.model.errors import Permanent
 from orbweaver.model.page_record import shard_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from random import Random
 
-    from orbweaver.exporting.snapshot import Entry, Head, Shard
+    from orbweaver.exporting.snapshot import Head, SnapshotEntry, SnapshotShard
     from orbweaver.model.ports import Clock, Files
 
 T = TypeVar("T")
@@ -44,9 +44,9 @@ class Snapshots:
         """How storage is called."""
         return Patience(clock=self.clock, random=self.random)
 
-    def place(self, name: str, run: str) -> Place:
+    def place(self, name: str, run: str) -> SnapshotPlace:
         """Say where the snapshot of a run is."""
-        return Place(prefix=self.prefix, name=name, run=run)
+        return SnapshotPlace(prefix=self.prefix, name=name, run=run)
 
     # --- what says how far one is -----------------------------------------------------------
 
@@ -56,11 +56,11 @@ class Snapshots:
             return None
         return snapshot.head_of(await self._get(self.place(name, run).head))
 
-    async def shard(self, place: Place, number: int) -> Shard | None:
+    async def shard(self, place: SnapshotPlace, number: int) -> SnapshotShard | None:
         """Read what one shard came to; None if it is not through."""
         return snapshot.shard_of(await self._get(place.shard(number)))
 
-    async def put(self, key: str, what: Shard | Head) -> None:
+    async def put(self, key: str, what: SnapshotShard | Head) -> None:
         """Write a head, or that a shard is through."""
         await self._put(key, snapshot.encode(what))
 
@@ -78,12 +78,12 @@ class Snapshots:
 
     # --- bundles ----------------------------------------------------------------------------
 
-    def sink(self, place: Place, kind: Kind, number: int) -> Sink:
+    def sink(self, place: SnapshotPlace, kind: BundleKind, number: int) -> SnapshotSink:
         """Begin the bundles of a kind."""
-        return Sink(snapshots=self, place=place, kind=kind, number=number)
+        return SnapshotSink(snapshots=self, place=place, kind=kind, number=number)
 
     async def lines(
-        self, place: Place, kind: Kind, number: int, bundles: Mapping[str, int]
+        self, place: SnapshotPlace, kind: BundleKind, number: int, bundles: Mapping[str, int]
     ) -> AsyncIterator[bytes]:
         """Read all lines of a kind, of one shard."""
         for chunk in range(bundles[kind]):
@@ -95,8 +95,8 @@ class Snapshots:
                 yield line
 
     async def all_of(
-        self, place: Place, kind: Kind, shards: Sequence[Shard]
-    ) -> AsyncIterator[Entry]:
+        self, place: SnapshotPlace, kind: BundleKind, shards: Sequence[SnapshotShard]
+    ) -> AsyncIterator[SnapshotEntry]:
         """Read all entries of a kind."""
         for number, shard in enumerate(shards):
             async for line in self.lines(place, kind, number, shard.bundles):
@@ -104,7 +104,7 @@ class Snapshots:
 
     async def entries(
         self, name: str, head: Head | None, number: int, count: int
-    ) -> AsyncIterator[tuple[str, Entry]]:
+    ) -> AsyncIterator[tuple[str, SnapshotEntry]]:
         """Read what is known of one shard of so many, in the order of the URLs' hashes."""
         if head is None:
             return
@@ -114,15 +114,15 @@ class Snapshots:
         streams = [
             self._hashed(place, kind, source, head.shards[source])
             for source in sources
-            for kind in (Kind.PAGES, Kind.KEPT)
+            for kind in (BundleKind.PAGES, BundleKind.KEPT)
         ]
         async for digest, entry in merged(streams):
             if shard_of(digest, count) == number:
                 yield digest, entry
 
     async def _hashed(
-        self, place: Place, kind: Kind, number: int, bundles: Mapping[str, int]
-    ) -> AsyncIterator[tuple[str, Entry]]:
+        self, place: SnapshotPlace, kind: BundleKind, number: int, bundles: Mapping[str, int]
+    ) -> AsyncIterator[tuple[str, SnapshotEntry]]:
         async for line in self.lines(place, kind, number, bundles):
             entry = entry_of(line)
             yield url_hash(entry.url), entry
@@ -140,12 +140,12 @@ class Snapshots:
 
 
 @dataclass(slots=True, kw_only=True)
-class Sink:
+class SnapshotSink:
     """Lines on their way into the bundles of a kind, of one shard."""
 
     snapshots: Snapshots
-    place: Place
-    kind: Kind
+    place: SnapshotPlace
+    kind: BundleKind
     number: int
     _bundle: Bundle = field(default_factory=Bundle)
     _written: int = 0

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.chunk import Chunk, Row, Tables
-from orbweaver.exporting.orders import Kind
+from orbweaver.exporting.chunk import Chunk, ChunkTables, Row
+from orbweaver.exporting.orders import OrderKind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from orbweaver.exporting.feed import Feed
     from orbweaver.exporting.file_store import Store
     from orbweaver.exporting.manifest import File
-    from orbweaver.exporting.orders import Order
-    from orbweaver.exporting.repair import Mender
-    from orbweaver.exporting.row_reader import Reader
-    from orbweaver.exporting.run_state import Cut, Plan, Progress, Unit
-    from orbweaver.exporting.runs import Runs
-    from orbweaver.exporting.workspace import Desk
+    from orbweaver.exporting.orders import ExportOrder
+    from orbweaver.exporting.repair import Repairer
+    from orbweaver.exporting.row_reader import RowReader
+    from orbweaver.exporting.run_state import Cut, RunPlan, Unit, UnitProgress
+    from orbweaver.exporting.runs import ExportRuns
+    from orbweaver.exporting.workspace import Workspace
     from orbweaver.frontier.ports import Crawls
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Clock
@@ -51,18 +51,18 @@ class UnitWorker:
     """Works through units; with less than `reserve_ms` left no further chunk is begun."""
 
     store: Store
-    runs: Runs
-    mender: Mender
-    reader: Reader
+    runs: ExportRuns
+    mender: Repairer
+    reader: RowReader
     crawls: Crawls
     feed: Feed | None
-    desk: Desk
+    desk: Workspace
     clock: Clock
     reserve_ms: int
     # Who is told how far a unit is, after each of its chunks.
-    tell: Callable[[Progress], None] | None = None
+    tell: Callable[[UnitProgress], None] | None = None
 
-    async def work(self, order: Order, unit: Unit, deadline_ms: int | None) -> None:
+    async def work(self, order: ExportOrder, unit: Unit, deadline_ms: int | None) -> None:
         """Do what an order asks for, as far as nobody else does it."""
         scope, run = order.scope, order.run
         plan = None
@@ -85,15 +85,15 @@ class UnitWorker:
             await self.runs.keep(scope, run, unit, replace(whole, done=True))
             await self._finish(order, unit, plan)
 
-    async def _finish(self, order: Order, unit: Unit, plan: Plan) -> None:
+    async def _finish(self, order: ExportOrder, unit: Unit, plan: RunPlan) -> None:
         """Note that a unit is done, and have the run sealed if it was the last."""
         await self.runs.finish(order.scope, order.run, unit)
         if not await self.runs.unfinished(order.scope, order.run, plan):
-            await self.runs.order(Kind.SEAL, order.scope, order.run)
+            await self.runs.order(OrderKind.SEAL, order.scope, order.run)
         elif await self.runs.current(order.scope) != order.run:
             await self._stop(order, unit)
 
-    async def _stop(self, order: Order, unit: Unit) -> None:
+    async def _stop(self, order: ExportOrder, unit: Unit) -> None:
         """See to what is left of work that nobody waits for any more."""
         await self.runs.sweep(order.scope, order.run)
         await self.mender.mend(order.scope, unit.crawl)
@@ -101,14 +101,19 @@ class UnitWorker:
     # --- a turn -----------------------------------------------------------------------------
 
     async def _turn(
-        self, order: Order, unit: Unit, cut: Cut, progress: Progress, deadline_ms: int | None
-    ) -> Progress | None:
+        self,
+        order: ExportOrder,
+        unit: Unit,
+        cut: Cut,
+        progress: UnitProgress,
+        deadline_ms: int | None,
+    ) -> UnitProgress | None:
         """Go through a unit's rows; all it has come to, or None if it is not for us to end it."""
         crawl = await self.store.tried(lambda: self.crawls.get(unit.crawl))
         if not unit.groups and not await self._made(crawl, deadline_ms):
             await self._go_on(order, unit, progress)
             return None
-        tables = Tables(unit.crawl, crawl)
+        tables = ChunkTables(unit.crawl, crawl)
         async with aclosing(self._rows(order, unit, cut, progress, crawl)) as rows:
             while True:
                 before = progress.chunk
@@ -125,7 +130,7 @@ class UnitWorker:
                     return None
                 await self.runs.keep(order.scope, order.run, unit, progress)
 
-    async def _go_on(self, order: Order, unit: Unit, progress: Progress) -> None:
+    async def _go_on(self, order: ExportOrder, unit: Unit, progress: UnitProgress) -> None:
         """Leave the rest to another turn."""
         await self.runs.keep(order.scope, order.run, unit, progress)
         await self.runs.order_units(order.scope, order.run, [(unit, order.ticket)])
@@ -137,13 +142,13 @@ class UnitWorker:
 
     async def _chunk(
         self,
-        order: Order,
+        order: ExportOrder,
         unit: Unit,
         cut: Cut,
-        progress: Progress,
+        progress: UnitProgress,
         rows: AsyncGenerator[Row | Mapping[str, Any], None],
-        tables: Tables,
-    ) -> tuple[bool, Progress | None]:
+        tables: ChunkTables,
+    ) -> tuple[bool, UnitProgress | None]:
         """Make a chunk and put its files in place: whether it was the last, and how far we are.
 
         None: somebody else goes on with the unit, or nobody.
@@ -165,7 +170,9 @@ class UnitWorker:
             await self._stop(order, unit)
         return ended, progress.past(made) if hold is Hold.MINE else None
 
-    async def _place(self, order: Order, files: Sequence[File], paths: Mapping[str, Path]) -> bool:
+    async def _place(
+        self, order: ExportOrder, files: Sequence[File], paths: Mapping[str, Path]
+    ) -> bool:
         """Put files in place, those that are not there already; whether there were any."""
         changed = await self.store.damaged(files)
         if not changed:
@@ -176,7 +183,7 @@ class UnitWorker:
         await self.mender.withdraw(order.scope, changed)
         return True
 
-    async def _mine(self, order: Order, unit: Unit) -> Hold:
+    async def _mine(self, order: ExportOrder, unit: Unit) -> Hold:
         """Look whether a unit is still for whoever has this order."""
         if await self.runs.current(order.scope) != order.run:
             return Hold.STALE
@@ -194,7 +201,7 @@ class UnitWorker:
         return await self.feed.make(crawl, until_ms)
 
     async def _rows(
-        self, order: Order, unit: Unit, cut: Cut, progress: Progress, crawl: Crawl | None
+        self, order: ExportOrder, unit: Unit, cut: Cut, progress: UnitProgress, crawl: Crawl | None
     ) -> AsyncGenerator[Row | Mapping[str, Any], None]:
         """Read the rows of a unit behind its progress: pages, or changes."""
         if unit.groups:

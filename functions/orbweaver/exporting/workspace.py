@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from orbweaver.model.columns import Table
 
 
-class Bench(Protocol):
+class ChunkWorkspace(Protocol):
     """Room for one chunk."""
 
     def writer(self, name: str, table: Table) -> Writer:
@@ -29,10 +29,10 @@ class Bench(Protocol):
         """Begin a file of answers that will be called so."""
 
 
-class Desk(Protocol):
+class Workspace(Protocol):
     """Room for chunks."""
 
-    def opened(self) -> AbstractContextManager[Bench]:
+    def opened(self) -> AbstractContextManager[ChunkWorkspace]:
         """Make room for a chunk, until its files are in place."""
 
 
@@ -43,8 +43,8 @@ class FolderDesk:
     folder: Path | None = None
 
     @contextmanager
-    def opened(self) -> Iterator[Bench]:
-        """See `Desk`."""
+    def opened(self) -> Iterator[ChunkWorkspace]:
+        """See `Workspace`."""
         with TemporaryDirectory(dir=self.folder, prefix="orbweaver-") as folder:
             yield FolderBench(folder=Path(folder))
 
@@ -56,9 +56,9 @@ class FolderBench:
     folder: Path
 
     def writer(self, name: str, table: Table) -> Writer:
-        """See `Bench`."""
+        """See `ChunkWorkspace`."""
         return formats.writer(name, table, self.folder)
 
     def archive(self, name: str) -> WarcWriter:
-        """See `Bench`."""
+        """See `ChunkWorkspace`."""
         return formats.archive(self.folder, name)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, assert_never
 from orbweaver.extraction import currencies, numbers
 from orbweaver.extraction.dates import NotDateError, moment_in, moment_ms
 from orbweaver.extraction.numbers import NotNumberError
-from orbweaver.model.item_rules import VALUE_CHARS_MAX, Kind
+from orbweaver.model.item_rules import VALUE_CHARS_MAX, ValueKind
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _BOOLEANS = {
 }
 
 
-class Unfit(ValueError):
+class UnfitValue(ValueError):
     """A value is none of its field's type; the text says what it is."""
 
 
@@ -50,7 +50,7 @@ NOWHERE = Base()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class ConvertedValue:
     """A value of its field's type; of a price its currency beside it."""
 
     value: Scalar
@@ -64,37 +64,39 @@ def shown(raw: object) -> str:
     return repr(line if len(line) <= SHOWN_CHARS_MAX else f"{line[: SHOWN_CHARS_MAX - 1]}…")
 
 
-def read(field: Field, raw: Scalar, base: Base = NOWHERE, currency: str | None = None) -> Read:
+def read(
+    field: Field, raw: Scalar, base: Base = NOWHERE, currency: str | None = None
+) -> ConvertedValue:
     """Read what was located as the field's type; `currency` is what stands beside it as data.
 
     Raises Unfit.
     """
     raw = next((value for text, value in field.values if raw == text), raw)
     try:
-        if field.type is Kind.PRICE:
+        if field.type is ValueKind.PRICE:
             return _price(field, raw, currency)
-        return Read(value=_scalar(field, raw, base))
+        return ConvertedValue(value=_scalar(field, raw, base))
     except (NotNumberError, NotDateError) as error:
-        article = "an" if field.type is Kind.INTEGER else "a"
-        raise Unfit(f"not {article} {field.type}: {shown(raw)} ({error})") from error
+        article = "an" if field.type is ValueKind.INTEGER else "a"
+        raise UnfitValue(f"not {article} {field.type}: {shown(raw)} ({error})") from error
 
 
 def _scalar(field: Field, raw: Scalar, base: Base) -> Scalar:
     found: Scalar
     match field.type:
-        case Kind.STRING:
+        case ValueKind.STRING:
             found = _string(field, raw)
-        case Kind.INTEGER:
+        case ValueKind.INTEGER:
             found = _integer(field, raw)
-        case Kind.NUMBER | Kind.PRICE:
+        case ValueKind.NUMBER | ValueKind.PRICE:
             found = float(_decimal(field, raw, "."))
-        case Kind.DATE:
+        case ValueKind.DATE:
             found = moment_in(_text(raw), field.format).date().isoformat()
-        case Kind.DATETIME:
+        case ValueKind.DATETIME:
             found = moment_ms(moment_in(_text(raw), field.format))
-        case Kind.URL:
+        case ValueKind.URL:
             found = _url(raw, base)
-        case Kind.BOOLEAN:
+        case ValueKind.BOOLEAN:
             found = _boolean(raw)
         case _:
             assert_never(field.type)
@@ -112,7 +114,7 @@ def _string(field: Field, raw: Scalar) -> str:
     if field.cut is not None:
         return text[: field.cut].rstrip()
     if len(text) > VALUE_CHARS_MAX:
-        raise Unfit(
+        raise UnfitValue(
             f"longer than {VALUE_CHARS_MAX:,} characters: {shown(text)} (cut says how many)"
         )
     return text
@@ -141,7 +143,7 @@ def _integer(field: Field, raw: Scalar) -> int:
     return int(value)
 
 
-def _price(field: Field, raw: Scalar, beside: str | None) -> Read:
+def _price(field: Field, raw: Scalar, beside: str | None) -> ConvertedValue:
     known = None if beside is None else currencies.code_of(beside)
     if not isinstance(raw, str):
         value, found = _decimal(field, raw, "."), currencies.Currency()
@@ -151,7 +153,7 @@ def _price(field: Field, raw: Scalar, beside: str | None) -> Read:
         try:
             found = currencies.beside(text, number.start(), number.end())
         except currencies.TwoCurrenciesError as error:
-            raise Unfit(f"not a price: {shown(raw)} (two currencies: {error})") from error
+            raise UnfitValue(f"not a price: {shown(raw)} (two currencies: {error})") from error
         code = found.code or known or field.currency
         points = ".," if code in currencies.THOUSANDTHS else ""
         value = numbers.value_of(number[0], decimal=field.decimal, points=points)
@@ -160,7 +162,9 @@ def _price(field: Field, raw: Scalar, beside: str | None) -> Read:
         digits = numbers.digits_of(value)
     except InvalidOperation as error:
         raise NotNumberError("too many digits") from error
-    return Read(value=digits, currency=found.code or known or field.currency or found.guess)
+    return ConvertedValue(
+        value=digits, currency=found.code or known or field.currency or found.guess
+    )
 
 
 def _url(raw: Scalar, base: Base) -> str:
@@ -168,7 +172,7 @@ def _url(raw: Scalar, base: Base) -> str:
     try:
         return canonicalize(text, base.url, tracking=base.tracking)
     except ValueError as error:
-        raise Unfit(f"not a URL of the web: {shown(text)} ({error})") from error
+        raise UnfitValue(f"not a URL of the web: {shown(text)} ({error})") from error
 
 
 def _boolean(raw: Scalar) -> bool:
@@ -176,5 +180,5 @@ def _boolean(raw: Scalar) -> bool:
         return raw
     known = _BOOLEANS.get(_text(raw).strip().lower())
     if known is None:
-        raise Unfit(f"not true or false: {shown(raw)} (say in values what it means)")
+        raise UnfitValue(f"not true or false: {shown(raw)} (say in values what it means)")
     return known

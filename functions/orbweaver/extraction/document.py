@@ -19,7 +19,7 @@ from orbweaver.parsing.html_scan import text_of
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-    from orbweaver.extraction.json_ld import Objects
+    from orbweaver.extraction.json_ld import JsonLdObjects
     from orbweaver.parsing.page import Page
 
 # Elements whose content is text and no markup.
@@ -69,7 +69,7 @@ class Document:
         return Base(url=url, tracking=self._tracking)
 
     @cached_property
-    def json_ld(self) -> Objects:
+    def json_ld(self) -> JsonLdObjects:
         """Its JSON-LD."""
         scripts = (
             node.text()
@@ -79,7 +79,7 @@ class Document:
         return structured.json_ld(scripts, self.work)
 
     @cached_property
-    def microdata(self) -> Objects:
+    def microdata(self) -> JsonLdObjects:
         """Its microdata."""
         return stated.microdata(self.tree, self.text, self.work)
 

@@ -21,7 +21,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from orbweaver.extraction.convert import Unfit, read
+from orbweaver.extraction.convert import UnfitValue, read
 from orbweaver.extraction.document import Document
 from orbweaver.extraction.locate import Spot, located, objects_of
 from orbweaver.extraction.regex import found_in
@@ -34,9 +34,9 @@ from orbweaver.model.item_rules import (
     OBJECTS,
     Field,
     ItemRule,
-    Kind,
-    Source,
-    Take,
+    ValueKind,
+    ValueSource,
+    ValueTake,
     columns_of,
     currency_name,
 )
@@ -47,12 +47,21 @@ from orbweaver.parsing.parse_guard import WildPageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.extraction.convert import Read
+    from orbweaver.extraction.convert import ConvertedValue
     from orbweaver.model.cuts import Cuts
     from orbweaver.model.item import Scalar, Value
     from orbweaver.parsing.page import Page
 
-__all__ = ["Extractor", "Field", "ItemRule", "Kind", "Source", "Take", "columns_of", "extract"]
+__all__ = [
+    "Extractor",
+    "Field",
+    "ItemRule",
+    "ValueKind",
+    "ValueSource",
+    "ValueTake",
+    "columns_of",
+    "extract",
+]
 
 # As JSON; a record is one item of 400 KB.
 EXTRACTED_BYTES_MAX = 200_000
@@ -162,7 +171,7 @@ def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) 
         document.items_cut += max(1, len(spots) - place)
         left = f": {len(spots) - place:,} of {len(spots):,} items are left out" if spots else ""
         yield _invalid(rule, place, f"{error}{left}")
-    except (WildPageError, Unfit) as error:
+    except (WildPageError, UnfitValue) as error:
         yield _invalid(rule, place, str(error))
 
 
@@ -184,7 +193,7 @@ def _invalid(rule: ItemRule, place: int, *problems: str) -> Item:
 def _spots(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) -> list[Spot]:
     if rule.extractor is not None:
         things = _extracted(document, rule.extractor, custom)
-        return [Spot(thing=thing, source=Source.CUSTOM) for thing in things]
+        return [Spot(thing=thing, source=ValueSource.CUSTOM) for thing in things]
     if rule.source in OBJECTS:
         objects = objects_of(document, rule.source).of(rule.of)
         return [Spot(thing=thing, source=rule.source) for thing in objects]
@@ -201,15 +210,15 @@ def _extracted(
     function = custom.get(name)
     if function is None:
         known = f"there are {', '.join(sorted(custom))}" if custom else "none is deployed"
-        raise Unfit(f"extractor {name}: there is no such function ({known})")
+        raise UnfitValue(f"extractor {name}: there is no such function ({known})")
     try:
         things = _listed(function(document.page, document.url))
     except Exception as error:  # code of the user's own raises what it likes
         said = f"extractor {name}: {type(error).__name__}: {error}"
-        raise Unfit(" ".join(said.split())[:ERROR_CHARS_MAX]) from error
+        raise UnfitValue(" ".join(said.split())[:ERROR_CHARS_MAX]) from error
     odd = next((thing for thing in things if not isinstance(thing, Mapping)), None)
     if odd is not None:
-        raise Unfit(f"extractor {name}: it gave a {type(odd).__name__} instead of a dict")
+        raise UnfitValue(f"extractor {name}: it gave a {type(odd).__name__} instead of a dict")
     return things
 
 
@@ -224,12 +233,12 @@ def _item(document: Document, rule: ItemRule, spot: Spot, place: int) -> Item:
     problems: list[str] = []
     anything = False
     for field in rule.fields:
-        values: list[Read] = []
+        values: list[ConvertedValue] = []
         try:
             values = [*islice(_values(document, field, spot), None if field.many else 1)]
-            anything = anything or (bool(values) and field.take is not Take.EXISTS)
+            anything = anything or (bool(values) and field.take is not ValueTake.EXISTS)
             values = values or _defaults(field)
-        except Unfit as error:
+        except UnfitValue as error:
             problems.append(f"{field.name}: {error}")
             anything, values = True, []
         fields |= _columns(field, values)
@@ -249,7 +258,7 @@ def _doubts(document: Document, rule: ItemRule) -> list[str]:
 # --- fields -------------------------------------------------------------------------------------
 
 
-def _values(document: Document, field: Field, spot: Spot) -> Iterator[Read]:
+def _values(document: Document, field: Field, spot: Spot) -> Iterator[ConvertedValue]:
     """Read what is left of each place; raises Unfit where it is not of the field's type."""
     number = 0
     for raw, currency in located(document, field, spot):
@@ -258,7 +267,7 @@ def _values(document: Document, field: Field, spot: Spot) -> Iterator[Read]:
             document.work.spend(VALUE_UNITS, "values")
             number += 1
             if number > LIST_MAX:
-                raise Unfit(f"more than {LIST_MAX} values")
+                raise UnfitValue(f"more than {LIST_MAX} values")
             yield read(field, left, document.base, currency)
 
 
@@ -269,35 +278,35 @@ def _left(field: Field, raw: Scalar) -> Scalar:
         raw = _spaced(raw.encode("utf-8", "replace").decode().replace("\0", ""), field.take)
     if field.regex is not None and raw is not None:
         raw = found_in(field.regex, raw if isinstance(raw, str) else json.dumps(raw))
-        raw = raw if raw is None or field.take is Take.RAW else raw.strip()
+        raw = raw if raw is None or field.take is ValueTake.RAW else raw.strip()
     return None if isinstance(raw, str) and not raw.strip() else raw
 
 
-def _spaced(text: str, take: Take) -> str:
+def _spaced(text: str, take: ValueTake) -> str:
     """Write the white space of a text as a field has it: single spaces, or as it stands."""
     match take:
-        case Take.RAW:
+        case ValueTake.RAW:
             return text
-        case Take.HTML:
+        case ValueTake.HTML:
             return text.strip()
         case _:
             return " ".join(text.split())
 
 
-def _defaults(field: Field) -> list[Read]:
+def _defaults(field: Field) -> list[ConvertedValue]:
     if field.required:
         within = "" if field.regex is None else f", regex {field.regex!a}"
-        raise Unfit(f"missing ({field.place}{within})")
+        raise UnfitValue(f"missing ({field.place}{within})")
     if field.default is None:
         return []
     default: Any = field.default
     return [read(field, one) for one in (default if field.many else [default])]
 
 
-def _columns(field: Field, values: list[Read]) -> dict[str, Value]:
+def _columns(field: Field, values: list[ConvertedValue]) -> dict[str, Value]:
     """Name the values of a field; a price has two columns."""
     found: dict[str, list[Scalar]] = {field.name: [value.value for value in values]}
-    if field.type is Kind.PRICE:
+    if field.type is ValueKind.PRICE:
         found[currency_name(field.name)] = [value.currency for value in values]
     if field.many:
         return dict(found)

@@ -47,7 +47,7 @@ _SPARE_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|,(?=\s*+[\]}])', re
 
 
 @dataclass(slots=True)
-class Objects:
+class JsonLdObjects:
     """The objects of a page; `problems` say what could not be read, `cut` of how much."""
 
     roots: list[Any] = field(default_factory=list)
@@ -168,9 +168,9 @@ class Objects:
         return self._by_id.get(name, one)
 
 
-def json_ld(scripts: Iterable[str], work: Work | None = None) -> Objects:
+def json_ld(scripts: Iterable[str], work: Work | None = None) -> JsonLdObjects:
     """Read the JSON-LD scripts of a page; what is found in them is paid for by `work`."""
-    found = Objects(work=work or Work())
+    found = JsonLdObjects(work=work or Work())
     nodes = chars = 0
     scripts = [*scripts]
     for place, text in enumerate(scripts):

@@ -8,9 +8,9 @@ from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.extraction.convert import Unfit, shown
+from orbweaver.extraction.convert import UnfitValue, shown
 from orbweaver.extraction.microdata import property_of
-from orbweaver.model.item_rules import Kind, Source, Take
+from orbweaver.model.item_rules import ValueKind, ValueSource, ValueTake
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
     from orbweaver.extraction.document import Document
-    from orbweaver.extraction.json_ld import Objects
+    from orbweaver.extraction.json_ld import JsonLdObjects
     from orbweaver.model.item import Scalar
     from orbweaver.model.item_rules import Field
 
@@ -31,7 +31,7 @@ class Spot:
 
     node: LexborNode | None = None
     thing: Mapping[str, Any] | None = None
-    source: Source = Source.CSS
+    source: ValueSource = ValueSource.CSS
 
 
 def located(document: Document, field: Field, spot: Spot) -> Iterator[tuple[Scalar, str | None]]:
@@ -40,17 +40,17 @@ def located(document: Document, field: Field, spot: Spot) -> Iterator[tuple[Scal
     Raises Unfit for what is no value at all.
     """
     match field.source:
-        case Source.CSS:
+        case ValueSource.CSS:
             yield from ((value, None) for value in _of_nodes(document, field, spot))
-        case Source.JSONLD | Source.MICRODATA:
+        case ValueSource.JSONLD | ValueSource.MICRODATA:
             yield from _of_objects(document, field, spot)
-        case Source.OPENGRAPH:
+        case ValueSource.OPENGRAPH:
             name = property_of(field.where)
             beside = document.metas.get(name.removesuffix("amount") + "currency", [None])[0]
             yield from ((value, beside) for value in document.metas.get(name, ()))
-        case Source.META:
+        case ValueSource.META:
             yield from ((value, None) for value in document.metas.get(field.where.lower(), ()))
-        case Source.CUSTOM:
+        case ValueSource.CUSTOM:
             yield from ((value, None) for value in _of_extractor(field, spot))
 
 
@@ -59,7 +59,7 @@ def _of_nodes(document: Document, field: Field, spot: Spot) -> Iterator[Scalar]:
     nodes = [within]
     if field.where:
         nodes = document.select(field.where, within, itself=spot.node is None)
-    if field.take is Take.EXISTS:
+    if field.take is ValueTake.EXISTS:
         yield bool(nodes)
         return
     for node in nodes:
@@ -71,11 +71,11 @@ def _of_nodes(document: Document, field: Field, spot: Spot) -> Iterator[Scalar]:
             yield _taken(document, field.take, node)
 
 
-def _taken(document: Document, take: Take, node: LexborNode) -> str:
+def _taken(document: Document, take: ValueTake, node: LexborNode) -> str:
     match take:
-        case Take.HTML:
+        case ValueTake.HTML:
             return document.html(node)
-        case Take.RAW:
+        case ValueTake.RAW:
             return document.raw(node)
         case _:
             return document.text(node)
@@ -86,16 +86,16 @@ def _of_objects(
 ) -> Iterator[tuple[Scalar, str | None]]:
     objects = objects_of(document, field.source)
     for one, path in _holders(objects, field, spot):
-        for value, holder in objects.values(path, one, url=field.type is Kind.URL):
-            yield value, _currency(holder) if field.type is Kind.PRICE else None
+        for value, holder in objects.values(path, one, url=field.type is ValueKind.URL):
+            yield value, _currency(holder) if field.type is ValueKind.PRICE else None
 
 
-def objects_of(document: Document, source: Source) -> Objects:
+def objects_of(document: Document, source: ValueSource) -> JsonLdObjects:
     """Return the objects that a page states in one way or the other."""
-    return document.microdata if source is Source.MICRODATA else document.json_ld
+    return document.microdata if source is ValueSource.MICRODATA else document.json_ld
 
 
-def _holders(objects: Objects, field: Field, spot: Spot) -> Iterator[tuple[Any, str]]:
+def _holders(objects: JsonLdObjects, field: Field, spot: Spot) -> Iterator[tuple[Any, str]]:
     """List the objects that a path begins at: `Product:offers.price`, or the item, or all."""
     kind, colon, path = field.where.partition(":")
     if colon and kind[:1].isupper():
@@ -134,7 +134,7 @@ def _of_extractor(field: Field, spot: Spot) -> Iterator[Scalar]:
                 yield one.isoformat()
             case _:
                 kind = type(one).__name__
-                raise Unfit(f"the extractor gave a {kind}: {shown(_safely(one))}")
+                raise UnfitValue(f"the extractor gave a {kind}: {shown(_safely(one))}")
 
 
 def _safely(one: object) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.extraction.json_ld import NODES_MAX, Objects
+from orbweaver.extraction.json_ld import NODES_MAX, JsonLdObjects
 from orbweaver.extraction.work import OBJECT_UNITS, Work
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def property_of(name: str) -> str:
 
 def microdata(
     tree: LexborHTMLParser, text: Callable[[LexborNode], str], work: Work | None = None
-) -> Objects:
+) -> JsonLdObjects:
     """Read the microdata items of a page; what is looked at is paid for by `work`."""
-    found = Objects(work=work or Work())
+    found = JsonLdObjects(work=work or Work())
     # Of each node that was passed the item that it is in, if any.
     scopes: dict[int, dict[str, Any] | None] = {}
     nodes = tree.css("[itemscope], [itemprop]")

@@ -28,9 +28,9 @@ from orbweaver.model.item_rules import (
     VALUE_CHARS_MAX,
     Field,
     ItemRule,
-    Kind,
-    Source,
-    Take,
+    ValueKind,
+    ValueSource,
+    ValueTake,
     columns_of,
 )
 from orbweaver.model.url_patterns import problem_of_match, problems_together
@@ -97,7 +97,7 @@ def _problems_of_rule(rule: ItemRule) -> Iterator[tuple[str, str]]:
         yield ".name", f"{rule.name[:60]!r} does not fit, a table is called so: give {fits}"
     if rule.each is not None and (error := problem_of_selector(rule.each)):
         yield ".each", error
-    if rule.each is not None and rule.source is not Source.CSS:
+    if rule.each is not None and rule.source is not ValueSource.CSS:
         yield ".each", "source and extractor say what the items are: give one of them"
     if rule.extractor is not None and not FUNCTION_NAME.fullmatch(rule.extractor):
         yield ".extractor", f"{rule.extractor[:60]!r} is no name of a function: give one of yours"
@@ -130,7 +130,7 @@ def _problems_of_fields(rule: ItemRule) -> Iterator[tuple[str, str]]:
 
 
 def _problems_of_field(one: Field, rule: ItemRule) -> Iterator[tuple[str, str]]:
-    if one.source is Source.CSS:
+    if one.source is ValueSource.CSS:
         if one.where and (error := problem_of_selector(one.where)):
             yield ".css", error
         elif not one.where and rule.each is None:
@@ -138,11 +138,11 @@ def _problems_of_field(one: Field, rule: ItemRule) -> Iterator[tuple[str, str]]:
     elif not one.where or len(one.where) > PATH_CHARS_MAX or not one.where.isprintable():
         fix = f"give 1 to {PATH_CHARS_MAX} printable characters"
         yield f".{one.source}", f"{one.where[:60]!r} does not fit: {fix}"
-    if one.source is not Source.CSS and (one.attribute or one.take is not Take.TEXT):
+    if one.source is not ValueSource.CSS and (one.attribute or one.take is not ValueTake.TEXT):
         yield "", "attribute and take are about nodes: give css, or leave them out"
-    elif one.attribute is not None and one.take is not Take.TEXT:
+    elif one.attribute is not None and one.take is not ValueTake.TEXT:
         yield "", "attribute and take say the same thing: give one of them"
-    if one.take is Take.EXISTS and one.type is not Kind.BOOLEAN:
+    if one.take is ValueTake.EXISTS and one.type is not ValueKind.BOOLEAN:
         yield ".take", 'whether something exists is true or false: give type = "boolean"'
     if one.regex is not None and (error := problem_of_regex(one.regex)):
         yield ".regex", error
@@ -151,10 +151,10 @@ def _problems_of_field(one: Field, rule: ItemRule) -> Iterator[tuple[str, str]]:
 
 # Keys that only some types have.
 _ONLY = (
-    ("format", (Kind.DATE, Kind.DATETIME), "dates"),
-    ("currency", (Kind.PRICE,), "prices"),
-    ("decimal", (Kind.PRICE, Kind.NUMBER, Kind.INTEGER), "numbers and prices"),
-    ("cut", (Kind.STRING,), "strings"),
+    ("format", (ValueKind.DATE, ValueKind.DATETIME), "dates"),
+    ("currency", (ValueKind.PRICE,), "prices"),
+    ("decimal", (ValueKind.PRICE, ValueKind.NUMBER, ValueKind.INTEGER), "numbers and prices"),
+    ("cut", (ValueKind.STRING,), "strings"),
 )
 
 
@@ -177,7 +177,7 @@ def _problems_of_type(one: Field) -> Iterator[tuple[str, str]]:
 
 
 def _problems_of_default(one: Field) -> Iterator[tuple[str, str]]:
-    from orbweaver.extraction.convert import Unfit, read
+    from orbweaver.extraction.convert import UnfitValue, read
 
     if one.default is None:
         return
@@ -191,5 +191,5 @@ def _problems_of_default(one: Field) -> Iterator[tuple[str, str]]:
         try:
             for value in given:
                 read(one, value)
-        except Unfit as error:
+        except UnfitValue as error:
             yield ".default", f"{error}: give a value of the type"

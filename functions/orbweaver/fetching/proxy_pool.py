@@ -61,7 +61,7 @@ class Proxy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class ProxyHealth:
     """What went wrong with a proxy; `unreached` are the hosts of an unbroken row."""
 
     strikes: int = 0
@@ -81,7 +81,7 @@ class Wait:
     until_ms: int
 
 
-_WELL = Health()
+_WELL = ProxyHealth()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Pool:
     """Proxies, and the health of those that are not simply well."""
 
     proxies: tuple[Proxy, ...]
-    health: Mapping[Proxy, Health] = field(default_factory=dict)
+    health: Mapping[Proxy, ProxyHealth] = field(default_factory=dict)
 
     def pick(self, host: str, now_ms: int) -> Proxy | Wait:
         """Choose the proxy that asks for a host name."""
@@ -102,7 +102,7 @@ class Pool:
             key=lambda proxy: (self._avoided_ms(proxy, host, now_ms), _rank(proxy, host)),
         )
 
-    def of(self, proxy: Proxy) -> Health:
+    def of(self, proxy: Proxy) -> ProxyHealth:
         """Look up a proxy's health."""
         return self.health.get(proxy, _WELL)
 
@@ -112,7 +112,7 @@ class Pool:
         if health is _WELL or began_ms < health.until_ms:
             return self
         avoided = {name: until for name, until in health.avoided.items() if name != host}
-        return self._with(proxy, Health(avoided=avoided) if avoided else _WELL)
+        return self._with(proxy, ProxyHealth(avoided=avoided) if avoided else _WELL)
 
     def broken(self, proxy: Proxy, began_ms: int, now_ms: int) -> Pool:
         """Note that a proxy is of no use for anything, as a request found that began then."""
@@ -152,7 +152,7 @@ class Pool:
         left_ms = self.of(proxy).avoided.get(host, 0) - now_ms
         return left_ms if 0 < left_ms <= AVOIDED_MS else 0
 
-    def _with(self, proxy: Proxy, health: Health) -> Pool:
+    def _with(self, proxy: Proxy, health: ProxyHealth) -> Pool:
         rest = {key: value for key, value in self.health.items() if key != proxy}
         return replace(self, health=rest if health is _WELL else {**rest, proxy: health})
 

@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import TypeAlias
 
 from orbweaver.fetching.block_page import STATUSES as KEEPING_OUT
-from orbweaver.fetching.block_page import Rule, rule_of
+from orbweaver.fetching.block_page import BlockPageRule, rule_of
 from orbweaver.model.backoff import TOO_MANY_REQUESTS, transient_status
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.http_headers import location_of
@@ -138,7 +138,7 @@ def bare_of_cookies(answer: Response, *, stored: bool) -> Response:
     return replace(answer, headers=headers, octets=octets, cookies=())
 
 
-def _kept_out(rule: Rule) -> End:
+def _kept_out(rule: BlockPageRule) -> End:
     return End(outcome=Outcome.FAILED, reason=Reason.BLOCKED, error=rule.name)
 
 

@@ -23,7 +23,7 @@ from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.redacted_names import local_of
 from orbweaver.model.registrable_domain import same_site
-from orbweaver.model.target import Kind, Target
+from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 from orbweaver.model.url_limits import DEFAULT_BOUNDS
 from orbweaver.model.url_patterns import matches
@@ -32,8 +32,8 @@ from orbweaver.model.url_rules import said_of
 if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.url_limits import Bounds
-    from orbweaver.model.url_rules import Rule
-    from orbweaver.parsing.sitemap import Entry
+    from orbweaver.model.url_rules import UrlRule
+    from orbweaver.parsing.sitemap import SitemapEntry
 
 REDIRECTS_MAX = 10
 # Refusals that a later run may lift, by another limit or scope.
@@ -100,7 +100,7 @@ def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS
 
     It is looked at as it was found: linked to from a page, or where a redirect led.
     """
-    if target.kind is Kind.SITEMAP:
+    if target.kind is TargetKind.SITEMAP:
         return replace(target, attempt=1, prior=None, first=0, counted=False)
     admitted: Target | Refusal = Refusal.SCOPE
     if target.referrer is None:
@@ -140,7 +140,7 @@ def admit_link(
     return ruled(led(page, url, page.depth + 1), said)
 
 
-def _within(crawl: Crawl, url: str, depth: int) -> Rule | None:
+def _within(crawl: Crawl, url: str, depth: int) -> UrlRule | None:
     """Return what rules say of a URL at a depth; None if it is too deep."""
     _, most = depth_limits(crawl)
     if depth > most:
@@ -149,7 +149,7 @@ def _within(crawl: Crawl, url: str, depth: int) -> Rule | None:
     return said if depth <= depth_limit(crawl, said) else None
 
 
-def ruled(target: Target, said: Rule) -> Target:
+def ruled(target: Target, said: UrlRule) -> Target:
     """Give a target along what rules say of it that holds until it has ended."""
     if not said.express and said.window_s is None:
         return target
@@ -166,7 +166,7 @@ def admit_redirect(
     """
     if source.hops >= REDIRECTS_MAX:
         return Refusal.REDIRECTS
-    if source.kind is Kind.SITEMAP:
+    if source.kind is TargetKind.SITEMAP:
         hops = source.hops + 1
         new = replace(source, attempt=1, first=0, prior=None, counted=False)
         return replace(new, url=url, hops=hops, referrer=source.url)
@@ -207,7 +207,7 @@ def root_of(url: str, source: Target) -> str:
 
 def widens(crawl: Crawl, url: str, source: Target) -> bool:
     """Whether a redirect that was admitted leads out of what was the scope so far."""
-    if source.kind is Kind.SITEMAP:
+    if source.kind is TargetKind.SITEMAP:
         return False  # what it lists is looked at for itself
     return not in_scope(crawl, url, source.url, source.root)
 
@@ -236,7 +236,7 @@ def admit_sitemap(
         referrer=referrer,
         root=root,
         local=local,
-        kind=Kind.SITEMAP,
+        kind=TargetKind.SITEMAP,
         site=site,
         modified_at_ms=_newer(crawl, crawl.started_at_ms),
     )
@@ -255,7 +255,7 @@ def vouched(crawl: Crawl, sitemap: Target) -> frozenset[str]:
 
 def admit_entry(
     crawl: Crawl,
-    entry: Entry,
+    entry: SitemapEntry,
     sitemap: Target,
     hosts: frozenset[str],
     bounds: Bounds = DEFAULT_BOUNDS,
@@ -284,7 +284,7 @@ def admit_entry(
 
 
 def admit_child(
-    crawl: Crawl, entry: Entry, index: Target, hosts: frozenset[str]
+    crawl: Crawl, entry: SitemapEntry, index: Target, hosts: frozenset[str]
 ) -> Target | Refusal:
     """Decide on a sitemap that an index lists: on the index's own host, or one of `hosts`.
 

@@ -25,7 +25,7 @@ from orbweaver.model.crawl_rules import depth_limits
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.registrable_domain import site_of
-from orbweaver.model.target import Kind, Target
+from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of, hostname_of, is_canonical
 from orbweaver.model.url_rules import said_of
 
@@ -83,7 +83,7 @@ def _is_linked(crawl: Crawl, target: Target) -> bool:
     """Whether a claimed URL needs no seed beside it: asked for, or linked to from its own part."""
     if target.bound:
         return False
-    if target.kind is Kind.SITEMAP or target.depth == 0 or target.referrer is None:
+    if target.kind is TargetKind.SITEMAP or target.depth == 0 or target.referrer is None:
         return True
     if in_scope(crawl, target.url, target.referrer, target.root):
         return True

@@ -36,7 +36,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class BodyPlace:
     """Where what is stored of a page lies."""
 
     key: str
@@ -88,10 +88,10 @@ class Segment:
         self._pieces = [warc.warcinfo(name, at_ms, about)]
         self.size = len(self._pieces[0])
 
-    def add(self, kept: Kept) -> Place:
+    def add(self, kept: Kept) -> BodyPlace:
         """Append what is stored of a page."""
         body, text = self._append(kept.response), self._append(kept.conversion)
-        return Place(key=self.key, body=body, text=text)
+        return BodyPlace(key=self.key, body=body, text=text)
 
     def _append(self, member: bytes | None) -> Span | None:
         if member is None:
@@ -106,7 +106,7 @@ class Segment:
         return b"".join(self._pieces)
 
 
-def located(record: PageRecord, place: Place) -> PageRecord:
+def located(record: PageRecord, place: BodyPlace) -> PageRecord:
     """Write into a record where what is stored of its page lies."""
     body, text = place.body or (None, None), place.text or (None, None)
     return replace(

@@ -72,7 +72,7 @@ class Claimer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class StandingClaim:
     """A URL's last claim as stored, whether or not it still holds for anybody."""
 
     # Claims did not always say of which run they are, nor how deep.

@@ -23,9 +23,9 @@ from orbweaver.frontier.messages import (
     Loose,
     Malformed,
     Message,
+    MessageSource,
     Pack,
-    Seeds,
-    Source,
+    SeedsMessage,
     decode,
     seeds_of,
 )
@@ -72,7 +72,7 @@ class DeadLetter:
     receives: int
     sent_at_ms: int
     first_received_at_ms: int | None = None
-    source: Source = Source.PACKS
+    source: MessageSource = MessageSource.PACKS
     handle: str = field(default="", repr=False, compare=False)
 
 
@@ -115,7 +115,7 @@ class Case:
     def first_seen_ms(self) -> int:
         """When its URLs came to be known, as far as it says."""
         made = self.message
-        known = (made.at_ms,) if isinstance(made, Pack | Seeds) and made.at_ms else ()
+        known = (made.at_ms,) if isinstance(made, Pack | SeedsMessage) and made.at_ms else ()
         return min(self.letter.sent_at_ms, *known) if known else self.letter.sent_at_ms
 
     @property
@@ -139,7 +139,7 @@ def read(letter: DeadLetter) -> Case:
     match message:
         case Pack():
             references = tuple(target.url for target in message.targets)
-        case Seeds() | Loose():
+        case SeedsMessage() | Loose():
             references = message.references
         case _:
             references = ()
@@ -170,7 +170,7 @@ def _canonical(reference: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class DeadLetterSelection:
     """Which dead letters are meant: those with these words in their reason, with URLs of a host."""
 
     reason: str | None = None
@@ -185,14 +185,14 @@ class Selection:
         return self.host is None or self.host.lower().rstrip("/") in case.hosts()
 
 
-EVERYTHING = Selection()
+EVERYTHING = DeadLetterSelection()
 
 
 # --- groups -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class DeadLetterGroup:
     """Letters of one cause; `sample` is the newest of them."""
 
     cause: str
@@ -203,7 +203,7 @@ class Group:
     sample: Case
 
 
-def grouped(cases: Iterable[Case]) -> tuple[Group, ...]:
+def grouped(cases: Iterable[Case]) -> tuple[DeadLetterGroup, ...]:
     """Put letters together by cause, the most frequent first."""
     causes: dict[str, list[Case]] = {}
     for case in cases:
@@ -212,10 +212,10 @@ def grouped(cases: Iterable[Case]) -> tuple[Group, ...]:
     return tuple(sorted(groups, key=lambda group: (-group.count, group.cause)))
 
 
-def _group(cause: str, members: list[Case]) -> Group:
+def _group(cause: str, members: list[Case]) -> DeadLetterGroup:
     # By id as well, so that the same letters have the same sample in whatever order they came.
     sample = max(members, key=lambda case: (case.first_seen_ms, case.letter.id))
-    return Group(
+    return DeadLetterGroup(
         cause=cause,
         count=len(members),
         kinds=dict(sorted(Counter(case.kind for case in members).items())),
@@ -264,7 +264,7 @@ def _shape(value: object) -> str:
 # --- sending back -----------------------------------------------------------------------------
 
 
-Revived: TypeAlias = Pack | tuple[Seeds, ...]
+Revived: TypeAlias = Pack | tuple[SeedsMessage, ...]
 
 
 def revived(case: Case, now_ms: int) -> Revived | None:
@@ -275,7 +275,7 @@ def revived(case: Case, now_ms: int) -> Revived | None:
     match message:
         case Pack():
             return replace(message, failures=0)
-        case Seeds():
+        case SeedsMessage():
             return (message,)
         case Loose():
             return seeds_of(

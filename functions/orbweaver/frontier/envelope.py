@@ -32,7 +32,7 @@ class Newer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class WaitingMessage:
     """A body that waits, as it is, for a newer version; since when it does."""
 
     body: str

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.messages import Pack, Past, Seeds, child_id, past_of
+from orbweaver.frontier.messages import Pack, Past, SeedsMessage, child_id, past_of
 from orbweaver.model.outcome import Outcome, Refusal
-from orbweaver.model.target import PACK_TARGETS_MAX, Kind, Target
+from orbweaver.model.target import PACK_TARGETS_MAX, Target, TargetKind
 from orbweaver.model.url import host_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class Requeue:
     """A URL that has no outcome yet and comes back after a delay: deferred, or a retry."""
 
     target: Target
@@ -60,7 +60,7 @@ class Journal:
 
     at_ms: int
     records: tuple[PageRecord, ...] = ()
-    again: tuple[Again, ...] = ()
+    again: tuple[Requeue, ...] = ()
     candidates: tuple[Target, ...] = ()
     tally: Tally = field(default_factory=dict)
     alone: bool = False
@@ -128,7 +128,7 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
     )
 
 
-def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[Seeds, ...]:
+def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[SeedsMessage, ...]:
     """List the messages that look through more of earlier runs; the same list every time."""
     return tuple(
         past_of(pack_id, crawl, past, place, journal.at_ms)
@@ -138,7 +138,7 @@ def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[Seeds, ...]
 
 def apart(pack: Pack, at_ms: int) -> Journal:
     """Journal a pack that crashed us before: nothing done, every URL sent on by itself."""
-    again = tuple(Again(target=target, delay_s=0) for target in pack.targets)
+    again = tuple(Requeue(target=target, delay_s=0) for target in pack.targets)
     return Journal(at_ms=at_ms, again=again, alone=True, crawl=pack.crawl)
 
 
@@ -186,7 +186,7 @@ def _by_host(targets: Sequence[Target]) -> Iterator[list[Target]]:
     """
     hosts: defaultdict[str, list[Target]] = defaultdict(list)
     for target in targets:
-        if target.kind is Kind.SITEMAP:
+        if target.kind is TargetKind.SITEMAP:
             yield [target]
         else:
             hosts[host_of(target.url)].append(target)
@@ -198,9 +198,9 @@ def _by_host(targets: Sequence[Target]) -> Iterator[list[Target]]:
     yield from _cut(rest)
 
 
-def _by_due(again: Sequence[Again], size: int) -> Iterator[tuple[list[Target], int]]:
+def _by_due(again: Sequence[Requeue], size: int) -> Iterator[tuple[list[Target], int]]:
     """Cut returning targets into packs that come due together, at the latest one's time."""
-    due: defaultdict[int, list[Again]] = defaultdict(list)
+    due: defaultdict[int, list[Requeue]] = defaultdict(list)
     for item in again:
         due[-(-item.delay_s // TOGETHER_S)].append(item)
     for bucket in sorted(due):

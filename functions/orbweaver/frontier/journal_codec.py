@@ -16,7 +16,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.frontier.journal import Again, Journal, Unrecorded
+from orbweaver.frontier.journal import Journal, Requeue, Unrecorded
 from orbweaver.frontier.messages import past_in, past_row
 from orbweaver.model.compression import compress, decompress, known
 from orbweaver.model.outcome import Outcome, Reason
@@ -68,7 +68,7 @@ def decode(blob: bytes) -> Journal:
     return Journal(
         at_ms=body["at"],
         records=tuple(map(from_fields, rows)),
-        again=tuple(Again(target=_target(row), delay_s=row[5]) for row in body["again"]),
+        again=tuple(Requeue(target=_target(row), delay_s=row[5]) for row in body["again"]),
         candidates=tuple(_target(row) for row in body["candidates"]),
         tally=MappingProxyType(body["tally"]),
         alone=body["alone"],

@@ -3,8 +3,9 @@
 Kinds, told apart by `decode`:
 
 * `Loose`: what a person drops: a bare URL, `{"url": …}` or `{"urls": […]}`, with an optional
-  `"crawl"`; first turned into `Seeds`, as it has no identity. The seed queue takes nothing else.
-* `Seeds`: references that nobody has claimed yet.
+  `"crawl"`; first turned into `SeedsMessage`, as it has no identity. The seed queue takes nothing
+  else.
+* `SeedsMessage`: references that nobody has claimed yet.
 * `Pack`: up to 25 URLs that *are* claimed. Its id is stable over resends and redrives: a child's
   id follows from its parent's id and its place in the parent's outbox.
 * `Close`: a crawl that was cancelled a while ago is to end now, whatever is still queued.
@@ -49,14 +50,14 @@ PAST_PACKS_MAX = 5
 PACK_ID_CHARS_MAX = 64
 
 
-class Source(StrEnum):
+class MessageSource(StrEnum):
     """Which queue a body is from: one whose senders may seed, or one of the stack's own."""
 
     SEEDS = "seeds"
     PACKS = "packs"
 
     @classmethod
-    def of(cls, queue: str, pack_queues: AbstractSet[str]) -> Source:
+    def of(cls, queue: str, pack_queues: AbstractSet[str]) -> MessageSource:
         """Say what may come from a queue of this name: from one that is not known, seeds alone.
 
         Without a name no queue is involved, but a caller that may invoke the worker itself.
@@ -92,7 +93,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seeds:
+class SeedsMessage:
     """Unclaimed references; `planned` ones are awaited, `dropped` ones are from the seed queue.
 
     Those with a `past` have no references: what they bring stands in journals of an earlier run.
@@ -130,7 +131,7 @@ class Malformed:
     reason: str
 
 
-Message: TypeAlias = Pack | Seeds | Close | Loose | Newer | Malformed
+Message: TypeAlias = Pack | SeedsMessage | Close | Loose | Newer | Malformed
 
 
 def child_id(parent: str, place: int | str) -> str:
@@ -146,10 +147,10 @@ def seeds_of(
     at_ms: int,
     planned: bool,
     dropped: bool = False,
-) -> tuple[Seeds, ...]:
-    """Cut references into `Seeds` messages whose ids follow from `origin` and their place."""
+) -> tuple[SeedsMessage, ...]:
+    """Cut references into messages whose ids follow from `origin` and their place."""
     return tuple(
-        Seeds(
+        SeedsMessage(
             id=child_id(origin, place),
             crawl=crawl,
             at_ms=at_ms,
@@ -161,9 +162,9 @@ def seeds_of(
     )
 
 
-def past_of(origin: str, crawl: str, past: Past, place: int | str, at_ms: int) -> Seeds:
+def past_of(origin: str, crawl: str, past: Past, place: int | str, at_ms: int) -> SeedsMessage:
     """Make the message at `place` by which a run looks through packs of an earlier one."""
-    return Seeds(
+    return SeedsMessage(
         id=child_id(origin, f"past/{place}"),
         crawl=crawl,
         at_ms=at_ms,
@@ -187,12 +188,12 @@ def _cut(references: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(some)
 
 
-def encode(message: Pack | Seeds | Close | Loose) -> str:
+def encode(message: Pack | SeedsMessage | Close | Loose) -> str:
     """Render a message as ASCII JSON of the current version."""
     match message:
         case Pack():
             body: dict[str, Any] = _encode_pack(message)
-        case Seeds():
+        case SeedsMessage():
             body = {
                 "v": VERSION,
                 "seeds": message.id,
@@ -212,7 +213,7 @@ def encode(message: Pack | Seeds | Close | Loose) -> str:
     return json.dumps(body, ensure_ascii=True, separators=(",", ":"))
 
 
-def decode(body: str, source: Source = Source.PACKS) -> Message:
+def decode(body: str, source: MessageSource = MessageSource.PACKS) -> Message:
     """Tell what a body from a queue is; never raises."""
     text = body.strip()
     if not text.startswith(("{", "[", '"')):
@@ -239,10 +240,10 @@ def _decode_reference(text: str) -> Loose | Malformed:
     return Loose(crawl=DEFAULT_CRAWL, references=(text,))
 
 
-def _decode_object(raw: dict[str, Any], source: Source) -> Message:
+def _decode_object(raw: dict[str, Any], source: MessageSource) -> Message:
     if "v" not in raw:
         return _decode_loose(raw)
-    if source is Source.SEEDS:
+    if source is MessageSource.SEEDS:
         refuse("the seed queue takes seeds only: a URL, url or urls, and perhaps crawl")
     if raw["v"] != VERSION:
         strange = Malformed(reason=f"version {str(raw['v'])[:20]} is not {VERSION}")
@@ -251,7 +252,7 @@ def _decode_object(raw: dict[str, Any], source: Source) -> Message:
         return _decode_pack(raw)
     if "seeds" in raw:
         past = past_in(raw["past"]) if "past" in raw else None
-        return Seeds(
+        return SeedsMessage(
             id=identity(raw, "seeds", PACK_ID_CHARS_MAX),
             crawl=identity(raw, "crawl", CRAWL_ID_CHARS_MAX),
             at_ms=integer(raw.get("at"), "at"),

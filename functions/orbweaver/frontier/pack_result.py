@@ -9,11 +9,11 @@ from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.body_file import Kept, Place, located
-from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Again, Journal, Unrecorded
+from orbweaver.frontier.body_file import BodyPlace, Kept, located
+from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Journal, Requeue, Unrecorded
 from orbweaver.model.cuts import counters
 from orbweaver.model.outcome import Outcome, Refusal
-from orbweaver.model.target import Kind, Target
+from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of, redacted
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SAMPLES_MAX = 5
 
 
-class Draft:
+class PackResult:
     """Collects what a pack comes to while its URLs end, in any order."""
 
     def __init__(self, crawl: str, hosts: Sequence[str] = ()) -> None:
@@ -36,7 +36,7 @@ class Draft:
         self._crawl = crawl
         self._hosts = {host: place for place, host in enumerate(hosts)}
         self._records: dict[str, PageRecord] = {}
-        self._again: dict[str, Again] = {}
+        self._again: dict[str, Requeue] = {}
         self._candidates: dict[str, Target] = {}
         self._tally: Counter[str] = Counter()
         self._samples: defaultdict[str, list[str]] = defaultdict(list)
@@ -73,7 +73,7 @@ class Draft:
         """What is to be stored of pages, in a segment."""
         return self._kept
 
-    def locate(self, places: Mapping[str, Place]) -> None:
+    def locate(self, places: Mapping[str, BodyPlace]) -> None:
         """Note where it lies."""
         for url, place in places.items():
             self._records[url] = located(self._records[url], place)
@@ -101,7 +101,7 @@ class Draft:
         Never at once: a host that is blocked for another 300 ms would be asked about all the time.
         """
         delay = min(max(1, ceil(delay_s)), DELAY_S_MAX)
-        self._again[target.url] = Again(target=target, delay_s=delay)
+        self._again[target.url] = Requeue(target=target, delay_s=delay)
         self._tally[why] += 1
 
     def put_off(self, order: Sequence[Target]) -> int | None:
@@ -118,7 +118,7 @@ class Draft:
         standing = self._candidates.get(target.url)
         if (
             standing is None
-            or (target.kind is Kind.SITEMAP and standing.kind is Kind.PAGE)
+            or (target.kind is TargetKind.SITEMAP and standing.kind is TargetKind.PAGE)
             or (target.kind is standing.kind and target.depth < standing.depth)
         ):
             self._candidates[target.url] = target

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         CommitResult,
         Known,
         Recalled,
-        Standing,
+        StandingClaim,
         Unreadable,
     )
     from orbweaver.frontier.journal import Journal, Ledger
@@ -138,7 +138,7 @@ class Frontier(Protocol):
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
         """Let other runs have those of these claims that are this run's: it will not ask."""
 
-    async def standing(self, name: str, url: str) -> Standing | None:
+    async def standing(self, name: str, url: str) -> StandingClaim | None:
         """Read the last claim of a URL under a crawl's name, strongly consistent.
 
         One that has expired is read as long as nothing has deleted it.

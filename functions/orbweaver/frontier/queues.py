@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from orbweaver.frontier.messages import Source
+from orbweaver.frontier.messages import MessageSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.frontier.dead_letters import DeadLetter
-    from orbweaver.frontier.envelope import Waiting
+    from orbweaver.frontier.envelope import WaitingMessage
     from orbweaver.frontier.journal import Letter
-    from orbweaver.frontier.messages import Close, Seeds
+    from orbweaver.frontier.messages import Close, SeedsMessage
 
 
 class Queue(Protocol):
@@ -24,20 +24,22 @@ class Queue(Protocol):
         Letters that go past others (`Letter.express`) take the express lane in any case.
         """
 
-    async def send_seeds(self, seeds: Sequence[Seeds], *, express: bool) -> None:
+    async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
         """Send seeds; returns once every one of them is accepted."""
 
     async def send_close(self, close: Close, delay_s: int) -> None:
         """Send word that a cancelled crawl is to end, on the express lane."""
 
-    async def hold(self, waiting: Sequence[Waiting], *, express: bool) -> None:
+    async def hold(self, waiting: Sequence[WaitingMessage], *, express: bool) -> None:
         """Send bodies of newer versions again, byte for byte, with the longest delay.
 
         They are counted as received anew. Each keeps its crawl's group, and says since when it
         waits.
         """
 
-    async def bury(self, body: str, reason: str, source: Source = Source.PACKS) -> None:
+    async def bury(
+        self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
+    ) -> None:
         """Put a message that can never succeed on the dead-letter queue.
 
         With its reason, and which kind of queue it came from: it is read as such ever after.
@@ -59,5 +61,7 @@ class DeadLetters(Protocol):
     async def delete(self, letters: Sequence[DeadLetter]) -> None:
         """Remove letters that were taken."""
 
-    async def resend(self, bodies: Sequence[str], source: Source = Source.PACKS) -> None:
+    async def resend(
+        self, bodies: Sequence[str], source: MessageSource = MessageSource.PACKS
+    ) -> None:
         """Send bodies as they are to the queue that they belong to."""

@@ -25,7 +25,7 @@ CLAIMED_PERCENT_MAX = 5
 CRAWLS_MAX = 1_000
 
 
-class Seen:
+class SeenUrls:
     """Remembers claimed URLs by dedup domain (the crawl's name)."""
 
     def __init__(self) -> None:

@@ -187,7 +187,7 @@ def run_id(name: str, at_ms: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shard:
+class CounterShard:
     """One counter shard as read: `commits` is its version, `closed` forbids further commits."""
 
     commits: int = 0
@@ -199,11 +199,11 @@ class Shard:
 class Books:
     """All counters of a crawl, read together."""
 
-    shards: tuple[Shard, ...]
+    shards: tuple[CounterShard, ...]
     total: Tally = field(default_factory=dict)
 
     @classmethod
-    def of(cls, shards: tuple[Shard, ...]) -> Books:
+    def of(cls, shards: tuple[CounterShard, ...]) -> Books:
         """Add the shards up."""
         total: Counter[str] = Counter()
         for shard in shards:

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.model.crawl import Crawl, Stop
-from orbweaver.model.url_rules import THINGS, Rule
+from orbweaver.model.url_rules import THINGS, UrlRule
 from orbweaver.model.version import FIELD, check
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def _items(raw: Sequence[dict[str, Any]]) -> tuple[ItemRule, ...]:
     return tuple(rule_of(one) for one in raw)
 
 
-def _rules(raw: Sequence[dict[str, Any]]) -> tuple[Rule, ...]:
+def _rules(raw: Sequence[dict[str, Any]]) -> tuple[UrlRule, ...]:
     return tuple(
-        Rule(match=one["match"], **{thing: one.get(thing) for thing in THINGS}) for one in raw
+        UrlRule(match=one["match"], **{thing: one.get(thing) for thing in THINGS}) for one in raw
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from orbweaver.model.target import Kind, Target
-from orbweaver.model.url_rules import NOTHING, Rule, said_of
+from orbweaver.model.target import Target, TargetKind
+from orbweaver.model.url_rules import NOTHING, UrlRule, said_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
 
 
-def said_of_target(crawl: Crawl, target: Target) -> Rule:
+def said_of_target(crawl: Crawl, target: Target) -> UrlRule:
     """Put together what a crawl's rules say of a claimed URL; nothing of sitemaps."""
-    return NOTHING if target.kind is Kind.SITEMAP else said_of(crawl.rules, target.url)
+    return NOTHING if target.kind is TargetKind.SITEMAP else said_of(crawl.rules, target.url)
 
 
-def depth_limit(crawl: Crawl, said: Rule) -> int:
+def depth_limit(crawl: Crawl, said: UrlRule) -> int:
     """How deep a URL may lie of which rules say this."""
     return crawl.depth_max if said.depth_max is None else said.depth_max
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from orbweaver.model.http_exchange import Headers, HostHeaders
     from orbweaver.model.item_rules import ItemRule
-    from orbweaver.model.url_rules import Rule
+    from orbweaver.model.url_rules import UrlRule
 
 # What a setting takes; how that is written depends on where.
 _Plain: TypeAlias = Literal["text", "texts", "number", "switch", "word", "headers", "pii_kinds"]
@@ -247,5 +247,5 @@ class CrawlSettings:
         example='"https://example.com/hooks/crawled"',
     )
     # What holds for some of its URLs only, and what is taken from its pages.
-    rules: tuple[Rule, ...] = Setting((), "rules", "url_rules", editable=True).said()
+    rules: tuple[UrlRule, ...] = Setting((), "rules", "url_rules", editable=True).said()
     items: tuple[ItemRule, ...] = Setting((), "items", "item_rules", editable=True).said()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from orbweaver.model.item_rules import Field, ItemRule, Kind, Source, Take
+from orbweaver.model.item_rules import Field, ItemRule, ValueKind, ValueSource, ValueTake
 
 _RULE = frozenset(field.name for field in fields(ItemRule))
 _FIELD = frozenset(field.name for field in fields(Field))
@@ -14,16 +14,16 @@ _FIELD = frozenset(field.name for field in fields(Field))
 def rule_of(raw: dict[str, Any]) -> ItemRule:
     """Read a rule; parts of another version are passed over."""
     known = {name: value for name, value in raw.items() if name in _RULE}
-    known["source"] = Source(known.get("source", Source.CSS))
+    known["source"] = ValueSource(known.get("source", ValueSource.CSS))
     known["fields"] = tuple(_field(one) for one in known.get("fields", ()))
     return ItemRule(**known)
 
 
 def _field(raw: dict[str, Any]) -> Field:
     known = {name: value for name, value in raw.items() if name in _FIELD}
-    known["source"] = Source(known.get("source", Source.CSS))
-    known["take"] = Take(known.get("take", Take.TEXT))
-    known["type"] = Kind(known.get("type", Kind.STRING))
+    known["source"] = ValueSource(known.get("source", ValueSource.CSS))
+    known["take"] = ValueTake(known.get("take", ValueTake.TEXT))
+    known["type"] = ValueKind(known.get("type", ValueKind.STRING))
     known["values"] = tuple((text, value) for text, value in known.get("values", ()))
     default = known.get("default")
     known["default"] = tuple(default) if isinstance(default, list) else default

@@ -17,7 +17,7 @@ ITEMS_MAX = 1_000
 VALUE_CHARS_MAX = 20_000
 
 
-class Source(StrEnum):
+class ValueSource(StrEnum):
     """Where something stands."""
 
     CSS = "css"
@@ -28,7 +28,7 @@ class Source(StrEnum):
     CUSTOM = "extractor"
 
 
-class Take(StrEnum):
+class ValueTake(StrEnum):
     """What is taken of a node that has no `attribute` to be taken."""
 
     TEXT = "text"
@@ -37,7 +37,7 @@ class Take(StrEnum):
     EXISTS = "exists"
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """What a field's values are."""
 
     STRING = "string"
@@ -51,23 +51,23 @@ class Kind(StrEnum):
 
 
 COLUMN_TYPES = {
-    Kind.STRING: Type.STRING,
-    Kind.INTEGER: Type.INTEGER,
-    Kind.NUMBER: Type.NUMBER,
-    Kind.PRICE: Type.DECIMAL,
-    Kind.DATE: Type.DATE,
-    Kind.DATETIME: Type.MOMENT,
-    Kind.URL: Type.STRING,
-    Kind.BOOLEAN: Type.BOOLEAN,
+    ValueKind.STRING: Type.STRING,
+    ValueKind.INTEGER: Type.INTEGER,
+    ValueKind.NUMBER: Type.NUMBER,
+    ValueKind.PRICE: Type.DECIMAL,
+    ValueKind.DATE: Type.DATE,
+    ValueKind.DATETIME: Type.MOMENT,
+    ValueKind.URL: Type.STRING,
+    ValueKind.BOOLEAN: Type.BOOLEAN,
 }
 
 
 # Sources of which a rule finds an item for each object of a type.
-OBJECTS = frozenset({Source.JSONLD, Source.MICRODATA})
+OBJECTS = frozenset({ValueSource.JSONLD, ValueSource.MICRODATA})
 
 
 # Those of which it may find several.
-MANY = OBJECTS | {Source.CUSTOM}
+MANY = OBJECTS | {ValueSource.CUSTOM}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +75,12 @@ class Field:
     """One field of an item; `where` is a selector, path or name, empty for the item's own node."""
 
     name: str
-    source: Source = Source.CSS
+    source: ValueSource = ValueSource.CSS
     where: str = ""
     attribute: str | None = None
-    take: Take = Take.TEXT
+    take: ValueTake = ValueTake.TEXT
     many: bool = False
-    type: Kind = Kind.STRING
+    type: ValueKind = ValueKind.STRING
     required: bool = False
     default: Value = None
     regex: str | None = None
@@ -108,7 +108,7 @@ class ItemRule:
     name: str
     match: str
     each: str | None = None
-    source: Source = Source.CSS
+    source: ValueSource = ValueSource.CSS
     of: str = ""
     extractor: str | None = None
     least: int = 1
@@ -120,7 +120,7 @@ def columns_of(rule: ItemRule) -> tuple[Column, ...]:
     found: list[Column] = []
     for one in rule.fields:
         found.append(Column(name=one.name, type=COLUMN_TYPES[one.type], many=one.many))
-        if one.type is Kind.PRICE:
+        if one.type is ValueKind.PRICE:
             found.append(Column(name=currency_name(one.name), many=one.many))
     return tuple(found)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Part(StrEnum):
+class LimitPart(StrEnum):
     """What is reserved by the request or the pack; hosts' pages are counted one by one."""
 
     BYTES = "bytes"
@@ -17,6 +17,6 @@ class Part(StrEnum):
 class Settlement:
     """What the commit of a pack settles: what its journal's delivery had reserved, and spent."""
 
-    part: Part
+    part: LimitPart
     reserved: int
     spent: int

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-class Kind(StrEnum):
+class TargetKind(StrEnum):
     """What a URL is asked for: as a page, or as a list of pages."""
 
     PAGE = "page"
@@ -53,7 +53,7 @@ class Target:
     # it (model/redacted_names.py).
     local: str | None = None
     modified_at_ms: int | None = None
-    kind: Kind = Kind.PAGE
+    kind: TargetKind = TargetKind.PAGE
     site: str | None = None
     first: int = 0
     express: bool = False
@@ -119,7 +119,7 @@ def extras_of(target: Target) -> dict[str, Any]:
         extras["prior"] = [target.prior.crawl, target.prior.at_ms]
     given = {"root": target.root, "local": target.local, "modified": target.modified_at_ms}
     extras |= {name: value for name, value in given.items() if value is not None}
-    if target.kind is not Kind.PAGE:
+    if target.kind is not TargetKind.PAGE:
         extras["kind"] = target.kind
     if target.site is not None:
         extras["site"] = target.site
@@ -145,7 +145,7 @@ def with_extras(target: Target, extras: dict[str, Any]) -> Target:
         root=_text(extras, "root"),
         local=_text(extras, "local"),
         modified_at_ms=_number(extras, "modified"),
-        kind=Kind(extras.get("kind", Kind.PAGE)),
+        kind=TargetKind(extras.get("kind", TargetKind.PAGE)),
         site=_text(extras, "site"),
         first=_number(extras, "first") or 0,
         express=_switch(extras, "express"),

@@ -40,7 +40,7 @@ RULES_MAX = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class UrlRule:
     """What holds for the URLs in which `match` is found; None: the rule says nothing of that."""
 
     match: str
@@ -52,20 +52,20 @@ class Rule:
     record: bool | None = None
 
 
-THINGS = tuple(field.name for field in fields(Rule) if field.name != "match")
+THINGS = tuple(field.name for field in fields(UrlRule) if field.name != "match")
 # Part, key, least, most, and how the numbers are written: as for the crawl's own.
 BOUNDS: tuple[tuple[str, str, int, int, Callable[[int], str]], ...] = (
     ("depth_max", "depth", 0, 1_000, "{:,}".format),
     ("delay_ms", "delay", 0, 86_400_000, duration_text),
     ("window_s", "window", 0, 366 * 86_400, lambda span_s: duration_text(span_s * 1_000)),
 )
-NOTHING = Rule(match="")
+NOTHING = UrlRule(match="")
 
 
 # --- what they say ------------------------------------------------------------------------------
 
 
-def deciding(rules: tuple[Rule, ...], url: str) -> Mapping[str, int]:
+def deciding(rules: tuple[UrlRule, ...], url: str) -> Mapping[str, int]:
     """Say which rule decides on what for a URL: part of a rule to its place."""
     found = places(_patterns(rules), url) if rules else ()
     decided: dict[str, int] = {}
@@ -76,7 +76,7 @@ def deciding(rules: tuple[Rule, ...], url: str) -> Mapping[str, int]:
     return decided
 
 
-def said_of(rules: tuple[Rule, ...], url: str) -> Rule:
+def said_of(rules: tuple[UrlRule, ...], url: str) -> UrlRule:
     """Put together what rules say of a URL."""
     if not rules:
         return NOTHING
@@ -84,7 +84,7 @@ def said_of(rules: tuple[Rule, ...], url: str) -> Rule:
     if not decided:
         return NOTHING
     said = {thing: getattr(rules[place], thing) for thing, place in decided.items()}
-    return Rule(match="", **said)
+    return UrlRule(match="", **said)
 
 
 def by_window(targets: Sequence[Target]) -> list[tuple[int | None, list[Target]]]:
@@ -95,14 +95,14 @@ def by_window(targets: Sequence[Target]) -> list[tuple[int | None, list[Target]]
     return list(groups.items())
 
 
-def _patterns(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+def _patterns(rules: tuple[UrlRule, ...]) -> tuple[str, ...]:
     return tuple([rule.match for rule in rules])
 
 
 # --- what does not fit --------------------------------------------------------------------------
 
 
-def problems_of(rules: tuple[Rule, ...]) -> Iterator[tuple[str, str]]:
+def problems_of(rules: tuple[UrlRule, ...]) -> Iterator[tuple[str, str]]:
     """Find all that does not fit in the rules of a crawl: path of the key, and words."""
     if len(rules) > RULES_MAX:
         yield "rules", f"{len(rules):,} rules are too many: at most {RULES_MAX}"

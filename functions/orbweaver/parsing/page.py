@@ -103,7 +103,7 @@ class Prepared:
 
 
 @dataclass(slots=True)
-class _Found:
+class _TreeValues:
     """What the tree holds, as it is written; whose wishes count."""
 
     addressees: frozenset[str]
@@ -205,9 +205,11 @@ def _tree(html: bytes) -> LexborHTMLParser:
     return LexborHTMLParser(html, options=LexborDocumentOptions.WO_EVENTS)
 
 
-def _look(tree: LexborHTMLParser, addressees: frozenset[str]) -> _Found:
+def _look(tree: LexborHTMLParser, addressees: frozenset[str]) -> _TreeValues:
     root = tree.root
-    found = _Found(addressees=addressees, language=root.attributes.get("lang") if root else None)
+    found = _TreeValues(
+        addressees=addressees, language=root.attributes.get("lang") if root else None
+    )
     references = found.references
     for node in tree.css(_QUERY):
         tag, attributes = node.tag, node.attributes
@@ -221,7 +223,7 @@ def _look(tree: LexborHTMLParser, addressees: frozenset[str]) -> _Found:
 
 
 def _look_at_other(
-    found: _Found, node: LexborNode, tag: str | None, attributes: _Attributes
+    found: _TreeValues, node: LexborNode, tag: str | None, attributes: _Attributes
 ) -> None:
     match tag:
         case "title":
@@ -235,7 +237,7 @@ def _look_at_other(
             _look_at_meta(found, attributes)
 
 
-def _look_at_link(found: _Found, relations: set[str], reference: str | None) -> None:
+def _look_at_link(found: _TreeValues, relations: set[str], reference: str | None) -> None:
     if "canonical" in relations:
         found.canonical = found.canonical or reference
     if not _SERIES.isdisjoint(relations):
@@ -245,7 +247,7 @@ def _look_at_link(found: _Found, relations: set[str], reference: str | None) -> 
             found.references.append(reference or "")
 
 
-def _look_at_meta(found: _Found, attributes: _Attributes) -> None:
+def _look_at_meta(found: _TreeValues, attributes: _Attributes) -> None:
     if (attributes.get("http-equiv") or "").lower() == "refresh":
         found.refresh = found.refresh or refresh_of(attributes["content"] or "")
     name = (attributes.get("name") or "").strip().lower()

@@ -37,7 +37,7 @@ from orbweaver.parsing.sitemap_xml import XmlReader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orbweaver.parsing.sitemap_xml import Item
+    from orbweaver.parsing.sitemap_xml import XmlItem
 
 ENTRIES_MAX = 50_000
 # Those beyond are counted up to here, and then the file is given up.
@@ -53,7 +53,7 @@ _NO_PARAMETERS: frozenset[str] = frozenset()
 _LINE = re.compile(r"\S[^\n]*+")
 
 
-class Format(StrEnum):
+class SitemapFormat(StrEnum):
     """What a sitemap is; the names are those of the XML's root elements."""
 
     URLSET = "urlset"
@@ -65,7 +65,7 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SitemapEntry:
     """A canonical URL, and when it was last changed (ms since the epoch) if that is said."""
 
     url: str
@@ -80,9 +80,9 @@ class Sitemap:
     are others behind this part. `dropped` are those of this part that are no URL, or too many.
     """
 
-    format: Format | None
-    entries: tuple[Entry, ...] = ()
-    sitemaps: tuple[Entry, ...] = ()
+    format: SitemapFormat | None
+    entries: tuple[SitemapEntry, ...] = ()
+    sitemaps: tuple[SitemapEntry, ...] = ()
     listed: int = 0
     more: bool = False
     dropped: Mapping[Refusal, int] = field(default_factory=dict)
@@ -115,7 +115,7 @@ def read(
     tracking: frozenset[str] = TRACKING_PARAMETERS,
 ) -> Sitemap:
     """Read the `count` references behind the first `first` ones of a sitemap found at `url`."""
-    found = _Found(url, first, count, tracking)
+    found = _SitemapPart(url, first, count, tracking)
     reader: _Reader | None = None
     problem = None
     try:
@@ -134,13 +134,13 @@ def read(
         problem = str(spoiled)
     format_ = None
     if isinstance(reader, XmlReader):
-        format_ = Format(reader.root) if reader.root else None
+        format_ = SitemapFormat(reader.root) if reader.root else None
     elif reader is not None and not found.blind:
-        format_ = Format.TEXT
+        format_ = SitemapFormat.TEXT
     return found.sitemap(format_, problem)
 
 
-class _Found:
+class _SitemapPart:
     """Gathers the part that was asked for."""
 
     def __init__(self, url: str, first: int, count: int, tracking: frozenset[str]) -> None:
@@ -150,8 +150,8 @@ class _Found:
         self._end = min(first + count, ENTRIES_MAX)
         # Whether nothing was a URL yet; what stands before this part was looked at with it.
         self.blind = first == 0
-        self._entries: dict[str, Entry] = {}
-        self._sitemaps: dict[str, Entry] = {}
+        self._entries: dict[str, SitemapEntry] = {}
+        self._sitemaps: dict[str, SitemapEntry] = {}
         self._dropped: Counter[Refusal] = Counter()
         self._listed = 0
         self._more = False
@@ -188,10 +188,10 @@ class _Found:
             self._dropped[Refusal.INVALID] += 1
             return
         self.blind = False
-        entry = Entry(url=url, modified_at_ms=moment_ms(modified))
+        entry = SitemapEntry(url=url, modified_at_ms=moment_ms(modified))
         (self._sitemaps if child else self._entries).setdefault(url, entry)
 
-    def add_item(self, item: Item) -> None:
+    def add_item(self, item: XmlItem) -> None:
         """Take the next item of an XML file."""
         self.add(
             item.reference,
@@ -211,7 +211,7 @@ class _Found:
             self._bases = {bases: base}  # entries mostly have that of the one before
         return self._bases[bases]
 
-    def sitemap(self, format_: Format | None, problem: str | None) -> Sitemap:
+    def sitemap(self, format_: SitemapFormat | None, problem: str | None) -> Sitemap:
         """Say what was found."""
         return Sitemap(
             format=format_,
@@ -227,7 +227,7 @@ class _Found:
 class _Lines:
     """Reads text: a URL a line, blank lines are passed over."""
 
-    def __init__(self, found: _Found) -> None:
+    def __init__(self, found: _SitemapPart) -> None:
         self._found = found
         self._rest = ""
         self._lines = 0

@@ -53,7 +53,7 @@ _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 @dataclass(slots=True)
-class Item:
+class XmlItem:
     """A URL of a file, being read: its element's name, and the texts of its fields."""
 
     label: str
@@ -85,7 +85,7 @@ class Item:
 class XmlReader:
     """Takes a file in; hands over its items as they end. `root` is the root element's name."""
 
-    def __init__(self, take: Callable[[Item], None]) -> None:
+    def __init__(self, take: Callable[[XmlItem], None]) -> None:
         self.root = ""
         self._take = take
         self._prefix = ""
@@ -93,7 +93,7 @@ class XmlReader:
         self._labels: dict[str, str] = {}
         self._attributes: set[str] = set()
         self._elements = 0
-        self._item: Item | None = None
+        self._item: XmlItem | None = None
         self._item_depth = 0
         self._into: list[str] | None = None
         self._items: frozenset[str] = frozenset()
@@ -151,7 +151,7 @@ class XmlReader:
             self._bases.append((len(stack), base))
         if self._item is None:
             if label in self._items:
-                self._item = Item(label)
+                self._item = XmlItem(label)
                 self._item_depth = len(stack)
                 self._into = self._item.texts.setdefault("", [])
                 self._parser.CharacterDataHandler = self._characters
@@ -179,7 +179,7 @@ class XmlReader:
         if len(self._labels) + len(self._attributes) > NAMES_MAX:
             raise Spoiled(f"more than {NAMES_MAX:,} different names")
 
-    def _begin_field(self, item: Item, label: str, attributes: dict[str, str]) -> None:
+    def _begin_field(self, item: XmlItem, label: str, attributes: dict[str, str]) -> None:
         if label in item.texts:
             self._into = None  # the first one counts
             item.surplus += label == "loc"

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 PACES_MAX = 4_096
 
 
-class Health:
+class HostHealth:
     """Notes what happened to requests."""
 
     def __init__(self, *, hosts: Hosts, clock: Clock, random: Random) -> None:

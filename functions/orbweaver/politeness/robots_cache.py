@@ -63,7 +63,7 @@ class Deferred:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unreachable:
+class RobotsUnreachable:
     """What the host allows is not known, so nothing is; ask again after `return_at_ms`.
 
     `reason` says what kept the request from an answer, if there was none.
@@ -74,7 +74,7 @@ class Unreachable:
     reason: str | None = None
 
 
-Ruling: TypeAlias = Robots | Deferred | Unreachable | None
+Ruling: TypeAlias = Robots | Deferred | RobotsUnreachable | None
 
 
 class RobotsKeeper:
@@ -108,7 +108,7 @@ class RobotsKeeper:
             entry = state.robots
             if entry is None or not _fresh(entry, now_ms):
                 got = await self._ask(host, crawl, until_ms, named)
-                if isinstance(got, Deferred | Unreachable):
+                if isinstance(got, Deferred | RobotsUnreachable):
                     return got
                 await self._hosts.keep_robots(host, got)
                 entry = got
@@ -116,12 +116,12 @@ class RobotsKeeper:
 
     async def _rules(
         self, host: str, entry: RobotsEntry, crawl: Crawl
-    ) -> Robots | Unreachable | None:
+    ) -> Robots | RobotsUnreachable | None:
         match entry.verdict:
             case "allow":
                 return None
             case "unreachable":
-                return Unreachable(
+                return RobotsUnreachable(
                     return_at_ms=entry.fetched_at_ms + UNREACHABLE_FRESH_MS,
                     detail=entry.detail or "unreachable",
                     reason=entry.reason,
@@ -147,7 +147,7 @@ class RobotsKeeper:
 
     async def _ask(
         self, host: str, crawl: Crawl, until_ms: int, named: frozenset[str]
-    ) -> RobotsEntry | Deferred | Unreachable:
+    ) -> RobotsEntry | Deferred | RobotsUnreachable:
         url = f"{host}/robots.txt"
         for _ in range(REDIRECTS_MAX + 1):
             pacer = Pacer(
@@ -165,7 +165,7 @@ class RobotsKeeper:
             if not isinstance(answer, Response) and answer.later_s is not None:
                 return Deferred(return_at_ms=now_ms + round(answer.later_s * 1000))
             if not isinstance(answer, Response) and answer.reason is Reason.ADDRESS:
-                return Unreachable(
+                return RobotsUnreachable(
                     return_at_ms=now_ms + UNREACHABLE_FRESH_MS,
                     detail=answer.detail,
                     reason=answer.reason,

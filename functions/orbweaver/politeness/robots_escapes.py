@@ -23,7 +23,7 @@ from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from orbweaver.politeness.robots_rules import Line, Rule
+    from orbweaver.politeness.robots_rules import Line, RobotsRule
 
 _Translation: TypeAlias = "Callable[[str], str]"
 
@@ -49,17 +49,17 @@ class ReadRules(AgentRules):
         super().__init__(lines, delay_s)
         self.escaped = any(_MATTERS.search(pattern) for pattern, _, _ in lines)
         self._lines = lines if self.escaped else []
-        self._others: tuple[_Reading, ...] = ()
+        self._others: tuple[_EscapeReading, ...] = ()
 
-    def deciding(self, path: str) -> Rule | None:
+    def deciding(self, path: str) -> RobotsRule | None:
         """Return the rule that decides on a path: of the first reading that forbids it."""
         rule = super().deciding(path)
         if rule is not None and not rule.allow:
             return rule
         if self.escaped:
             self._others = self._others or (
-                _Reading(self._lines, _unescaped, _unescaped),
-                _Reading(self._lines, _equivalent_rule, _literal),
+                _EscapeReading(self._lines, _unescaped, _unescaped),
+                _EscapeReading(self._lines, _equivalent_rule, _literal),
             )
             others = (reading.deciding(path) for reading in self._others)
         elif _MATTERS.search(path):
@@ -69,7 +69,7 @@ class ReadRules(AgentRules):
         return next((other for other in others if other is not None and not other.allow), rule)
 
 
-class _Reading:
+class _EscapeReading:
     """One further reading of rules that have escapes."""
 
     def __init__(self, lines: list[Line], of_rules: _Translation, of_paths: _Translation) -> None:
@@ -82,7 +82,7 @@ class _Reading:
             for (pattern, _, number), line in zip(read, lines, strict=True)
         }
 
-    def deciding(self, path: str) -> Rule | None:
+    def deciding(self, path: str) -> RobotsRule | None:
         """Return the rule that decides, as it is written."""
         rule = self._rules.deciding(self._of_paths(path))
         if rule is None or rule is UNDECIDED:

@@ -37,7 +37,7 @@ _LINES_BITS = 20  # more lines than a file may have bytes
 Line: TypeAlias = tuple[str, bool, int]
 
 
-class Rule(NamedTuple):
+class RobotsRule(NamedTuple):
     """One Allow or Disallow; the one of the most `strength` decides.
 
     The longest pattern is the strongest, then Allow, then what is said first.
@@ -57,10 +57,10 @@ class _Wild(NamedTuple):
     key: str
     pieces: tuple[str, ...]
     to_end: bool
-    rule: Rule
+    rule: RobotsRule
 
 
-UNDECIDED = Rule(
+UNDECIDED = RobotsRule(
     strength=0,
     allow=False,
     pattern="it has more rules with wildcards than are compared with one URL",
@@ -74,16 +74,16 @@ class AgentRules:
     def __init__(self, lines: Iterable[Line], delay_s: float | None = None) -> None:
         """Index the rules."""
         self.delay_s = delay_s
-        self._plain: dict[str, Rule] = {}
-        self._whole: dict[str, Rule] = {}
+        self._plain: dict[str, RobotsRule] = {}
+        self._whole: dict[str, RobotsRule] = {}
         self._wild: dict[str, list[_Wild]] = {}
         # By head: the other rules with that head, by a part of their keys.
         self._parts: dict[str, dict[str, list[_Wild]]] = {}
-        self._verdicts: dict[str, Rule | None] = {}
-        wild: dict[str, Rule] = {}
+        self._verdicts: dict[str, RobotsRule | None] = {}
+        wild: dict[str, RobotsRule] = {}
         for pattern, allow, number in lines:
             strength = ((len(pattern) * 2 + allow) << _LINES_BITS) - number
-            rule = Rule(strength, allow, pattern, number)
+            rule = RobotsRule(strength, allow, pattern, number)
             if "*" in pattern.rstrip("*"):
                 _strongest(wild, pattern, rule)
             elif pattern.endswith("$"):
@@ -94,7 +94,7 @@ class AgentRules:
         self.slow = len(wild) >= SLOW_MIN
         self._sizes = sorted({len(head) for head in (*self._plain, *self._wild)})
 
-    def _index(self, wild: dict[str, Rule]) -> None:
+    def _index(self, wild: dict[str, RobotsRule]) -> None:
         heads: defaultdict[str, list[_Wild]] = defaultdict(list)
         for rule in sorted(wild.values(), reverse=True):
             to_end = rule.pattern.endswith("$")
@@ -112,7 +112,7 @@ class AgentRules:
             else:
                 self._wild[head] = rules
 
-    def deciding(self, path: str) -> Rule | None:
+    def deciding(self, path: str) -> RobotsRule | None:
         """Return the rule that decides on a path, if any does; `UNDECIDED` if that is too much."""
         if not self.slow:
             return self._judge(path)
@@ -122,7 +122,7 @@ class AgentRules:
             self._verdicts[path] = self._judge(path)
         return self._verdicts[path]
 
-    def _judge(self, path: str) -> Rule | None:
+    def _judge(self, path: str) -> RobotsRule | None:
         best = self._whole.get(path)
         heads: list[str] = []
         for size in self._sizes:
@@ -142,8 +142,8 @@ class AgentRules:
         return best
 
     def _compare(
-        self, path: str, head: str, best: Rule | None, steps: int
-    ) -> tuple[Rule | None, int]:
+        self, path: str, head: str, best: RobotsRule | None, steps: int
+    ) -> tuple[RobotsRule | None, int]:
         """Compare the wildcards behind a head; what is the best then, and the steps left."""
         found = [self._wild[head]]
         by_part = self._parts.get(head)
@@ -160,8 +160,8 @@ class AgentRules:
 
 
 def _compare(
-    path: str, at: int, rules: list[_Wild], best: Rule | None, steps: int
-) -> tuple[Rule | None, int]:
+    path: str, at: int, rules: list[_Wild], best: RobotsRule | None, steps: int
+) -> tuple[RobotsRule | None, int]:
     least = best.strength if best is not None else 0
     chars = len(path)
     for strength, chars_min, key, pieces, to_end, rule in rules:
@@ -191,7 +191,7 @@ def _by_part(rules: Iterable[_Wild]) -> dict[str, list[_Wild]]:
     return {part: found for part, found in by_part.items() if found}
 
 
-def _strongest(rules: dict[str, Rule], key: str, rule: Rule) -> None:
+def _strongest(rules: dict[str, RobotsRule], key: str, rule: RobotsRule) -> None:
     standing = rules.get(key)
     if standing is None or rule.strength > standing.strength:
         rules[key] = rule

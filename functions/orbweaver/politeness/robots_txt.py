@@ -34,7 +34,7 @@ from orbweaver.politeness.robots_rules import UNDECIDED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from orbweaver.politeness.robots_rules import Line, Rule
+    from orbweaver.politeness.robots_rules import Line, RobotsRule
 
 # A line that says something: its number, kind and value.
 _Line: TypeAlias = tuple[int, int, bytes]
@@ -91,7 +91,7 @@ class _Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RobotsVerdict:
     """What is said of a URL: by which `line`, in the `group` of which agent, if by any.
 
     Not `decided` is what so many rules with wildcards are about that it is forbidden for that.
@@ -127,18 +127,18 @@ class Robots:
         rule = self.rule_for(user_agent, url)
         return rule is None or rule.allow
 
-    def decide(self, user_agent: str, url: str) -> Verdict:
+    def decide(self, user_agent: str, url: str) -> RobotsVerdict:
         """Say whether an agent may ask for a canonical URL, and what decides that."""
         rule = self.rule_for(user_agent, url)
         group = self._group_name(user_agent)
         if rule is None:
-            return Verdict(allowed=True, group=group)
+            return RobotsVerdict(allowed=True, group=group)
         if rule is UNDECIDED:
-            return Verdict(allowed=False, group=group, rule=rule.pattern, decided=False)
+            return RobotsVerdict(allowed=False, group=group, rule=rule.pattern, decided=False)
         text = f"{'Allow' if rule.allow else 'Disallow'}: {rule.pattern[:TEXT_CHARS_MAX]}"
-        return Verdict(allowed=rule.allow, group=group, line=rule.number, rule=text)
+        return RobotsVerdict(allowed=rule.allow, group=group, line=rule.number, rule=text)
 
-    def rule_for(self, user_agent: str, url: str) -> Rule | None:
+    def rule_for(self, user_agent: str, url: str) -> RobotsRule | None:
         """Return the rule that decides on a canonical URL; None if none matches."""
         path = _path_of(url)
         return None if path == ROBOTS_PATH else self.rules_of(user_agent).deciding(path)

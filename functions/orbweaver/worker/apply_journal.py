@@ -30,7 +30,7 @@ from orbweaver.frontier.journal import (
     outbox_past,
     surplus_of,
 )
-from orbweaver.frontier.messages import Pack, Seeds
+from orbweaver.frontier.messages import Pack, SeedsMessage
 from orbweaver.model.crawl import Crawl, State, Tally, finished
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from orbweaver.frontier.journal import Journal
-    from orbweaver.frontier.messages import Close, Seeds
+    from orbweaver.frontier.messages import Close, SeedsMessage
     from orbweaver.frontier.ports import Crawls, Frontier, Packs, Pages
     from orbweaver.frontier.queues import Queue
     from orbweaver.model.crawl import Crawl
@@ -74,7 +74,7 @@ def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = No
     )
 
 
-class Settler:
+class JournalApplier:
     """Carries journals out and finishes crawls."""
 
     def __init__(
@@ -135,7 +135,9 @@ class Settler:
             await self._frontier.abandon(crawl, journal.unasked)
         await self._send(crawl, pack_id, journal, ledger)
 
-    async def drop(self, crawl: Crawl, message: Pack | Seeds, journal: Journal | None) -> None:
+    async def drop(
+        self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal | None
+    ) -> None:
         """Let a message go whose crawl has ended without it: others may have what it held."""
         if journal is not None and journal.candidates:
             claimer = claimer_of(crawl, message.id, journal.at_ms)

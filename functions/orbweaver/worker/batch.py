@@ -28,15 +28,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from orbweaver.frontier.claims import Recalled
-from orbweaver.frontier.envelope import Newer, Waiting
+from orbweaver.frontier.envelope import Newer, WaitingMessage
 from orbweaver.frontier.messages import (
     Close,
     Loose,
     Malformed,
     Message,
+    MessageSource,
     Pack,
-    Seeds,
-    Source,
+    SeedsMessage,
     decode,
 )
 from orbweaver.frontier.yield_drop import drop_percent
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl, Tally
     from orbweaver.model.ports import Clock, Metrics
     from orbweaver.model.settings import Settings
-    from orbweaver.worker.apply_journal import Settler
-    from orbweaver.worker.pack import Advancer, Delivery
-    from orbweaver.worker.seeding import Ingester
+    from orbweaver.worker.apply_journal import JournalApplier
+    from orbweaver.worker.pack import Delivery, PackProcessor
+    from orbweaver.worker.seeding import Seeder
 
 _log = logging.getLogger(__name__)
 
@@ -86,9 +86,9 @@ class Worker:
         *,
         queue: Queue,
         packs: Packs,
-        ingester: Ingester,
-        advancer: Advancer,
-        settler: Settler,
+        ingester: Seeder,
+        advancer: PackProcessor,
+        settler: JournalApplier,
         clock: Clock,
         metrics: Metrics,
         settings: Settings,
@@ -123,7 +123,9 @@ class Worker:
         messages = {
             delivery.id: decode(delivery.body, self._source(delivery)) for delivery in deliveries
         }
-        ids = [message.id for message in messages.values() if isinstance(message, Pack | Seeds)]
+        ids = [
+            message.id for message in messages.values() if isinstance(message, Pack | SeedsMessage)
+        ]
         try:
             recalled = await self._packs.recall(ids) if ids else {}
         except PortError as error:
@@ -143,8 +145,8 @@ class Worker:
         )
         return tuple(failed)
 
-    def _source(self, delivery: Delivery) -> Source:
-        return Source.of(delivery.queue, self._settings.pack_queues)
+    def _source(self, delivery: Delivery) -> MessageSource:
+        return MessageSource.of(delivery.queue, self._settings.pack_queues)
 
     async def _put_off(
         self, deliveries: Sequence[Delivery], results: Sequence[Result]
@@ -281,7 +283,7 @@ class Worker:
             case Close():
                 await self._close(message)
                 return Done()
-            case Pack() | Seeds():
+            case Pack() | SeedsMessage():
                 known = recalled.get(message.id, Recalled())
                 if known.newer is not None:
                     return Held(said=known.newer, crawl=message.crawl)
@@ -336,13 +338,13 @@ class Holder:
     async def hold(self, held: Sequence[tuple[Delivery, Held]]) -> list[str]:
         """Send messages again, or bury them; the ids of those with which that failed."""
         failed: list[str] = []
-        lanes: dict[bool, list[tuple[Delivery, Waiting]]] = {}
+        lanes: dict[bool, list[tuple[Delivery, WaitingMessage]]] = {}
         now_ms = self._clock.now_ms()
         for delivery, why in held:
             since_ms = now_ms if delivery.since_ms is None else delivery.since_ms
             told = {"id": delivery.id, "crawl": why.crawl, "why": why.said, "since_ms": since_ms}
             if now_ms - since_ms < self._settings.newer_wait_s * 1000:
-                waiting = Waiting(body=delivery.body, crawl=why.crawl, since_ms=since_ms)
+                waiting = WaitingMessage(body=delivery.body, crawl=why.crawl, since_ms=since_ms)
                 express = self._settings.is_express(delivery.queue)
                 lanes.setdefault(express, []).append((delivery, waiting))
                 _log.warning("message.newer", extra=told)
@@ -359,7 +361,7 @@ class Holder:
 
     async def _bury(self, delivery: Delivery, reason: str) -> bool:
         try:
-            source = Source.of(delivery.queue, self._settings.pack_queues)
+            source = MessageSource.of(delivery.queue, self._settings.pack_queues)
             await self._queue.bury(delivery.body, reason, source)
         except PortError as error:
             _log.warning("message.deferred", extra={"id": delivery.id, "error": repr(error)})

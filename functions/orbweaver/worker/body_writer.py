@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from random import Random
 
-    from orbweaver.frontier.body_file import Kept, Place
+    from orbweaver.frontier.body_file import BodyPlace, Kept
     from orbweaver.model.ports import Clock, Files
     from orbweaver.model.settings import Settings
 
 RETRY_BASE_S = 0.2
 
 
-class Part:
+class BodyPart:
     """One pack's part in the segments of its invocation."""
 
-    def __init__(self, segments: Segments, crawl_id: str) -> None:
+    def __init__(self, segments: BodyWriter, crawl_id: str) -> None:
         self._segments = segments
         self._crawl_id = crawl_id
         # How many files it has written, for itself and others.
         self.files = 0
 
-    async def put(self, kept: Sequence[Kept]) -> Mapping[str, Place]:
+    async def put(self, kept: Sequence[Kept]) -> Mapping[str, BodyPlace]:
         """Store what is kept of pages; where it lies, by URL."""
         self.leave()
         if not kept:
@@ -51,7 +51,7 @@ class Part:
         self._segments.left(self._crawl_id, self)
 
 
-class Segments:
+class BodyWriter:
     """The files of one container's invocation."""
 
     def __init__(self, *, files: Files, clock: Clock, random: Random, settings: Settings) -> None:
@@ -65,20 +65,22 @@ class Segments:
         self._gathering: Gathering[Segment, None] = Gathering(settings.segment_wait_s)
 
     @contextmanager
-    def taking_part(self, crawl_id: str) -> Iterator[Part]:
+    def taking_part(self, crawl_id: str) -> Iterator[BodyPart]:
         """Visit, so that others of the crawl wait for what comes of it."""
-        part = Part(self, crawl_id)
+        part = BodyPart(self, crawl_id)
         self._gathering.expect(crawl_id, part)
         try:
             yield part
         finally:
             part.leave()
 
-    def left(self, crawl_id: str, part: Part) -> None:
+    def left(self, crawl_id: str, part: BodyPart) -> None:
         """Note that somebody is through with visiting."""
         self._gathering.came(crawl_id, part)
 
-    async def put(self, crawl_id: str, kept: Sequence[Kept]) -> tuple[Mapping[str, Place], bool]:
+    async def put(
+        self, crawl_id: str, kept: Sequence[Kept]
+    ) -> tuple[Mapping[str, BodyPlace], bool]:
         """Put pages into the open segment of a crawl, and wait until it is written.
 
         Where they lie, and whether it was us who wrote it.

@@ -20,7 +20,7 @@ What = TypeVar("What")
 Result = TypeVar("Result")
 
 
-class Group(Generic[What, Result]):
+class CallGroup(Generic[What, Result]):
     """What has been gathered of a kind, and those who wait until it is carried out."""
 
     def __init__(self, kind: str, what: What, due_s: float) -> None:
@@ -38,7 +38,7 @@ class Gathering(Generic[What, Result]):
         """Take for how long the first one waits for others, in s."""
         self._wait_s = wait_s
         self._expected: dict[str, set[Hashable]] = {}
-        self._open: dict[str, Group[What, Result]] = {}
+        self._open: dict[str, CallGroup[What, Result]] = {}
         # Somebody is expected no more, or is about to carry out.
         self._turn = asyncio.Event()
 
@@ -54,17 +54,17 @@ class Gathering(Generic[What, Result]):
             self._expected.pop(kind, None)
         self._turn.set()
 
-    def group(self, kind: str, begin: Callable[[], What]) -> Group[What, Result]:
+    def group(self, kind: str, begin: Callable[[], What]) -> CallGroup[What, Result]:
         """Return the group that is open, or another one."""
         group = self._open.get(kind)
         if group is None:
             due_s = asyncio.get_running_loop().time() + self._wait_s
-            group = self._open[kind] = Group(kind, begin(), due_s)
+            group = self._open[kind] = CallGroup(kind, begin(), due_s)
         return group
 
     async def outcome(
         self,
-        group: Group[What, Result],
+        group: CallGroup[What, Result],
         enough: Callable[[What], bool],
         carry_out: Callable[[What], Awaitable[Result]],
     ) -> tuple[Result, bool]:
@@ -82,7 +82,7 @@ class Gathering(Generic[What, Result]):
         return await asyncio.shield(group.outcome), False
 
     async def _carry_out(
-        self, group: Group[What, Result], carry_out: Callable[[What], Awaitable[Result]]
+        self, group: CallGroup[What, Result], carry_out: Callable[[What], Awaitable[Result]]
     ) -> Result:
         group.outcome = asyncio.get_running_loop().create_future()
         if self._open.get(group.kind) is group:

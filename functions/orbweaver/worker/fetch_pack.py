@@ -1,4 +1,4 @@
-"""Asking hosts for pages: robots, slots, requests, answers; one `Visitor` a container.
+"""Asking hosts for pages: robots, slots, requests, answers; one `PackFetcher` a container.
 
 For every host of a pack, in this order: is it blocked, what does robots.txt say, which slots does
 it give. A URL without a slot inside this invocation comes back later. What an answer comes to is
@@ -25,18 +25,18 @@ from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response, received_of
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, robots_attempts_max
 from orbweaver.model.redacted_names import named_for
-from orbweaver.model.target import Kind, next_attempt
+from orbweaver.model.target import TargetKind, next_attempt
 from orbweaver.model.url import host_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
-from orbweaver.politeness.host_health import Health
+from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import delay_of, is_down
 from orbweaver.politeness.pacer import Pacer
-from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, Unreachable
+from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
 from orbweaver.politeness.robots_rules import UNDECIDED
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.pack_context import page_record
-from orbweaver.worker.response_handling import Concluder
+from orbweaver.worker.response_handling import ResponseHandler
 from orbweaver.worker.sitemap_handling import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from orbweaver.politeness.robots_txt import Robots
     from orbweaver.worker.cookies import Cookies
     from orbweaver.worker.crawl_cache import RecentCrawls
-    from orbweaver.worker.pack_context import Visit
-    from orbweaver.worker.page_reading import Reader
+    from orbweaver.worker.pack_context import PackContext
+    from orbweaver.worker.page_reading import PageReader
 
 
 _log = logging.getLogger(__name__)
@@ -65,14 +65,14 @@ TROUBLE_MS = 10_000
 JUDGED_AT_ONCE = 4
 
 
-class Visitor:
+class PackFetcher:
     """Asks for the URLs of packs, many packs and hosts at once."""
 
     def __init__(  # noqa: PLR0913 - it stands in the middle of the path
         self,
         *,
         fetcher: Fetcher,
-        reader: Reader,
+        reader: PageReader,
         hosts: Hosts,
         history: History,
         crawls: RecentCrawls,
@@ -92,8 +92,8 @@ class Visitor:
         self._settings = settings
         self._unasked = Unasked(clock=clock, random=random, settings=settings)
         self._sitemaps = Sitemaps(clock=clock, settings=settings)
-        self._health = Health(hosts=hosts, clock=clock, random=random)
-        self._concluder = Concluder(
+        self._health = HostHealth(hosts=hosts, clock=clock, random=random)
+        self._concluder = ResponseHandler(
             health=self._health,
             reader=reader,
             sitemaps=self._sitemaps,
@@ -110,92 +110,92 @@ class Visitor:
         self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
         self._large = asyncio.Semaphore(SITEMAPS_AT_ONCE)
 
-    async def visit(self, visit: Visit, targets: Sequence[Target]) -> None:
+    async def fetch(self, context: PackContext, targets: Sequence[Target]) -> None:
         """Bring every target to an outcome, or to coming back; all hosts at once."""
-        waiting_s = max(0, visit.until_ms - self._clock.now_ms()) / 1000
+        waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
         visit_s = waiting_s + self._settings.fetch_total_s
-        if not await visit.purses.admit(visit.draft, targets, visit_s):
+        if not await context.purses.admit(context.draft, targets, visit_s):
             return
         priors = {target.url: target.prior for target in targets if target.prior is not None}
         if priors:
-            visit = replace(visit, before=await self._history.before(priors))
+            context = replace(context, before=await self._history.before(priors))
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
         for target in targets:
-            if not await self._sitemaps.go_on(visit, target):
+            if not await self._sitemaps.go_on(context, target):
                 hosts[host_of(target.url)].append(target)
         async with asyncio.TaskGroup() as group:
             for host, queue in hosts.items():
-                group.create_task(self._visit_or_defer(visit, host, queue))
+                group.create_task(self._fetch_or_defer(context, host, queue))
 
-    async def _visit_or_defer(self, visit: Visit, host: str, targets: list[Target]) -> None:
+    async def _fetch_or_defer(self, context: PackContext, host: str, targets: list[Target]) -> None:
         """Visit a host; while its item cannot be read or written, its URLs come back later.
 
         The other hosts of the pack have nothing to do with that, nor has what was answered. Of a
         worker that is told to end, all of them come back at once.
         """
         try:
-            if visit.crawl.cookies:
-                await self._jars().look(visit.crawl.id, f"{host}/")
-            if await self._ending.cut_short(self._visit_host(visit, host, targets)):
-                self._defer(visit, _unended(visit, targets), self._clock.now_ms())
+            if context.crawl.cookies:
+                await self._jars().look(context.crawl.id, f"{host}/")
+            if await self._ending.cut_short(self._fetch_host(context, host, targets)):
+                self._defer(context, _unended(context, targets), self._clock.now_ms())
         except* Transient as trouble:
-            left = _unended(visit, targets)
+            left = _unended(context, targets)
             told = {"host": host, "urls": len(left), "error": str(trouble.exceptions[0])}
             _log.warning("host.out_of_reach", extra=told)
-            self._defer(visit, left, self._clock.now_ms() + TROUBLE_MS)
+            self._defer(context, left, self._clock.now_ms() + TROUBLE_MS)
 
-    async def _visit_host(self, visit: Visit, host: str, targets: list[Target]) -> None:
+    async def _fetch_host(self, context: PackContext, host: str, targets: list[Target]) -> None:
         state = await self._hosts.look(host)
         if is_down(state, self._clock.now_ms()):
-            self._unasked.give_up(visit, targets, state.failures)
+            self._unasked.give_up(context, targets, state.failures)
             return
         robots: Robots | None = None
-        if visit.crawl.obey_robots:
-            named = named_for(visit.named, *targets)
-            match await self._robots.of(host, visit.crawl, visit.until_ms, named=named):
+        if context.crawl.obey_robots:
+            named = named_for(context.named, *targets)
+            match await self._robots.of(host, context.crawl, context.until_ms, named=named):
                 case Deferred() as deferred:
-                    self._defer(visit, targets, deferred.return_at_ms)
+                    self._defer(context, targets, deferred.return_at_ms)
                     return
-                case Unreachable() as unreachable:
+                case RobotsUnreachable() as unreachable:
                     for target in targets:
-                        self._unasked.retry(visit, target, unreachable)
+                        self._unasked.retry(context, target, unreachable)
                     return
                 case rules:
                     robots = rules
-        slow = robots is not None and robots.rules_of(self._identity(visit, host).token).slow
+        slow = robots is not None and robots.rules_of(self._identity(context, host).token).slow
         size = JUDGED_AT_ONCE if slow else len(targets)
         for first in range(0, len(targets), size):
             if first:
                 await asyncio.sleep(0)  # what was judged may have held the event loop
-            return_at_ms = await self._judge(visit, host, targets[first : first + size], robots)
+            return_at_ms = await self._judge(context, host, targets[first : first + size], robots)
             if return_at_ms is not None:
-                self._defer(visit, targets[first + size :], return_at_ms)
+                self._defer(context, targets[first + size :], return_at_ms)
                 break
         if robots is not None:
-            self._sitemaps.name(visit, robots.sitemaps, targets, robots.sitemaps_cut)
+            self._sitemaps.name(context, robots.sitemaps, targets, robots.sitemaps_cut)
 
     async def _judge(
-        self, visit: Visit, host: str, targets: Sequence[Target], robots: Robots | None
+        self, context: PackContext, host: str, targets: Sequence[Target], robots: Robots | None
     ) -> int | None:
         """Ask for those of one host's targets that may be asked for.
 
         When to come back, if there were not slots enough.
         """
-        token = self._identity(visit, host).token
+        token = self._identity(context, host).token
         allowed = [
-            target for target in targets if self._unasked.allowed(visit, target, robots, token)
+            target for target in targets if self._unasked.allowed(context, target, robots, token)
         ]
         asked_s = robots.crawl_delay(token) if robots else None
-        pace_ms = self._health.pace_ms(host) // visit.crawl.concurrency
-        counted = await visit.purses.count(visit.draft, host, allowed)
+        pace_ms = self._health.pace_ms(host) // context.crawl.concurrency
+        counted = await context.purses.count(context.draft, host, allowed)
         return_at_ms: int | None = None
-        for least_ms, group in by_delay(visit.crawl, counted):
+        for least_ms, group in by_delay(context.crawl, counted):
             delay_ms = delay_of(least_ms, asked_s, pace_ms)
-            return_at_ms = await self._walk(visit, host, group, delay_ms) or return_at_ms
+            return_at_ms = await self._walk(context, host, group, delay_ms) or return_at_ms
         return return_at_ms
 
     async def _walk(
-        self, visit: Visit, host: str, targets: list[Target], delay_ms: int
+        self, context: PackContext, host: str, targets: list[Target], delay_ms: int
     ) -> int | None:
         """Ask for one host's targets in turn, each in its slot; when those return that get none."""
         pacer = Pacer(
@@ -203,9 +203,9 @@ class Visitor:
             clock=self._clock,
             host=host,
             delay_ms=delay_ms,
-            until_ms=visit.until_ms,
+            until_ms=context.until_ms,
         )
-        asking = self._semaphore(host, visit.crawl.concurrency)
+        asking = self._semaphore(host, context.crawl.concurrency)
         async with asyncio.TaskGroup() as group:
             for place, target in enumerate(targets):
                 await asking.acquire()
@@ -216,63 +216,72 @@ class Visitor:
                     raise
                 if return_at_ms is not None:
                     asking.release()
-                    self._defer(visit, targets[place:], return_at_ms)
+                    self._defer(context, targets[place:], return_at_ms)
                     return return_at_ms
-                group.create_task(self._ask(visit, target, pacer, pacer.turn, asking))
+                group.create_task(self._ask(context, target, pacer, pacer.turn, asking))
         return None
 
     async def _ask(
-        self, visit: Visit, target: Target, pacer: Pacer, turn: Turn, asking: asyncio.Semaphore
+        self,
+        context: PackContext,
+        target: Target,
+        pacer: Pacer,
+        turn: Turn,
+        asking: asyncio.Semaphore,
     ) -> None:
         try:
-            if target.kind is Kind.SITEMAP:
+            if target.kind is TargetKind.SITEMAP:
                 async with self._large:  # what it takes is taken until it is dealt with
-                    await self._ask_now(visit, target, pacer, turn)
+                    await self._ask_now(context, target, pacer, turn)
             else:
-                await self._ask_now(visit, target, pacer, turn)
+                await self._ask_now(context, target, pacer, turn)
         finally:
             asking.release()
 
-    async def _ask_now(self, visit: Visit, target: Target, pacer: Pacer, turn: Turn) -> None:
+    async def _ask_now(
+        self, context: PackContext, target: Target, pacer: Pacer, turn: Turn
+    ) -> None:
         async with self._everywhere:
-            if not await self._goes_on(visit):
-                self._defer(visit, [target], 0)
+            if not await self._goes_on(context):
+                self._defer(context, [target], 0)
                 return
-            room_bytes = await visit.purses.room(visit.draft, target)
+            room_bytes = await context.purses.room(context.draft, target)
             if room_bytes is None:
                 return
             if not pacer.on_time(turn.slot_ms):  # held up between the slot and here
-                visit.purses.received(visit.draft, room_bytes, 0)
-                self._defer(visit, [target], turn.slot_ms)
+                context.purses.received(context.draft, room_bytes, 0)
+                self._defer(context, [target], turn.slot_ms)
                 return
             at_ms = self._clock.now_ms()
-            answer = await self._fetch(visit, target, room_bytes)
+            answer = await self._fetch(context, target, room_bytes)
         if isinstance(answer, Failure) and answer.later_s is not None:
             later_ms = self._clock.now_ms() + round(answer.later_s * 1000)
-            self._defer(visit, [target], later_ms)
+            self._defer(context, [target], later_ms)
             return
-        await self._concluder.conclude(visit, target, answer, at_ms, turn)
+        await self._concluder.conclude(context, target, answer, at_ms, turn)
 
-    async def _fetch(self, visit: Visit, target: Target, room_bytes: int) -> Response | Failure:
+    async def _fetch(
+        self, context: PackContext, target: Target, room_bytes: int
+    ) -> Response | Failure:
         """Ask, and note what was received; of what is broken off nobody knows, so all of it."""
         received = 0
         try:
-            request = self._request(visit, target, room_bytes)
-            if visit.crawl.cookies:
-                jars, crawl_id = self._jars(), visit.crawl.id
+            request = self._request(context, target, room_bytes)
+            if context.crawl.cookies:
+                jars, crawl_id = self._jars(), context.crawl.id
                 headers = await jars.headers(crawl_id, request.url, request.headers)
                 request = replace(request, headers=headers)
             received = room_bytes
             answer = await self._fetcher.fetch(request)
             received = received_of(answer)
             if isinstance(answer, Response) and answer.truncated:
-                visit.purses.cut(visit.draft, target, room_bytes)
+                context.purses.cut(context.draft, target, room_bytes)
         finally:
-            visit.purses.received(visit.draft, room_bytes, received)
-        if visit.crawl.cookies and isinstance(answer, Response) and answer.cookies:
-            refused = await self._jars().take(visit.crawl.id, target.url, answer.cookies)
+            context.purses.received(context.draft, room_bytes, received)
+        if context.crawl.cookies and isinstance(answer, Response) and answer.cookies:
+            refused = await self._jars().take(context.crawl.id, target.url, answer.cookies)
             if refused:
-                visit.draft.count("cookies.refused", refused)
+                context.draft.count("cookies.refused", refused)
         return answer
 
     def _jars(self) -> Cookies:
@@ -283,12 +292,12 @@ class Visitor:
             self._cookies = Cookies(hosts=self._hosts, clock=self._clock)
         return self._cookies
 
-    async def _goes_on(self, visit: Visit) -> bool:
+    async def _goes_on(self, context: PackContext) -> bool:
         """Whether a crawl is still to be asked for, and as often; slots are waited for.
 
         What is not asked comes back at once, and is set aside, ended, or asked for as it is now.
         """
-        then, now = visit.crawl, await self._crawls.get(visit.crawl.id)
+        then, now = context.crawl, await self._crawls.get(context.crawl.id)
         if now is then and now.state is State.RUNNING:
             return True  # most are as they were read for the pack
         if now is None or now.state is not State.RUNNING:
@@ -299,36 +308,38 @@ class Visitor:
             then.rules,
         )
 
-    def _defer(self, visit: Visit, targets: Sequence[Target], return_at_ms: int) -> None:
+    def _defer(self, context: PackContext, targets: Sequence[Target], return_at_ms: int) -> None:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000
         for target in targets:
-            visit.draft.again(target, delay_s, why="deferrals")
+            context.draft.again(target, delay_s, why="deferrals")
 
-    def _request(self, visit: Visit, target: Target, room_bytes: int) -> Request:
-        identity = self._identity(visit, host_of(target.url))
-        accept = _ALL_TYPES if visit.crawl.bodies is Bodies.ALL else HTML_TYPES
+    def _request(self, context: PackContext, target: Target, room_bytes: int) -> Request:
+        identity = self._identity(context, host_of(target.url))
+        accept = _ALL_TYPES if context.crawl.bodies is Bodies.ALL else HTML_TYPES
         return Request(
             url=target.url,
             user_agent=identity.agent,
             headers=identity.headers,
-            direct=not visit.crawl.proxied,
-            accept=SITEMAP_TYPES if target.kind is Kind.SITEMAP else accept,
+            direct=not context.crawl.proxied,
+            accept=SITEMAP_TYPES if target.kind is TargetKind.SITEMAP else accept,
             body_bytes_max=room_bytes,
             total_s=self._settings.fetch_total_s,
-            condition=condition_of(visit.crawl, target, visit.before.get(target.url)),
-            named=named_for(visit.named, target),
+            condition=condition_of(context.crawl, target, context.before.get(target.url)),
+            named=named_for(context.named, target),
         )
 
-    def _identity(self, visit: Visit, host: str) -> Identity:
-        return identity_of(visit.crawl, host, self._settings.user_agent)
+    def _identity(self, context: PackContext, host: str) -> Identity:
+        return identity_of(context.crawl, host, self._settings.user_agent)
 
     def _semaphore(self, host: str, width: int) -> asyncio.Semaphore:
         return self._asking.setdefault((host, width), asyncio.Semaphore(width))
 
 
-def _unended(visit: Visit, targets: Sequence[Target]) -> list[Target]:
+def _unended(context: PackContext, targets: Sequence[Target]) -> list[Target]:
     """List the targets that neither ended nor return yet."""
-    return [visit.purses.mark(target) for target in targets if not visit.draft.knows(target.url)]
+    return [
+        context.purses.mark(target) for target in targets if not context.draft.knows(target.url)
+    ]
 
 
 class Unasked:
@@ -340,7 +351,9 @@ class Unasked:
         self._random = random
         self._settings = settings
 
-    def allowed(self, visit: Visit, target: Target, robots: Robots | None, token: str) -> bool:
+    def allowed(
+        self, context: PackContext, target: Target, robots: Robots | None, token: str
+    ) -> bool:
         """Whether robots.txt lets a URL be asked for; it ends here if not."""
         rule = robots.rule_for(token, target.url) if robots is not None else None
         if rule is None or rule.allow:
@@ -348,11 +361,11 @@ class Unasked:
         error = None
         if rule is UNDECIDED:
             error = f"robots.txt: {UNDECIDED.pattern}"
-            visit.draft.count("robots.undecided")
-        self._end(visit, target, End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS, error=error))
+            context.draft.count("robots.undecided")
+        self._end(context, target, End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS, error=error))
         return False
 
-    def retry(self, visit: Visit, target: Target, unreachable: Unreachable) -> None:
+    def retry(self, context: PackContext, target: Target, unreachable: RobotsUnreachable) -> None:
         """Let a URL return whose robots.txt could not be read; the last attempt ends it."""
         if target.attempt >= robots_attempts_max(unreachable.reason):
             end = End(
@@ -360,15 +373,15 @@ class Unasked:
                 reason=Reason.ROBOTS_UNREACHABLE,
                 error=f"robots.txt could not be had: {unreachable.detail}",
             )
-            visit.draft.count(f"{Reason.ROBOTS_UNREACHABLE}.{unreachable.reason or ANSWERED}")
-            self._end(visit, target, end)
+            context.draft.count(f"{Reason.ROBOTS_UNREACHABLE}.{unreachable.reason or ANSWERED}")
+            self._end(context, target, end)
             return
         wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
         pause_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
         delay_s = max(wait_s, 0) + pause_s
-        visit.draft.again(next_attempt(target), delay_s, why="retries")
+        context.draft.again(next_attempt(target), delay_s, why="retries")
 
-    def give_up(self, visit: Visit, targets: Sequence[Target], failures: int) -> None:
+    def give_up(self, context: PackContext, targets: Sequence[Target], failures: int) -> None:
         """End the URLs of a host that is down."""
         end = End(
             outcome=Outcome.FAILED,
@@ -376,7 +389,7 @@ class Unasked:
             error=f"the host did not answer {failures} times in a row",
         )
         for target in targets:
-            self._end(visit, target, end)
+            self._end(context, target, end)
 
-    def _end(self, visit: Visit, target: Target, end: End) -> None:
-        visit.end(target, page_record(visit.crawl.id, target, end, self._clock.now_ms()))
+    def _end(self, context: PackContext, target: Target, end: End) -> None:
+        context.end(target, page_record(context.crawl.id, target, end, self._clock.now_ms()))

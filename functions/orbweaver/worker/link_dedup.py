@@ -24,20 +24,20 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.frontier.crawler_traps import Shares
-from orbweaver.frontier.messages import Pack, Seeds
-from orbweaver.frontier.seen_urls import Novelty, Seen
+from orbweaver.frontier.messages import Pack, SeedsMessage
+from orbweaver.frontier.seen_urls import Novelty, SeenUrls
 from orbweaver.model.crawl import DAY_S
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.target import Kind
+from orbweaver.model.target import TargetKind
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.apply_journal import Samples, claimer_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
-    from orbweaver.budget.reservation import Purses
+    from orbweaver.budget.reservation import Reservations
     from orbweaver.frontier.journal import Journal, Ledger
-    from orbweaver.frontier.pack_result import Draft
+    from orbweaver.frontier.pack_result import PackResult
     from orbweaver.frontier.ports import Frontier, Packs
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Clock
@@ -73,18 +73,23 @@ class Sifter:
         # As long as somebody has a turn or waits for one.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         # Drafts of pages' packs that wait for a turn, by crawl.
-        self._waiting: defaultdict[str, list[Draft]] = defaultdict(list)
-        self.seen = Seen()
+        self._waiting: defaultdict[str, list[PackResult]] = defaultdict(list)
+        self.seen = SeenUrls()
         # What stands in journals as left out, with its depth.
-        self._left = Seen()
+        self._left = SeenUrls()
 
     async def write_down(
-        self, crawl: Crawl, message: Pack | Seeds, draft: Draft, at_ms: int, purses: Purses
+        self,
+        crawl: Crawl,
+        message: Pack | SeedsMessage,
+        draft: PackResult,
+        at_ms: int,
+        purses: Reservations,
     ) -> Journal:
         """Close a draft without the links that need not be claimed; the journal that stands."""
         order = message.targets if isinstance(message, Pack) else ()
         # What a person or a sitemap lists has an end; links of pages may have none.
-        of_pages = bool(order) and all(target.kind is Kind.PAGE for target in order)
+        of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
         async with self._turn(crawl, draft, waiting) as alone:
             own = frozenset(draft.candidates)
@@ -104,7 +109,7 @@ class Sifter:
         await self._samples.keep(crawl, draft.samples)
         return journal
 
-    def _keep_left(self, crawl: Crawl, message: Pack | Seeds, draft: Draft) -> None:
+    def _keep_left(self, crawl: Crawl, message: Pack | SeedsMessage, draft: PackResult) -> None:
         """Have a journal remember what was left out, once a container, and as much as it may hold.
 
         Of a crawl without an end, nothing: no run goes on from it. What an earlier run has left out
@@ -113,7 +118,7 @@ class Sifter:
         left = draft.left
         if not left:
             return
-        if crawl.continuous or (isinstance(message, Seeds) and message.past is not None):
+        if crawl.continuous or (isinstance(message, SeedsMessage) and message.past is not None):
             draft.keep_left(())
             return
         now_ms = self._clock.now_ms()
@@ -138,7 +143,9 @@ class Sifter:
             self._spent.add((crawl.id, crawl.pages_max))
 
     @asynccontextmanager
-    async def _turn(self, crawl: Crawl, draft: Draft, waiting: list[Draft]) -> AsyncIterator[bool]:
+    async def _turn(
+        self, crawl: Crawl, draft: PackResult, waiting: list[PackResult]
+    ) -> AsyncIterator[bool]:
         """Have a turn, where there is something to take turns for; False if there was none."""
         # Whoever waits for money to come back keeps nobody else waiting.
         if crawl.nanodollars_max is not None or not self._unseen(crawl, draft):
@@ -161,11 +168,11 @@ class Sifter:
             if not self._waiting[crawl.id]:
                 del self._waiting[crawl.id]
 
-    def _unseen(self, crawl: Crawl, draft: Draft) -> bool:
+    def _unseen(self, crawl: Crawl, draft: PackResult) -> bool:
         urls = draft.candidates
         return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
-    async def _take_over(self, crawl: Crawl, draft: Draft, waiting: list[Draft]) -> None:
+    async def _take_over(self, crawl: Crawl, draft: PackResult, waiting: list[PackResult]) -> None:
         """Note the links of those who wait, too; they keep them until these are journaled."""
         for _ in range(GATHER_TURNS):
             await asyncio.sleep(0)
@@ -181,7 +188,13 @@ class Sifter:
                 room -= 1
 
     async def _drop_claimed(
-        self, crawl: Crawl, message: Pack | Seeds, draft: Draft, at_ms: int, *, look: bool
+        self,
+        crawl: Crawl,
+        message: Pack | SeedsMessage,
+        draft: PackResult,
+        at_ms: int,
+        *,
+        look: bool,
     ) -> int:
         """Forget links that are known to be claimed; how many had to be looked up."""
         if (crawl.id, crawl.pages_max) in self._spent:
@@ -212,8 +225,8 @@ class Sifter:
     async def _look_up(
         self,
         crawl: Crawl,
-        message: Pack | Seeds,
-        draft: Draft,
+        message: Pack | SeedsMessage,
+        draft: PackResult,
         at_ms: int,
         links: Sequence[Target],
     ) -> int:

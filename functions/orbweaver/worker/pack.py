@@ -24,8 +24,8 @@ from orbweaver.frontier.belonging import admit_claimed
 from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.envelope import SINCE, SINCE_DIGITS_MAX
 from orbweaver.frontier.journal import Journal, Letter, apart, outbox
-from orbweaver.frontier.messages import Pack, Seeds, child_id
-from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.messages import Pack, SeedsMessage, child_id
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import StoredNewer
 from orbweaver.model.metrics import counted, failures
@@ -33,22 +33,22 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.redacted_names import NO_ORIGINS, origins_of
 from orbweaver.model.url import redacted
 from orbweaver.worker.link_dedup import Sifter
-from orbweaver.worker.pack_context import Visit, page_record
+from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.retracing import Retracer
 from orbweaver.worker.seeding import draft_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orbweaver.budget.reservation import Purses, Treasury
+    from orbweaver.budget.reservation import BudgetKeeper, Reservations
     from orbweaver.frontier.ports import Frontier, Packs
     from orbweaver.model.ports import Clock, Metrics
     from orbweaver.model.settings import Settings
     from orbweaver.model.target import Target
-    from orbweaver.worker.apply_journal import Settler
-    from orbweaver.worker.body_writer import Segments
+    from orbweaver.worker.apply_journal import JournalApplier
+    from orbweaver.worker.body_writer import BodyWriter
     from orbweaver.worker.crawl_cache import RecentCrawls
-    from orbweaver.worker.fetch_pack import Visitor
+    from orbweaver.worker.fetch_pack import PackFetcher
 
 _log = logging.getLogger(__name__)
 
@@ -106,15 +106,15 @@ Result: TypeAlias = Done | PutOff | Hopeless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Results:
     """What a visit, or the look at seeds, has come to, and is to be written down."""
 
-    draft: Draft
+    draft: PackResult
     at_ms: int
-    purses: Purses
+    purses: Reservations
 
 
-class Advancer:
+class PackProcessor:
     """Takes packs along; one a container, its caches outlive an invocation."""
 
     def __init__(  # noqa: PLR0913 - it stands in the middle of the path
@@ -123,10 +123,10 @@ class Advancer:
         packs: Packs,
         crawls: RecentCrawls,
         frontier: Frontier,
-        visitor: Visitor,
-        settler: Settler,
-        segments: Segments,
-        treasury: Treasury,
+        visitor: PackFetcher,
+        settler: JournalApplier,
+        segments: BodyWriter,
+        treasury: BudgetKeeper,
         clock: Clock,
         metrics: Metrics,
         settings: Settings,
@@ -153,7 +153,7 @@ class Advancer:
         )
 
     async def advance(
-        self, delivery: Delivery, message: Pack | Seeds, known: Recalled, deadline_ms: int
+        self, delivery: Delivery, message: Pack | SeedsMessage, known: Recalled, deadline_ms: int
     ) -> Result:
         """Take a pack or seeds as far as it goes from where earlier deliveries left it."""
         crawl = await self._crawls.get(message.crawl)
@@ -166,16 +166,16 @@ class Advancer:
             failures += message.failures
         if failures + 1 >= self._settings.receive_max:
             return Hopeless(reason=f"failed {failures} times")
-        came: Journal | _Found | Result | None = known.journal
+        came: Journal | _Results | Result | None = known.journal
         if came is None:
             suspected = failures > 0 or known.strikes > 0
             if isinstance(message, Pack):
                 message = replace(message, failures=failures)
             came = await self._come_to(delivery, message, crawl, suspected, deadline_ms)
-        if not isinstance(came, Journal | _Found):
+        if not isinstance(came, Journal | _Results):
             return came
         with self._settler.commits.awaited(crawl.id, message.id):
-            if isinstance(came, _Found):
+            if isinstance(came, _Results):
                 journal = await self._sifter.write_down(
                     crawl, message, came.draft, came.at_ms, came.purses
                 )
@@ -185,7 +185,7 @@ class Advancer:
                 journal = await self._packs.write_journal(message.id, came)
             return await self._settle(crawl, message.id, journal)
 
-    async def _let_go(self, crawl: Crawl, message: Pack | Seeds, known: Recalled) -> Done:
+    async def _let_go(self, crawl: Crawl, message: Pack | SeedsMessage, known: Recalled) -> Done:
         """Finish with a message that is committed, or that came after its crawl's end."""
         if known.ledger is None:
             # The crawl may have ended since that was looked up, and by a copy of this message.
@@ -204,21 +204,21 @@ class Advancer:
     async def _come_to(
         self,
         delivery: Delivery,
-        message: Pack | Seeds,
+        message: Pack | SeedsMessage,
         crawl: Crawl,
         suspected: bool,
         deadline_ms: int,
-    ) -> Journal | _Found | Result:
+    ) -> Journal | _Results | Result:
         """Do the part of the work that happens once; `Done` if the message went elsewhere."""
         if crawl.state is State.PAUSED:
             if await self._packs.park(crawl.id, delivery.body, message.id):
                 return Done()
             self._crawls.forget(crawl.id)
-        if isinstance(message, Seeds):
+        if isinstance(message, SeedsMessage):
             draft, purses = draft_of(message, crawl), self._treasury.open(crawl, message.id)
             if message.past is not None and crawl.live:
                 await self._retracer.look_through(message.past, crawl, draft)
-            return _Found(draft=draft, at_ms=message.at_ms, purses=purses)
+            return _Results(draft=draft, at_ms=message.at_ms, purses=purses)
         if suspected and len(message.targets) > 1:
             return apart(await self._treasury.marked(crawl, message), self._clock.now_ms())
         if not suspected:
@@ -234,13 +234,13 @@ class Advancer:
         finally:
             # A worker that dies does not come by here; whatever else happened was no crash.
             await self._packs.absolve(message.id, strikes - 1)
-        if strikes > 1 and isinstance(came, _Found) and came.draft.put_off(message.targets):
+        if strikes > 1 and isinstance(came, _Results) and came.draft.put_off(message.targets):
             # Nothing is proved, and it goes on under another id, with its strikes.
             await self._packs.absolve(child_id(message.id, 0), strikes - 1)
         return came
 
-    async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> _Found | PutOff:
-        draft = Draft(crawl.id, crawl.hosts_counted)
+    async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> _Results | PutOff:
+        draft = PackResult(crawl.id, crawl.hosts_counted)
         purses = self._treasury.open(crawl, pack.id)
         refused = admit_target(crawl, self._clock.now_ms())
         if refused is not None:
@@ -248,7 +248,7 @@ class Advancer:
                 draft.leave(target, refused)
         else:
             until_ms = self._until_ms(deadline_ms)
-            visit = Visit(
+            context = PackContext(
                 crawl=crawl,
                 draft=draft,
                 until_ms=until_ms,
@@ -258,7 +258,7 @@ class Advancer:
             )
             with self._segments.taking_part(crawl.id) as part:
                 with purses.attended():
-                    await self._visitor.visit(visit, self._admitted(visit, pack))
+                    await self._visitor.fetch(context, self._admitted(context, pack))
                 draft.locate(await part.put(draft.kept))
             purses.files = part.files
         delay_s = draft.put_off(pack.targets)
@@ -267,23 +267,23 @@ class Advancer:
             # Nothing was asked: the same pack again, later, costs no write.
             pack = replace(pack, put_offs=pack.put_offs + 1)
             return PutOff(letter=Letter(pack=pack, delay_s=delay_s), express=crawl.express)
-        return _Found(draft=draft, at_ms=self._clock.now_ms(), purses=purses)
+        return _Results(draft=draft, at_ms=self._clock.now_ms(), purses=purses)
 
-    def _admitted(self, visit: Visit, pack: Pack) -> list[Target]:
+    def _admitted(self, context: PackContext, pack: Pack) -> list[Target]:
         """Return the targets that fit their crawl; the others end here, with a reason."""
         admitted: list[Target] = []
         for target in pack.targets:
-            refused = admit_claimed(visit.crawl, target)
+            refused = admit_claimed(context.crawl, target)
             if refused is None:
                 admitted.append(target)
                 continue
             told = {"pack": pack.id, "url": redacted(target.url), "reason": refused}
             _log.warning("pack.url_refused", extra=told)
             if refused is Reason.INVALID:  # nothing can be stored under what is no URL
-                visit.draft.end_unrecorded(Outcome.SKIPPED, refused)
+                context.draft.end_unrecorded(Outcome.SKIPPED, refused)
                 continue
             end = End(outcome=Outcome.SKIPPED, reason=refused)
-            visit.end(target, page_record(pack.crawl, target, end, self._clock.now_ms()))
+            context.end(target, page_record(pack.crawl, target, end, self._clock.now_ms()))
         return admitted
 
     async def _settle(self, crawl: Crawl, pack_id: str, journal: Journal) -> Done:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
-    from orbweaver.budget.reservation import Purses
+    from orbweaver.budget.reservation import Reservations
     from orbweaver.fetching.response_verdict import End
     from orbweaver.frontier.body_file import Kept
-    from orbweaver.frontier.pack_result import Draft
+    from orbweaver.frontier.pack_result import PackResult
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.cuts import Cuts
     from orbweaver.model.target import Target
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class PackContext:
     """One pack's stay: its crawl, what it has come to, and when asking must be over.
 
     `before` holds the records of earlier runs, by URL; `seen` says which URLs the crawl is known
@@ -37,9 +37,9 @@ class Visit:
     """
 
     crawl: Crawl
-    draft: Draft
+    draft: PackResult
     until_ms: int
-    purses: Purses
+    purses: Reservations
     before: Mapping[str, PageRecord] = field(default_factory=dict)
     seen: Callable[[Iterable[str]], AbstractSet[str]] = frozenset().intersection
     # The origins that a person named, where a stack dials what is not public.

@@ -54,20 +54,20 @@ if TYPE_CHECKING:
     from orbweaver.parsing.page import Page, Prepared
 
 
-class Stage(StrEnum):
+class ReadingStage(StrEnum):
     """A part of the work, as messages name it."""
 
     LINKS = "links"
     ITEMS = "items"
     KEEPING = "text and body"
 
-    def __reduce_ex__(self, _protocol: object) -> tuple[type[Stage], tuple[str]]:
+    def __reduce_ex__(self, _protocol: object) -> tuple[type[ReadingStage], tuple[str]]:
         """Pickle by value: Python 3.11.0 to 3.11.3 (Debian 12's) would call `getattr` for it."""
-        return Stage, (self.value,)
+        return ReadingStage, (self.value,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ReadingJob:
     """An answer with a body, and what its crawl wants of it; `html`: it is a page."""
 
     url: str
@@ -89,7 +89,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class PageReading:
     """What an answer says; `items` and `kept` are redacted.
 
     `left` is the stage that the work was broken off at, and `why`; `cut` counts what is left out
@@ -101,7 +101,7 @@ class Reading:
     items: tuple[Item, ...] | None = None
     kept: Kept | None = None
     cut: Cuts = ()
-    left: Stage | None = None
+    left: ReadingStage | None = None
     why: str | None = None
 
 
@@ -117,7 +117,7 @@ class Crowded:
     """An answer was not read, because too many others wait for the same."""
 
 
-Read: TypeAlias = Reading | Costly | Crowded
+Read: TypeAlias = PageReading | Costly | Crowded
 
 
 def job_of(
@@ -129,7 +129,7 @@ def job_of(
     html: bool,
     agent: str,
     links_max: int,
-) -> Job:
+) -> ReadingJob:
     """Say what a crawl wants read of an answer, of which `agent` asked."""
     items: tuple[ItemRule, ...] = ()
     if crawl.items and html:
@@ -137,7 +137,7 @@ def job_of(
         from orbweaver.extraction.extract import rules_for
 
         items = rules_for(crawl.items, url)
-    return Job(
+    return ReadingJob(
         url=url,
         at_ms=at_ms,
         answer=answer,
@@ -152,26 +152,26 @@ def job_of(
 
 
 def read(
-    job: Job,
+    job: ReadingJob,
     extractors: Mapping[str, Extractor] | None = None,
     prepared: Prepared | None = None,
-) -> Reading:
+) -> PageReading:
     """Read an answer to its end; `extractors` are the user's own functions by name."""
     *_, reading = stages(job, extractors, prepared)
     return reading
 
 
-def prepared_of(job: Job) -> Prepared:
+def prepared_of(job: ReadingJob) -> Prepared:
     """Do the first half of what reading a page takes, for `read` to go on with."""
     return prepare(job.body, job.answer.headers.get("content-type"))
 
 
 def stages(
-    job: Job,
+    job: ReadingJob,
     extractors: Mapping[str, Extractor] | None = None,
     prepared: Prepared | None = None,
     units_max: int | None = None,
-) -> Iterator[Reading]:
+) -> Iterator[PageReading]:
     """Read an answer; what is found so far, before each stage that may be costly, and at the end.
 
     What is thrown away in any case is not worked out: items and text of a page that leads on.
@@ -179,34 +179,34 @@ def stages(
     """
     if not job.html:
         kept, cut = _kept(job, None)
-        yield Reading(kept=kept, cut=cut)
+        yield PageReading(kept=kept, cut=cut)
         return
     page = _parsed(job, prepared)
-    found = Reading(page=page, missing=is_missing(page), cut=page.cut)
+    found = PageReading(page=page, missing=is_missing(page), cut=page.cut)
     if page.refresh is not None or (job.noindex_skipped and page.noindex):
         yield found
         return
     if job.items:
-        yield replace(found, left=Stage.ITEMS)
+        yield replace(found, left=ReadingStage.ITEMS)
         items, unread = _items(job, page, extractors, units_max)
         found = replace(found, items=items, cut=joined(found.cut, unread))
     keeping = job.keeping
     if keeping.texts or keeping.redacted:
-        yield replace(found, left=Stage.KEEPING)
+        yield replace(found, left=ReadingStage.KEEPING)
     if keeping.texts or keeping.bodies is not Bodies.OFF:
         kept, cut = _kept(job, page)
         found = replace(found, kept=kept, cut=joined(found.cut, cut))
     yield found
 
 
-def bare(reading: Reading) -> Reading:
+def bare(reading: PageReading) -> PageReading:
     """Return a reading without what only this process has: the page's HTML and its tree."""
     if reading.page is None:
         return reading
     return replace(reading, page=replace(reading.page, html=b"", whole=None))
 
 
-def _parsed(job: Job, prepared: Prepared | None) -> Page:
+def _parsed(job: ReadingJob, prepared: Prepared | None) -> Page:
     headers = job.answer.headers
     return parse(
         job.body,
@@ -222,7 +222,7 @@ def _parsed(job: Job, prepared: Prepared | None) -> Page:
 
 
 def _items(
-    job: Job, page: Page, extractors: Mapping[str, Extractor] | None, units_max: int | None
+    job: ReadingJob, page: Page, extractors: Mapping[str, Extractor] | None, units_max: int | None
 ) -> tuple[tuple[Item, ...], Cuts]:
     from orbweaver.extraction.extract import items_and_cuts
     from orbweaver.extraction.work import UNITS_MAX
@@ -240,16 +240,16 @@ def _items(
     return items, cut
 
 
-def _kept(job: Job, page: Page | None) -> tuple[Kept | None, Cuts]:
+def _kept(job: ReadingJob, page: Page | None) -> tuple[Kept | None, Cuts]:
     found, answer = harvest(job.keeping, job.answer, page), job.answer
     kept = kept_of(job.url, job.at_ms, answer=answer, body=found.body, document=found.document)
     return kept, found.cut
 
 
-class Reader(Protocol):
+class PageReader(Protocol):
     """What makes readings of answers, within what a page may cost."""
 
-    async def read(self, job: Job, host: str, until_ms: int) -> Read:
+    async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
         """Read an answer of a host, begun by then; never raises for what is in it.
 
         Raises Transient where it cannot be read for reasons of ours.
@@ -272,7 +272,7 @@ LIGHT_UNITS = 500_000
 OTHER_BYTES_MAX = 6 * 1024 * 1024
 
 
-def is_light(job: Job) -> bool:
+def is_light(job: ReadingJob) -> bool:
     """Whether an answer takes at most 100 ms to be read."""
     keeping, body = job.keeping, job.body
     if not job.html:
@@ -296,12 +296,12 @@ def has_light_tree(prepared: Prepared) -> bool:
     return len(html) <= SMALL_BYTES_MAX and html.count(b"<") <= SMALL_TAGS_MAX and is_orderly(html)
 
 
-def has_stages(job: Job) -> bool:
+def has_stages(job: ReadingJob) -> bool:
     """Whether the stages of reading an answer are turns by themselves."""
     return job.html and (bool(job.items) or job.keeping.texts)
 
 
-def is_long(job: Job) -> bool:
+def is_long(job: ReadingJob) -> bool:
     """Whether a page is to be read in two turns; going by its length alone, which costs nothing."""
     return job.html and len(job.body) > TURN_BYTES
 

@@ -24,14 +24,14 @@ from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import with_items
-from orbweaver.model.target import Kind, Target, next_attempt
+from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_rules import said_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.duplicates import Repeats
 from orbweaver.worker.ending import to_its_end
 from orbweaver.worker.pack_context import page_record
-from orbweaver.worker.page_reading import Costly, Crowded, Reading, job_of
+from orbweaver.worker.page_reading import Costly, Crowded, PageReading, job_of
 
 if TYPE_CHECKING:
     from random import Random
@@ -42,24 +42,24 @@ if TYPE_CHECKING:
     from orbweaver.model.settings import Settings
     from orbweaver.model.url_limits import Bounds
     from orbweaver.parsing.page import Page
-    from orbweaver.politeness.host_health import Health
+    from orbweaver.politeness.host_health import HostHealth
     from orbweaver.politeness.pacer import Turn
-    from orbweaver.worker.pack_context import Visit
-    from orbweaver.worker.page_reading import Read, Reader
+    from orbweaver.worker.pack_context import PackContext
+    from orbweaver.worker.page_reading import PageReader, Read
     from orbweaver.worker.sitemap_handling import Sitemaps
 
 # How long a page is left for that could not be read for the crowd.
 CROWDED_S = 5.0
 
 
-class Concluder:
+class ResponseHandler:
     """Notes in drafts what answers come to; blocks hosts that ask for it."""
 
     def __init__(
         self,
         *,
-        health: Health,
-        reader: Reader,
+        health: HostHealth,
+        reader: PageReader,
         sitemaps: Sitemaps,
         clock: Clock,
         random: Random,
@@ -77,7 +77,7 @@ class Concluder:
 
     async def conclude(
         self,
-        visit: Visit,
+        context: PackContext,
         target: Target,
         answer: Response | Failure,
         at_ms: int,
@@ -86,78 +86,78 @@ class Concluder:
         """Note what the answer to a request comes to, made at `at_ms`, in its turn."""
         host = host_of(target.url)
         now_ms = self._clock.now_ms()
-        before = visit.before.get(target.url)
+        before = context.before.get(target.url)
         verdict = answers.judge(
             answer,
             attempt=target.attempt,
             now_ms=now_ms,
-            conditional=condition_of(visit.crawl, target, before) is not None,
-            any_type=target.kind is Kind.SITEMAP,
-            others_kept=visit.crawl.bodies is Bodies.ALL,
+            conditional=condition_of(context.crawl, target, before) is not None,
+            any_type=target.kind is TargetKind.SITEMAP,
+            others_kept=context.crawl.bodies is Bodies.ALL,
         )
         if isinstance(verdict, answers.Retry) and verdict.block:
             # First of all, and to its end: the others are to know it also when this worker ends.
             await to_its_end(self._health.rebuffed(host, verdict.retry_after_s, at_ms))
-        reading: Reading | None = None
+        reading: PageReading | None = None
         if isinstance(answer, Response) and _is_to_be_read(verdict, target):
-            read = await self._make_reading(visit, target, verdict, answer, at_ms)
+            read = await self._make_reading(context, target, verdict, answer, at_ms)
             if isinstance(read, Crowded):
                 await self._note(host, answer, verdict, turn)
-                visit.draft.again(target, CROWDED_S, why="deferrals")
+                context.draft.again(target, CROWDED_S, why="deferrals")
                 return
             verdict, reading = _as_read(verdict, answer, read)
         await self._note(host, answer, verdict, turn)
         if isinstance(verdict, answers.Retry):
             ended = answers.exhausted(verdict, target.attempt)
             if ended is None:
-                await self._retry(visit, host, target, verdict)
+                await self._retry(context, host, target, verdict)
                 return
             verdict = ended
         match verdict:
             case answers.Read():
                 if reading is None or reading.page is None:
-                    await self._sitemaps.read(visit, target, verdict, answer, at_ms)
+                    await self._sitemaps.read(context, target, verdict, answer, at_ms)
                     return
-                end = await self._read(visit, target, reading, reading.page, verdict)
+                end = await self._read(context, target, reading, reading.page, verdict)
             case answers.Lead(location=location):
-                end = self._redirect(visit, target, location)
+                end = self._redirect(context, target, location)
             case answers.End():
                 end = verdict
             case _:
                 assert_never(verdict)
-        self._end(visit, target, end, answer, reading, at_ms)
+        self._end(context, target, end, answer, reading, at_ms)
 
     async def _make_reading(
-        self, visit: Visit, target: Target, verdict: Verdict, answer: Response, at_ms: int
+        self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
     ) -> Read:
         """Have an answer read, as long as there is time left for what comes after that."""
         host, settings = host_of(target.url), self._settings
         job = job_of(
-            visit.crawl,
+            context.crawl,
             target.url,
-            answers.bare_of_cookies(answer, stored=not visit.crawl.cookies),
+            answers.bare_of_cookies(answer, stored=not context.crawl.cookies),
             at_ms,
             html=isinstance(verdict, answers.Read),
-            agent=identity_of(visit.crawl, host, settings.user_agent).token,
+            agent=identity_of(context.crawl, host, settings.user_agent).token,
             links_max=settings.links_per_page_max,
         )
-        until_ms = visit.until_ms + round(settings.fetch_total_s * 1000)
+        until_ms = context.until_ms + round(settings.fetch_total_s * 1000)
         return await self._reader.read(job, host, until_ms)
 
     def _end(
         self,
-        visit: Visit,
+        context: PackContext,
         target: Target,
         end: answers.End,
         answer: Response | Failure,
-        reading: Reading | None,
+        reading: PageReading | None,
         at_ms: int,
     ) -> None:
         """Note how a URL ended, and what is stored of its page."""
         if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
             # What was looked at may not be the whole, and is nothing of the site's.
             answer, reading = answers.bare(answer), None
-        crawl, before = visit.crawl, visit.before.get(target.url)
+        crawl, before = context.crawl, context.before.get(target.url)
         page, cut = (None, ()) if reading is None else (reading.page, reading.cut)
         record = page_record(crawl.id, target, end, at_ms, answer=answer, page=page, cut=cut)
         if crawl.redacted:
@@ -165,18 +165,23 @@ class Concluder:
         kept: Kept | None = None
         if reading is not None and end.outcome is Outcome.FETCHED:
             record, kept = with_items(record, reading.items), reading.kept
-        visit.end(target, record if before is None else still(record, before), kept)
+        context.end(target, record if before is None else still(record, before), kept)
 
     async def _read(
-        self, visit: Visit, target: Target, reading: Reading, page: Page, read: answers.Read
+        self,
+        context: PackContext,
+        target: Target,
+        reading: PageReading,
+        page: Page,
+        read: answers.Read,
     ) -> answers.End:
         """Take over what a page says; also of one that leads on, so that nothing is lost."""
-        end = self._onward(visit, target, page)
+        end = self._onward(context, target, page)
         host = host_of(target.url)
-        if page.links and self._repeats.beyond(visit.crawl.id, host, read.body):
-            visit.draft.refuse(Refusal.REPEATED, len(page.links), page.links)
+        if page.links and self._repeats.beyond(context.crawl.id, host, read.body):
+            context.draft.refuse(Refusal.REPEATED, len(page.links), page.links)
             return end or answers.End(outcome=Outcome.FETCHED, reason=Reason.REPEATED)
-        await follow(visit, target, page, self._bounds)
+        await follow(context, target, page, self._bounds)
         if end is not None:
             return end
         if reading.left is not None:
@@ -186,13 +191,13 @@ class Concluder:
             outcome=Outcome.FETCHED, reason=Reason.NOINDEX if page.noindex else reason
         )
 
-    def _onward(self, visit: Visit, target: Target, page: Page) -> answers.End | None:
+    def _onward(self, context: PackContext, target: Target, page: Page) -> answers.End | None:
         """End a page that wants another one to be taken, or none; None for most."""
         if page.refresh is not None:
-            return self._redirect(visit, target, page.refresh, Reason.REFRESH)
+            return self._redirect(context, target, page.refresh, Reason.REFRESH)
         url = page.canonical
         if (
-            visit.crawl.canonical_only
+            context.crawl.canonical_only
             and url is not None
             and url
             not in (
@@ -202,43 +207,43 @@ class Concluder:
         ):
             # A canonical URL never widens the scope.
             admitted = None
-            if not widens(visit.crawl, url, target):
-                admitted = admit_redirect(visit.crawl, url, target, self._bounds)
+            if not widens(context.crawl, url, target):
+                admitted = admit_redirect(context.crawl, url, target, self._bounds)
             if isinstance(admitted, Target):
-                visit.draft.link(admitted)
+                context.draft.link(admitted)
                 return answers.End(outcome=Outcome.SKIPPED, reason=Reason.CANONICAL, error=url)
-        if visit.crawl.noindex_skipped and page.noindex:
+        if context.crawl.noindex_skipped and page.noindex:
             return answers.End(outcome=Outcome.SKIPPED, reason=Reason.NOINDEX)
         return None
 
     def _redirect(
-        self, visit: Visit, target: Target, location: str, reason: Reason = Reason.REDIRECT
+        self, context: PackContext, target: Target, location: str, reason: Reason = Reason.REDIRECT
     ) -> answers.End:
         try:
-            url = canonicalize(location, target.url, tracking=visit.crawl.stripped)
+            url = canonicalize(location, target.url, tracking=context.crawl.stripped)
         except ValueError as error:
             return answers.End(
                 outcome=Outcome.FAILED, reason=Reason.REDIRECT_INVALID, error=str(error)
             )
-        admitted = admit_redirect(visit.crawl, url, target, self._bounds)
+        admitted = admit_redirect(context.crawl, url, target, self._bounds)
         if admitted is Refusal.REDIRECTS:
             return answers.End(outcome=Outcome.FAILED, reason=Reason.REDIRECT_LIMIT, error=url)
         if isinstance(admitted, Refusal):
-            visit.draft.refuse(admitted, urls=(url,))
+            context.draft.refuse(admitted, urls=(url,))
             if admitted in LIFTABLE:
                 onward = led(target, url, target.depth)
-                visit.draft.leave_out(replace(onward, hops=target.hops + 1, bound=target.bound))
+                context.draft.leave_out(replace(onward, hops=target.hops + 1, bound=target.bound))
         elif url != target.url:
-            visit.draft.link(admitted)
-            if widens(visit.crawl, url, target):
+            context.draft.link(admitted)
+            if widens(context.crawl, url, target):
                 reason = Reason.WIDENED
         return answers.End(outcome=Outcome.REDIRECTED, reason=reason, error=url)
 
-    async def _retry(self, visit: Visit, host: str, target: Target, retry: Retry) -> None:
+    async def _retry(self, context: PackContext, host: str, target: Target, retry: Retry) -> None:
         delay_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
         blocked_s = await self._health.blocked_s(host)
         delay_s = blocked_s if retry.block else max(delay_s, blocked_s)
-        visit.draft.again(next_attempt(target), delay_s, why="retries")
+        context.draft.again(next_attempt(target), delay_s, why="retries")
 
     async def _note(
         self, host: str, answer: Response | Failure, verdict: Verdict, turn: Turn
@@ -258,13 +263,13 @@ class Concluder:
 def _is_to_be_read(verdict: Verdict, target: Target) -> bool:
     """Whether anything is done with the bytes of an answer: a page's, or those of what is kept."""
     if isinstance(verdict, answers.Read):
-        return target.kind is Kind.PAGE
+        return target.kind is TargetKind.PAGE
     return isinstance(verdict, answers.End) and verdict.outcome is Outcome.FETCHED
 
 
 def _as_read(
-    verdict: Verdict, answer: Response, read: Reading | Costly
-) -> tuple[Verdict, Reading | None]:
+    verdict: Verdict, answer: Response, read: PageReading | Costly
+) -> tuple[Verdict, PageReading | None]:
     """What an answer means, now that it was read."""
     if isinstance(read, Costly):
         end = answers.End(outcome=Outcome.FAILED, reason=Reason.COSTLY, error=read.why)
@@ -278,13 +283,13 @@ def _as_read(
 LINKS_AT_ONCE = 250
 
 
-async def follow(visit: Visit, target: Target, page: Page, bounds: Bounds) -> None:
+async def follow(context: PackContext, target: Target, page: Page, bounds: Bounds) -> None:
     """Note the links of a page in its pack's draft, or why they are not to be claimed."""
-    if said_of(visit.crawl.rules, target.url).follow is False:
+    if said_of(context.crawl.rules, target.url).follow is False:
         followed: dict[str, Target | Refusal] = dict.fromkeys(page.links, Refusal.UNFOLLOWED)
     else:
-        followed = await _admitted(visit, target, page, bounds)
-    draft = visit.draft
+        followed = await _admitted(context, target, page, bounds)
+    draft = context.draft
     for refusal, count in (
         (Refusal.INVALID, page.links_invalid),
         (Refusal.NOFOLLOW, page.links_nofollow),
@@ -302,10 +307,10 @@ async def follow(visit: Visit, target: Target, page: Page, bounds: Bounds) -> No
 
 
 async def _admitted(
-    visit: Visit, target: Target, page: Page, bounds: Bounds
+    context: PackContext, target: Target, page: Page, bounds: Bounds
 ) -> dict[str, Target | Refusal]:
     """Judge the links of a page that are not known to be claimed."""
-    crawl, draft = visit.crawl, visit.draft
+    crawl, draft = context.crawl, context.draft
     # Most links of a page are those of others, admitted then.
     found: dict[str, Target | Refusal] = {}
     for start in range(0, len(page.links), LINKS_AT_ONCE):
@@ -313,7 +318,7 @@ async def _admitted(
             await asyncio.sleep(0)
         links = page.links[start : start + LINKS_AT_ONCE]
         # What is claimed is left out nowhere, though it may lie too deep here.
-        seen = visit.seen(links)
+        seen = context.seen(links)
         for url in links:
             if draft.links_to(url, target.depth + 1):
                 continue

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from orbweaver.frontier.journal import Journal, Ledger
-    from orbweaver.frontier.pack_result import Draft
+    from orbweaver.frontier.pack_result import PackResult
     from orbweaver.frontier.ports import Frontier, Packs
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.target import Target
@@ -55,7 +55,7 @@ class Retracer:
         self._frontier = frontier
         self._bounds = bounds
 
-    async def look_through(self, past: Past, crawl: Crawl, draft: Draft) -> None:
+    async def look_through(self, past: Past, crawl: Crawl, draft: PackResult) -> None:
         """Note in a draft what packs of an earlier run left out, and which are next."""
         run = await self._crawls.get(past.run)
         if run is not None and run.state is not State.FINISHED:
@@ -86,7 +86,7 @@ class Retracer:
         self,
         run: Crawl,
         crawl: Crawl,
-        draft: Draft,
+        draft: PackResult,
         pack: str,
         journal: Journal,
         ledger: Ledger,
@@ -114,7 +114,7 @@ class Retracer:
                 self._link(crawl, draft, unasked)
         return ended
 
-    def _link(self, crawl: Crawl, draft: Draft, targets: Iterable[Target]) -> None:
+    def _link(self, crawl: Crawl, draft: PackResult, targets: Iterable[Target]) -> None:
         """Note those URLs as links that belong to the run that goes on."""
         for target in targets:
             admitted = admit_left_out(crawl, target, self._bounds)

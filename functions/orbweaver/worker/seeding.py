@@ -1,4 +1,4 @@
-"""From what a person dropped to packs: `Loose` to `Seeds`, `Seeds` to a journal of candidates.
+"""From what a person dropped to packs: loose messages to seeds, seeds to a journal of candidates.
 
 A loose message has no identity that survives a redrive, so nothing is claimed for it: it is only
 turned into seeds, whose ids follow from the queue's message id and stay with them. SQS gives that
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from orbweaver.frontier.admission import admit_again, admit_seed, admit_sitemap
 from orbweaver.frontier.belonging import admit_dropped
-from orbweaver.frontier.messages import Loose, Seeds, seeds_of
-from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.messages import Loose, SeedsMessage, seeds_of
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, default_crawl
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.url import canonicalize, redacted
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Ingester:
+class Seeder:
     """Takes references in."""
 
     def __init__(self, *, queue: Queue, crawls: Crawls, clock: Clock) -> None:
@@ -49,9 +49,9 @@ class Ingester:
         return None
 
 
-def draft_of(seeds: Seeds, crawl: Crawl) -> Draft:
+def draft_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
     """Turn seeds, and sitemaps that a person named, into candidates; a retry's may lie deep."""
-    draft = Draft(crawl.id, crawl.hosts_counted)
+    draft = PackResult(crawl.id, crawl.hosts_counted)
     if seeds.planned:
         draft.count("seeds")
     if not crawl.live:
@@ -70,7 +70,9 @@ def draft_of(seeds: Seeds, crawl: Crawl) -> Draft:
     return draft
 
 
-def _begin(draft: Draft, seeds: Seeds, crawl: Crawl, url: str, depth: int | None) -> None:
+def _begin(
+    draft: PackResult, seeds: SeedsMessage, crawl: Crawl, url: str, depth: int | None
+) -> None:
     """Note a seed, or a sitemap that a person named."""
     if url in crawl.sitemap_urls:
         admitted = admit_sitemap(crawl, url)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.admission import admit_child, admit_entry, admit_sitemap, vouched
 from orbweaver.model.outcome import Outcome, Reason, Refusal
-from orbweaver.model.target import Kind
+from orbweaver.model.target import TargetKind
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.parsing.sitemap import read
 from orbweaver.worker.pack_context import page_record
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from orbweaver.fetching.response_verdict import Read
-    from orbweaver.frontier.pack_result import Draft
+    from orbweaver.frontier.pack_result import PackResult
     from orbweaver.model.http_exchange import Failure, Response
     from orbweaver.model.ports import Clock
     from orbweaver.model.settings import Settings
     from orbweaver.model.target import Target
     from orbweaver.parsing.sitemap import Sitemap
-    from orbweaver.worker.pack_context import Visit
+    from orbweaver.worker.pack_context import PackContext
 
 # Whatever a server calls it: what it is shows in the bytes.
 SITEMAP_TYPES = frozenset(
@@ -68,19 +68,23 @@ class Sitemaps:
         self._kept: dict[tuple[str, str], _Kept] = {}
 
     def name(
-        self, visit: Visit, named: Iterable[str], targets: Iterable[Target], cut: int = 0
+        self, context: PackContext, named: Iterable[str], targets: Iterable[Target], cut: int = 0
     ) -> None:
         """Note the sitemaps that a host's robots.txt names, once one of its seeds has ended.
 
         `cut` is how many more it names than are looked at. A seed that only leads elsewhere does
         not count: its crawl begins there.
         """
-        crawl = visit.crawl
+        crawl = context.crawl
         if not crawl.sitemaps or crawl.continuous:
             return
         for target in targets:
-            ended = visit.draft.outcome(target.url)
-            if target.depth or target.kind is Kind.SITEMAP or ended in (None, Outcome.REDIRECTED):
+            ended = context.draft.outcome(target.url)
+            if (
+                target.depth
+                or target.kind is TargetKind.SITEMAP
+                or ended in (None, Outcome.REDIRECTED)
+            ):
                 continue
             site = host_of(target.url)
             robots = f"{site}/robots.txt"
@@ -88,7 +92,7 @@ class Sitemaps:
                 try:
                     url = canonicalize(reference, robots, tracking=crawl.stripped)
                 except ValueError:
-                    visit.draft.refuse(Refusal.INVALID, urls=(reference,))
+                    context.draft.refuse(Refusal.INVALID, urls=(reference,))
                     continue
                 sitemap = admit_sitemap(
                     crawl,
@@ -98,24 +102,29 @@ class Sitemaps:
                     root=target.root,
                     local=target.local,
                 )
-                _note(visit.draft, url, sitemap)
-            visit.draft.refuse(Refusal.CUT, cut)
+                _note(context.draft, url, sitemap)
+            context.draft.refuse(Refusal.CUT, cut)
             return
 
-    async def go_on(self, visit: Visit, target: Target) -> bool:
+    async def go_on(self, context: PackContext, target: Target) -> bool:
         """Read the next part of a sitemap that is kept; False if it has to be asked for."""
-        kept = self._kept.pop((visit.crawl.id, target.url), None) if target.first else None
+        kept = self._kept.pop((context.crawl.id, target.url), None) if target.first else None
         if kept is None or not 0 <= self._clock.now_ms() - kept.at_ms < KEPT_MS:
             return False
-        await self.read(visit, target, kept.got, kept.answer, kept.at_ms)
+        await self.read(context, target, kept.got, kept.answer, kept.at_ms)
         return True
 
     async def read(
-        self, visit: Visit, target: Target, got: Read, answer: Response | Failure, at_ms: int
+        self,
+        context: PackContext,
+        target: Target,
+        got: Read,
+        answer: Response | Failure,
+        at_ms: int,
     ) -> None:
         """Note what the next part of a sitemap comes to."""
-        crawl, draft = visit.crawl, visit.draft
-        part = await self._part(visit, target, got.body)
+        crawl, draft = context.crawl, context.draft
+        part = await self._part(context, target, got.body)
         for refusal, count in part.dropped.items():
             draft.refuse(refusal, count)
         hosts = vouched(crawl, target)
@@ -125,34 +134,34 @@ class Sitemaps:
         for entry in part.sitemaps:
             _note(draft, entry.url, admit_child(crawl, entry, target, hosts))
         if part.more:
-            self._keep(visit, target, _Kept(got=got, answer=answer, at_ms=at_ms))
+            self._keep(context, target, _Kept(got=got, answer=answer, at_ms=at_ms))
             following = replace(target, first=part.listed, attempt=1)
             draft.again(following, NEXT_PART_S, why="deferrals")
             return
         record = page_record(crawl.id, target, _end(part, got), at_ms, answer=answer)
         draft.end(replace(record, links=part.listed))
 
-    async def _part(self, visit: Visit, target: Target, body: bytes) -> Sitemap:
+    async def _part(self, context: PackContext, target: Target, body: bytes) -> Sitemap:
         reading = partial(
             read,
             body,
             target.url,
             first=target.first,
             count=self._settings.links_per_page_max,
-            tracking=visit.crawl.stripped,
+            tracking=context.crawl.stripped,
         )
         if len(body) <= INLINE_BYTES_MAX and not body.startswith(b"\x1f\x8b"):
             return reading()
         return await asyncio.to_thread(reading)
 
-    def _keep(self, visit: Visit, target: Target, kept: _Kept) -> None:
+    def _keep(self, context: PackContext, target: Target, kept: _Kept) -> None:
         """Keep an answer for its next part; the oldest make room."""
-        self._kept[visit.crawl.id, target.url] = kept
+        self._kept[context.crawl.id, target.url] = kept
         while sum(len(each.got.body) for each in self._kept.values()) > KEPT_BYTES_MAX:
             del self._kept[next(iter(self._kept))]
 
 
-def _note(draft: Draft, url: str, admitted: Target | Refusal) -> None:
+def _note(draft: PackResult, url: str, admitted: Target | Refusal) -> None:
     if isinstance(admitted, Refusal):
         draft.refuse(admitted, urls=(url,))
     else:

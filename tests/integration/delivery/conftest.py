@@ -9,7 +9,7 @@ import pytest
 
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.adapters.local.sftp import SftpCourier
-from orbweaver.adapters.local.sftp_connection import Identity, Server, connected
+from orbweaver.adapters.local.sftp_connection import Server, SftpIdentity, connected
 from orbweaver.delivery.known_hosts import host_keys_of
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.model.address_policy import parse_allowed
@@ -60,7 +60,7 @@ class Way:
         self, *, key: str | None = None, folder: str = "", **other: Any
     ) -> AsyncIterator[SftpCourier]:
         """Connect, and have a courier for a block."""
-        identity = Identity.of(self.sshd.key if key is None else key)
+        identity = SftpIdentity.of(self.sshd.key if key is None else key)
         async with connected(self.server(**other), identity, LOOPBACK) as sftp:
             yield SftpCourier(
                 sftp, files=self.files, prefix=PREFIX, folder=folder, clock=self.clock

@@ -101,9 +101,9 @@ async def test_a_key_may_have_a_passphrase(way: Way) -> None:
 
 async def test_nobody_is_dialled_who_must_not_be(way: Way) -> None:
     """Addresses that are not public are refused, unless the stack is one that may dial them."""
-    from orbweaver.adapters.local.sftp_connection import Identity, connected
+    from orbweaver.adapters.local.sftp_connection import SftpIdentity, connected
 
-    identity = Identity.of(way.sshd.key)
+    identity = SftpIdentity.of(way.sshd.key)
     for host in (sshd.HOST, "localhost", "169.254.169.254"):
         with pytest.raises(Permanent, match="must not be dialled"):
             async with connected(replace(way.server(), host=host), identity, PUBLIC_ONLY):

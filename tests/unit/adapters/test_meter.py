@@ -11,9 +11,9 @@ from orbweaver.adapters.aws.usage_meter import (
     CRAWLS_MAX,
     LINE_BYTES,
     PLATFORM_BYTES,
-    Meter,
     MeteredFetcher,
     MeteredStream,
+    UsageMeter,
 )
 from orbweaver.budget.billing_units import Stage, Term, units_of
 from orbweaver.model.http_exchange import Request, Response
@@ -27,12 +27,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def meter(clock: Clock) -> Meter:
+def meter(clock: Clock) -> UsageMeter:
     """Make a meter by that clock."""
     return meter_by(clock)
 
 
-def test_a_container_begins_once(meter: Meter, clock: Clock) -> None:
+def test_a_container_begins_once(meter: UsageMeter, clock: Clock) -> None:
     """Its beginning is billed like its work, and is the first invocation's alone."""
     meter.begun(0.75)
     totals = []
@@ -49,7 +49,7 @@ def test_a_container_begins_once(meter: Meter, clock: Clock) -> None:
 # --- for whom -----------------------------------------------------------------------------------
 
 
-async def test_tasks_are_at_work_for_crawls(meter: Meter) -> None:
+async def test_tasks_are_at_work_for_crawls(meter: UsageMeter) -> None:
     """Each task's uses are its crawl's, whatever runs beside it; a commit takes that crawl's."""
 
     async def work(crawl: str, number: int) -> None:
@@ -67,7 +67,7 @@ async def test_tasks_are_at_work_for_crawls(meter: Meter) -> None:
         assert tally == {"units.write.claim": 3, "units.sqs.send": 3}
 
 
-def test_a_stage_may_be_named(meter: Meter) -> None:
+def test_a_stage_may_be_named(meter: UsageMeter) -> None:
     """Whoever knows better than the table says so, for the crawl that is at work."""
     client = FakeClient("dynamodb")
     meter.watch(client)
@@ -77,7 +77,7 @@ def test_a_stage_may_be_named(meter: Meter) -> None:
         assert tally == {"units.write.robots": 2}
 
 
-def test_a_commit_that_fails_books_nothing(meter: Meter) -> None:
+def test_a_commit_that_fails_books_nothing(meter: UsageMeter) -> None:
     """What was used stays to be booked by the next one, and is booked once."""
     with meter.of("a"):
         meter.use(Term.WRITE, Stage.CLAIM, 1)
@@ -91,7 +91,7 @@ def test_a_commit_that_fails_books_nothing(meter: Meter) -> None:
         assert tally == {}
 
 
-def test_what_is_nobodys_goes_along(meter: Meter, clock: Clock) -> None:
+def test_what_is_nobodys_goes_along(meter: UsageMeter, clock: Clock) -> None:
     """Time, the invocation and its messages are of whoever commits next; the rest, of the next."""
     with meter.invocation(["x" * 70_000, "y"]):
         clock.now_s += 1.5
@@ -110,7 +110,7 @@ def test_what_is_nobodys_goes_along(meter: Meter, clock: Clock) -> None:
         assert tally == {"units.mb_ms.run": 500_000}
 
 
-def test_the_total_is_of_one_invocation(meter: Meter) -> None:
+def test_the_total_is_of_one_invocation(meter: UsageMeter) -> None:
     """It begins anew with each."""
     with meter.invocation():
         meter.use(Term.WRITE, Stage.CLAIM, 5)
@@ -118,7 +118,7 @@ def test_the_total_is_of_one_invocation(meter: Meter) -> None:
         assert Term.WRITE not in meter.total.by_term
 
 
-def test_crawls_that_never_commit_are_forgotten(meter: Meter) -> None:
+def test_crawls_that_never_commit_are_forgotten(meter: UsageMeter) -> None:
     """A container remembers so many; what the first of more used becomes nobody's."""
     for number in range(CRAWLS_MAX + 5):
         with meter.of(f"crawl-{number}"):
@@ -130,7 +130,7 @@ def test_crawls_that_never_commit_are_forgotten(meter: Meter) -> None:
 # --- what is sent, what is logged ---------------------------------------------------------------
 
 
-async def test_what_is_sent_to_the_web(meter: Meter) -> None:
+async def test_what_is_sent_to_the_web(meter: UsageMeter) -> None:
     """The request, by what it holds, and packets that acknowledge the answer."""
 
     class Web:
@@ -149,7 +149,7 @@ async def test_what_is_sent_to_the_web(meter: Meter) -> None:
     assert meter.total.by_term == {Term.SENT_BYTES: 180 + 20 + 6 + 2 + 100 * 52}
 
 
-def test_what_is_logged(meter: Meter) -> None:
+def test_what_is_logged(meter: UsageMeter) -> None:
     """Every line, and what CloudWatch adds to it."""
     below = io.StringIO()
     stream = MeteredStream(below, meter)

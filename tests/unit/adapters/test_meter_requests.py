@@ -10,11 +10,11 @@ from orbweaver.budget.billing_units import Term
 from tests.unit.metering import AWS, EMULATOR, PUT, Clock, FakeClient, meter_by, used
 
 if TYPE_CHECKING:
-    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.adapters.aws.usage_meter import UsageMeter
 
 
 @pytest.fixture
-def meter() -> Meter:
+def meter() -> UsageMeter:
     """Make a meter by a clock that stands."""
     return meter_by(Clock())
 
@@ -131,7 +131,7 @@ ACTIONS = {"TransactItems": [{"Put": PUT}, {"Update": ADD}]}
     ],
 )
 def test_requests_to_tables(
-    meter: Meter,
+    meter: UsageMeter,
     operation: str,
     asked: dict[str, Any],
     answer: dict[str, Any],
@@ -147,7 +147,7 @@ def test_requests_to_tables(
 @pytest.mark.parametrize(
     ("url", "told", "units"), [(AWS, 1, 1), (AWS, 7, 7), (EMULATOR, 1, 2), (EMULATOR, 7, 7)]
 )
-def test_who_is_believed(meter: Meter, url: str, told: float, units: int) -> None:
+def test_who_is_believed(meter: UsageMeter, url: str, told: float, units: int) -> None:
     """AWS whatever it says, and who plays it no less than what our own rules say."""
     client = FakeClient("dynamodb")
     meter.watch(client)
@@ -158,7 +158,7 @@ def test_who_is_believed(meter: Meter, url: str, told: float, units: int) -> Non
     assert asked["ReturnConsumedCapacity"] == "TOTAL"
 
 
-def test_what_a_repeated_transaction_reads(meter: Meter) -> None:
+def test_what_a_repeated_transaction_reads(meter: UsageMeter) -> None:
     """An answer may tell writes from reads: the second of the same token only reads."""
     client = FakeClient("dynamodb")
     meter.watch(client)
@@ -169,7 +169,7 @@ def test_what_a_repeated_transaction_reads(meter: Meter) -> None:
 
 @pytest.mark.parametrize(("answer", "status", "units"), [(None, 0, 2), ({}, 500, 0)])
 def test_requests_that_went_wrong(
-    meter: Meter, answer: dict[str, Any] | None, status: int, units: int
+    meter: UsageMeter, answer: dict[str, Any] | None, status: int, units: int
 ) -> None:
     """One whose answer was lost may have been carried out; a fault of AWS costs nothing."""
     client = FakeClient("dynamodb")
@@ -217,7 +217,7 @@ TEXT = {"DataType": "String", "StringValue": "y" * 94}
     ],
 )
 def test_other_requests(
-    meter: Meter,
+    meter: UsageMeter,
     service: str,
     operation: str,
     asked: dict[str, Any],

@@ -20,7 +20,7 @@ from orbweaver.adapters.local import reader_wire
 from orbweaver.adapters.local.reader import WAITING_BYTES_MAX, BudgetReader, ReaderError
 from orbweaver.adapters.local.reader_child import lacks_memory
 from orbweaver.adapters.local.turns import Turns
-from orbweaver.extraction.extract import Field, ItemRule, Source
+from orbweaver.extraction.extract import Field, ItemRule, ValueSource
 from orbweaver.extraction.work import HeavyError
 from orbweaver.frontier.stored_content import Keeping
 from orbweaver.model.crawl import Crawl
@@ -31,9 +31,9 @@ from orbweaver.worker.page_reading import (
     LIGHT_UNITS,
     TAGS_MAX,
     Crowded,
-    Job,
-    Reading,
-    Stage,
+    PageReading,
+    ReadingJob,
+    ReadingStage,
     has_light_tree,
     is_done_in_place,
     is_light,
@@ -72,13 +72,13 @@ def secret(page, url): return {"title": os.environ.get("AWS_SECRET_ACCESS_KEY", 
 """
 
 
-def job(body: bytes = PAGE, kind: str = "text/html", **wanted: Any) -> Job:
+def job(body: bytes = PAGE, kind: str = "text/html", **wanted: Any) -> ReadingJob:
     """Make a job of a body."""
     answer = Response(status=200, headers={"content-type": kind}, body=body)
-    return Job(url=URL, at_ms=NOW_MS, answer=answer, agent="orbweaver", **wanted)
+    return ReadingJob(url=URL, at_ms=NOW_MS, answer=answer, agent="orbweaver", **wanted)
 
 
-def job_about(attack: Attack) -> Job:
+def job_about(attack: Attack) -> ReadingJob:
     """Make the job that an attack is aimed at."""
     crawl, html = replace(CRAWL, **attack.crawl), "html" in attack.kind
     return job_of(crawl, URL, attack.answer, 0, html=html, agent="orbweaver", links_max=5_000)
@@ -86,8 +86,10 @@ def job_about(attack: Attack) -> Job:
 
 def own(extractor: str) -> tuple[ItemRule, ...]:
     """Make a rule with an extractor of the user's own."""
-    title = Field(name="title", source=Source.CUSTOM, where="title")
-    rule = ItemRule(name="x", match="/", source=Source.CUSTOM, extractor=extractor, fields=(title,))
+    title = Field(name="title", source=ValueSource.CUSTOM, where="title")
+    rule = ItemRule(
+        name="x", match="/", source=ValueSource.CUSTOM, extractor=extractor, fields=(title,)
+    )
     return (rule,)
 
 
@@ -109,7 +111,7 @@ class Counting(BudgetReader):
 
     apart = 0
 
-    async def _apart(self, job: Job) -> Any:
+    async def _apart(self, job: ReadingJob) -> Any:
         self.apart += 1
         return read(job)
 
@@ -151,7 +153,7 @@ async def test_a_page_is_read_in_the_charset_of_its_header(*, texts: bool) -> No
     body, kind = "<title>Книга".encode("windows-1251"), "text/html; charset=windows-1251"
     reader = Counting(clock=ManualClock(NOW_MS))
     found = await reader.read(job(body, kind, keeping=Keeping(texts=texts)), HOST, LATER_MS)
-    assert isinstance(found, Reading)
+    assert isinstance(found, PageReading)
     assert found.page is not None
     assert (found.page.title, reader.apart) == ("Книга", 0)
 
@@ -235,7 +237,7 @@ def test_the_longest_that_is_light_is_read_in_two_turns(attack: Attack) -> None:
         (job(b"a@b.c " * 90_000, html=False, keeping=Keeping(redacted=("email",))), False),
     ],
 )
-def test_ordinary_pages_are_light(asked: Job, light: bool) -> None:
+def test_ordinary_pages_are_light(asked: ReadingJob, light: bool) -> None:
     """As long as they are not long for what is asked of them."""
     assert is_light(asked) is light
 
@@ -273,10 +275,10 @@ async def test_items_that_cost_too_much_are_left_out(reader: BudgetReader) -> No
     await reader.read(job(), HOST, LATER_MS)
     child = reader.child_id
     found = await reader.read(job(items=own("spin")), HOST, LATER_MS)
-    assert isinstance(found, Reading)
+    assert isinstance(found, PageReading)
     assert found.page is not None
     assert found.page.links == (f"{HOST}/c",)
-    assert (found.items, found.left) == (None, Stage.ITEMS)
+    assert (found.items, found.left) == (None, ReadingStage.ITEMS)
     assert found.why == "reading its items: more than 0.6 s of CPU"
     assert await reader.read(job(), HOST, LATER_MS) == read(job())
     assert reader.child_id == child
@@ -297,7 +299,7 @@ async def test_a_child_that_dies_of_a_page_is_started_anew(
     await reader.read(job(), HOST, LATER_MS)
     child = reader.child_id
     found = await reader.read(job(items=own(extractor)), HOST, LATER_MS)
-    assert isinstance(found, Reading)
+    assert isinstance(found, PageReading)
     assert found.why == f"reading its items: {why}"
     assert await reader.read(job(), HOST, LATER_MS) == read(job())
     assert reader.child_id not in (None, child)
@@ -316,8 +318,8 @@ async def test_memory_is_bounded(reader: BudgetReader) -> None:
     asked = job_about(BY_NAME["formats-as-links"])
     heading = ItemRule(name="x", match="/", fields=(Field(name="title", where="h1"),))
     found = await reader.read(replace(asked, items=(heading,)), HOST, LATER_MS)
-    assert isinstance(found, Reading)
-    assert (found.left, found.why) == (Stage.ITEMS, "reading its items: more than 160 MB")
+    assert isinstance(found, PageReading)
+    assert (found.left, found.why) == (ReadingStage.ITEMS, "reading its items: more than 160 MB")
     assert await reader.read(job(), HOST, LATER_MS) == read(job())
 
 
@@ -325,7 +327,7 @@ async def test_a_page_that_waits_is_tried_twice(reader: BudgetReader) -> None:
     """The wall clock may be the machine's fault; the second time it is the page's."""
     reader._wall_s = 1.5
     found = await reader.read(job(items=own("wait")), HOST, LATER_MS)
-    assert isinstance(found, Reading)
+    assert isinstance(found, PageReading)
     assert found.why == "reading its items: no end within 1.5 s"
 
 
@@ -356,7 +358,7 @@ async def test_a_child_has_no_credentials(
     """What is broken into there can do nothing with them."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very")
     found = await reader.read(job(items=own("secret")), HOST, LATER_MS)
-    assert isinstance(found, Reading)
+    assert isinstance(found, PageReading)
     assert found.items is not None
     assert found.items[0].fields == {"title": "none"}
 
@@ -367,11 +369,11 @@ def test_of_what_a_child_says_only_known_values_are_made() -> None:
         pickle.UnpicklingError, match=r"posix\.system is nothing that a reader says"
     ):
         reader_wire.heard(pickle.dumps(os.system))
-    end = reader_wire.End(why="x")
+    end = reader_wire.ReadingEnd(why="x")
     assert reader_wire.heard(reader_wire.packed(end)) == end
     # By value on every Python: some pickle a member of an enum as a call of `getattr`.
-    assert Stage.ITEMS.__reduce_ex__(4) == (Stage, ("items",))
-    left = Reading(left=Stage.ITEMS, why="x")
+    assert ReadingStage.ITEMS.__reduce_ex__(4) == (ReadingStage, ("items",))
+    left = PageReading(left=ReadingStage.ITEMS, why="x")
     assert reader_wire.heard(reader_wire.packed(left)) == left
 
 

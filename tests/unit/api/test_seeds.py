@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orbweaver.api.seeds import FILE_BYTES_MAX, LINES_MAX, URLS_MAX
-from orbweaver.frontier.messages import Seeds
+from orbweaver.frontier.messages import SeedsMessage
 from orbweaver.model.crawl import State
 from orbweaver.model.settings import Settings
 from tests.unit.api.stage import CRAWL, SITE, Stage
@@ -34,7 +34,7 @@ async def test_seeds_are_accepted() -> None:
     assert (reply.status, reply.body) == (202, {"crawl": CRAWL.id, "accepted": 2})
     assert [mail.express for mail in stage.world.sent] == [True]
     (seeds,) = stage.sent()
-    assert isinstance(seeds, Seeds)
+    assert isinstance(seeds, SeedsMessage)
     assert seeds.references == (f"{SITE}/a", f"{SITE}/b")
     assert not seeds.planned
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import asyncssh
 import pytest
 
-from orbweaver.adapters.aws.usage_meter import Meter
+from orbweaver.adapters.aws.usage_meter import UsageMeter
 from orbweaver.adapters.web.client import HttpFetcher
 from orbweaver.adapters.web.proxy_client import ProxyingFetcher
 from orbweaver.app import container, wiring
@@ -114,7 +114,7 @@ class Warm:
         self.container: Container = container.Container()
 
     @contextlib.asynccontextmanager
-    async def _connect(self, settings: Settings, meter: Meter) -> AsyncIterator[Any]:
+    async def _connect(self, settings: Settings, meter: UsageMeter) -> AsyncIterator[Any]:
         self.connected += 1
 
         yield ports_over(
@@ -284,7 +284,7 @@ def test_a_process_has_one_container(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_logs_are_one_json_line_an_event(warm: Warm, logs: logging.Logger) -> None:
     """Fields of an event are keys of its line, whatever strangers wrote into them (case 81)."""
-    container._log_as_json(Meter())
+    container._log_as_json(UsageMeter())
     # Beside it there are those by which pytest listens.
     (handler,) = (one for one in logs.handlers if type(one) is logging.StreamHandler)
     stream = io.StringIO()

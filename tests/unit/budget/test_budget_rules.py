@@ -8,20 +8,20 @@ from orbweaver.budget.budget_rules import (
     DEAD_MS,
     WAIT_S,
     Allowance,
+    BudgetTake,
+    BudgetWanted,
     Later,
     Spent,
     Step,
-    Take,
-    Wanted,
     limit_of,
     next_step,
     settlements,
 )
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.limits import Part, Settlement
+from orbweaver.model.limits import LimitPart, Settlement
 
 NOW_MS = 10 * DEAD_MS
-WANTED = Wanted(plenty=30, whole=10, least=3)
+WANTED = BudgetWanted(plenty=30, whole=10, least=3)
 
 
 def step(used: int, reserved: int = 0, *, mine: int = 0, age_ms: int = 0) -> Step:
@@ -33,21 +33,21 @@ def step(used: int, reserved: int = 0, *, mine: int = 0, age_ms: int = 0) -> Ste
 @pytest.mark.parametrize(
     ("used", "reserved", "mine", "expected"),
     [
-        (0, 0, 0, Take(amount=30)),
-        (70, 50, 0, Take(amount=30)),
-        (71, 50, 0, Take(amount=10)),
-        (90, 50, 0, Take(amount=10)),
-        (91, 0, 0, Take(amount=9)),
-        (91, 8, 8, Take(amount=9)),
+        (0, 0, 0, BudgetTake(amount=30)),
+        (70, 50, 0, BudgetTake(amount=30)),
+        (71, 50, 0, BudgetTake(amount=10)),
+        (90, 50, 0, BudgetTake(amount=10)),
+        (91, 0, 0, BudgetTake(amount=9)),
+        (91, 8, 8, BudgetTake(amount=9)),
         (91, 9, 8, Later()),
-        (97, 0, 0, Take(amount=3)),
+        (97, 0, 0, BudgetTake(amount=3)),
         (98, 0, 0, Spent()),
         (98, 1, 0, Later()),
         (100, 0, 0, Spent()),
         # The limit was lowered.
         (200, 0, 0, Spent()),
         # Taken for lost, and settled all the same.
-        (97, -5, 0, Take(amount=3)),
+        (97, -5, 0, BudgetTake(amount=3)),
     ],
 )
 def test_what_is_left_decides(used: int, reserved: int, mine: int, expected: Step) -> None:
@@ -64,8 +64,8 @@ def test_what_is_left_decides(used: int, reserved: int, mine: int, expected: Ste
         (300, Later(wait_s=225)),
         (800, Later(wait_s=100)),
         (899, Later(wait_s=WAIT_S)),
-        (900, Take(amount=5, dead=True)),
-        (9_000, Take(amount=5, dead=True)),
+        (900, BudgetTake(amount=5, dead=True)),
+        (9_000, BudgetTake(amount=5, dead=True)),
     ],
 )
 def test_others_are_waited_for_as_long_as_they_may_live(age_s: int, expected: Step) -> None:
@@ -81,8 +81,8 @@ def test_what_the_dead_had_may_be_all() -> None:
 def test_limits_are_those_of_the_crawl() -> None:
     """Each part has its own, or none."""
     crawl = Crawl(id="c", name="c", started_at_ms=0, bytes_max=5, nanodollars_max=7)
-    assert [limit_of(crawl, part) for part in Part] == [5, 7]
-    assert limit_of(Crawl(id="c", name="c", started_at_ms=0), Part.BYTES) is None
+    assert [limit_of(crawl, part) for part in LimitPart] == [5, 7]
+    assert limit_of(Crawl(id="c", name="c", started_at_ms=0), LimitPart.BYTES) is None
 
 
 def test_a_commit_settles_what_its_journal_reserved() -> None:
@@ -90,7 +90,9 @@ def test_a_commit_settles_what_its_journal_reserved() -> None:
     tally = {"received_bytes": 30, "nanodollars": 4}
     assert settlements({}, tally) == ()
     assert settlements({"nanodollars": 9, "bytes": 50}, tally) == (
-        Settlement(part=Part.BYTES, reserved=50, spent=30),
-        Settlement(part=Part.NANODOLLARS, reserved=9, spent=4),
+        Settlement(part=LimitPart.BYTES, reserved=50, spent=30),
+        Settlement(part=LimitPart.NANODOLLARS, reserved=9, spent=4),
     )
-    assert settlements({"bytes": 50}, {}) == (Settlement(part=Part.BYTES, reserved=50, spent=0),)
+    assert settlements({"bytes": 50}, {}) == (
+        Settlement(part=LimitPart.BYTES, reserved=50, spent=0),
+    )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from orbweaver.cli.main import run
 from orbweaver.cli.session import Surroundings
-from orbweaver.cli.stack import NAMES, WORKER, Depths, Standing, Unreachable
+from orbweaver.cli.stack import NAMES, WORKER, Depths, StackUnreachable, StandingStack
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason
@@ -110,7 +110,7 @@ class Machine:
     ) -> Mapping[str, str] | None:
         self.asked.append(f"outputs {stack} {environment.get('AWS_ENDPOINT_URL', 'aws')}")
         if self.broken:
-            raise Unreachable("Cannot reach it")
+            raise StackUnreachable("Cannot reach it")
         return self.deployed
 
     def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
@@ -122,7 +122,7 @@ class Machine:
     @contextlib.contextmanager
     def standing(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
-    ) -> Iterator[Standing]:
+    ) -> Iterator[StandingStack]:
         self.contexts.append(dict(context or {}))
         if "extractor" in self.contexts[-1]:
             self.function = {**self.function, "ORBWEAVER_EXTRACTOR": "orbweaver_extractor"}
@@ -130,7 +130,7 @@ class Machine:
             say("starting the emulator")
             self.asked.append(f"start {port}")
         try:
-            yield Standing(
+            yield StandingStack(
                 environment=LOCAL,
                 outputs=self.deployed or {},
                 started=not self.up_already,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.frontier.messages import Pack, Seeds, encode
+from orbweaver.frontier.messages import Pack, SeedsMessage, encode
 from orbweaver.model.crawl import default_crawl
 from orbweaver.model.target import Target
 from tests.memory import Mail
@@ -114,7 +114,7 @@ def test_show_by_beginning_and_as_json(stage: Stage) -> None:
 def test_show_is_short(stage: Stage) -> None:
     """Of a message of many URLs the first are shown, and a time that is none is unknown."""
     references = tuple(f"https://a.example/{number}" for number in range(40))
-    seeds = Seeds(id="s1", crawl="news", at_ms=2**53 - 1, references=references)
+    seeds = SeedsMessage(id="s1", crawl="news", at_ms=2**53 - 1, references=references)
     mail = Mail(body=encode(seeds), reason="unknown crawl 'news'", at_ms=2**52, id="many")
     stage.world.buried.append(mail)
     stage.run("dlq show s1")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.delivery.plan import Order, order_of
+from orbweaver.delivery.plan import DeliveryOrder, order_of
 from orbweaver.model.crawl import Crawl
 from tests.unit.cli.fakes import NOW_MS, OUTPUTS, Stage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orbweaver.delivery.plan import Order as Asked
+    from orbweaver.delivery.plan import DeliveryOrder as Asked
 
 QUEUE = {"DeliveryQueueUrl": "the-queue", "DeliveryDeadLetterQueueUrl": "the-letters"}
 DAY_MS = 86_400_000
@@ -41,14 +41,14 @@ def asked(stage: Stage) -> list[Asked]:
 def test_yesterday_is_delivered(stage: Stage) -> None:
     """Without a day it is the one that was exported last night; every file is looked at."""
     assert stage.run("deliver") == 0
-    assert asked(stage) == [Order(day="2026-11-20", again=True)]
+    assert asked(stage) == [DeliveryOrder(day="2026-11-20", again=True)]
     assert stage.said == f"to be delivered: {MANIFEST.format('2026-11-20')}\n"
 
 
 def test_a_day_is_delivered(stage: Stage) -> None:
     """The day that was asked for, in words for programs."""
     assert stage.run("deliver --day 2026-11-21 --json") == 0
-    assert asked(stage) == [Order(day="2026-11-21", again=True)]
+    assert asked(stage) == [DeliveryOrder(day="2026-11-21", again=True)]
     assert json.loads(stage.said) == {
         "type": "delivery",
         "day": "2026-11-21",
@@ -61,7 +61,7 @@ def test_a_crawl_is_delivered(stage: Stage) -> None:
     """All of its days of which there are exports, or the one that was asked for."""
     crawl = Crawl(id="shop-1", name="shop", started_at_ms=NOW_MS - 2 * DAY_MS)
     stage.world.crawls[crawl.id] = crawl
-    both = [Order(day=f"2026-11-{day}", crawl="shop-1", again=True) for day in (20, 21)]
+    both = [DeliveryOrder(day=f"2026-11-{day}", crawl="shop-1", again=True) for day in (20, 21)]
     assert stage.run("deliver --crawl shop") == 0
     assert asked(stage) == both
     stage.world.sent.clear()

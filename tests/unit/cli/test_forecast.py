@@ -9,12 +9,12 @@ import pytest
 
 from orbweaver.cli import crawl_summary
 from orbweaver.cli.live import lines, spending, status
-from orbweaver.cli.live.hosts import Standing
-from orbweaver.cli.live.status import Meter, as_json, stalled
+from orbweaver.cli.live.hosts import HostStanding
+from orbweaver.cli.live.status import ProgressMeter, as_json, stalled
 from orbweaver.cli.stack import Depths
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.crawl_settings import Scope
-from orbweaver.model.url_rules import Rule
+from orbweaver.model.url_rules import UrlRule
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from tests.unit.cli.views import NOW_MS, reading_of, view_of
 
@@ -84,7 +84,7 @@ def test_how_long_it_takes(
 
 def test_nothing_is_guessed_while_nothing_ends() -> None:
     """A rate of zero gives no time, and after a while the silence is named."""
-    meter = Meter()
+    meter = ProgressMeter()
     tallies = {
         after_s: {"claimed": 90, "fetched": min(40, after_s)} for after_s in range(0, 200, 10)
     }
@@ -96,24 +96,29 @@ def test_nothing_is_guessed_while_nothing_ends() -> None:
 @pytest.mark.parametrize(
     ("host", "standing", "bound_s", "said"),
     [
-        (Host(name=SHOP), Standing.OPEN, 10.5, "now"),
-        (Host(name=SHOP, tat_ms=NOW_MS + 61_000), Standing.OPEN, 10.5, "now"),
-        (Host(name=SHOP, line_ms=NOW_MS + 90_000), Standing.OPEN, 10.5, "now; planned 30 s ahead"),
+        (Host(name=SHOP), HostStanding.OPEN, 10.5, "now"),
+        (Host(name=SHOP, tat_ms=NOW_MS + 61_000), HostStanding.OPEN, 10.5, "now"),
+        (
+            Host(name=SHOP, line_ms=NOW_MS + 90_000),
+            HostStanding.OPEN,
+            10.5,
+            "now; planned 30 s ahead",
+        ),
         (
             Host(name=SHOP, blocked_until_ms=NOW_MS + 160_000, strikes=2),
-            Standing.BLOCKED,
+            HostStanding.BLOCKED,
             110.5,
             "blocked 2 min: 429 or 503 x2",
         ),
         (
             Host(name=SHOP, blocked_until_ms=NOW_MS + 100_000, failures=5),
-            Standing.BLOCKED,
+            HostStanding.BLOCKED,
             50.5,
             "blocked 40 s: no answer x5",
         ),
         (
             Host(name=SHOP, blocked_until_ms=NOW_MS + 3_660_000, failures=9),
-            Standing.DOWN,  # its URLs end unasked
+            HostStanding.DOWN,  # its URLs end unasked
             0,
             "down 60 min: no answer x9",
         ),
@@ -122,13 +127,13 @@ def test_nothing_is_guessed_while_nothing_ends() -> None:
                 name=SHOP,
                 robots=RobotsEntry(fetched_at_ms=0, body=b"User-agent: *\nCrawl-delay: 4"),
             ),
-            Standing.OPEN,
+            HostStanding.OPEN,
             41,
             "now",
         ),
     ],
 )
-def test_a_host(host: Host, standing: Standing, bound_s: float, said: str) -> None:
+def test_a_host(host: Host, standing: HostStanding, bound_s: float, said: str) -> None:
     """When it is asked next and why not now, and how long its queue takes at least."""
     tally = {"claimed": 40, "host.0.claimed": 30, "host.0.done": 20, "host.0.failed": 3}
     row, other, _ = view_of(tally, hosts=(host,)).hosts
@@ -140,7 +145,11 @@ def test_a_host(host: Host, standing: Standing, bound_s: float, said: str) -> No
 
 def test_the_shortest_delay_of_rules_bounds_a_queue() -> None:
     """Some URLs may be asked for faster than the crawl's others, so a bound is what they allow."""
-    rules = (Rule(match="/a", delay_ms=200), Rule(match="/b", delay_ms=9_000), Rule(match="/c"))
+    rules = (
+        UrlRule(match="/a", delay_ms=200),
+        UrlRule(match="/b", delay_ms=9_000),
+        UrlRule(match="/c"),
+    )
     row = view_of({"host.0.claimed": 10, "claimed": 10}, rules=rules).hosts[0]
     assert (row.delay_ms, row.bound_ms) == (200, 2_100)
 
@@ -218,7 +227,7 @@ def test_cost_in_words() -> None:
 
 def test_a_crawl_that_stands_still() -> None:
     """Empty queues are named after a moment and given up on after a minute, not while it is paused."""  # noqa: E501 - one sentence
-    meter, empty = Meter(), Depths(dead=1)
+    meter, empty = ProgressMeter(), Depths(dead=1)
     tally = {"claimed": 12, "fetched": 11}
     view = meter.see(reading_of(tally, after_s=1, depths=empty))
     assert not stalled(view)
@@ -318,7 +327,7 @@ def test_a_run_that_could_not_go_on_says_why(carried: int, expected: str) -> Non
 def test_a_message_that_a_dead_worker_has_is_told_of() -> None:
     """The queue says how many are in work, and for how long each is held back at most."""
     held = Depths(in_work=1, hidden_s=360)
-    meter = Meter()
+    meter = ProgressMeter()
     tally = {"claimed": 9, "fetched": 3}
     meter.see(reading_of(tally, after_s=60, depths=held))
     view = meter.see(reading_of(tally, after_s=240, depths=held))
@@ -333,7 +342,7 @@ def test_a_message_that_a_dead_worker_has_is_told_of() -> None:
 
 def test_for_how_long_a_message_is_held_back_may_be_unknown() -> None:
     """Where no queue says it, nothing is said about it."""
-    meter, held = Meter(), Depths(in_work=1)
+    meter, held = ProgressMeter(), Depths(in_work=1)
     meter.see(reading_of({"claimed": 9}, after_s=60, depths=held))
     view = meter.see(reading_of({"claimed": 9}, after_s=240, depths=held))
     assert dict(lines.notices(view))["quiet"] == "no URL has ended for 3 min"

@@ -6,14 +6,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 from orbweaver.cli.live.glide import SPAN_MS_MAX, Glide
-from orbweaver.cli.live.status import Meter
+from orbweaver.cli.live.status import ProgressMeter
 from orbweaver.model.crawl import State
 from tests.unit.cli.views import reading_of
 
 
 def shown(counts: list[int], *, apart_s: float = 1.0, **changes: object) -> list[int]:
     """Have a crawl read once a second, and note how many pages are shown each time."""
-    meter, glide = Meter(), Glide()
+    meter, glide = ProgressMeter(), Glide()
     found = []
     for second, fetched in enumerate(counts):
         tally = {"claimed": 100, "fetched": fetched}
@@ -34,7 +34,7 @@ def test_one_page_a_second_moves_by_one() -> None:
 
 def test_other_counters_do_not_hold_it_up() -> None:
     """Links that are claimed between two commits are shown, and pages move on as before."""
-    meter, glide = Meter(), Glide()
+    meter, glide = ProgressMeter(), Glide()
     found = []
     for second in range(31):
         tally = {"claimed": 100 + second, "fetched": 5 * (second // 5)}
@@ -52,7 +52,7 @@ def test_a_commit_that_comes_early_is_no_hurry() -> None:
 
 def test_what_is_over_or_paused_is_shown_as_it_is() -> None:
     """The last numbers are those of the books, and so are those after a silence."""
-    meter, glide = Meter(), Glide()
+    meter, glide = ProgressMeter(), Glide()
     for second, fetched in ((0, 0), (5, 5), (10, 10)):
         glide.show(meter.see(reading_of({"claimed": 10, "fetched": fetched}, after_s=second)))
     for state in (State.PAUSED, State.FINISHED):
@@ -64,7 +64,7 @@ def test_what_is_over_or_paused_is_shown_as_it_is() -> None:
 
 def test_between_readings_the_clock_moves_it() -> None:
     """A view that has become older is further on its way, and never beyond what was read."""
-    meter, glide = Meter(), Glide()
+    meter, glide = ProgressMeter(), Glide()
     for second, fetched in ((0, 0), (4, 4), (8, 8)):
         view = meter.see(reading_of({"claimed": 10, "fetched": fetched}, after_s=second))
         assert glide.show(view).of("fetched") == (4 if fetched == 8 else 0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from orbweaver.cli import item_text
-from orbweaver.model.item_rules import Field, ItemRule, Kind, Source
+from orbweaver.model.item_rules import Field, ItemRule, ValueKind, ValueSource
 from tests.unit.cli.views import CRAWL
 
 RULE = ItemRule(
@@ -15,7 +15,7 @@ RULE = ItemRule(
     match="/book/",
     fields=(
         Field(name="title", required=True),
-        Field(name="price", type=Kind.PRICE),
+        Field(name="price", type=ValueKind.PRICE),
         Field(name="tags", many=True),
     ),
 )
@@ -26,8 +26,8 @@ RULE = ItemRule(
     [
         (RULE, "one a page"),
         (replace(RULE, each="li.book"), "one for each li.book"),
-        (replace(RULE, source=Source.JSONLD, of="Product"), "one for each Product in jsonld"),
-        (replace(RULE, source=Source.OPENGRAPH), "one a page, of og"),
+        (replace(RULE, source=ValueSource.JSONLD, of="Product"), "one for each Product in jsonld"),
+        (replace(RULE, source=ValueSource.OPENGRAPH), "one a page, of og"),
         (replace(RULE, extractor="books"), "what the function books yields"),
     ],
 )

@@ -16,7 +16,7 @@ from localstack.errors import LocalStackError
 from orbweaver.adapters.aws.clients import Aws
 from orbweaver.app import container
 from orbweaver.cli.local_machine import ThisMachine, _kept, connect
-from orbweaver.cli.stack import LOCAL_CONTEXT, Depths, Unreachable
+from orbweaver.cli.stack import LOCAL_CONTEXT, Depths, StackUnreachable
 from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def test_outputs_that_cannot_be_asked_for_say_what_to_run(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(deployed, "describe", describe)
     monkeypatch.setattr(ThisMachine, "stopped", lambda _self: [])
-    with pytest.raises(Unreachable, match="Cannot reach AWS\n`orbweaver local up`"):
+    with pytest.raises(StackUnreachable, match="Cannot reach AWS\n`orbweaver local up`"):
         ThisMachine().outputs("Orbweaver", {}, print)
 
 
@@ -238,7 +238,7 @@ def test_a_status_is_told_as_it_is(
     if there:
         assert ThisMachine().outputs("Mine", {}, told.append) == {"Bucket": "b"}
     else:
-        with pytest.raises(Unreachable) as raised:
+        with pytest.raises(StackUnreachable) as raised:
             ThisMachine().outputs("Mine", {}, told.append)
         told = [str(raised.value)]
     assert len(told) == bool(said)
@@ -261,7 +261,9 @@ def test_a_running_emulator_is_used_and_left(played: Played, ends_with: str) -> 
 def test_what_was_started_is_stopped(played: Played, fault: bool) -> None:
     """Whether the block ends well or the deployment fails; its state is kept."""
     played.fault = fault
-    ending = pytest.raises(Unreachable, match="cdk deploy") if fault else contextlib.nullcontext()
+    ending = (
+        pytest.raises(StackUnreachable, match="cdk deploy") if fault else contextlib.nullcontext()
+    )
     with ending, ThisMachine().standing(0, lambda _: None) as stood:
         assert stood.started
         assert stood.environment["AWS_ENDPOINT_URL"] == "http://127.0.0.1:5000"
@@ -426,7 +428,7 @@ def test_a_profile_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
     """It is an error of its own, not a missing region."""
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
-    with pytest.raises(Unreachable, match=r"profile.*absent"):
+    with pytest.raises(StackUnreachable, match=r"profile.*absent"):
         ThisMachine().region({"AWS_PROFILE": "absent"})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.cli.live.rates import BARS_MAX, GAP_MS, History, Rates
+from orbweaver.cli.live.rates import BARS_MAX, GAP_MS, RateHistory, Rates
 from orbweaver.cli.live.sparkline import sparkline
 
 START_MS = 1_795_251_600_000
@@ -12,7 +12,7 @@ START_MS = 1_795_251_600_000
 
 def seen(*readings: tuple[float, int]) -> Rates:
     """Have a history see readings: seconds after the start, and how many had ended."""
-    history, rates = History(), Rates(now=0, mean=0, peak=0)
+    history, rates = RateHistory(), Rates(now=0, mean=0, peak=0)
     for after_s, done in readings:
         after_ms = round(after_s * 1000)
         rates = history.see(START_MS + after_ms, done, started_at_ms=START_MS, elapsed_ms=after_ms)

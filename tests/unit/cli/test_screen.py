@@ -15,7 +15,7 @@ from rich.text import Text
 from orbweaver.cli.live import lines as words
 from orbweaver.cli.live import screen
 from orbweaver.cli.live.screen import Block, draw, fit
-from orbweaver.cli.live.status import Meter, View, as_json
+from orbweaver.cli.live.status import ProgressMeter, View, as_json
 from orbweaver.cli.stack import Depths
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.crawl_settings import Scope
@@ -238,7 +238,7 @@ def test_every_screen_fits(
     footer: str,
 ) -> None:
     """Whatever is read, in whatever order: nothing raises, nothing is too wide or too high, nothing steers the terminal, and no guess is negative."""  # noqa: E501 - one sentence
-    meter = Meter()
+    meter = ProgressMeter()
     views = [meter.see(reading_of(tally, **changes)) for tally, changes in readings]
     view = replace(views[-1], age_ms=age_ms)
     drawn = draw(view, columns, lines, footer)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.cli.stack import Depths, Unreachable, environment_of, export_line, settings_of
+from orbweaver.cli.stack import Depths, StackUnreachable, environment_of, export_line, settings_of
 from tests.unit.cli.fakes import LOCAL, OUTPUTS, Machine, at
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def test_the_region_is_chosen(
 
 def test_a_missing_region_says_where_to_name_one() -> None:
     """All places are named, with the profile that was looked at."""
-    with pytest.raises(Unreachable) as raised:
+    with pytest.raises(StackUnreachable) as raised:
         environment_of("aws", Machine(profile_region=None), {"AWS_PROFILE": "me"})
     for place in ("--region", "AWS_REGION", "AWS_DEFAULT_REGION", "profile 'me'"):
         assert place in str(raised.value)
@@ -72,7 +72,7 @@ def test_a_missing_region_says_where_to_name_one() -> None:
 
 def test_a_local_target_must_run() -> None:
     """Where nothing runs, the message says what to run."""
-    with pytest.raises(Unreachable, match="orbweaver local up"):
+    with pytest.raises(StackUnreachable, match="orbweaver local up"):
         environment_of("local", Machine(), {})
 
 
@@ -81,7 +81,7 @@ def test_a_port_names_one_of_several_stacks() -> None:
     machine = Machine(up_already=True, up_on=[4600, 4601])
     assert environment_of(None, machine, OTHER, port=4601) == at(4601)
     with pytest.raises(
-        Unreachable, match=r"local up --port 4602`; there is one on port 4600, 4601"
+        StackUnreachable, match=r"local up --port 4602`; there is one on port 4600, 4601"
     ):
         environment_of(None, machine, {}, port=4602)
 
@@ -103,7 +103,7 @@ def test_one_of_several_stacks_is_named_when_it_is_taken() -> None:
 def test_a_stopped_stack_is_started_again_by_its_port(target: str | None) -> None:
     """After `crawl --port 4600` its stack is stopped: the hint names the port."""
     machine = Machine(profile_region=None, kept=[4600, 4566])
-    with pytest.raises(Unreachable, match=r"`orbweaver local up --port 4600`"):
+    with pytest.raises(StackUnreachable, match=r"`orbweaver local up --port 4600`"):
         environment_of(target, machine, {})
 
 
@@ -155,7 +155,7 @@ def test_a_stack_that_cannot_be_used_says_what_to_do(
     machine: Machine, environment: Mapping[str, str], said: str
 ) -> None:
     """No stack, an old stack and no answer are told apart."""
-    with pytest.raises(Unreachable, match=said):
+    with pytest.raises(StackUnreachable, match=said):
         settings_of("Orbweaver", machine, environment)
 
 

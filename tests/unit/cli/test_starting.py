@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.cli.main import run
-from orbweaver.cli.stack import Unreachable
+from orbweaver.cli.stack import StackUnreachable
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
@@ -93,7 +93,7 @@ def test_an_emulator_that_does_not_start_is_not_a_traceback(stage: Stage) -> Non
     """Whatever the local stack has to say is said, with exit code 3."""
 
     def refuse(*_: object) -> None:
-        raise Unreachable("Port 4566 is taken by another program")
+        raise StackUnreachable("Port 4566 is taken by another program")
 
     stage.machine.standing = refuse  # type: ignore[method-assign, assignment]
     assert stage.run(f"crawl {SITE}") == 3

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.cli import session
-from orbweaver.cli.live.display import Lines, Objects, Panel
+from orbweaver.cli.live.display import JsonDisplay, Lines, Panel
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
@@ -154,7 +154,7 @@ def test_a_reading_that_takes_long(stage: Stage, monkeypatch: pytest.MonkeyPatch
 def test_lines_and_objects_of_a_crawl() -> None:
     """A line every three seconds, an object every two; old news only once they are very old."""
     lines, objects = StringIO(), StringIO()
-    plain, machine = Lines(lines), Objects(objects)
+    plain, machine = Lines(lines), JsonDisplay(objects)
     view = example()
     for age_ms in (0, 1_000, 4_000, 9_000, 10_000):
         for display in (plain, machine):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli.live.status import Meter, Reading, View
+from orbweaver.cli.live.status import ProgressMeter, StatusReading, View
 from orbweaver.cli.stack import Depths
 from orbweaver.control.crawl_control import Status
-from orbweaver.model.crawl import Books, Crawl, Shard
+from orbweaver.model.crawl import Books, CounterShard, Crawl
 from orbweaver.politeness.host_schedule import Host
 
 if TYPE_CHECKING:
@@ -33,23 +33,23 @@ def reading_of(
     depths: Depths | None = DEPTHS,
     hosts: tuple[Host, ...] = (),
     **changes: Any,
-) -> Reading:
+) -> StatusReading:
     """Read a crawl that has counted this, so long after its start."""
     crawl = replace(CRAWL, **changes)
     at_ms = NOW_MS + round(after_s * 1000)
-    books = Books.of((Shard(tally=dict(tally)),))
+    books = Books.of((CounterShard(tally=dict(tally)),))
     status = Status(crawl=crawl, books=books, at_ms=at_ms)
-    return Reading(status=status, depths=depths, hosts=hosts)
+    return StatusReading(status=status, depths=depths, hosts=hosts)
 
 
 def view_of(tally: Mapping[str, int], **given: Any) -> View:
     """See it for the first time."""
-    return Meter().see(reading_of(tally, **given))
+    return ProgressMeter().see(reading_of(tally, **given))
 
 
 def example(**changes: Any) -> View:
     """Watch a crawl of three hosts for four minutes, 20 seconds of which nobody saw."""
-    meter = Meter()
+    meter = ProgressMeter()
     at_ms = NOW_MS + 240_000
     hosts = (
         Host(name="https://shop.example", tat_ms=at_ms + 1_000),

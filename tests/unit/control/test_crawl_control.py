@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from orbweaver.control.crawl_control import Conflict, ControlError, UnknownCrawl
-from orbweaver.control.crawl_spec import Plan, PlanError
-from orbweaver.frontier.messages import Seeds
+from orbweaver.control.crawl_spec import CrawlSpec, PlanError
+from orbweaver.frontier.messages import SeedsMessage
 from orbweaver.model.crawl import State, Stop, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DAY_MS
@@ -23,11 +23,11 @@ from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 async def test_start_creates_the_crawl_and_sends_its_seeds() -> None:
     """The definition stands before the seeds are sent, and says how many messages to await."""
     stage = Stage()
-    plan = Plan(seeds=tuple(f"{SEED}{place}" for place in range(150)))
+    plan = CrawlSpec(seeds=tuple(f"{SEED}{place}" for place in range(150)))
     crawl = await stage.control.start(plan)
     assert stage.world.crawls == {crawl.id: crawl}
     first, second = stage.sent()
-    assert isinstance(first, Seeds)
+    assert isinstance(first, SeedsMessage)
     assert first.references + second.references == crawl.seeds
     assert crawl.seeds_planned == 2
     assert first.planned
@@ -47,7 +47,7 @@ async def test_a_plan_that_does_not_fit_leaves_nothing_behind() -> None:
     """Nothing is created or sent for a seed that is no URL."""
     stage = Stage()
     with pytest.raises(PlanError, match=r"'x' cannot be crawled"):
-        await stage.control.start(Plan(seeds=(SEED, "x")))
+        await stage.control.start(CrawlSpec(seeds=(SEED, "x")))
     assert not stage.world.crawls
     assert not stage.world.sent
 
@@ -257,7 +257,9 @@ async def test_hosts_are_those_that_the_books_count_and_others_that_are_asked_fo
     """In the order of the references, then those that were named; each once."""
     stage = Stage()
     other = "https://other.example"
-    crawl = await stage.control.start(Plan(seeds=(SEED, f"{other}/a", f"{SEED}b"), name="shop"))
+    crawl = await stage.control.start(
+        CrawlSpec(seeds=(SEED, f"{other}/a", f"{SEED}b"), name="shop")
+    )
     stage.count(crawl, **{"host.0.claimed": 3, "host.0.done": 1, "host.1.claimed": 1})
     stage.world.hosts[other] = Host(name=other, blocked_until_ms=NOW_MS + 5_000)
     views = await stage.control.hosts("shop", ["example.com", "third.example"])

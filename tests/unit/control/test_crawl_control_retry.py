@@ -10,7 +10,7 @@ import pytest
 
 from orbweaver.control import rerun
 from orbweaver.control.crawl_control import Control, ControlError, UnknownCrawl
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import Outcome, Reason
 from tests.memory import Moment
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HOME = f"{SITE}/"
-SMALL = Plan(seeds=(HOME,), id="site-1", name="site", depth_max=2, delay_ms=0, obey_robots=False)
+SMALL = CrawlSpec(
+    seeds=(HOME,), id="site-1", name="site", depth_max=2, delay_ms=0, obey_robots=False
+)
 
 
-async def crawled(plan: Plan = SMALL) -> tuple[Stage, Control]:
+async def crawled(plan: CrawlSpec = SMALL) -> tuple[Stage, Control]:
     """Crawl a site at whose pages some links are broken, to the end."""
     stage = Stage()
     stage.web.put(HOME, html("/a", "/busy", "/gone"))

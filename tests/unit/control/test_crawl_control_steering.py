@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.crawl_control import Conflict, Control
-from orbweaver.frontier.messages import Close, Pack, Seeds, decode, encode
+from orbweaver.frontier.messages import Close, Pack, SeedsMessage, decode, encode
 from orbweaver.model.crawl import Crawl, State, Stop, default_crawl
 from orbweaver.model.errors import StoredNewer, Transient
 from orbweaver.model.target import Target
@@ -66,7 +66,7 @@ def park(stage: Stage, crawl: Crawl, packs: int) -> set[str]:
         target = Target(url=f"{SEED}{place}", depth=1)
         pack = Pack(id=f"p{place}", crawl=crawl.id, at_ms=NOW_MS, targets=(target,))
         bodies[pack.id] = encode(pack)
-    seeds = Seeds(id="s", crawl=crawl.id, at_ms=NOW_MS, references=(SEED,))
+    seeds = SeedsMessage(id="s", crawl=crawl.id, at_ms=NOW_MS, references=(SEED,))
     bodies["s"] = encode(seeds)
     stage.world.parked |= {(crawl.id, key): body for key, body in bodies.items()}
     return set(bodies.values())

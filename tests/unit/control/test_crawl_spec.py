@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orbweaver.control.crawl_spec import Plan, PlanError
+from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.seed_list import SEEDS_MAX, name_of
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model import crawl_codec
@@ -21,7 +21,7 @@ SEED = "https://example.com/"
 
 def test_a_plan_of_one_seed_is_polite_by_default() -> None:
     """A seed alone becomes a crawl of its host with the defaults that hurt nobody."""
-    crawl = crawl_of(Plan(seeds=(SEED,)), NOW_MS)
+    crawl = crawl_of(CrawlSpec(seeds=(SEED,)), NOW_MS)
     assert crawl.id == "example.com-20261121-090000"
     assert crawl.name == "example.com"
     assert crawl.started_at_ms == NOW_MS
@@ -50,7 +50,7 @@ def test_a_plan_of_one_seed_is_polite_by_default() -> None:
 )
 def test_options_reach_the_crawl(changes: dict[str, Any], expected: dict[str, Any]) -> None:
     """Each option shows in the crawl, and those that follow from others do too."""
-    crawl = crawl_of(replace(Plan(seeds=(SEED,)), **changes), NOW_MS)
+    crawl = crawl_of(replace(CrawlSpec(seeds=(SEED,)), **changes), NOW_MS)
     assert {key: getattr(crawl, key) for key in expected} == expected
 
 
@@ -70,28 +70,30 @@ def test_parameters_are_taken_out_as_asked(
 ) -> None:
     """A person's own beside the usual ones, or instead of them; all URLs of the crawl alike."""
     given = ("https://example.com/?utm_id=1&ref=2&My_x=3",)
-    crawl = crawl_of(Plan(seeds=given, strip_parameters=strip, keep_parameters=keep), NOW_MS)
+    crawl = crawl_of(CrawlSpec(seeds=given, strip_parameters=strip, keep_parameters=keep), NOW_MS)
     assert crawl.seeds == (seed,)
     assert canonicalize(given[0], tracking=crawl.stripped) == seed
 
 
 def test_the_usual_parameters_are_not_stored() -> None:
     """A crawl that strips the usual ones follows the list of whoever works for it."""
-    assert crawl_of(Plan(seeds=(SEED,)), NOW_MS).tracking is None
-    usual = Plan(seeds=(SEED,), strip_parameters=("utm_*", "GCLID"))
+    assert crawl_of(CrawlSpec(seeds=(SEED,)), NOW_MS).tracking is None
+    usual = CrawlSpec(seeds=(SEED,), strip_parameters=("utm_*", "GCLID"))
     assert crawl_of(usual, NOW_MS).tracking is None
 
 
 def test_seeds_are_canonical_and_count_once() -> None:
     """Spellings of one URL are one seed, in the order in which they came."""
-    plan = Plan(seeds=("HTTPS://Example.com/b#x", "https://example.com:443/b", "https://a.org"))
+    plan = CrawlSpec(
+        seeds=("HTTPS://Example.com/b#x", "https://example.com:443/b", "https://a.org")
+    )
     assert crawl_of(plan, NOW_MS).seeds == ("https://example.com/b", "https://a.org/")
 
 
 @pytest.mark.parametrize(("number", "messages"), [(1, 1), (100, 1), (101, 2), (250, 3)])
 def test_seed_messages_are_planned(number: int, messages: int) -> None:
     """The crawl knows before anything is sent how many messages its seeds take."""
-    plan = Plan(seeds=tuple(f"https://example.com/{place}" for place in range(number)))
+    plan = CrawlSpec(seeds=tuple(f"https://example.com/{place}" for place in range(number)))
     assert crawl_of(plan, NOW_MS).seeds_planned == messages
 
 
@@ -139,7 +141,7 @@ def test_seed_messages_are_planned(number: int, messages: int) -> None:
 def test_what_does_not_fit_is_named(changes: dict[str, Any], field: str, said: str) -> None:
     """An error names the part of the plan, its value and what would fit."""
     with pytest.raises(PlanError) as caught:
-        crawl_of(replace(Plan(seeds=(SEED,)), **changes), NOW_MS)
+        crawl_of(replace(CrawlSpec(seeds=(SEED,)), **changes), NOW_MS)
     assert caught.value.field == field
     assert said in str(caught.value)
 
@@ -147,10 +149,10 @@ def test_what_does_not_fit_is_named(changes: dict[str, Any], field: str, said: s
 def test_a_plan_may_name_sitemaps() -> None:
     """A sitemap is a beginning like a seed; one that is a seed too is counted once."""
     seed, sitemap = "https://example.com/", "https://example.com/s.xml"
-    alone = crawl_of(Plan(sitemap_urls=("HTTPS://example.com/s.xml#x", sitemap)), NOW_MS)
+    alone = crawl_of(CrawlSpec(sitemap_urls=("HTTPS://example.com/s.xml#x", sitemap)), NOW_MS)
     assert (alone.seeds, alone.sitemap_urls, alone.sitemaps) == ((), (sitemap,), True)
     assert (alone.name, alone.seeds_planned, alone.references) == ("example.com", 1, (sitemap,))
-    plan = Plan(seeds=(seed, sitemap), sitemap_urls=(sitemap,), sitemaps=False)
+    plan = CrawlSpec(seeds=(seed, sitemap), sitemap_urls=(sitemap,), sitemaps=False)
     both = crawl_of(plan, NOW_MS)
     assert (both.references, both.seeds_planned, both.sitemaps) == ((seed, sitemap), 1, False)
     assert crawl_codec.from_fields(crawl_codec.to_fields(both)) == both
@@ -160,7 +162,7 @@ def test_seeds_must_fit_into_one_item() -> None:
     """More seeds than the definition can hold are refused, with a way out."""
     seeds = tuple(f"https://example.com/{'x' * 1_000}{place}" for place in range(300))
     with pytest.raises(PlanError, match="two crawls of one name"):
-        crawl_of(Plan(seeds=seeds), NOW_MS)
+        crawl_of(CrawlSpec(seeds=seeds), NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -177,12 +179,12 @@ def test_seeds_must_fit_into_one_item() -> None:
 def test_a_name_is_made_of_the_host(url: str, name: str) -> None:
     """The default name fits, whatever host it is made of."""
     assert name_of(url) == name
-    assert crawl_of(Plan(seeds=(url,)), NOW_MS).name == name
+    assert crawl_of(CrawlSpec(seeds=(url,)), NOW_MS).name == name
 
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_what_pages_wish_is_a_persons_choice(*, wanted: bool) -> None:
     """Canonical pages only, and pages that ask not to be indexed left out: both if asked for."""
-    plan = Plan(seeds=("https://example.com/",), canonical_only=wanted, noindex_skipped=wanted)
+    plan = CrawlSpec(seeds=("https://example.com/",), canonical_only=wanted, noindex_skipped=wanted)
     crawl = crawl_of(plan, 0)
     assert (crawl.canonical_only, crawl.noindex_skipped) == (wanted, wanted)

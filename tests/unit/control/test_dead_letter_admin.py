@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.dead_letter_admin import HOLD_S, Undertaker
-from orbweaver.frontier.dead_letters import EVERYTHING, NEW, NEWER_VERSION, UNKNOWN_CRAWL, Selection
-from orbweaver.frontier.messages import Loose, Pack, Seeds, Source, decode, encode
+from orbweaver.frontier.dead_letters import (
+    EVERYTHING,
+    NEW,
+    NEWER_VERSION,
+    UNKNOWN_CRAWL,
+    DeadLetterSelection,
+)
+from orbweaver.frontier.messages import Loose, MessageSource, Pack, SeedsMessage, decode, encode
 from orbweaver.model.crawl import default_crawl
 from orbweaver.model.errors import Transient
 from orbweaver.model.target import Target
@@ -65,7 +71,7 @@ class Graveyard:
             clock=self.clock,
         )
 
-    def bury(self, message: str | Pack | Seeds | Loose, reason: str | None = "why") -> Mail:
+    def bury(self, message: str | Pack | SeedsMessage | Loose, reason: str | None = "why") -> Mail:
         body = message if isinstance(message, str) else encode(message)
         mail = Mail(body=body, reason=reason, at_ms=NOW_MS)
         self.world.buried.append(mail)
@@ -155,7 +161,7 @@ def test_what_cannot_be_put_back_comes_back_by_itself(yard: Graveyard) -> None:
 
 
 def redrive(
-    yard: Graveyard, selection: Selection = EVERYTHING, *, malformed: bool = False
+    yard: Graveyard, selection: DeadLetterSelection = EVERYTHING, *, malformed: bool = False
 ) -> object:
     """Send letters back, fifty a second; (sent, skipped)."""
     going = yard.undertaker.redrive(selection, limit=LIMIT, rate_per_s=50, malformed=malformed)
@@ -165,12 +171,12 @@ def redrive(
 
 def test_each_goes_back_on_its_lane(yard: Graveyard) -> None:
     """Packs and seeds of a crawl in a hurry go by express; packs have failed never."""
-    seeds = Seeds(id="s1", crawl="fast-1", at_ms=1, references=("https://a.example/",))
+    seeds = SeedsMessage(id="s1", crawl="fast-1", at_ms=1, references=("https://a.example/",))
     for message in (pack(failures=4), pack("p2", crawl="fast-1"), seeds):
         yard.bury(message, "failed 4 times")
     yard.bury("https://a.example/", None)
     assert redrive(yard) == (4, {})
-    sent = {it.id: (it, lane) for it, lane in yard.sent() if isinstance(it, Pack | Seeds)}
+    sent = {it.id: (it, lane) for it, lane in yard.sent() if isinstance(it, Pack | SeedsMessage)}
     assert sent.pop("p1") == (pack(failures=0), False)
     assert sent.pop("p2") == (pack("p2", crawl="fast-1"), True)
     assert sent.pop("s1") == (seeds, True)
@@ -191,7 +197,7 @@ def test_what_would_come_straight_back_stays(yard: Graveyard) -> None:
 def test_letters_of_a_newer_version_stay(yard: Graveyard) -> None:
     """Theirs are messages, and crawls, that this version cannot read; asked for, bodies go back."""
     yard.bury('{"v":2,"crawl":"shop-1","at":1}')
-    yard.bury(encode(Seeds(id="s", crawl="fast-1", at_ms=1, references=("https://a/",))))
+    yard.bury(encode(SeedsMessage(id="s", crawl="fast-1", at_ms=1, references=("https://a/",))))
     yard.world.newer["fast-1"] = "stored by a newer version"
     assert redrive(yard) == (0, {NEWER_VERSION: 2})
     assert yard.visible() == 2
@@ -211,7 +217,7 @@ def test_only_what_is_meant_goes_back(yard: Graveyard) -> None:
     """The others are neither sent nor counted, and can be seen again."""
     yard.bury(pack("p1"), "failed 4 times")
     yard.bury(pack("p2"), "crashed its worker 3 times")
-    assert redrive(yard, Selection(reason="crashed")) == (1, {})
+    assert redrive(yard, DeadLetterSelection(reason="crashed")) == (1, {})
     assert [sent.id for sent, _ in yard.sent() if isinstance(sent, Pack)] == ["p2"]
     assert yard.visible() == 1
 
@@ -267,7 +273,9 @@ def test_a_pack_without_a_chance_gets_one(yard: Graveyard, strikes: int, left: i
     assert yard.world.strikes == {"p1": left}
 
 
-def purge(yard: Graveyard, selection: Selection, only: Sequence[str] | None = None) -> object:
+def purge(
+    yard: Graveyard, selection: DeadLetterSelection, only: Sequence[str] | None = None
+) -> object:
     """Throw letters away."""
     ids = None if only is None else frozenset(only)
     return asyncio.run(yard.undertaker.purge(selection, limit=LIMIT, only=ids))
@@ -277,10 +285,10 @@ def test_purge(yard: Graveyard) -> None:
     """What is meant is gone, what is not is there; nothing is sent."""
     kept = yard.bury(pack("p1"), "failed 4 times")
     yard.bury("{", "body is neither a URL nor valid JSON")
-    assert purge(yard, Selection(reason="neither")) == (1, False)
+    assert purge(yard, DeadLetterSelection(reason="neither")) == (1, False)
     assert yard.world.buried == [kept]
     assert yard.world.sent == []
-    assert purge(yard, Selection(host="a.example")) == (1, False)
+    assert purge(yard, DeadLetterSelection(host="a.example")) == (1, False)
     assert yard.world.buried == []
 
 
@@ -297,12 +305,12 @@ def test_what_was_dropped_as_a_seed_never_becomes_more(yard: Graveyard) -> None:
     """A pack that came from the seed queue is no message ever after; seeds stay what they are."""
     seeds = Loose(crawl="shop-1", references=("https://b.example/",))
     for body in (encode(pack()), encode(seeds)):
-        mail = Mail(body=body, reason="why", at_ms=NOW_MS, source=Source.SEEDS)
+        mail = Mail(body=body, reason="why", at_ms=NOW_MS, source=MessageSource.SEEDS)
         yard.world.buried.append(mail)
     done = asyncio.run(yard.undertaker.redrive(EVERYTHING, limit=LIMIT, rate_per_s=100))
     assert (done.sent, dict(done.skipped)) == (1, {"malformed": 1})
     ((message, _),) = yard.sent()
-    assert isinstance(message, Seeds)
+    assert isinstance(message, SeedsMessage)
     assert message.dropped
     asyncio.run(yard.undertaker.redrive(EVERYTHING, limit=LIMIT, rate_per_s=100, malformed=True))
-    assert [mail.source for mail in yard.world.sent] == [Source.PACKS, Source.SEEDS]
+    assert [mail.source for mail in yard.world.sent] == [MessageSource.PACKS, MessageSource.SEEDS]

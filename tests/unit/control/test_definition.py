@@ -13,7 +13,7 @@ import pytest
 
 from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.crawl_template import STARTER
-from orbweaver.control.crawl_spec import SETTINGS, Overlap, Plan
+from orbweaver.control.crawl_spec import SETTINGS, CrawlSpec, Overlap
 from orbweaver.control.definition import document_of, lines_of, parse, seeds_file_of
 from orbweaver.control.definition_keys import KEYS
 from orbweaver.control.spec_checks import crawl_of
@@ -21,11 +21,11 @@ from orbweaver.extraction.extract import Field, ItemRule
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import DAY_S
 from orbweaver.model.crawl_settings import WEEK_S, Bodies, CrawlSettings, Scope
-from orbweaver.model.url_rules import Rule
+from orbweaver.model.url_rules import UrlRule
 from tests.unit.control.defining import DOCUMENT, SEED, problems
 
 GUIDE = (Path(__file__).parents[3] / "docs/definition.md").read_text()
-PLAN = Plan(
+PLAN = CrawlSpec(
     name="site",
     seeds=(SEED,),
     sitemap_urls=(f"{SEED}s.xml",),
@@ -61,7 +61,7 @@ PLAN = Plan(
     overlap=Overlap.ALLOW,
     webhook=f"{SEED}hook",
     rules=(
-        Rule(
+        UrlRule(
             match="/a",
             depth_max=2,
             express=True,
@@ -70,7 +70,7 @@ PLAN = Plan(
             follow=False,
             record=False,
         ),
-        Rule(match="/b", express=False, follow=True, record=True),
+        UrlRule(match="/b", express=False, follow=True, record=True),
     ),
     items=(ItemRule(name="books", match="/b/", fields=(Field(name="title", where="h1"),)),),
 )
@@ -82,20 +82,20 @@ PLAN = Plan(
 def test_every_key_becomes_its_part_of_the_plan() -> None:
     """A document that has every key, each with another value than the default."""
     assert parse(DOCUMENT) == PLAN
-    for field in fields(Plan):
+    for field in fields(CrawlSpec):
         if field.name not in ("id", "every"):  # of the run; given instead of cron
-            assert getattr(PLAN, field.name) != getattr(Plan(), field.name), field.name
+            assert getattr(PLAN, field.name) != getattr(CrawlSpec(), field.name), field.name
 
 
 def test_a_plan_is_written_as_it_is_read() -> None:
     """What is written reads as the same plan; what has no value is left out."""
     assert parse(document_of(PLAN)) == PLAN
-    assert "name" not in document_of(Plan(seeds=(SEED,)))
+    assert "name" not in document_of(CrawlSpec(seeds=(SEED,)))
 
 
 def test_the_least_is_one_seed() -> None:
     """Everything else takes the default of a plan."""
-    assert parse({"seeds": [SEED]}) == Plan(seeds=(SEED,))
+    assert parse({"seeds": [SEED]}) == CrawlSpec(seeds=(SEED,))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_duration_and_patterns_reach_the_crawl() -> None:
     """What the plan asks for is in the crawl that it becomes."""
     crawl = crawl_of(PLAN, 0)
     assert (crawl.duration_max_s, crawl.include, crawl.exclude) == (7_200, ("/a",), ("/b",))
-    assert crawl_of(Plan(seeds=(SEED,)), 0).duration_max_s == WEEK_S
+    assert crawl_of(CrawlSpec(seeds=(SEED,)), 0).duration_max_s == WEEK_S
 
 
 def test_every_setting_reaches_the_worker() -> None:
@@ -212,7 +212,7 @@ def test_the_guide_shows_the_starter() -> None:
 
 def test_the_starter_is_in_order() -> None:
     """As written, and with every key that it names taken in."""
-    assert parse(tomllib.loads(STARTER)) == Plan(seeds=(SEED,), pages_max=1_000)
+    assert parse(tomllib.loads(STARTER)) == CrawlSpec(seeds=(SEED,), pages_max=1_000)
     everything = uncommented(examples=True)
     assert paths(everything) == [key.path for key in KEYS]
     assert problems(everything, SEED) == {
@@ -225,5 +225,5 @@ def test_the_starter_is_in_order() -> None:
 def test_the_starter_shows_defaults() -> None:
     """What it has as a comment, and is no example, is what holds without it."""
     defaults = replace(parse(uncommented(examples=False)), pages_max=None)
-    assert defaults == Plan(seeds=(SEED,))
+    assert defaults == CrawlSpec(seeds=(SEED,))
     assert (defaults.window_s, defaults.delay_ms) == (7 * DAY_S, 1_000)

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from orbweaver.control.definition import NO_TABLE, DefinitionError, Problem, check, parse, read
+from orbweaver.control.definition import (
+    NO_TABLE,
+    DefinitionError,
+    DefinitionProblem,
+    check,
+    parse,
+    read,
+)
 from tests.unit.control.defining import SEED, problems
 
 # --- what does not fit --------------------------------------------------------------------------
@@ -229,7 +236,7 @@ def test_what_is_no_table_is_said_once(document: object) -> None:
     """A document of another shape is one problem."""
     assert problems(document) == {"": NO_TABLE}
     assert "docs/definition.md" in NO_TABLE
-    assert str(Problem(path="", text="x")) == "x"
+    assert str(DefinitionProblem(path="", text="x")) == "x"
 
 
 def test_a_list_that_could_not_be_read_is_not_missed() -> None:

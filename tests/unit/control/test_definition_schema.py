@@ -7,10 +7,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.definition import document_of
 from orbweaver.control.definition_keys import DEFINABLE, KEYS, schema_of_definition
-from orbweaver.model.url_rules import Rule
+from orbweaver.model.url_rules import UrlRule
 
 SCHEMA = schema_of_definition()
 
@@ -32,7 +32,7 @@ def test_every_key_is_described() -> None:
 
 def test_what_plans_are_written_as_fits() -> None:
     """The document of a plan, with and without everything, is one by the schema."""
-    full = Plan(
+    full = CrawlSpec(
         name="shop",
         seeds=("https://example.com/",),
         include=("/a",),
@@ -40,12 +40,12 @@ def test_what_plans_are_written_as_fits() -> None:
         headers=(("A", "b"),),
         host_headers=(("example.org", (("A", "b"),)),),
         express=True,
-        rules=(Rule(match="/a", depth_max=2, delay_ms=10, express=True, follow=False),),
+        rules=(UrlRule(match="/a", depth_max=2, delay_ms=10, express=True, follow=False),),
         bytes_max=10**9,
         nanodollars_max=5 * 10**9,
         host_pages_max=7,
     )
-    assert fits(document_of(Plan()))
+    assert fits(document_of(CrawlSpec()))
     assert fits(document_of(full))
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.definition import DefinitionError, document_of
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.edits import EDITABLE, amended, differences, shared_out
 from orbweaver.control.spec_checks import crawl_of
-from orbweaver.model.crawl import Books, Crawl, Shard, default_crawl
+from orbweaver.model.crawl import Books, CounterShard, Crawl, default_crawl
 
 NOW_MS = 1_795_251_600_000
-PLAN = Plan(
+PLAN = CrawlSpec(
     seeds=("https://example.com/a", "https://example.com/b?utm_id=1"),
     name="shop",
     pages_max=100,
@@ -135,7 +135,7 @@ def test_differences_are_written_as_in_a_definition() -> None:
 
 def quotas(pages_max: int, was: Crawl, *claimed: int) -> tuple[int, ...]:
     """Share a new budget out, so much being claimed on each shard."""
-    books = Books.of(tuple(Shard(tally={"claimed": number}) for number in claimed))
+    books = Books.of(tuple(CounterShard(tally={"claimed": number}) for number in claimed))
     crawl = shared_out(replace(was, pages_max=pages_max), was, books)
     return tuple(crawl.shard_quota(shard) for shard in range(crawl.shards))
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from orbweaver.control import rerun
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.rerun import (
     RETRIED,
     Failures,
     RerunError,
-    Selection,
+    RetrySelection,
     base_of,
     id_of,
     next_number,
@@ -31,7 +31,7 @@ from orbweaver.model.user_agent import identity_of
 
 NOW_MS = 1_795_251_600_000
 SITE = "https://example.com"
-PLAN = Plan(
+PLAN = CrawlSpec(
     seeds=(f"{SITE}/docs/a", "https://other.example/b"),
     id="shop-1",
     name="shop",
@@ -58,7 +58,7 @@ def record(path: str, reason: Reason = Reason.DNS, **fields: Any) -> PageRecord:
 
 def seen(*records: PageRecord, crawl: Crawl = CRAWL, **selection: Any) -> Failures:
     """Collect the failures among records."""
-    failures = Failures(crawl=crawl, selection=Selection.of(**selection))
+    failures = Failures(crawl=crawl, selection=RetrySelection.of(**selection))
     for one in records:
         failures.see(one)
     return failures
@@ -111,7 +111,7 @@ def test_failures_are_chosen_by_reason_and_host(
 def test_a_reason_that_nothing_fails_for_is_refused(word: str, fix: str) -> None:
     """The nearest is named, and all of them are."""
     with pytest.raises(RerunError, match=fix) as caught:
-        Selection.of([word])
+        RetrySelection.of([word])
     assert all(reason in str(caught.value) for reason in RETRIED)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orbweaver.control import schedule
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.schedule import (
     DUE,
     INPUT_BYTES_MAX,
@@ -30,9 +30,9 @@ HOUR_MS = 3_600_000
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 
 
-def plan(**parts: Any) -> Plan:
+def plan(**parts: Any) -> CrawlSpec:
     """Make a plan with when it recurs."""
-    return Plan(seeds=(SEED,), **parts)
+    return CrawlSpec(seeds=(SEED,), **parts)
 
 
 @pytest.mark.parametrize(

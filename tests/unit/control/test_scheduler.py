@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orbweaver.control.crawl_control import Conflict, Control, ControlError
-from orbweaver.control.crawl_spec import Overlap, Plan, PlanError
+from orbweaver.control.crawl_spec import CrawlSpec, Overlap, PlanError
 from orbweaver.control.definition import DefinitionError
 from orbweaver.control.schedule import DUE, ScheduleError
 from orbweaver.control.scheduler import Starter, Timetable
@@ -30,7 +30,7 @@ from tests.memory import (
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 HOUR_MS = 3_600_000
 SITE = "https://example.com/"
-PLAN = Plan(seeds=(SITE,), every="6h", headers=(("X-Key", "k"),))
+PLAN = CrawlSpec(seeds=(SITE,), every="6h", headers=(("X-Key", "k"),))
 DUE_AT = "2026-11-21T09:00:00Z"
 RUN = "example.com-20261121-090000"
 
@@ -92,7 +92,9 @@ async def test_what_is_put_fires_from_then_on(stage: Stage) -> None:
 async def test_what_is_put_again_replaces_itself(stage: Stage) -> None:
     """One name, one schedule; whatever the definition is now."""
     await stage.timetable.put(PLAN)
-    await stage.timetable.put(Plan(seeds=(SITE,), cron="0 3 * * ? *", timezone="Europe/Berlin"))
+    await stage.timetable.put(
+        CrawlSpec(seeds=(SITE,), cron="0 3 * * ? *", timezone="Europe/Berlin")
+    )
     (listed,) = await stage.timetable.list()
     assert listed.scheduled.expression == "cron(0 3 * * ? *)"
     assert (listed.scheduled.timezone, listed.scheduled.first_ms) == ("Europe/Berlin", None)
@@ -121,7 +123,7 @@ async def test_what_is_removed_is_gone(stage: Stage) -> None:
         ),
     ],
 )
-async def test_what_cannot_recur_is_refused(stage: Stage, plan: Plan, said: str) -> None:
+async def test_what_cannot_recur_is_refused(stage: Stage, plan: CrawlSpec, said: str) -> None:
     """Nothing is put, and the words say what to do."""
     with pytest.raises(ControlError, match=said):
         await stage.timetable.put(plan)

@@ -9,11 +9,11 @@ import json
 import pytest
 
 from orbweaver.control.webhook import (
-    Delivered,
     Delivery,
-    Refused,
     Undelivered,
+    WebhookDelivered,
     WebhookError,
+    WebhookRefused,
     body_of,
     delivery_of,
     headers_of,
@@ -161,18 +161,18 @@ def answered(status: int) -> Response:
 @pytest.mark.parametrize(
     ("answer", "kind", "said"),
     [
-        (answered(200), Delivered, None),
-        (answered(204), Delivered, None),
-        (answered(301), Refused, "answered 301: a redirect, which is not followed"),
-        (answered(400), Refused, "answered 400: a refusal"),
-        (answered(410), Refused, "answered 410: a refusal"),
+        (answered(200), WebhookDelivered, None),
+        (answered(204), WebhookDelivered, None),
+        (answered(301), WebhookRefused, "answered 301: a redirect, which is not followed"),
+        (answered(400), WebhookRefused, "answered 400: a refusal"),
+        (answered(410), WebhookRefused, "answered 410: a refusal"),
         (answered(408), Undelivered, "answered 408"),
         (answered(429), Undelivered, "answered 429"),
         (answered(500), Undelivered, "answered 500"),
         (answered(599), Undelivered, "answered 599"),
         (Failure(reason=Reason.TIMEOUT, detail="slow"), Undelivered, "timeout: slow"),
         (Failure(reason=Reason.DNS_UNKNOWN, detail="no"), Undelivered, "dns_unknown: no"),
-        (Failure(reason=Reason.ADDRESS, detail="inner"), Refused, "address: inner"),
+        (Failure(reason=Reason.ADDRESS, detail="inner"), WebhookRefused, "address: inner"),
     ],
 )
 def test_what_an_answer_means(
@@ -181,6 +181,6 @@ def test_what_an_answer_means(
     """Only 2xx is taken for one; what will not change is not tried again."""
     delivery = delivery_of(answer)
     assert type(delivery) is kind
-    if not isinstance(delivery, Delivered):
+    if not isinstance(delivery, WebhookDelivered):
         assert said is not None
         assert said in delivery.why

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.diagnostics.explanation import explain
 from orbweaver.diagnostics.url_status import Facts, Journey
-from orbweaver.frontier.claims import Standing
+from orbweaver.frontier.claims import StandingClaim
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
-from orbweaver.model.url_rules import Rule
+from orbweaver.model.url_rules import UrlRule
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ CANCELLED = replace(CRAWL, state=State.FINISHED, stop=Stop.CANCELLED)
 PAUSED = replace(CRAWL, state=State.PAUSED)
 OLD = replace(OVER, id="site-0", started_at_ms=NOW_MS - DAY_MS)
 RULES = RobotsEntry(fetched_at_ms=STARTED_MS, body=b"User-agent: *\nDisallow: /a")
-CLAIM = Standing(
+CLAIM = StandingClaim(
     crawl="site-1",
     pack="f00d",
     at_ms=STARTED_MS,
@@ -42,13 +42,13 @@ JOURNEY = Journey(pack="beef", target=TARGET)
 RULED = replace(
     CRAWL,
     rules=(
-        Rule(match="/a", depth_max=7, express=True, delay_ms=1_500, window_s=3_600),
-        Rule(match="/b", record=False),
-        Rule(match="a$", depth_max=1, follow=False),
+        UrlRule(match="/a", depth_max=7, express=True, delay_ms=1_500, window_s=3_600),
+        UrlRule(match="/b", record=False),
+        UrlRule(match="a$", depth_max=1, follow=False),
     ),
 )
 UNRECORDED = replace(
-    CRAWL, rules=(Rule(match="/b", record=False), Rule(match="example", record=False))
+    CRAWL, rules=(UrlRule(match="/b", record=False), UrlRule(match="example", record=False))
 )
 BLOCKED = Host(name=SITE, blocked_until_ms=NOW_MS + 30_000, strikes=1, struck_at_ms=NOW_MS)
 SILENT = Host(name=SITE, blocked_until_ms=NOW_MS + 30_000, failures=6)

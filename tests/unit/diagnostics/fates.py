@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from orbweaver.diagnostics.url_status import Fate, Journey
+from orbweaver.diagnostics.url_status import Journey, UrlStatus
 from orbweaver.frontier.journal import Unrecorded
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.target import Target
-from orbweaver.model.url_rules import Rule
+from orbweaver.model.url_rules import UrlRule
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from tests.unit.diagnostics.facts import (
     BLOCKED,
@@ -38,10 +38,10 @@ from tests.unit.diagnostics.facts import (
     record,
 )
 
-FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
+FATES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "fetched": (
         {"claim": CLAIM, "record": record(Outcome.FETCHED, Reason.OK, status=200)},
-        Fate.ENDED,
+        UrlStatus.ENDED,
         [
             "fetched: ok (the page was read)",
             f"linked by: {SITE}/",
@@ -59,7 +59,7 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
                 Outcome.FETCHED, Reason.OK, body_key="b/1", body_offset=7, body_length=9
             )
         },
-        Fate.ENDED,
+        UrlStatus.ENDED,
         ["body: b/1, 9 bytes from 7"],
     ),
     "redirected": (
@@ -67,12 +67,12 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
             "claim": CLAIM,
             "record": record(Outcome.REDIRECTED, Reason.REDIRECT, status=301, error=f"{SITE}/b"),
         },
-        Fate.ENDED,
+        UrlStatus.ENDED,
         ["redirected: redirect (it leads elsewhere", f"leads to: {SITE}/b", "status: 301"],
     ),
     "skipped by robots.txt": (
         {"claim": CLAIM, "record": record(Outcome.SKIPPED, Reason.ROBOTS), "robots": RULES},
-        Fate.ENDED,
+        UrlStatus.ENDED,
         [
             "skipped: robots (robots.txt forbids it)",
             "robots: line 2: Disallow: /a (User-agent: *), as of 2026-11-21 08:59:00 UTC",
@@ -85,7 +85,7 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
             "claim": CLAIM,
             "record": record(Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, status=404, error="gone"),
         },
-        Fate.ENDED,
+        UrlStatus.ENDED,
         ["failed: http_client_error (another 4xx)", "status: 404", "error: gone", "attempt: 1"],
     ),
     "retrying": (
@@ -98,7 +98,7 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
                 due_at_ms=NOW_MS + 10_000,
             ),
         },
-        Fate.RETRYING,
+        UrlStatus.RETRYING,
         [
             "it was asked for, which failed; it is tried again",
             "attempt: 2 of at most 4, put off at least 3 times",
@@ -107,7 +107,7 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
     ),
     "claimed, and waiting": (
         {"claim": CLAIM, "journey": JOURNEY, "host": Host(name=SITE, tat_ms=NOW_MS + 2_000)},
-        Fate.WAITING,
+        UrlStatus.WAITING,
         [
             "it is claimed, and waits for its turn",
             f"linked by: {SITE}/",
@@ -118,7 +118,7 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
     ),
     "claimed, its journal gone": (
         {"claim": CLAIM},
-        Fate.WAITING,
+        UrlStatus.WAITING,
         ["linked by: unknown until it ends", "queue: its pack's journal is gone"],
     ),
     "a seed that waits": (
@@ -127,12 +127,12 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
             "claim": replace(CLAIM, depth=0),
             "journey": Journey(pack="beef", target=Target(url=f"{SITE}/", depth=0)),
         },
-        Fate.WAITING,
+        UrlStatus.WAITING,
         ["changed: empty path written as /", "scope: it is a seed", "linked by: nobody"],
     ),
     "parked": (
         {"crawl": PAUSED, "claim": CLAIM, "journey": JOURNEY},
-        Fate.PARKED,
+        UrlStatus.PARKED,
         [
             "site-1 is paused: `orbweaver resume site-1` goes on",
             "queue: in pack beef, which is set",
@@ -140,12 +140,12 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
     ),
     "cancelled": (
         {"crawl": CANCELLED, "claim": CLAIM, "journey": replace(JOURNEY, gone=True)},
-        Fate.UNASKED,
+        UrlStatus.UNASKED,
         ["never asked for: the crawl was stopped first (skipped: cancelled, which leaves no"],
     ),
     "over, without a record": (
         {"crawl": OVER, "claim": CLAIM},
-        Fate.UNASKED,
+        UrlStatus.UNASKED,
         ["site-1 is finished, and has no record of it"],
     ),
     "over for long": (
@@ -153,17 +153,17 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
             "crawl": OVER,
             "claim": replace(CLAIM, at_ms=NOW_MS - 31 * DAY_MS, expires_s=NOW_MS // 1000 + 9),
         },
-        Fate.UNASKED,
+        UrlStatus.UNASKED,
         ["or its record is gone, which is kept for 30 d"],
     ),
     "of a run that is gone": (
         {"claim": replace(CLAIM, crawl="site-7")},
-        Fate.UNASKED,
+        UrlStatus.UNASKED,
         ["never asked for: site-7, whose URL it is, is not stored any more"],
     ),
     "lapsed": (
         {"crawl": OVER, "claim": LAPSED},
-        Fate.LAPSED,
+        UrlStatus.LAPSED,
         [
             "it was claimed once; that claim has lapsed",
             "again: at once: the claim has lapsed, 2026-11-21 09:00:00 UTC",
@@ -175,7 +175,7 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
             "owner": OLD,
             "record": record(Outcome.FETCHED, Reason.OK, crawl="site-0"),
         },
-        Fate.ENDED,
+        UrlStatus.ENDED,
         [
             "fetched: ok (the page was read), by the run site-0",
             "claim: site-1 passes it over: that is within its window, 7 d",
@@ -183,7 +183,7 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
     ),
     "had by a later run": (
         {"crawl": OVER, "claim": replace(CLAIM, crawl="site-2"), "owner": CRAWL},
-        Fate.WAITING,
+        UrlStatus.WAITING,
         ["claim: that is another run than site-1"],
     ),
     "asked for each time": (
@@ -192,27 +192,27 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
             "claim": CLAIM,
             "record": record(Outcome.UNCHANGED, Reason.NOT_MODIFIED, status=304),
         },
-        Fate.ENDED,
+        UrlStatus.ENDED,
         ["again: by a new run of site, at once: the window is 0 s"],
     ),
     "of a host that is blocked": (
         {"claim": CLAIM, "journey": JOURNEY, "host": BLOCKED},
-        Fate.WAITING,
+        UrlStatus.WAITING,
         ["is left alone until 2026-11-21 09:00:30 UTC: it asked for it (429 or 503)"],
     ),
     "of a host that is silent": (
         {"claim": CLAIM, "journey": JOURNEY, "host": SILENT},
-        Fate.WAITING,
+        UrlStatus.WAITING,
         ["until 2026-11-21 09:00:30 UTC: it did not answer 6 times in a row"],
     ),
     "of a host that is down": (
         {"claim": CLAIM, "journey": JOURNEY, "host": DOWN},
-        Fate.WAITING,
+        UrlStatus.WAITING,
         ["it did not answer 9 times in a row: its URLs end unasked"],
     ),
     "of a host in doubt": (
         {"host": Host(name=SITE, failures=2)},
-        Fate.UNSEEN,
+        UrlStatus.UNSEEN,
         ["may be asked now; 2 requests in a row without an answer"],
     ),
     "widened": (
@@ -220,22 +220,22 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
             "reference": "https://www.example.com/",
             "record": replace(record(Outcome.FETCHED, Reason.OK), url="https://www.example.com/"),
         },
-        Fate.ENDED,
+        UrlStatus.ENDED,
         ["https://www.example.com is not https://example.com, its page's; a redirect of a seed"],
     ),
     "out of scope": (
         {"reference": "https://other.example/"},
-        Fate.REFUSED,
+        UrlStatus.REFUSED,
         ["refused as scope: scope host: https://other.example is not https://example.com"],
     ),
     "too deep": (
         {"crawl": replace(CRAWL, depth_max=0)},
-        Fate.REFUSED,
+        UrlStatus.REFUSED,
         ["refused as depth: site-1 follows no links"],
     ),
     "of a rule": (
         {"crawl": RULED, "claim": CLAIM, "record": record(Outcome.FETCHED, Reason.OK)},
-        Fate.ENDED,
+        UrlStatus.ENDED,
         [
             "rule: rules[0], where /a is found: depth 7, priority high, delay 1.5 s, window 1 h",
             "rule: rules[2], where a$ is found: links not followed",
@@ -251,7 +251,7 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
                 JOURNEY, end=Unrecorded(url=URL, outcome=Outcome.FETCHED, reason=Reason.OK)
             ),
         },
-        Fate.ENDED,
+        UrlStatus.ENDED,
         [
             "fetched: ok (the page was read); rules[1] keeps no record of it",
             "rule: rules[1], where example is found: not recorded",
@@ -265,22 +265,22 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
                 JOURNEY, end=Unrecorded(url=URL, outcome=Outcome.FAILED, reason=Reason.DNS)
             ),
         },
-        Fate.ENDED,
+        UrlStatus.ENDED,
         ["failed: dns (", "; no record was kept of it, by a rule of that time"],
     ),
     "not recorded, and its journal gone": (
         {"crawl": replace(UNRECORDED, state=State.FINISHED), "claim": CLAIM},
-        Fate.UNASKED,
+        UrlStatus.UNASKED,
         ["never asked for: or its journal is gone, for rules[1] keeps no record of it"],
     ),
     "too deep, by a rule": (
-        {"crawl": replace(CRAWL, rules=(Rule(match="/a", depth_max=0),))},
-        Fate.REFUSED,
+        {"crawl": replace(CRAWL, rules=(UrlRule(match="/a", depth_max=0),))},
+        UrlStatus.REFUSED,
         ["refused as depth: rules[0] lets none in but seeds (depth 0)"],
     ),
     "let in by a rule alone": (
-        {"crawl": replace(CRAWL, depth_max=0, rules=(Rule(match="/a", depth_max=1),))},
-        Fate.UNSEEN,
+        {"crawl": replace(CRAWL, depth_max=0, rules=(UrlRule(match="/a", depth_max=1),))},
+        UrlStatus.UNSEEN,
         ["it would be crawled if a page"],
     ),
     "passed over by the window of a rule": (
@@ -289,47 +289,47 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
             "claim": replace(OLD_CLAIM, at_ms=STARTED_MS - 5),
             "owner": OLD,
         },
-        Fate.UNASKED,
+        UrlStatus.UNASKED,
         ["claim: site-1 passes it over: that is within its window, 1 h"],
     ),
     "a sitemap, of which no rule is asked": (
         {"crawl": replace(RULED, sitemap_urls=(URL,))},
-        Fate.UNSEEN,
+        UrlStatus.UNSEEN,
         [f"url: {URL}\ncrawl: site-1 (running): as asked for\nscope: it is a seed\ntrap: none"],
     ),
     "excluded": (
         {"crawl": replace(CRAWL, exclude=("/x", "/a$"))},
-        Fate.REFUSED,
+        UrlStatus.REFUSED,
         ["refused as exclude: --exclude /a$ is found in it"],
     ),
     "not included": (
         {"crawl": replace(CRAWL, include=("/x",))},
-        Fate.REFUSED,
+        UrlStatus.REFUSED,
         ["refused as include: no pattern of --include"],
     ),
     "of a trap": (
         {"reference": f"{SITE}/b/b/b/"},
-        Fate.REFUSED,
+        UrlStatus.REFUSED,
         ["refused as repetition: a segment of its path", "trap: looks like one: a segment"],
     ),
     "forbidden, and never seen": (
         {"robots": RULES},
-        Fate.REFUSED,
+        UrlStatus.REFUSED,
         ["refused as robots: line 2: Disallow: /a"],
     ),
     "of nobody's rules": (
         {"robots": RobotsEntry(fetched_at_ms=NOW_MS, verdict="unreachable", detail="HTTP 500")},
-        Fate.REFUSED,
+        UrlStatus.REFUSED,
         ["refused as robots: unreachable, so nothing is allowed: HTTP 500"],
     ),
     "of an address that is not public": (
         {"reference": "http://10.0.0.1/", "crawl": replace(CRAWL, scope=Scope.ANY)},
-        Fate.REFUSED,
+        UrlStatus.REFUSED,
         ["refused as address: "],
     ),
     "never seen": (
         {"reference": "HTTPS://Example.com/a?utm_id=1#x"},
-        Fate.UNSEEN,
+        UrlStatus.UNSEEN,
         [
             "never seen; it would be crawled if a page within the scope links to it",
             f"url: {URL}",
@@ -342,37 +342,37 @@ FATES: dict[str, tuple[dict[str, Any], Fate, list[str]]] = {
     ),
     "never seen, all allowed": (
         {"robots": RobotsEntry(fetched_at_ms=NOW_MS, verdict="allow")},
-        Fate.UNSEEN,
+        UrlStatus.UNSEEN,
         ["robots: there is none, so everything is allowed, as of 2026-11-21 09:00:00 UTC"],
     ),
     "never seen, no rule": (
         {"robots": RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: *\nDisallow: /b")},
-        Fate.UNSEEN,
+        UrlStatus.UNSEEN,
         ["robots: no rule matches"],
     ),
     "never seen, robots ignored": (
         {"robots": RULES, "crawl": replace(CRAWL, obey_robots=False)},
-        Fate.UNSEEN,
+        UrlStatus.UNSEEN,
         ["robots: not asked (--ignore-robots)"],
     ),
     "never seen, too late": (
         {"crawl": OVER},
-        Fate.UNSEEN,
+        UrlStatus.UNSEEN,
         ["never seen, and site-1 is over; a new run would", "(finished, finished)"],
     ),
     "never seen, by the crawl of bare URLs": (
         {"crawl": replace(CRAWL, seeds=(), continuous=True)},
-        Fate.UNSEEN,
+        UrlStatus.UNSEEN,
         ["scope: scope host: it depends on the page that links to it"],
     ),
     "a seed on its way": (
         {"reference": f"{SITE}/"},
-        Fate.UNSEEN,
+        UrlStatus.UNSEEN,
         ["it is a seed, and not claimed yet"],
     ),
     "malformed": (
         {"reference": "mailto:me@example.com"},
-        Fate.MALFORMED,
+        UrlStatus.MALFORMED,
         ["it would be refused as invalid: not an http or https URL", "crawl: site-1 (running)"],
     ),
 }

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from orbweaver.diagnostics.explanation import explain
-from orbweaver.diagnostics.url_status import Fate, choose
+from orbweaver.diagnostics.url_status import UrlStatus, choose
 from orbweaver.model.crawl_settings import Scope
 from tests.unit.diagnostics.facts import CLAIM, CRAWL, RULES, SITE, URL, facts, said
 from tests.unit.diagnostics.fates import FATES
@@ -26,7 +26,7 @@ def test_every_fate_is_explained(name: str) -> None:
 
 def test_every_fate_is_tried() -> None:
     """The table has them all."""
-    assert {fate for _, fate, _ in FATES.values()} == set(Fate)
+    assert {fate for _, fate, _ in FATES.values()} == set(UrlStatus)
 
 
 def test_refusals_are_named_for_machines() -> None:

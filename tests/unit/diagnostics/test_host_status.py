@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.diagnostics.host_status import HostView, host_view, named
 from orbweaver.politeness.host_schedule import DOWN_S, FAILURES_MAX, ROUNDS_MAX, Host, RobotsEntry
 
 NOW_MS = 1_795_251_600_000
 SITE, OTHER = "https://example.com", "https://other.example"
-CRAWL = crawl_of(Plan(seeds=(f"{SITE}/", f"{OTHER}/a", f"{SITE}/b"), name="shop"), NOW_MS)
+CRAWL = crawl_of(CrawlSpec(seeds=(f"{SITE}/", f"{OTHER}/a", f"{SITE}/b"), name="shop"), NOW_MS)
 TALLY = {"host.0.claimed": 9, "host.0.done": 4, "host.0.failed": 1, "host.1.claimed": 2}
 
 

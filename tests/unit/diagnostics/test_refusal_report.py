@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.diagnostics import refusal_report
 from orbweaver.diagnostics.refusal_report import Examples, report_of
-from orbweaver.frontier.pack_result import SAMPLES_MAX, Draft
+from orbweaver.frontier.pack_result import SAMPLES_MAX, PackResult
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NOW_MS = 1_795_251_600_000
 SITE = "https://example.com"
-CRAWL = crawl_of(Plan(seeds=(f"{SITE}/",)), NOW_MS)
+CRAWL = crawl_of(CrawlSpec(seeds=(f"{SITE}/",)), NOW_MS)
 TALLY = {
     "claimed": 20,
     "failed": 9,
@@ -93,7 +93,7 @@ def test_the_search_for_examples_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_draft_keeps_a_few_examples_of_what_it_refused() -> None:
     """Five a reason, each once, without what may be a secret; counts are not concerned."""
-    draft = Draft("c")
+    draft = PackResult("c")
     for number in range(9):
         draft.refuse(Refusal.SCOPE, urls=(f"https://me:pw@other.example/{number % 2}?token=x",))
     draft.refuse(Refusal.DEPTH, 20, [f"{SITE}/{number}" for number in range(20)])

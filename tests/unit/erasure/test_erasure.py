@@ -21,7 +21,7 @@ from orbweaver.exporting.manifest import (
     encode_manifest,
     manifest_path,
 )
-from orbweaver.frontier.messages import Seeds, encode
+from orbweaver.frontier.messages import SeedsMessage, encode
 from orbweaver.model.columns import item_table
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import StoredNewer
@@ -283,7 +283,7 @@ async def _paused(stage: Stage, steps: int) -> None:
     links = {OTHER: (URL, f"{SITE}/a"), f"{SITE}/a": (URL, f"{SITE}/b"), URL: (OTHER,)}
     for url in (OTHER, URL, f"{SITE}/a", f"{SITE}/b"):
         stage.web.put(url, html(*links.get(url, ())))
-    seeds = Seeds(id="5eed", crawl=CRAWL.id, at_ms=NOW_MS, references=(OTHER,), planned=True)
+    seeds = SeedsMessage(id="5eed", crawl=CRAWL.id, at_ms=NOW_MS, references=(OTHER,), planned=True)
     stage.world.crawls[CRAWL.id] = replace(CRAWL, seeds=(OTHER,), seeds_planned=1)
     stage.world.sent.append(Mail(body=encode(seeds)))
     for _ in range(steps):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.delivery.plan import Order, spelled
-from orbweaver.erasure.exports import Reader, Restater
+from orbweaver.delivery.plan import DeliveryOrder, spelled
+from orbweaver.erasure.exports import ExportReader, Restater
 from orbweaver.erasure.preview import survey
 from orbweaver.erasure.scope import Meant
 from orbweaver.exporting.manifest import PREFIX, encode_manifest, manifest_path
@@ -49,7 +49,7 @@ def stage(tmp_path: Path) -> Stage:
 def restater_of(world: World, meant: Meant = WHOLE, gate: Gate = open_gate) -> Restater:
     """Make who says exports anew."""
     return Restater(
-        reader=Reader(files=MemoryFiles(world, gate), meant=meant),
+        reader=ExportReader(files=MemoryFiles(world, gate), meant=meant),
         clock=Stage().clock,
         say=lambda _: None,
         events=MemoryEvents(world, gate),
@@ -103,11 +103,13 @@ async def test_what_was_delivered_is_put_right(stage: Stage) -> None:
     before = delivering.Stage()
     before.world.files = stage.world.files
     for crawl in (None, ENDED.id):
-        await before.run(spelled(Order(day=DAY, crawl=crawl)))
+        await before.run(spelled(DeliveryOrder(day=DAY, crawl=crawl)))
     assert holding(before.shelf)
     await forgetter_of(stage).forget(WHOLE)
     for manifest, _ in stage.world.exported:
-        assert await before.run(spelled(Order(day=manifest.day, crawl=manifest.crawl))) == ()
+        assert (
+            await before.run(spelled(DeliveryOrder(day=manifest.day, crawl=manifest.crawl))) == ()
+        )
     assert holding(before.shelf) == []
     for key in MANIFESTS:
         assert before.shelf[key.removeprefix(PREFIX)] == stage.world.files[key]

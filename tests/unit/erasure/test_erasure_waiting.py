@@ -13,7 +13,7 @@ from orbweaver.erasure.erasure import HIDDEN_LOOK_S, HIDDEN_WAIT_S, SWEEPS_MAX, 
 from orbweaver.erasure.preview import Look, survey
 from orbweaver.erasure.scope import Meant
 from orbweaver.exporting.manifest import PREFIX
-from orbweaver.frontier.messages import Source, encode
+from orbweaver.frontier.messages import MessageSource, encode
 from orbweaver.model.columns import item_table
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Permanent
@@ -296,7 +296,7 @@ async def test_only_what_is_meant_is_buried(stage: Stage) -> None:
 async def test_a_forged_letter_names_no_crawl(stage: Stage) -> None:
     """A pack from the seed queue is nobody's: a crawl at work that it names holds nothing up."""
     stage.world.crawls[CRAWL.id] = CRAWL
-    letter = Mail(body=encode(pack_of(URL)), reason="seeds only", source=Source.SEEDS)
+    letter = Mail(body=encode(pack_of(URL)), reason="seeds only", source=MessageSource.SEEDS)
     stage.world.buried.append(letter)
     look = await survey(stores_of(stage), WHOLE)
     assert (dict(look.found), look.crawls) == ({"dead_letters": 1}, ())

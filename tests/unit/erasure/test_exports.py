@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.erasure.exports import EXPORT_LOOK_S, EXPORT_WAIT_S, Reader, Restater
+from orbweaver.erasure.exports import EXPORT_LOOK_S, EXPORT_WAIT_S, ExportReader, Restater
 from orbweaver.erasure.files import Blotter
 from orbweaver.erasure.scope import Meant
 from orbweaver.exporting.formats import writer
@@ -70,9 +70,9 @@ class Stage:
             events=MemoryEvents(self.world, *given),
         )
 
-    async def restate(self, meant: Meant = WHOLE) -> Reader:
+    async def restate(self, meant: Meant = WHOLE) -> ExportReader:
         """Go through all exports; what was done and left."""
-        reader = Reader(files=MemoryFiles(self.world), meant=meant)
+        reader = ExportReader(files=MemoryFiles(self.world), meant=meant)
         events = MemoryEvents(self.world)
         await Restater(
             reader=reader, clock=self.clock, say=self.said.append, events=events
@@ -191,7 +191,7 @@ async def test_a_dead_export_is_not_waited_for(stage: Stage, age_ms: int, *, wai
 
 async def test_files_are_looked_at_that_are_there(stage: Stage) -> None:
     """A file that went meanwhile is none, and no reason to stop."""
-    reader = Reader(files=MemoryFiles(stage.world), meant=WHOLE)
+    reader = ExportReader(files=MemoryFiles(stage.world), meant=WHOLE)
     found = await reader.look("gone.jsonl.gz")
     assert (found.body, found.rows, reader.left) == (None, 0, [])
     await reader.remove([], "files")

@@ -11,7 +11,7 @@ import pytest
 from orbweaver.erasure.scope import Meant
 from orbweaver.exporting import formats
 from orbweaver.exporting.formats import NAMES, erased, outcomes, writer
-from orbweaver.exporting.snapshot import Bundle, Entry, entry_line
+from orbweaver.exporting.snapshot import Bundle, SnapshotEntry, entry_line
 from orbweaver.frontier import warc
 from orbweaver.model.columns import PAGES, TEXTS, Column, Type, item_table
 
@@ -167,7 +167,7 @@ def test_json_that_others_wrote(tmp_path: Path) -> None:
 def test_entries_of_a_snapshot() -> None:
     """Its own entry goes, an entry that names it as the referrer is cut, others stay."""
     entries = [
-        Entry(url=url, page=True, sha256="00", crawl="c-1", asked_ms=1, referrer=referrer)
+        SnapshotEntry(url=url, page=True, sha256="00", crawl="c-1", asked_ms=1, referrer=referrer)
         for url, referrer in ((URL, OTHER), (OTHER, URL), (f"{OTHER}b", OTHER))
     ]
     bundle, left = Bundle(), Bundle()
@@ -183,7 +183,7 @@ def test_entries_of_a_snapshot() -> None:
     assert (run.rows, run.gone) == (0, {"rows": 3, "cells": 0})
 
 
-def _all(entries: Sequence[Entry]) -> bytes:
+def _all(entries: Sequence[SnapshotEntry]) -> bytes:
     bundle = Bundle()
     for entry in entries:
         bundle.add(entry_line(entry))

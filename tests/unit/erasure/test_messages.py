@@ -12,8 +12,17 @@ from orbweaver.erasure.messages import HOLD_S, Sweeper
 from orbweaver.erasure.ports import JournalTrace
 from orbweaver.erasure.scope import Meant
 from orbweaver.frontier.dead_letters import RECEIVED_TOO_OFTEN
-from orbweaver.frontier.journal import Again, Journal, Ledger
-from orbweaver.frontier.messages import Close, Loose, Pack, Past, Seeds, Source, child_id, encode
+from orbweaver.frontier.journal import Journal, Ledger, Requeue
+from orbweaver.frontier.messages import (
+    Close,
+    Loose,
+    MessageSource,
+    Pack,
+    Past,
+    SeedsMessage,
+    child_id,
+    encode,
+)
 from orbweaver.model.crawl import State
 from orbweaver.model.target import Target
 from tests.memory import Claim, Mail
@@ -26,7 +35,7 @@ if TYPE_CHECKING:
 WHOLE = Meant(urls=frozenset({URL}))
 PAUSED = replace(CRAWL, state=State.PAUSED)
 CHILD = child_id(ROOT, 1)
-SEEDS = Seeds(id="5eed", crawl=CRAWL.id, at_ms=NOW_MS, references=(URL, OTHER))
+SEEDS = SeedsMessage(id="5eed", crawl=CRAWL.id, at_ms=NOW_MS, references=(URL, OTHER))
 NEWER = '{"v":2,"crawl":"site-1","at":1,"work":"compressed"}'
 
 
@@ -58,9 +67,9 @@ async def test_other_messages_come_back_as_they_were(
     """Each is sent once, on its crawl's lane, with nothing of it changed."""
     if known:
         stage.world.crawls[CRAWL.id] = replace(CRAWL, express=express)
-    messages: list[Pack | Seeds | Close | Loose] = [
+    messages: list[Pack | SeedsMessage | Close | Loose] = [
         replace(pack_of(OTHER), failures=2, put_offs=3),
-        Seeds(id="5eed", crawl=CRAWL.id, at_ms=1, references=(OTHER,), planned=True),
+        SeedsMessage(id="5eed", crawl=CRAWL.id, at_ms=1, references=(OTHER,), planned=True),
         Close(crawl=CRAWL.id, at_ms=5),
         Loose(crawl=CRAWL.id, references=(OTHER, "no url")),
     ]
@@ -76,7 +85,7 @@ async def test_other_messages_come_back_as_they_were(
     pack, seeds, close, loose = (after[body] for body in bodies)
     assert (pack.express, seeds.express, close.express) == (*[known and express] * 2, True)
     assert close.delay_s == 0
-    assert loose.source is Source.SEEDS
+    assert loose.source is MessageSource.SEEDS
     assert visible(stage, stage.world.sent)
     assert (dict(sweeper.done), sweeper.left) == ({}, set())
 
@@ -93,8 +102,8 @@ async def test_what_only_a_worker_deals_with_is_put_back(stage: Stage, body: str
     assert visible(stage, stage.world.sent)
 
 
-@pytest.mark.parametrize("source", Source)
-async def test_malformed_messages_that_hold_it_go(stage: Stage, source: Source) -> None:
+@pytest.mark.parametrize("source", MessageSource)
+async def test_malformed_messages_that_hold_it_go(stage: Stage, source: MessageSource) -> None:
     """What nobody can read is gone from queue and dead letters if it names what is meant."""
     bodies = [f'{{"strange": "{URL}"}}', f"[{URL}]", f'{{"strange": "{URL}0"}}']
     stage.world.sent += [Mail(body=body, source=source) for body in bodies]
@@ -108,7 +117,9 @@ async def test_malformed_messages_that_hold_it_go(stage: Stage, source: Source) 
 
 async def test_the_rest_of_a_message_is_sent(stage: Stage) -> None:
     """Of references that somebody dropped the others are sent, for the same crawl."""
-    mail = Mail(body=encode(Loose(crawl="site-1", references=(URL, OTHER))), source=Source.SEEDS)
+    mail = Mail(
+        body=encode(Loose(crawl="site-1", references=(URL, OTHER))), source=MessageSource.SEEDS
+    )
     stage.world.sent.append(mail)
     stage.world.sent.append(Mail(body=encode(Loose(crawl="site-1", references=(URL,)))))
     sweeper = sweeper_of(stage)
@@ -117,7 +128,7 @@ async def test_the_rest_of_a_message_is_sent(stage: Stage) -> None:
     assert [mail.body for mail in stage.world.sent] == [
         encode(Loose(crawl="site-1", references=(OTHER,)))
     ]
-    assert [mail.source for mail in stage.world.sent] == [Source.SEEDS]
+    assert [mail.source for mail in stage.world.sent] == [MessageSource.SEEDS]
     assert sweeper.done["messages"] == 2
 
 
@@ -130,7 +141,7 @@ async def test_the_rest_of_a_dead_letter_stays_dead(
     held = Mail(
         body=encode(Loose(crawl="site-1", references=(URL, OTHER))),
         reason=reason,
-        source=Source.SEEDS,
+        source=MessageSource.SEEDS,
     )
     stage.world.buried += [held, other]
     sweeper = sweeper_of(stage)
@@ -142,7 +153,7 @@ async def test_the_rest_of_a_dead_letter_stays_dead(
     kept, left = stage.world.buried
     assert kept.id == other.id
     assert left.body == encode(Loose(crawl="site-1", references=(OTHER,)))
-    assert (left.reason, left.source) == (said, Source.SEEDS)
+    assert (left.reason, left.source) == (said, MessageSource.SEEDS)
     assert visible(stage, stage.world.buried)
     assert stage.world.sent == []
 
@@ -317,7 +328,9 @@ async def test_a_ledger_without_a_journal_ends_a_message(stage: Stage) -> None:
 CHILDREN = Journal(at_ms=1, candidates=(Target(url=URL, depth=1),), crawl=CRAWL.id)
 RECORDED = Journal(at_ms=1, unrecorded=(), unasked=(URL,), crawl=CRAWL.id)
 LEFT = Journal(at_ms=1, left=(Target(url=URL, depth=1),), crawl=CRAWL.id)
-AGAIN = Journal(at_ms=1, again=(Again(target=Target(url=URL, depth=0), delay_s=9),), crawl=CRAWL.id)
+AGAIN = Journal(
+    at_ms=1, again=(Requeue(target=Target(url=URL, depth=0), delay_s=9),), crawl=CRAWL.id
+)
 PAST = replace(LEFT, past=(Past(run="site-0"),))
 
 

@@ -17,8 +17,8 @@ from orbweaver.erasure.rules import (
     samples_left,
 )
 from orbweaver.erasure.scope import Meant
-from orbweaver.frontier.journal import Again, Journal, Unrecorded
-from orbweaver.frontier.messages import Close, Loose, Pack, Seeds, decode
+from orbweaver.frontier.journal import Journal, Requeue, Unrecorded
+from orbweaver.frontier.messages import Close, Loose, Pack, SeedsMessage, decode
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.item import Item
 from orbweaver.model.outcome import Outcome, Reason
@@ -187,12 +187,12 @@ def test_examples() -> None:
         (pack(target(OTHER)), SAME),
         (pack(target(URL), target(OTHER, URL)), pack(target(OTHER))),
         (pack(target(OTHER, THERE), target(THERE, URL)), pack(target(OTHER, THERE), target(THERE))),
-        (Seeds(id="s", crawl="c-1", at_ms=1, references=(URL,)), None),
+        (SeedsMessage(id="s", crawl="c-1", at_ms=1, references=(URL,)), None),
         (
-            Seeds(id="s", crawl="c-1", at_ms=1, references=(f"{URL}#top", OTHER)),
-            Seeds(id="s", crawl="c-1", at_ms=1, references=(OTHER,)),
+            SeedsMessage(id="s", crawl="c-1", at_ms=1, references=(f"{URL}#top", OTHER)),
+            SeedsMessage(id="s", crawl="c-1", at_ms=1, references=(OTHER,)),
         ),
-        (Seeds(id="s", crawl="c-1", at_ms=1, references=(OTHER,)), SAME),
+        (SeedsMessage(id="s", crawl="c-1", at_ms=1, references=(OTHER,)), SAME),
         (Loose(crawl="c-1", references=(URL, "x")), Loose(crawl="c-1", references=("x",))),
         (Close(crawl="c-1", at_ms=1), SAME),
     ],
@@ -228,7 +228,7 @@ def test_unread_messages(body: str, meant: Meant, *, goes: bool) -> None:
     [
         Journal(at_ms=1, records=(record(url=URL),)),
         Journal(at_ms=1, records=(record(), record(referrer=URL))),
-        Journal(at_ms=1, again=(Again(target=target(URL), delay_s=1),)),
+        Journal(at_ms=1, again=(Requeue(target=target(URL), delay_s=1),)),
         Journal(at_ms=1, candidates=(target(OTHER), target(OTHER, URL))),
         Journal(at_ms=1, left=(target(URL),)),
         Journal(at_ms=1, unasked=(OTHER, URL)),

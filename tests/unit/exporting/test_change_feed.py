@@ -10,7 +10,7 @@ import pytest
 from orbweaver.model.columns import CHANGES
 from orbweaver.model.crawl import Stop
 from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.model.url_rules import Rule
+from orbweaver.model.url_rules import UrlRule
 from tests.unit.changing import (
     BROKEN,
     FIRST,
@@ -168,8 +168,8 @@ async def test_a_circle_that_nothing_leads_to_is_deleted() -> None:
         {"stop": Stop.DURATION},
         {"retry_of": "site-0"},
         {"window_s": 7 * 86_400},
-        {"rules": (Rule(match="/[ab]$", window_s=86_400),)},
-        {"rules": (Rule(match="/[ab]$", record=False),)},
+        {"rules": (UrlRule(match="/[ab]$", window_s=86_400),)},
+        {"rules": (UrlRule(match="/[ab]$", record=False),)},
     ],
     ids=lambda more: next(iter(more)),
 )
@@ -187,7 +187,7 @@ async def test_what_failed_was_asked_for_and_holds_a_claim() -> None:
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home"), record(SECOND, "a", BROKEN, by="home"))
     third = await stand.add(
-        run(4, rules=(Rule(match="/a$", window_s=3 * 3_600),)), page(THIRD, "home")
+        run(4, rules=(UrlRule(match="/a$", window_s=3 * 3_600),)), page(THIRD, "home")
     )
     assert "a" not in await stand.changes(third)
 

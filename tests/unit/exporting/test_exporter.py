@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orbweaver.exporting.manifest import encode_manifest
-from orbweaver.extraction.extract import Field, ItemRule, Kind
+from orbweaver.extraction.extract import Field, ItemRule, ValueKind
 from orbweaver.frontier import warc
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.item import Item
@@ -256,7 +256,7 @@ RULE = ItemRule(
     match="/",
     fields=(
         Field(name="title", where="h1", required=True),
-        Field(name="price", where=".price", type=Kind.PRICE),
+        Field(name="price", where=".price", type=ValueKind.PRICE),
     ),
 )
 

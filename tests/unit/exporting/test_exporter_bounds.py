@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.local.folder import FolderFiles
 from orbweaver.exporting.assembly import Assembly
-from orbweaver.exporting.local_exporter import Alone, Waiting
+from orbweaver.exporting.local_exporter import Alone, WaitingExport
 from orbweaver.exporting.workspace import FolderDesk
 from tests.memory import ManualClock, MemoryCrawls, World
 from tests.unit.export_stage import CRAWL, DAY, NOON_MS, page
@@ -57,7 +57,7 @@ class Synthetic:
 async def _peak_bytes(rows: int, part_rows_max: int, root: Path) -> int:
     """Export a day of so many rows, and tell how much memory it took at most."""
     (root / str(rows)).mkdir()
-    waiting = Waiting()
+    waiting = WaitingExport()
     exporter = Assembly(
         pages=Synthetic(rows, 4),
         crawls=MemoryCrawls(World()),

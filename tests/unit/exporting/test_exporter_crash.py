@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.exporting.orders import Kind, Order, decode_order, encode_order
+from orbweaver.exporting.orders import ExportOrder, OrderKind, decode_order, encode_order
 from orbweaver.exporting.run_state import Unit
 from tests.simulation.tables import SimDesk
 from tests.unit.export_stage import (
@@ -201,7 +201,7 @@ async def test_an_order_of_a_run_that_is_over_looks_after_what_it_may_have_done(
     world = world_of(pages_of(range(8)))
     exporter = exporter_of(world, **OPTIONS)
     await exporter.begin({"day": DAY}, "one")
-    order = next(o.body for o in world.ordered if decode_order(o.body).kind is Kind.UNIT)
+    order = next(o.body for o in world.ordered if decode_order(o.body).kind is OrderKind.UNIT)
     await drained(world, exporter)
     clean = dict(world.files)
     path = next(key for key in world.files if "/part-" in key)
@@ -259,7 +259,7 @@ async def test_two_seals_are_one() -> None:
     exporter = exporter_of(world, **OPTIONS)
     await exporter.begin({"day": DAY}, "two")
     run = decode_order(world.ordered[0].body).run
-    seal = encode_order(Order(kind=Kind.SEAL, scope=SCOPE, run=run))
+    seal = encode_order(ExportOrder(kind=OrderKind.SEAL, scope=SCOPE, run=run))
     await exporter.handle(seal)  # too early: it orders what is not done, once more
     await drained(world, exporter)
     await exporter.handle(seal)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from orbweaver.exporting.manifest import ExportEventError
-from orbweaver.exporting.orders import Kind, decode_order
+from orbweaver.exporting.orders import OrderKind, decode_order
 from orbweaver.exporting.requests import RUN_MS_MAX
 from tests.memory import ManualClock, Moment, World
 from tests.unit.export_stage import (
@@ -29,7 +29,7 @@ from tests.unit.export_stage import (
 )
 
 
-def bodies(world: World, kind: Kind = Kind.UNIT) -> list[str]:
+def bodies(world: World, kind: OrderKind = OrderKind.UNIT) -> list[str]:
     """List what is ordered of a kind."""
     return [mail.body for mail in world.ordered if decode_order(mail.body).kind is kind]
 

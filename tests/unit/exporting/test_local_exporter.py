@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.exporting.local_exporter import Alone, Waiting
+from orbweaver.exporting.local_exporter import Alone, WaitingExport
 from tests.unit.export_stage import DAY, SCOPE, exporter_of, manifest_of, pages_of, world_of
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from tests.memory import World
 
 
-class Overtaken(Waiting):
+class Overtaken(WaitingExport):
     """A queue at whose first order another process begins the same, and perhaps ends it."""
 
     def __init__(self, world: World, *, ends: bool) -> None:
         super().__init__()
-        waiting = Waiting()
+        waiting = WaitingExport()
         self.other = Alone(exporter=exporter_of(world, seed=2, orders=waiting), waiting=waiting)
         self.ends = ends
         self.times = 0

@@ -9,8 +9,8 @@ import pytest
 from orbweaver.exporting.manifest import (
     ExportEventError,
     File,
+    FilePlace,
     Manifest,
-    Place,
     Sums,
     check_day,
     days_between,
@@ -62,7 +62,7 @@ def test_what_is_no_file_of_an_export(path: str) -> None:
 
 def test_a_path_reads_back() -> None:
     """A path says of a file what it was made of."""
-    place = Place(
+    place = FilePlace(
         table="items/a/b",
         format="jsonl",
         day=DAY,

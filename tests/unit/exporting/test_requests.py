@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orbweaver.exporting.manifest import ExportEventError
-from orbweaver.exporting.requests import Job, identity_of, jobs_of
+from orbweaver.exporting.requests import ExportJob, identity_of, jobs_of
 from tests.unit.export_stage import DAY, NOON_MS
 
 SCHEDULED = {"version": "0", "detail-type": "Scheduled Event", "source": "aws.events", "detail": {}}
@@ -28,20 +28,20 @@ SCHEDULED = {"version": "0", "detail-type": "Scheduled Event", "source": "aws.ev
 )
 def test_events_that_ask_for_a_day(event: dict[str, Any], day: str) -> None:
     """Without a day it is the day before: the schedule's own time, or now."""
-    assert jobs_of(event, NOON_MS) == (Job(day=day),)
+    assert jobs_of(event, NOON_MS) == (ExportJob(day=day),)
 
 
 @pytest.mark.parametrize(
     ("time", "jobs"),
     [
-        ("2026-11-21T23:05:00Z", (Job(day=DAY, gives_way=True),)),
-        ("2026-11-21T02:00:00Z", (Job(day=DAY, gives_way=True),)),
-        ("2026-11-21T01:59:59Z", (Job(day="2026-11-20"), Job(day=DAY, gives_way=True))),
-        ("2026-11-21T00:00:00Z", (Job(day="2026-11-20"), Job(day=DAY, gives_way=True))),
-        (None, (Job(day=DAY, gives_way=True),)),
+        ("2026-11-21T23:05:00Z", (ExportJob(day=DAY, gives_way=True),)),
+        ("2026-11-21T02:00:00Z", (ExportJob(day=DAY, gives_way=True),)),
+        ("2026-11-21T01:59:59Z", (ExportJob(day="2026-11-20"), ExportJob(day=DAY, gives_way=True))),
+        ("2026-11-21T00:00:00Z", (ExportJob(day="2026-11-20"), ExportJob(day=DAY, gives_way=True))),
+        (None, (ExportJob(day=DAY, gives_way=True),)),
     ],
 )
-def test_schedules_by_the_hour(time: str | None, jobs: tuple[Job, ...]) -> None:
+def test_schedules_by_the_hour(time: str | None, jobs: tuple[ExportJob, ...]) -> None:
     """The day so far gives way; the day before, in the first hours, does not."""
     assert jobs_of(SCHEDULED | {"time": time}, NOON_MS, "hour") == jobs
 
@@ -49,7 +49,7 @@ def test_schedules_by_the_hour(time: str | None, jobs: tuple[Job, ...]) -> None:
 @pytest.mark.parametrize("span", ["day", "hour"])
 def test_a_day_that_is_named_is_meant_by_any_span(span: str) -> None:
     """What a person asks for does not depend on the schedule."""
-    assert jobs_of({"day": DAY}, NOON_MS, span) == (Job(day=DAY),)
+    assert jobs_of({"day": DAY}, NOON_MS, span) == (ExportJob(day=DAY),)
 
 
 @pytest.mark.parametrize(

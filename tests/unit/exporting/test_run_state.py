@@ -8,10 +8,10 @@ from orbweaver.exporting.manifest import File
 from orbweaver.exporting.run_state import (
     FIRST,
     Cut,
-    Plan,
-    Progress,
-    Scope,
+    ExportScope,
+    RunPlan,
     Unit,
+    UnitProgress,
     begun_ms,
     changes_of,
     decode_plan,
@@ -30,8 +30,8 @@ CUT = Cut(shards=16, formats=("jsonl",), part_rows_max=10, part_bytes_max=100)
 
 def test_where_runs_are() -> None:
     """A day's and a crawl's lie apart, both below one folder."""
-    assert Scope(day=DAY).runs == f"_work/dt={DAY}/all/runs/"
-    assert Scope(day=DAY, crawl="c").work == f"_work/dt={DAY}/crawl=c/"
+    assert ExportScope(day=DAY).runs == f"_work/dt={DAY}/all/runs/"
+    assert ExportScope(day=DAY, crawl="c").work == f"_work/dt={DAY}/crawl=c/"
 
 
 @pytest.mark.parametrize(
@@ -56,18 +56,18 @@ def test_names_of_runs() -> None:
 
 def test_a_plan_of_another_version_is_an_error() -> None:
     """A plan is read back as it was, or not at all."""
-    plan = Plan(cut=CUT, units=(Unit(crawl="a", group=1, groups=2), changes_of("a")))
+    plan = RunPlan(cut=CUT, units=(Unit(crawl="a", group=1, groups=2), changes_of("a")))
     assert decode_plan(encode_plan(plan)) == plan
     for body in (b"", b"[]", b"{}", encode_plan(plan).replace(b'"v": 1', b'"v": 2')):
         with pytest.raises(ValueError, match=r"plan|Expecting"):
             decode_plan(body)
 
 
-def _done(crawl: str, rows: int, path: str) -> Progress:
+def _done(crawl: str, rows: int, path: str) -> UnitProgress:
     file = File(
         path=path, table="pages", format="jsonl", crawl=crawl, rows=rows, bytes=1, sha256=path
     )
-    return Progress(
+    return UnitProgress(
         name="docs",
         rows={"pages": rows},
         outcomes={"fetched": rows},
@@ -78,7 +78,7 @@ def _done(crawl: str, rows: int, path: str) -> Progress:
 
 def test_progress_adds_up() -> None:
     """Chunk by chunk: rows, outcomes and files are added, and the ticket stays."""
-    held = Progress().held_by((3, "x"))
+    held = UnitProgress().held_by((3, "x"))
     two = held.past(_done("a", 2, "p1")).past(_done("a", 5, "p2"))
     assert (two.ticket, two.chunk, two.rows) == ((3, "x"), 2, {"pages": 7})
     assert [file.path for file in two.files] == ["p1", "p2"]
@@ -88,7 +88,7 @@ def test_progress_adds_up() -> None:
 @pytest.mark.parametrize("body", [None, b"", b"[]", b"{}", b'{"v": 1}', b'{"v": 0, "ticket": [1]}'])
 def test_what_is_no_progress_is_the_beginning(body: bytes | None) -> None:
     """Absent, damaged or another version's: the unit begins anew."""
-    assert decode_progress(body) == Progress(ticket=FIRST)
+    assert decode_progress(body) == UnitProgress(ticket=FIRST)
 
 
 def test_a_manifest_follows_from_units_alone() -> None:
@@ -96,10 +96,10 @@ def test_a_manifest_follows_from_units_alone() -> None:
     states = [
         (Unit(crawl=CRAWL, group=0, groups=2), _done(CRAWL, 2, "p3")),
         (Unit(crawl=CRAWL, group=1, groups=2), _done(CRAWL, 5, "p1")),
-        (Unit(crawl="empty"), Progress(name="empty", done=True)),
-        (changes_of(CRAWL), Progress(name="docs", rows={"changes": 4}, done=True)),
+        (Unit(crawl="empty"), UnitProgress(name="empty", done=True)),
+        (changes_of(CRAWL), UnitProgress(name="docs", rows={"changes": 4}, done=True)),
     ]
-    manifest = manifest_of(Scope(day=DAY), states)
+    manifest = manifest_of(ExportScope(day=DAY), states)
     assert set(manifest.crawls) == {CRAWL}
     assert manifest.crawls[CRAWL].rows == {"pages": 7, "changes": 4}
     assert manifest.crawls[CRAWL].outcomes == {"fetched": 7}

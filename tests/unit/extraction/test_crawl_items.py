@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local import custom_extractors
 from orbweaver.adapters.local.reader import InPlaceReader
-from orbweaver.extraction.extract import Field, ItemRule, Kind, Source
+from orbweaver.extraction.extract import Field, ItemRule, ValueKind, ValueSource
 from orbweaver.frontier.messages import seeds_of
 from orbweaver.model.outcome import Outcome
 from tests.unit.stage import CRAWL, SITE, Stage, answer
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orbweaver.model.page_record import PageRecord
 
 HOME = f"{SITE}/"
-PRICE = Field(name="price", where=".price", type=Kind.PRICE, required=True)
+PRICE = Field(name="price", where=".price", type=ValueKind.PRICE, required=True)
 BOOKS = ItemRule(name="books", match="/books/", fields=(Field(name="title", where="h1"), PRICE))
 PAGES = {
     HOME: '<a href="/books/1">a</a><a href="/books/2">b</a><a href="/books/3">c</a>',
@@ -87,9 +87,9 @@ async def test_functions_that_cannot_be_imported_lose_no_page(
     rule = ItemRule(
         name="x",
         match="/",
-        source=Source.CUSTOM,
+        source=ValueSource.CUSTOM,
         extractor="books",
-        fields=(Field(name="title", source=Source.CUSTOM, where="title"),),
+        fields=(Field(name="title", source=ValueSource.CUSTOM, where="title"),),
     )
     stage = Stage(reader=InPlaceReader(custom_extractors.deployed("broken_module")))
     records = await crawled(stage, with_items(rule))

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.extraction.convert import Base, Unfit, read
-from orbweaver.extraction.extract import Field, Kind
+from orbweaver.extraction.convert import Base, UnfitValue, read
+from orbweaver.extraction.extract import Field, ValueKind
 
 PRICES = [
     ("£51.77", "51.77", "GBP"),
@@ -62,15 +62,15 @@ NO_PRICES = [
 @pytest.mark.parametrize(("raw", "digits", "currency"), PRICES)
 def test_prices(raw: str | float, digits: str, currency: str | None) -> None:
     """An amount as its digits, and a currency by code or symbol, or none."""
-    found = read(Field(name="p", type=Kind.PRICE), raw)
+    found = read(Field(name="p", type=ValueKind.PRICE), raw)
     assert (found.value, found.currency) == (digits, currency)
 
 
 @pytest.mark.parametrize(("raw", "said"), NO_PRICES)
 def test_no_prices(raw: str | float, said: str) -> None:
     """What is no price, or not one alone, is refused with what it says."""
-    with pytest.raises(Unfit) as refused:
-        read(Field(name="p", type=Kind.PRICE), raw)
+    with pytest.raises(UnfitValue) as refused:
+        read(Field(name="p", type=ValueKind.PRICE), raw)
     assert str(refused.value) == said
 
 
@@ -91,28 +91,28 @@ def test_what_decides_on_a_currency(
     raw: str, beside: str | None, own: str | None, currency: str | None
 ) -> None:
     """A certain symbol; what is said beside; the field's own; what a symbol mostly means."""
-    field = Field(name="p", type=Kind.PRICE, currency=own)
+    field = Field(name="p", type=ValueKind.PRICE, currency=own)
     assert read(field, raw, currency=beside).currency == currency
 
 
 @pytest.mark.parametrize(
     ("kind", "raw", "decimal", "value"),
     [
-        (Kind.NUMBER, "1.234", None, 1.234),
-        (Kind.NUMBER, "1,234", None, 1234.0),
-        (Kind.NUMBER, "1,234", ",", 1.234),
-        (Kind.NUMBER, "1.234", ",", 1234.0),
-        (Kind.NUMBER, "1 234,5", None, 1234.5),
-        (Kind.NUMBER, "4,5 of them", None, 4.5),
-        (Kind.NUMBER, "−3 °C", None, -3.0),
-        (Kind.INTEGER, "1.234", None, 1234),
-        (Kind.INTEGER, "In stock (19 available)", None, 19),
-        (Kind.INTEGER, "12.0", None, 12),
-        (Kind.INTEGER, 3.0, None, 3),
-        (Kind.PRICE, "1.299", ".", "1.299"),
+        (ValueKind.NUMBER, "1.234", None, 1.234),
+        (ValueKind.NUMBER, "1,234", None, 1234.0),
+        (ValueKind.NUMBER, "1,234", ",", 1.234),
+        (ValueKind.NUMBER, "1.234", ",", 1234.0),
+        (ValueKind.NUMBER, "1 234,5", None, 1234.5),
+        (ValueKind.NUMBER, "4,5 of them", None, 4.5),
+        (ValueKind.NUMBER, "−3 °C", None, -3.0),
+        (ValueKind.INTEGER, "1.234", None, 1234),
+        (ValueKind.INTEGER, "In stock (19 available)", None, 19),
+        (ValueKind.INTEGER, "12.0", None, 12),
+        (ValueKind.INTEGER, 3.0, None, 3),
+        (ValueKind.PRICE, "1.299", ".", "1.299"),
     ],
 )
-def test_numbers(kind: Kind, raw: str | float, decimal: str | None, value: object) -> None:
+def test_numbers(kind: ValueKind, raw: str | float, decimal: str | None, value: object) -> None:
     """The key `decimal` leaves nothing to the rules of what is in doubt."""
     assert read(Field(name="n", type=kind, decimal=decimal), raw).value == value
 
@@ -120,17 +120,22 @@ def test_numbers(kind: Kind, raw: str | float, decimal: str | None, value: objec
 @pytest.mark.parametrize(
     ("kind", "raw", "decimal", "said"),
     [
-        (Kind.INTEGER, "12.5", None, "not an integer: '12.5' (not a whole number)"),
-        (Kind.INTEGER, "3 of 5", None, "not an integer: '3 of 5' (more than one number)"),
-        (Kind.INTEGER, 2**63, None, f"not an integer: '{2**63}' (more than 64 bits)"),
-        (Kind.NUMBER, "1e5", None, "not a number: '1e5' (more than one number)"),
-        (Kind.NUMBER, "1,2,3", ",", "not a number: '1,2,3' (more than one decimal point)"),
-        (Kind.NUMBER, "12.5", ",", "not a number: '12.5' (its digits are not grouped by three)"),
+        (ValueKind.INTEGER, "12.5", None, "not an integer: '12.5' (not a whole number)"),
+        (ValueKind.INTEGER, "3 of 5", None, "not an integer: '3 of 5' (more than one number)"),
+        (ValueKind.INTEGER, 2**63, None, f"not an integer: '{2**63}' (more than 64 bits)"),
+        (ValueKind.NUMBER, "1e5", None, "not a number: '1e5' (more than one number)"),
+        (ValueKind.NUMBER, "1,2,3", ",", "not a number: '1,2,3' (more than one decimal point)"),
+        (
+            ValueKind.NUMBER,
+            "12.5",
+            ",",
+            "not a number: '12.5' (its digits are not grouped by three)",
+        ),
     ],
 )
-def test_no_numbers(kind: Kind, raw: str | int, decimal: str | None, said: str) -> None:
+def test_no_numbers(kind: ValueKind, raw: str | int, decimal: str | None, said: str) -> None:
     """What is no number, or not one alone, is refused."""
-    with pytest.raises(Unfit) as refused:
+    with pytest.raises(UnfitValue) as refused:
         read(Field(name="n", type=kind, decimal=decimal), raw)
     assert str(refused.value) == said
 
@@ -155,8 +160,8 @@ DATES = [
 @pytest.mark.parametrize(("raw", "day", "at_ms"), DATES)
 def test_dates(raw: str, day: str, at_ms: int) -> None:
     """A date is what is written; a moment without a zone is UTC."""
-    assert read(Field(name="d", type=Kind.DATE), raw).value == day
-    assert read(Field(name="d", type=Kind.DATETIME), raw).value == at_ms
+    assert read(Field(name="d", type=ValueKind.DATE), raw).value == day
+    assert read(Field(name="d", type=ValueKind.DATETIME), raw).value == at_ms
 
 
 @pytest.mark.parametrize(
@@ -174,15 +179,15 @@ def test_dates(raw: str, day: str, at_ms: int) -> None:
 )
 def test_no_dates(raw: str, why: str) -> None:
     """Which number is the day is never guessed."""
-    with pytest.raises(Unfit, match=rf"^not a date: '.*' \({why.replace('?', '[?]')}\)$"):
-        read(Field(name="d", type=Kind.DATE), raw)
+    with pytest.raises(UnfitValue, match=rf"^not a date: '.*' \({why.replace('?', '[?]')}\)$"):
+        read(Field(name="d", type=ValueKind.DATE), raw)
 
 
 def test_dates_of_a_format() -> None:
     """As `strptime` has it; what is not like it is refused."""
-    field = Field(name="d", type=Kind.DATE, format="%d/%m/%Y")
+    field = Field(name="d", type=ValueKind.DATE, format="%d/%m/%Y")
     assert read(field, " 03/04/2026").value == "2026-04-03"
-    with pytest.raises(Unfit, match="not like '%d/%m/%Y'"):
+    with pytest.raises(UnfitValue, match="not like '%d/%m/%Y'"):
         read(field, "2026-04-03")
 
 
@@ -192,24 +197,24 @@ def test_dates_of_a_format() -> None:
 )
 def test_booleans(raw: str | bool, value: object) -> None:
     """A few words in any case; all else is for `values`."""
-    field = Field(name="b", type=Kind.BOOLEAN)
+    field = Field(name="b", type=ValueKind.BOOLEAN)
     if value == "values":
-        with pytest.raises(Unfit, match="say in values what it means"):
+        with pytest.raises(UnfitValue, match="say in values what it means"):
             read(field, raw)
-        field = Field(name="b", type=Kind.BOOLEAN, values=(("In stock", True),))
+        field = Field(name="b", type=ValueKind.BOOLEAN, values=(("In stock", True),))
         value = True
     assert read(field, raw).value is value
 
 
 def test_urls() -> None:
     """Absolute, canonical, and without the crawl's parameters; what is not of the web is none."""
-    field = Field(name="u", type=Kind.URL)
+    field = Field(name="u", type=ValueKind.URL)
     base = Base(url="https://a.example/b/c", tracking=frozenset({"ref"}))
     assert read(field, "../d?ref=x&y=1#z", base).value == "https://a.example/d?y=1"
     for raw in ("mailto:a@b.example", "//[", "javascript:x()"):
-        with pytest.raises(Unfit, match="not a URL of the web"):
+        with pytest.raises(UnfitValue, match="not a URL of the web"):
             read(field, raw, base)
-    with pytest.raises(Unfit, match="not an absolute URL"):
+    with pytest.raises(UnfitValue, match="not an absolute URL"):
         read(field, "/b")
 
 
@@ -217,7 +222,7 @@ def test_strings() -> None:
     """Numbers and switches as JSON writes them; what is too long is cut only if it is asked for."""
     field = Field(name="s")
     assert [read(field, raw).value for raw in ("a", 1.5, 3, True)] == ["a", "1.5", "3", "true"]
-    with pytest.raises(Unfit, match="longer than 20,000 characters"):
+    with pytest.raises(UnfitValue, match="longer than 20,000 characters"):
         read(field, "x" * 20_001)
     assert read(field, "x" * 20_000).value == "x" * 20_000
     assert read(Field(name="s", cut=4), "abc def").value == "abc"

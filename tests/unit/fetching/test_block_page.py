@@ -11,7 +11,7 @@ from orbweaver.fetching.block_page import (
     LOOK_BYTES,
     RULES,
     STATUSES,
-    Rule,
+    BlockPageRule,
     hinted,
     rule_of,
 )
@@ -120,7 +120,7 @@ VECTORS = (
         for place, (rule, vector) in enumerate(zip(RULES, VECTORS, strict=True))
     ],
 )
-def test_each_rule_knows_its_page(rule: Rule, vector: Vector) -> None:
+def test_each_rule_knows_its_page(rule: BlockPageRule, vector: Vector) -> None:
     """Every rule has a page that it, and no rule before it, knows."""
     found = rule_of(vector.status, vector.headers, vector.body.encode(), links=vector.links)
     assert found is rule
@@ -171,7 +171,7 @@ def test_marks_are_looked_for_near_the_beginning() -> None:
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.marks and not rule.plain])
-def test_what_is_looked_for_first_is_in_some_mark(rule: Rule) -> None:
+def test_what_is_looked_for_first_is_in_some_mark(rule: BlockPageRule) -> None:
     """Or no page would ever fit: pages with status 200 are only looked at where there is a hint."""
     assert any(map(hinted, rule.marks))
     assert hinted(b"<title>x</title><svg><title>y</title>" + b" ".join(rule.marks))

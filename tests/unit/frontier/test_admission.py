@@ -18,7 +18,7 @@ from orbweaver.frontier.admission import (
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason, Refusal
-from orbweaver.model.target import Kind, Target
+from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import canonicalize, host_of
 
 NOW_MS = 1_795_251_600_000
@@ -31,7 +31,7 @@ PAGE = Target(url=f"{SITE}/docs/a", depth=2)
 
 def test_a_redirected_sitemap_is_asked_for_where_it_is() -> None:
     """As one that is new there, one hop on, and wherever that is: sitemaps may lie elsewhere."""
-    source = Target(url=f"{SITE}/s.xml", depth=0, kind=Kind.SITEMAP, attempt=3, hops=1)
+    source = Target(url=f"{SITE}/s.xml", depth=0, kind=TargetKind.SITEMAP, attempt=3, hops=1)
     url = "https://other.example/s.xml"
     moved = replace(source, url=url, attempt=1, hops=2, referrer=source.url)
     assert admit_redirect(CRAWL, url, source) == moved

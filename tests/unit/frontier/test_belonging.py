@@ -14,9 +14,9 @@ from orbweaver.frontier.belonging import admit_claimed, admit_dropped
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason, Refusal
-from orbweaver.model.target import Kind, Target, from_rows, to_rows
+from orbweaver.model.target import Target, TargetKind, from_rows, to_rows
 from orbweaver.model.url import canonicalize, is_canonical
-from orbweaver.parsing.sitemap import Entry
+from orbweaver.parsing.sitemap import SitemapEntry
 
 NOW_MS = 1_795_251_600_000
 SITE, OTHER = "https://www.example.com", "https://other.example"
@@ -92,7 +92,7 @@ PAGE = Target(url=f"{SITE}/b", depth=1, referrer=f"{SITE}/a")
         (CRAWL, replace(PAGE, url=f"{OTHER}/b", depth=0), None),
         (CRAWL, replace(PAGE, url=f"{OTHER}/b", depth=0, bound=True), Reason.SCOPE),
         (CRAWL, replace(PAGE, depth=0, bound=True), None),
-        (CRAWL, replace(PAGE, url=f"{OTHER}/s.xml", kind=Kind.SITEMAP), None),
+        (CRAWL, replace(PAGE, url=f"{OTHER}/s.xml", kind=TargetKind.SITEMAP), None),
         (CRAWL, replace(PAGE, url=f"{OTHER}/b", site=OTHER), None),
         (CRAWL, replace(PAGE, url=f"{OTHER}/b", site=SITE), Reason.SCOPE),
         (CRAWL, replace(PAGE, referrer=f"{OTHER}/s.xml"), None),
@@ -116,13 +116,15 @@ def test_urls_of_packs_are_looked_at_again(
 
 def test_what_a_sitemap_of_another_host_lists_belongs() -> None:
     """The host whose robots.txt named it goes with the entry, which its referrer cannot show."""
-    sitemap = Target(url=f"{OTHER}/s.xml", depth=0, kind=Kind.SITEMAP, site="https://wide.example")
+    sitemap = Target(
+        url=f"{OTHER}/s.xml", depth=0, kind=TargetKind.SITEMAP, site="https://wide.example"
+    )
     hosts = frozenset({"https://wide.example"})
-    entry = admit_entry(CRAWL, Entry(url="https://wide.example/p"), sitemap, hosts)
+    entry = admit_entry(CRAWL, SitemapEntry(url="https://wide.example/p"), sitemap, hosts)
     assert isinstance(entry, Target)
     assert admit_claimed(CRAWL, entry) is None
     near_by = replace(sitemap, url="https://wide.example/s.xml")
-    near = admit_entry(CRAWL, Entry(url="https://wide.example/p"), near_by, hosts)
+    near = admit_entry(CRAWL, SitemapEntry(url="https://wide.example/p"), near_by, hosts)
     assert isinstance(near, Target)
     assert near.site is None
 

@@ -11,13 +11,13 @@ from orbweaver.frontier.dead_letters import (
     CAUSE_CHARS_MAX,
     Case,
     DeadLetter,
-    Selection,
+    DeadLetterSelection,
     grouped,
     outline,
     read,
     revived,
 )
-from orbweaver.frontier.messages import Loose, Pack, Seeds, encode
+from orbweaver.frontier.messages import Loose, Pack, SeedsMessage, encode
 from orbweaver.model.target import Target
 
 NOW_MS = 1_795_251_600_000
@@ -29,7 +29,9 @@ def pack(*urls: str, failures: int = 0, crawl: str = "shop-1") -> Pack:
     return Pack(id="p1", crawl=crawl, at_ms=NOW_MS - 5_000, targets=targets, failures=failures)
 
 
-def case(body: str | Pack | Seeds | Loose = "{", reason: str | None = None, **fields: Any) -> Case:
+def case(
+    body: str | Pack | SeedsMessage | Loose = "{", reason: str | None = None, **fields: Any
+) -> Case:
     """Read a letter with this body."""
     text = body if isinstance(body, str) else encode(body)
     told = {"id": "m1", "receives": 1, "sent_at_ms": NOW_MS, **fields}
@@ -61,7 +63,7 @@ def test_causes(body: str, reason: str | None, cause: str) -> None:
 
 def test_what_a_letter_is() -> None:
     """Kind, crawl, URLs and failures are read off the body."""
-    seeds = Seeds(id="s1", crawl="news", at_ms=NOW_MS, references=("https://a.example/",))
+    seeds = SeedsMessage(id="s1", crawl="news", at_ms=NOW_MS, references=("https://a.example/",))
     found = [case(pack(failures=3)), case(seeds), case("https://b.example/x"), case("{")]
     assert [one.kind for one in found] == ["pack", "seeds", "loose", "malformed"]
     assert [one.crawl for one in found] == ["shop-1", "news", "default", None]
@@ -82,18 +84,18 @@ def test_when_it_was_seen() -> None:
 @pytest.mark.parametrize(
     ("selection", "meant"),
     [
-        (Selection(), True),
-        (Selection(reason="Unknown Crawl"), True),
-        (Selection(reason="shop-1"), True),
-        (Selection(reason="failed"), False),
-        (Selection(host="EXAMPLE.com"), True),
-        (Selection(host="example.com:8443"), True),
-        (Selection(host="https://example.com:8443/"), True),
-        (Selection(host="ample.com"), False),
-        (Selection(reason="unknown crawl", host="other.example"), False),
+        (DeadLetterSelection(), True),
+        (DeadLetterSelection(reason="Unknown Crawl"), True),
+        (DeadLetterSelection(reason="shop-1"), True),
+        (DeadLetterSelection(reason="failed"), False),
+        (DeadLetterSelection(host="EXAMPLE.com"), True),
+        (DeadLetterSelection(host="example.com:8443"), True),
+        (DeadLetterSelection(host="https://example.com:8443/"), True),
+        (DeadLetterSelection(host="ample.com"), False),
+        (DeadLetterSelection(reason="unknown crawl", host="other.example"), False),
     ],
 )
-def test_selection(selection: Selection, *, meant: bool) -> None:
+def test_selection(selection: DeadLetterSelection, *, meant: bool) -> None:
     """By words of the reason, and by any URL's host, however that is spelled."""
     letter = case(
         pack("https://a.example/", "https://example.com:8443/x"), "unknown crawl 'shop-1'"
@@ -167,7 +169,9 @@ def test_loose_references_get_an_id_that_stays() -> None:
 
 def test_seeds_are_sent_back_as_they_are() -> None:
     """Planned seeds stay planned: their crawl waits for them."""
-    seeds = Seeds(id="s", crawl="c", at_ms=1, references=("https://a.example/",), planned=True)
+    seeds = SeedsMessage(
+        id="s", crawl="c", at_ms=1, references=("https://a.example/",), planned=True
+    )
     assert revived(case(seeds), NOW_MS) == (seeds,)
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from orbweaver.budget.crawl_cost import CLAIM
 from orbweaver.frontier.journal import (
-    Again,
     Journal,
     Ledger,
+    Requeue,
     Unrecorded,
     apart,
     commit_tally,
@@ -21,7 +21,7 @@ from orbweaver.frontier.journal import (
 )
 from orbweaver.frontier.journal_codec import decode, encode
 from orbweaver.frontier.messages import Pack, child_id
-from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord, to_fields
 from orbweaver.model.target import Prior, Target
@@ -59,7 +59,7 @@ def won(journal: Journal) -> Ledger:
 
 def test_a_draft_keeps_the_order_of_the_pack() -> None:
     """However URLs end, the journal lists them as the pack does."""
-    draft = Draft("c")
+    draft = PackResult("c")
     order = [target(path) for path in "abcd"]
     draft.end(record("d"))
     draft.again(order[2], 3, why="retries")
@@ -80,7 +80,7 @@ def test_a_draft_keeps_the_order_of_the_pack() -> None:
 
 def test_an_outcome_without_a_record_is_counted_alike() -> None:
     """A stopped crawl's URLs are counted by outcome and reason, and leave no record."""
-    draft = Draft("c")
+    draft = PackResult("c")
     draft.end_unrecorded(Outcome.SKIPPED, Reason.CANCELLED)
     journal = draft.journal([target("a")], NOW_MS)
     assert journal.records == ()
@@ -95,7 +95,7 @@ def test_nothing_comes_back_at_once_or_later_than_a_queue_can_hold(
     asked_s: float, delay_s: int
 ) -> None:
     """A delay is rounded up to whole seconds, from 1 to 900."""
-    draft = Draft("c")
+    draft = PackResult("c")
     draft.again(target("a"), asked_s, why="deferrals")
     (item,) = draft.journal([target("a")], NOW_MS).again
     assert item.delay_s == delay_s
@@ -103,7 +103,7 @@ def test_nothing_comes_back_at_once_or_later_than_a_queue_can_hold(
 
 def test_the_first_link_that_names_a_url_counts() -> None:
     """A URL is one candidate, with the depth and referrer of its first mention."""
-    draft = Draft("c")
+    draft = PackResult("c")
     first = target("a")
     draft.link(first)
     draft.link(replace(first, referrer="https://other.example/"))
@@ -114,7 +114,7 @@ def test_the_first_link_that_names_a_url_counts() -> None:
 
 def test_known_candidates_are_left_out() -> None:
     """What is claimed already is no candidate; of what once was, that is noted."""
-    draft = Draft("c")
+    draft = PackResult("c")
     for path in "abc":
         draft.link(target(path))
     draft.drop([f"{SITE}/b", f"{SITE}/x"])
@@ -125,7 +125,7 @@ def test_known_candidates_are_left_out() -> None:
 
 def test_what_was_dropped_is_not_recalled() -> None:
     """A link that was claimed once and is left out now comes to nothing."""
-    draft = Draft("c")
+    draft = PackResult("c")
     draft.link(target("a"))
     draft.drop([f"{SITE}/a"])
     draft.recall({f"{SITE}/a": PRIOR})
@@ -134,7 +134,7 @@ def test_what_was_dropped_is_not_recalled() -> None:
 
 def test_an_outcome_that_is_not_recorded_stands_in_the_journal() -> None:
     """It is counted, with its bytes, and known as any other; no record of it is stored."""
-    draft = Draft("c")
+    draft = PackResult("c")
     draft.end(record("a", size=10), recorded=False)
     draft.end(record("b"))
     journal = draft.journal([target("a"), target("b")], NOW_MS)
@@ -149,7 +149,7 @@ def test_an_outcome_that_is_not_recorded_stands_in_the_journal() -> None:
 
 def test_refusals_and_other_counts_add_up() -> None:
     """References that are refused are counted by reason, none of them leaves no count."""
-    draft = Draft("c")
+    draft = PackResult("c")
     draft.refuse(Refusal.SCOPE)
     draft.refuse(Refusal.SCOPE, 3)
     draft.refuse(Refusal.DEPTH, 0)
@@ -184,7 +184,7 @@ def test_what_goes_past_others_travels_apart() -> None:
     journal = Journal(
         at_ms=NOW_MS,
         candidates=tuple(mixed[path] for path in "abcd"),
-        again=tuple(Again(target=mixed[path], delay_s=3) for path in "abcd"),
+        again=tuple(Requeue(target=mixed[path], delay_s=3) for path in "abcd"),
     )
     letters = outbox("p", "c", journal, won(journal))
     sent = [(one.express, "".join(item.url[-1] for item in one.pack.targets)) for one in letters]
@@ -192,7 +192,7 @@ def test_what_goes_past_others_travels_apart() -> None:
     lowered = replace(
         journal,
         candidates=tuple(target(path) for path in "abcd"),
-        again=tuple(Again(target=target(path), delay_s=3) for path in "abcd"),
+        again=tuple(Requeue(target=target(path), delay_s=3) for path in "abcd"),
     )
     assert [len(one.pack.targets) for one in outbox("p", "c", lowered, won(lowered))] == [4, 4]
 
@@ -207,7 +207,7 @@ def test_only_what_was_won_is_sent() -> None:
 def test_urls_that_come_due_together_travel_together() -> None:
     """Delays within five seconds share a pack, held for the longest of them."""
     delays = {"a": 5, "b": 1, "c": 6, "d": 900}
-    again = tuple(Again(target=target(path), delay_s=delay) for path, delay in delays.items())
+    again = tuple(Requeue(target=target(path), delay_s=delay) for path, delay in delays.items())
     letters = outbox("p", "c", Journal(at_ms=NOW_MS, again=again), Ledger(pack="p", children=()))
     held = [([item.url[-1] for item in one.pack.targets], one.delay_s) for one in letters]
     assert held == [(["a", "b"], 5), (["c"], 6), (["d"], 900)]
@@ -257,8 +257,8 @@ def test_a_journal_is_stored_and_read_back() -> None:
         at_ms=NOW_MS,
         records=(record("a", size=10),),
         again=(
-            Again(target=target("b"), delay_s=7),
-            Again(target=replace(target("d"), prior=PRIOR), delay_s=8),
+            Requeue(target=target("b"), delay_s=7),
+            Requeue(target=replace(target("d"), prior=PRIOR), delay_s=8),
         ),
         candidates=(target("c"), Target(url=SITE, depth=0, attempt=2, hops=3)),
         tally={"fetched": 1},

@@ -15,15 +15,15 @@ from orbweaver.frontier.messages import (
     Close,
     Loose,
     Malformed,
+    MessageSource,
     Pack,
-    Seeds,
-    Source,
+    SeedsMessage,
     child_id,
     decode,
     encode,
     seeds_of,
 )
-from orbweaver.model.target import PACK_TARGETS_MAX, Kind, Prior, Target
+from orbweaver.model.target import PACK_TARGETS_MAX, Prior, Target, TargetKind
 from tests.corpora import corpus
 
 if TYPE_CHECKING:
@@ -45,13 +45,15 @@ PACK = Pack(
         Target(url=URL + "e", depth=1, prior=Prior(crawl="c-1", at_ms=3)),
         Target(url=URL + "f", depth=1, root=URL),
         Target(url=URL + "h", depth=1, local="http://127.0.0.1:8000"),
-        Target(url=URL + "g", depth=0, kind=Kind.SITEMAP, site=URL, first=7, modified_at_ms=0),
+        Target(
+            url=URL + "g", depth=0, kind=TargetKind.SITEMAP, site=URL, first=7, modified_at_ms=0
+        ),
     ),
     failures=2,
 )
 # Python reads them; no field takes such a number.
 TAKEN_AS_NUMBERS = {f"n_number_{name}.json" for name in ("NaN", "infinity", "minus_infinity")}
-SEEDS = Seeds(id="s", crawl="c", at_ms=5, references=(URL, " x"), planned=True)
+SEEDS = SeedsMessage(id="s", crawl="c", at_ms=5, references=(URL, " x"), planned=True)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,7 @@ def test_what_a_person_drops_is_loose(body: str, crawl: str, references: tuple[s
 
 
 @pytest.mark.parametrize("message", [PACK, SEEDS, Loose(crawl="c", references=(URL, "b"))])
-def test_what_is_encoded_is_decoded(message: Pack | Seeds | Loose) -> None:
+def test_what_is_encoded_is_decoded(message: Pack | SeedsMessage | Loose) -> None:
     """Every kind that is sent comes back as it was."""
     assert decode(encode(message)) == message
 
@@ -169,7 +171,7 @@ def test_messages_of_an_older_or_newer_deploy_are_read() -> None:
     assert decode(json.dumps(old)) == pack
     assert decode(json.dumps({**PACK_BODY, "later": {"x": 1}})) == pack
     seeds = {key: value for key, value in SEEDS_BODY.items() if key != "planned"}
-    assert decode(json.dumps(seeds)) == Seeds(id="s", crawl="c", at_ms=5, references=(URL,))
+    assert decode(json.dumps(seeds)) == SeedsMessage(id="s", crawl="c", at_ms=5, references=(URL,))
     assert decode(json.dumps({**SEEDS_BODY, "planned": "yes"})) == decode(json.dumps(seeds))
 
 
@@ -249,7 +251,9 @@ def is_no_json(message: Message) -> bool:
     "body",
     [
         encode(Pack(id="p", crawl="c", at_ms=1, targets=(Target(url="https://a.test/", depth=0),))),
-        encode(Seeds(id="s", crawl="c", at_ms=1, references=("https://a.test/",), planned=True)),
+        encode(
+            SeedsMessage(id="s", crawl="c", at_ms=1, references=("https://a.test/",), planned=True)
+        ),
         encode(Close(crawl="c", at_ms=1)),
     ],
     ids=["pack", "seeds", "close"],
@@ -257,7 +261,7 @@ def is_no_json(message: Message) -> bool:
 def test_the_seed_queue_takes_nothing_but_loose_references(body: str) -> None:
     """What the stack's functions send each other is malformed there."""
     assert not isinstance(decode(body), Malformed)
-    assert isinstance(decode(body, Source.SEEDS), Malformed)
+    assert isinstance(decode(body, MessageSource.SEEDS), Malformed)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +269,7 @@ def test_the_seed_queue_takes_nothing_but_loose_references(body: str) -> None:
 )
 def test_loose_references_are_the_same_from_either_queue(body: str) -> None:
     """What waited on the queue of packs when the stack was brought up to date is not lost."""
-    assert decode(body) == decode(body, Source.SEEDS)
+    assert decode(body) == decode(body, MessageSource.SEEDS)
     assert isinstance(decode(body), Loose)
 
 

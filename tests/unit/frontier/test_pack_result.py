@@ -6,12 +6,12 @@ from itertools import permutations
 
 import pytest
 
-from orbweaver.frontier.pack_result import Draft
-from orbweaver.model.target import Kind, Target
+from orbweaver.frontier.pack_result import PackResult
+from orbweaver.model.target import Target, TargetKind
 
 URL = "https://example.com/a"
 DEEP, SHALLOW = Target(url=URL, depth=3), Target(url=URL, depth=2)
-SITEMAP = Target(url=URL, depth=4, kind=Kind.SITEMAP)
+SITEMAP = Target(url=URL, depth=4, kind=TargetKind.SITEMAP)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ SITEMAP = Target(url=URL, depth=4, kind=Kind.SITEMAP)
 def test_the_shallowest_link_to_a_url_counts(links: tuple[Target, ...], taken: Target) -> None:
     """Whichever page ends first, so that what lies within the depth is found; a sitemap is one."""
     for order in permutations(links):
-        draft = Draft("crawl")
+        draft = PackResult("crawl")
         for target in order:
             draft.link(target)
         assert list(draft.links) == [taken]
@@ -28,7 +28,7 @@ def test_the_shallowest_link_to_a_url_counts(links: tuple[Target, ...], taken: T
 
 def test_a_link_may_be_known_too_deep() -> None:
     """It is judged again where it lies less deep."""
-    draft = Draft("crawl")
+    draft = PackResult("crawl")
     draft.link(DEEP)
     assert draft.links_to(URL)
     assert [draft.links_to(URL, depth) for depth in (2, 3, 4)] == [False, True, True]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orbweaver.frontier.messages import child_id, seeds_of
 from orbweaver.frontier.resumption import earlier, resumed, roots_of
-from orbweaver.model.crawl import DAY_S, Books, Crawl, Shard, State, Stop
+from orbweaver.model.crawl import DAY_S, Books, CounterShard, Crawl, State, Stop
 from orbweaver.model.crawl_settings import Scope
 
 if TYPE_CHECKING:
@@ -139,6 +139,6 @@ def test_the_shards_share_what_is_left(limit: int, carried: int, shards: int) ->
 def test_a_run_waits_for_what_was_planned_since() -> None:
     """Messages that look through more are planned in the commit that sends them."""
     for taken_in, missing in ((1, 3), (3, 1), (4, 0)):
-        shard = Shard(tally={"seeds": taken_in, "seeds_more": 3})
+        shard = CounterShard(tally={"seeds": taken_in, "seeds_more": 3})
         books = Books.of((shard,))
         assert (books.seeds_missing(CRAWL), books.balance(CRAWL)) == (missing, not missing)

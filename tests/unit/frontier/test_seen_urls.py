@@ -10,7 +10,7 @@ from orbweaver.frontier.seen_urls import (
     GENERATION_MS,
     GENERATION_URLS_MAX,
     Novelty,
-    Seen,
+    SeenUrls,
 )
 
 NOW_MS = 1_795_251_600_000
@@ -19,7 +19,7 @@ MINUTE_MS = 60_000
 
 def test_what_was_added_is_remembered_by_name() -> None:
     """URLs are known within their dedup domain."""
-    seen = Seen()
+    seen = SeenUrls()
     assert seen.of("a", ["x"], NOW_MS) == set()
     seen.add("a", ["x"], NOW_MS)
     seen.add("a", ["y"], NOW_MS + MINUTE_MS)
@@ -32,14 +32,14 @@ def test_what_was_added_is_remembered_by_name() -> None:
 )
 def test_memory_fades(minutes: int, *, known: bool) -> None:
     """After 20 minutes, or when the clock goes back, nothing is known (case 25)."""
-    seen = Seen()
+    seen = SeenUrls()
     seen.add("a", ["x"], NOW_MS)
     assert (seen.of("a", ["x"], NOW_MS + minutes * MINUTE_MS) == {"x"}) is known
 
 
 def test_the_older_generation_goes_when_the_newer_is_old() -> None:
     """A URL that is not added again is forgotten after 10 to 20 minutes."""
-    seen = Seen()
+    seen = SeenUrls()
     seen.add("a", ["x"], NOW_MS)
     seen.add("a", ["y"], NOW_MS + GENERATION_MS)
     assert seen.of("a", ["x", "y"], NOW_MS + GENERATION_MS) == {"x", "y"}
@@ -49,7 +49,7 @@ def test_the_older_generation_goes_when_the_newer_is_old() -> None:
 
 def test_a_generation_that_is_too_old_is_not_kept() -> None:
     """After a long rest both generations are new."""
-    seen = Seen()
+    seen = SeenUrls()
     seen.add("a", ["x"], NOW_MS)
     seen.add("a", ["y"], NOW_MS + 2 * GENERATION_MS)
     assert seen.of("a", ["x", "y"], NOW_MS + 2 * GENERATION_MS) == {"y"}
@@ -57,7 +57,7 @@ def test_a_generation_that_is_too_old_is_not_kept() -> None:
 
 def test_memory_is_bounded() -> None:
     """Of very many URLs the latest are remembered, and at most two generations."""
-    seen = Seen()
+    seen = SeenUrls()
     for start in range(0, 4 * GENERATION_URLS_MAX, GENERATION_URLS_MAX):
         seen.add("a", [f"{start + place}" for place in range(GENERATION_URLS_MAX)], NOW_MS)
     urls = [f"{place}" for place in range(4 * GENERATION_URLS_MAX)]
@@ -67,7 +67,7 @@ def test_memory_is_bounded() -> None:
 
 def test_what_was_given_back_is_forgotten() -> None:
     """URLs whose claims were released are looked up again, in both generations."""
-    seen = Seen()
+    seen = SeenUrls()
     seen.add("a", ["x", "y"], NOW_MS)
     seen.add("a", ["z"], NOW_MS + GENERATION_MS)
     seen.forget("a", ["x", "z", "never seen"])

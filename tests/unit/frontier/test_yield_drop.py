@@ -9,7 +9,7 @@ import pytest
 
 from orbweaver.frontier.yield_drop import before, drop_percent, pages_of
 from orbweaver.model.crawl import Crawl, State, Stop
-from orbweaver.model.url_rules import Rule
+from orbweaver.model.url_rules import UrlRule
 
 DAY_S = 86_400
 DAY_MS = DAY_S * 1000
@@ -43,7 +43,9 @@ def test_the_newest_run_of_the_name_is_the_one_before() -> None:
         pytest.param({}, {"state": State.RUNNING, "finished_at_ms": None}, id="still running"),
         pytest.param({}, {"stop": Stop.CANCELLED}, id="cancelled"),
         pytest.param({}, {"finished_at_ms": 9 * DAY_MS}, id="its claims still hold"),
-        pytest.param({"rules": (Rule(match="/a", window_s=3 * DAY_S),)}, {}, id="some still hold"),
+        pytest.param(
+            {"rules": (UrlRule(match="/a", window_s=3 * DAY_S),)}, {}, id="some still hold"
+        ),
         pytest.param({"retry_of": "shop-1"}, {}, id="what failed, again"),
         pytest.param({}, {"retry_of": "shop-0"}, id="what failed before that, again"),
     ],

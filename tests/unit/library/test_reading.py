@@ -21,7 +21,7 @@ from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.url import canonicalize
 from orbweaver.politeness.robots_txt import parse as parse_robots
-from orbweaver.worker.page_reading import Job, read
+from orbweaver.worker.page_reading import ReadingJob, read
 
 FUNCTIONS = Path(orbweaver.__file__).parents[1]
 URL = "https://example.com/books/1?utm_source=x"
@@ -56,7 +56,7 @@ def test_a_page_is_what_a_worker_reads_of_it() -> None:
     answer = Response(status=200, headers={"content-type": TYPE}, body=HTML)
     keeping = Keeping(bodies=Bodies.OFF, texts=True)
     rules = read_definition({"items": RULES})[0].items
-    job = Job(url=canonicalize(URL), at_ms=0, answer=answer, items=rules, keeping=keeping)
+    job = ReadingJob(url=canonicalize(URL), at_ms=0, answer=answer, items=rules, keeping=keeping)
     found = read(job)
     page = orbweaver.parse_page(HTML, URL, TYPE)
     assert page == found.page

@@ -10,8 +10,8 @@ from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import (
     DAY_S,
     Books,
+    CounterShard,
     Crawl,
-    Shard,
     State,
     Stop,
     default_crawl,
@@ -107,9 +107,9 @@ def test_books_add_the_shards_up() -> None:
     """Totals are the sums of all shards; outcomes are counted once, their reasons beside them."""
     books = Books.of(
         (
-            Shard(tally={"claimed": 5, "fetched": 2, "fetched.ok": 2}),
-            Shard(),
-            Shard(tally={"claimed": 1, "failed": 1, "failed.dns": 1, "seeds": 1}),
+            CounterShard(tally={"claimed": 5, "fetched": 2, "fetched.ok": 2}),
+            CounterShard(),
+            CounterShard(tally={"claimed": 1, "failed": 1, "failed.dns": 1, "seeds": 1}),
         )
     )
     assert books.total == {
@@ -151,7 +151,7 @@ def test_books_balance_when_all_is_in_and_all_is_out(
 ) -> None:
     """Every planned seed was taken in, and every claimed URL has its outcome."""
     crawl = replace(CRAWL, seeds_planned=2)
-    assert Books.of((Shard(tally=tally),)).balance(crawl) is balance
+    assert Books.of((CounterShard(tally=tally),)).balance(crawl) is balance
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_books_balance_when_all_is_in_and_all_is_out(
 )
 def test_a_crawl_says_why_it_ended(stop: Stop | None, tally: dict[str, int], reason: Stop) -> None:
     """What somebody ordered comes first, then time, then budget."""
-    crawl, books = replace(CRAWL, stop=stop), Books.of((Shard(tally=tally),))
+    crawl, books = replace(CRAWL, stop=stop), Books.of((CounterShard(tally=tally),))
     assert stop_reason(crawl, books) is reason
     end = finished(crawl, books, NOW_MS + 5)
     assert (end.state, end.stop, end.finished_at_ms) == (State.FINISHED, reason, NOW_MS + 5)

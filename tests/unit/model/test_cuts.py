@@ -12,18 +12,18 @@ from orbweaver.diagnostics.explanation import explain
 from orbweaver.diagnostics.refusal_report import Examples, report_of
 from orbweaver.fetching.conditional_get import still
 from orbweaver.fetching.response_verdict import End
-from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.stored_content import Keeping
 from orbweaver.model import cuts
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
-from orbweaver.model.item_rules import Field, ItemRule, Source
+from orbweaver.model.item_rules import Field, ItemRule, ValueSource
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
 from orbweaver.parsing.html_scan import outline_of
 from orbweaver.worker.pack_context import page_record
-from orbweaver.worker.page_reading import Job, read
+from orbweaver.worker.page_reading import ReadingJob, read
 from tests.unit.diagnostics.facts import CRAWL, facts, said
 
 if TYPE_CHECKING:
@@ -45,18 +45,18 @@ SCRIPT = b'<script type="application/ld+json">{"@type":"Product","name":"x"}</sc
 NAMED = ItemRule(
     name="products",
     match="/",
-    source=Source.JSONLD,
+    source=ValueSource.JSONLD,
     of="Product",
-    fields=(Field(name="name", source=Source.JSONLD, where="name"),),
+    fields=(Field(name="name", source=ValueSource.JSONLD, where="name"),),
 )
 EACH = ItemRule(name="each", match="/", each="p", fields=(Field(name="text", where=""),))
 
 
-def job(body: bytes, **more: Any) -> Job:
+def job(body: bytes, **more: Any) -> ReadingJob:
     """Have a page read."""
     kind = more.pop("kind", "text/html; charset=utf-8")
     answer = Response(status=200, headers={"content-type": kind}, body=body)
-    return Job(url=URL, at_ms=0, answer=answer, **more)
+    return ReadingJob(url=URL, at_ms=0, answer=answer, **more)
 
 
 def cuts_of(body: bytes, **more: Any) -> dict[str, int]:
@@ -144,7 +144,7 @@ def test_a_column_is_read_whoever_wrote_it() -> None:
 
 def test_pages_are_counted_by_what_they_lack() -> None:
     """Once for each part, and once in all; whole ones not at all."""
-    draft = Draft("c")
+    draft = PackResult("c")
     draft.end(RECORD)
     draft.end(replace(RECORD, url=f"{URL}2", cut=None))
     draft.end(replace(RECORD, url=f"{URL}3", cut="links=9"))

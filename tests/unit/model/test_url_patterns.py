@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.spec_checks import problems_of as plan_problems
 from orbweaver.frontier.admission import (
     admit_entry,
@@ -20,7 +20,7 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_codec import from_fields, to_fields
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.target import Kind, Target
+from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url_patterns import (
     PATTERN_CHARS_MAX,
     PATTERNS_CHARS_MAX,
@@ -31,7 +31,7 @@ from orbweaver.model.url_patterns import (
     problem_of,
     problems_of,
 )
-from orbweaver.parsing.sitemap import Entry
+from orbweaver.parsing.sitemap import SitemapEntry
 
 SITE = "https://example.com"
 CRAWL = Crawl(
@@ -77,12 +77,12 @@ def test_a_crawl_without_patterns_leaves_nothing_out() -> None:
 def test_every_way_into_the_crawl_asks(path: str, link: str | None, seed: str | None) -> None:
     """Links, sitemap entries, redirects and seeds; what a seed leads to counts as the seed."""
     url, page = SITE + path, Target(url=f"{SITE}/p", depth=1)
-    sitemap = Target(url=f"{SITE}/login.xml", depth=0, kind=Kind.SITEMAP)
+    sitemap = Target(url=f"{SITE}/login.xml", depth=0, kind=TargetKind.SITEMAP)
     hosts = frozenset({SITE})
     results = [
         admit_link(CRAWL, url, page),
         admit_redirect(CRAWL, url, page),
-        admit_entry(CRAWL, Entry(url=url), sitemap, hosts),
+        admit_entry(CRAWL, SitemapEntry(url=url), sitemap, hosts),
     ]
     assert [one if isinstance(one, Refusal) else None for one in results] == [link] * 3
     seeds = [admit_seed(CRAWL, url), admit_redirect(CRAWL, url, Target(url=f"{SITE}/", depth=0))]
@@ -91,7 +91,7 @@ def test_every_way_into_the_crawl_asks(path: str, link: str | None, seed: str | 
 
 def test_sitemaps_are_not_asked_about() -> None:
     """Where a sitemap leads is no page, so no pattern keeps it out."""
-    sitemap = Target(url=f"{SITE}/s.xml", depth=0, kind=Kind.SITEMAP)
+    sitemap = Target(url=f"{SITE}/s.xml", depth=0, kind=TargetKind.SITEMAP)
     assert isinstance(admit_redirect(CRAWL, f"{SITE}/login.xml", sitemap), Target)
 
 
@@ -192,7 +192,7 @@ def test_what_is_kept_to_and_left_out_at_once_is_named(
     include: tuple[str, ...], exclude: tuple[str, ...], cancelled: tuple[str, ...]
 ) -> None:
     """A pattern that no link can match is a mistake; where that is not certain, nothing is said."""
-    plan = Plan(seeds=("https://x/",), include=include, exclude=exclude)
+    plan = CrawlSpec(seeds=("https://x/",), include=include, exclude=exclude)
     problems = plan_problems(plan)
     assert [
         (one.field, str(one).split(" matches nothing: exclude has ")[0]) for one in problems

@@ -20,28 +20,28 @@ from orbweaver.model.crawl_codec import changes, from_fields, to_fields
 from orbweaver.model.crawl_rules import by_delay, depth_limits, said_of_target
 from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.target import Kind, Prior, Target, extras_of, with_extras
+from orbweaver.model.target import Prior, Target, TargetKind, extras_of, with_extras
 from orbweaver.model.url_rules import (
     NOTHING,
     RULES_MAX,
     THINGS,
-    Rule,
+    UrlRule,
     by_window,
     deciding,
     problems_of,
     said_of,
 )
-from orbweaver.parsing.sitemap import Entry
+from orbweaver.parsing.sitemap import SitemapEntry
 
 SITE = "https://example.com"
 NOW_MS = 1_795_251_600_000
 RULES = (
-    Rule(match=r"^https://example\.com/$", express=True, window_s=3_600),
-    Rule(match="/archive/", depth_max=1, delay_ms=5_000),
-    Rule(match="/archive/deep/", depth_max=9, follow=False),
-    Rule(match="/page/", record=False, express=False),
-    Rule(match="/deep/", depth_max=7),
-    Rule(match="/news/", express=True, window_s=0),
+    UrlRule(match=r"^https://example\.com/$", express=True, window_s=3_600),
+    UrlRule(match="/archive/", depth_max=1, delay_ms=5_000),
+    UrlRule(match="/archive/deep/", depth_max=9, follow=False),
+    UrlRule(match="/page/", record=False, express=False),
+    UrlRule(match="/deep/", depth_max=7),
+    UrlRule(match="/news/", express=True, window_s=0),
 )
 CRAWL = Crawl(id="c", name="c", started_at_ms=NOW_MS, seeds=(f"{SITE}/",), depth_max=3, rules=RULES)
 PAGE = Target(url=f"{SITE}/x", depth=2)
@@ -49,7 +49,7 @@ PAGE = Target(url=f"{SITE}/x", depth=2)
 
 def ruled(**said: object) -> Crawl:
     """Make the crawl with one rule, for URLs with /a in them."""
-    return replace(CRAWL, rules=(Rule(match="/a", **said),))  # type: ignore[arg-type]
+    return replace(CRAWL, rules=(UrlRule(match="/a", **said),))  # type: ignore[arg-type]
 
 
 # --- which rule decides -------------------------------------------------------------------------
@@ -88,9 +88,9 @@ def test_without_rules_nothing_is_said() -> None:
 
 def test_no_rule_is_asked_about_sitemaps() -> None:
     """They are no pages, wherever they lie."""
-    sitemap = Target(url=f"{SITE}/archive/s.xml", depth=0, kind=Kind.SITEMAP)
+    sitemap = Target(url=f"{SITE}/archive/s.xml", depth=0, kind=TargetKind.SITEMAP)
     assert said_of_target(CRAWL, sitemap) is NOTHING
-    assert said_of_target(CRAWL, replace(sitemap, kind=Kind.PAGE)).delay_ms == 5_000
+    assert said_of_target(CRAWL, replace(sitemap, kind=TargetKind.PAGE)).delay_ms == 5_000
 
 
 # --- depth --------------------------------------------------------------------------------------
@@ -115,8 +115,8 @@ def test_a_rule_replaces_the_depth_of_the_crawl(path: str, depth: int, *, refuse
     url, page = f"{SITE}{path}", replace(PAGE, depth=depth)
     admitted = admit_link(CRAWL, url, page)
     assert (admitted is Refusal.DEPTH) is refused
-    sitemap = replace(page, kind=Kind.SITEMAP)
-    entry = admit_entry(CRAWL, Entry(url=url), sitemap, frozenset({SITE}))
+    sitemap = replace(page, kind=TargetKind.SITEMAP)
+    entry = admit_entry(CRAWL, SitemapEntry(url=url), sitemap, frozenset({SITE}))
     assert (entry is Refusal.DEPTH) is refused
     if not refused:
         assert isinstance(admitted, Target)
@@ -158,10 +158,10 @@ def test_sitemaps_are_read_where_a_rule_lets_links_in() -> None:
 
 @pytest.mark.parametrize(
     ("rules", "limits"),
-    [((), (3, 3)), (RULES, (1, 9)), ((Rule(match="a", depth_max=5, record=False),), (3, 5))],
+    [((), (3, 3)), (RULES, (1, 9)), ((UrlRule(match="a", depth_max=5, record=False),), (3, 5))],
 )
 def test_the_limits_of_all_urls_are_bounded(
-    rules: tuple[Rule, ...], limits: tuple[int, int]
+    rules: tuple[UrlRule, ...], limits: tuple[int, int]
 ) -> None:
     """Below the least every link is followed that belongs, beyond the most none."""
     assert depth_limits(replace(CRAWL, rules=rules)) == limits
@@ -173,17 +173,17 @@ def test_the_limits_of_all_urls_are_bounded(
 def test_priority_and_window_go_with_whatever_a_url_is_found_as() -> None:
     """Seed, link, redirect and entry of a sitemap: decided once, when it is found."""
     url = f"{SITE}/news/1"
-    sitemap = Target(url=f"{SITE}/s.xml", depth=0, kind=Kind.SITEMAP)
+    sitemap = Target(url=f"{SITE}/s.xml", depth=0, kind=TargetKind.SITEMAP)
     found = (
         admit_seed(CRAWL, url),
         admit_link(CRAWL, url, PAGE),
         admit_redirect(CRAWL, url, PAGE),
-        admit_entry(CRAWL, Entry(url=url), sitemap, frozenset({SITE})),
+        admit_entry(CRAWL, SitemapEntry(url=url), sitemap, frozenset({SITE})),
     )
     for target in found:
         assert isinstance(target, Target)
         assert (target.url, target.express, target.window_s) == (url, True, 0)
-    child = admit_child(CRAWL, Entry(url=f"{SITE}/news/s.xml"), sitemap, frozenset({SITE}))
+    child = admit_child(CRAWL, SitemapEntry(url=f"{SITE}/news/s.xml"), sitemap, frozenset({SITE}))
     assert isinstance(child, Target)
     assert (child.express, child.window_s) == (False, None)
 
@@ -204,8 +204,8 @@ def test_what_a_sitemap_says_counts_within_the_window_of_the_url(
     """A claim that is within a long window may still be older than the last change."""
     crawl = ruled(window_s=window_s, record=False)
     modified_at_ms = NOW_MS - age_s * 1_000
-    entry = Entry(url=f"{SITE}/a", modified_at_ms=modified_at_ms)
-    sitemap = Target(url=f"{SITE}/s.xml", depth=0, kind=Kind.SITEMAP)
+    entry = SitemapEntry(url=f"{SITE}/a", modified_at_ms=modified_at_ms)
+    sitemap = Target(url=f"{SITE}/s.xml", depth=0, kind=TargetKind.SITEMAP)
     target = admit_entry(crawl, entry, sitemap, frozenset({SITE}))
     assert isinstance(target, Target)
     assert target.modified_at_ms == (modified_at_ms if asked else None)
@@ -242,7 +242,7 @@ def test_extras_of_another_kind_are_refused(extras: dict[str, object]) -> None:
 def test_the_shortest_delay_is_walked_first() -> None:
     """What is to be asked for slowly holds up nobody; order stays as it was among equals."""
     slow, plain, quick = (Target(url=f"{SITE}/{path}", depth=1) for path in ("s/1", "x", "q"))
-    rules = (Rule(match="/s/", delay_ms=9_000), Rule(match="/q", delay_ms=10))
+    rules = (UrlRule(match="/s/", delay_ms=9_000), UrlRule(match="/q", delay_ms=10))
     crawl = replace(CRAWL, rules=rules)
     more = replace(slow, url=f"{SITE}/s/2")
     assert by_delay(crawl, [slow, plain, more, quick]) == [
@@ -311,17 +311,17 @@ def test_an_edit_of_rules_is_a_change() -> None:
 @pytest.mark.parametrize(
     ("rule", "path", "said"),
     [
-        (Rule(match="/a"), "rules[0]", "it says nothing of its URLs"),
-        (Rule(match="", record=False), "rules[0].match", "'' is found in every URL"),
-        (Rule(match="é", record=False), "rules[0].match", "cannot match: URLs are ASCII"),
-        (Rule(match="a" * 1_001, record=False), "rules[0].match", "has 1,001 characters"),
-        (Rule(match="(?:a{1,99}b){500}", record=False), "rules[0].match", "not a regular"),
-        (Rule(match="/a", depth_max=-1), "rules[0].depth", "-1 does not fit: give 0 to 1,000"),
-        (Rule(match="/a", delay_ms=-1), "rules[0].delay", "give 0s to 1d"),
-        (Rule(match="/a", window_s=-1), "rules[0].window", "give 0s to 366d"),
+        (UrlRule(match="/a"), "rules[0]", "it says nothing of its URLs"),
+        (UrlRule(match="", record=False), "rules[0].match", "'' is found in every URL"),
+        (UrlRule(match="é", record=False), "rules[0].match", "cannot match: URLs are ASCII"),
+        (UrlRule(match="a" * 1_001, record=False), "rules[0].match", "has 1,001 characters"),
+        (UrlRule(match="(?:a{1,99}b){500}", record=False), "rules[0].match", "not a regular"),
+        (UrlRule(match="/a", depth_max=-1), "rules[0].depth", "-1 does not fit: give 0 to 1,000"),
+        (UrlRule(match="/a", delay_ms=-1), "rules[0].delay", "give 0s to 1d"),
+        (UrlRule(match="/a", window_s=-1), "rules[0].window", "give 0s to 366d"),
     ],
 )
-def test_a_rule_that_does_not_fit_is_named(rule: Rule, path: str, said: str) -> None:
+def test_a_rule_that_does_not_fit_is_named(rule: UrlRule, path: str, said: str) -> None:
     """By its place and key, with the fix."""
     ((found, text),) = problems_of((rule,))
     assert found == path
@@ -330,10 +330,12 @@ def test_a_rule_that_does_not_fit_is_named(rule: Rule, path: str, said: str) -> 
 
 def test_rules_are_bounded() -> None:
     """In number and together; each that fits alone may still be too much for all."""
-    many = tuple(Rule(match=f"/{place}", record=False) for place in range(RULES_MAX + 1))
+    many = tuple(UrlRule(match=f"/{place}", record=False) for place in range(RULES_MAX + 1))
     assert list(problems_of(many[:-1])) == []
     assert list(problems_of(many)) == [("rules", "51 rules are too many: at most 50")]
-    large = [Rule(match=f"/{place}" + 2 * "(?:a{1,90}b){10}", record=False) for place in range(50)]
+    large = [
+        UrlRule(match=f"/{place}" + 2 * "(?:a{1,90}b){10}", record=False) for place in range(50)
+    ]
     ((path, text),) = problems_of(tuple(large))
     assert path == "rules"
     assert "do not fit together" in text

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.control.crawl_spec import Plan, PlanError
+from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl
@@ -112,7 +112,7 @@ def test_secrets_are_not_shown() -> None:
     """Neither a crawl nor an identity shows its headers; both are stored and compared with them."""
     assert "s3cret" not in repr(CRAWL)
     assert "s3cret" not in repr(identity_of(CRAWL, SITE, DEFAULT))
-    assert "s3cret" not in repr(Plan(seeds=(SITE,), headers=SECRET))
+    assert "s3cret" not in repr(CrawlSpec(seeds=(SITE,), headers=SECRET))
     stored = crawl_codec.from_fields(crawl_codec.to_fields(CRAWL))
     assert stored == CRAWL
     assert stored != replace(CRAWL, headers=OPEN)
@@ -132,7 +132,7 @@ def test_secrets_are_not_shown() -> None:
 )
 def test_a_host_is_one_origin(named: str, seeds: tuple[str, ...], origin: str) -> None:
     """Headers of a host go to one origin: https, unless a seed or the definition says otherwise."""
-    plan = Plan(seeds=seeds or (SITE,), host_headers=((named, SECRET),))
+    plan = CrawlSpec(seeds=seeds or (SITE,), host_headers=((named, SECRET),))
     assert crawl_of(plan, 0).host_headers == ((origin, SECRET),)
 
 
@@ -147,7 +147,7 @@ def test_no_origin_is_sent_the_headers_of_another(own: dict[str, str], shared: b
     """Whatever the hosts and names: each origin gets its own values, and none of the others'."""
     hosts = tuple((host, ((name, f"of {host}"),)) for host, name in own.items())
     headers = (("X-Key", "shared"),) if shared else ()
-    crawl = crawl_of(Plan(seeds=(SITE,), headers=headers, host_headers=hosts), 0)
+    crawl = crawl_of(CrawlSpec(seeds=(SITE,), headers=headers, host_headers=hosts), 0)
     for host in (*HOSTS, "c.example"):
         for scheme in ("https", "http"):
             sent = identity_of(crawl, f"{scheme}://{host}", DEFAULT).headers
@@ -159,7 +159,7 @@ def test_no_origin_is_sent_the_headers_of_another(own: dict[str, str], shared: b
 
 def test_a_hosts_own_headers_come_first() -> None:
     """A header of a host takes the place of the crawl's of that name, in any spelling."""
-    plan = Plan(
+    plan = CrawlSpec(
         seeds=(SITE,),
         headers=(("X-Key", "all"), ("DNT", "1")),
         host_headers=((hostname_of(SITE), (("x_key", "own"),)),),
@@ -189,7 +189,7 @@ def test_a_hosts_own_headers_come_first() -> None:
 def test_hosts_that_do_not_fit(hosts: HostHeaders, said: str) -> None:
     """What names no one origin is refused, and what headers hold is not shown."""
     with pytest.raises(PlanError, match=said) as raised:
-        crawl_of(Plan(seeds=("http://example.com/",), host_headers=hosts), 0)
+        crawl_of(CrawlSpec(seeds=("http://example.com/",), host_headers=hosts), 0)
     assert raised.value.field == "host_headers"
     assert "s3cret" not in str(raised.value)
 
@@ -233,7 +233,7 @@ def test_hosts_that_do_not_fit(hosts: HostHeaders, said: str) -> None:
 def test_header_that_is_refused(name: str, value: str, said: str) -> None:
     """What would change a request's nature, or begin another header, is refused, unseen."""
     with pytest.raises(PlanError, match=said) as raised:
-        crawl_of(Plan(seeds=(SITE,), headers=((name, value),)), 0)
+        crawl_of(CrawlSpec(seeds=(SITE,), headers=((name, value),)), 0)
     assert raised.value.field == "headers"
     assert "s3cret" not in str(raised.value)
 
@@ -268,7 +268,7 @@ def test_all_headers_that_do_not_fit_are_named() -> None:
 
 def test_headers_that_are_fine() -> None:
     """Tokens, cookies and whatever a site asks for may be given."""
-    plan = Plan(seeds=(SITE,), headers=(*SECRET, *OPEN), user_agents=("a/1",), proxied=False)
+    plan = CrawlSpec(seeds=(SITE,), headers=(*SECRET, *OPEN), user_agents=("a/1",), proxied=False)
     crawl = crawl_of(plan, 0)
     assert (crawl.headers, crawl.user_agents, crawl.proxied) == (plan.headers, ("a/1",), False)
 
@@ -280,7 +280,7 @@ def test_headers_that_are_fine() -> None:
 def test_agent_that_is_none(agents: tuple[str, ...]) -> None:
     """A user agent begins with a product and is one printable line."""
     with pytest.raises(PlanError, match=r"name/1\.0") as raised:
-        crawl_of(Plan(seeds=(SITE,), user_agents=agents), 0)
+        crawl_of(CrawlSpec(seeds=(SITE,), user_agents=agents), 0)
     assert raised.value.field == "user_agents"
     with pytest.raises(IdentityError, match="up to 100"):
         check_agents(("a/1",) * (AGENTS_MAX + 1))

@@ -9,7 +9,14 @@ from datetime import UTC, datetime
 import pytest
 
 from orbweaver.model.outcome import Refusal
-from orbweaver.parsing.sitemap import ENTRIES_MAX, LISTED_MAX, Entry, Format, moment_ms, read
+from orbweaver.parsing.sitemap import (
+    ENTRIES_MAX,
+    LISTED_MAX,
+    SitemapEntry,
+    SitemapFormat,
+    moment_ms,
+    read,
+)
 from orbweaver.parsing.sitemap_text import Ampersands
 from tests.corpora import corpus
 
@@ -43,10 +50,10 @@ def test_a_list_of_pages_with_their_dates() -> None:
     </urlset>"""
     sitemap = read(body.encode(), URL)
     end_of_day_ms = round(datetime(2026, 1, 3, tzinfo=UTC).timestamp() * 1000) - 1
-    assert sitemap.format is Format.URLSET
+    assert sitemap.format is SitemapFormat.URLSET
     assert sitemap.entries == (
-        Entry(url="https://example.com/a?x=1&y=2", modified_at_ms=end_of_day_ms),
-        Entry(url="https://example.com/b?p&q"),
+        SitemapEntry(url="https://example.com/a?x=1&y=2", modified_at_ms=end_of_day_ms),
+        SitemapEntry(url="https://example.com/b?p&q"),
     )
     assert (sitemap.listed, sitemap.more, sitemap.problem, sitemap.usable) == (2, False, None, True)
 
@@ -57,8 +64,10 @@ def test_an_index_lists_sitemaps() -> None:
     <lastmod>2026-01-02T03:04:05Z</lastmod></sitemap></sitemapindex>"""
     sitemap = read(body.encode(), URL)
     at_ms = round(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp() * 1000)
-    assert (sitemap.format, sitemap.entries) == (Format.INDEX, ())
-    assert sitemap.sitemaps == (Entry(url="https://example.com/1.xml", modified_at_ms=at_ms),)
+    assert (sitemap.format, sitemap.entries) == (SitemapFormat.INDEX, ())
+    assert sitemap.sitemaps == (
+        SitemapEntry(url="https://example.com/1.xml", modified_at_ms=at_ms),
+    )
 
 
 @pytest.mark.parametrize(
@@ -301,7 +310,7 @@ def test_a_text_is_read_in_parts() -> None:
     """A later part of a text may hold no URL; that it is a list was seen in the first one."""
     body = ("https://example.com/0\n" + "nonsense\n" * 3_000).encode()
     part = read(body, URL, first=2, count=3_000)
-    assert (part.format, part.usable, part.listed) == (Format.TEXT, True, 3_001)
+    assert (part.format, part.usable, part.listed) == (SitemapFormat.TEXT, True, 3_001)
 
 
 def test_surplus_is_cut() -> None:

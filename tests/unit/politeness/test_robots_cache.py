@@ -20,8 +20,8 @@ from orbweaver.politeness.robots_cache import (
     UNREACHABLE_FRESH_MS,
     Deferred,
     RobotsKeeper,
+    RobotsUnreachable,
     Ruling,
-    Unreachable,
 )
 from orbweaver.politeness.robots_txt import BODY_BYTES_MAX, Robots, parse
 from tests.memory import ManualClock, MemoryHosts, World
@@ -116,7 +116,7 @@ async def test_a_file_that_cannot_be_had_forbids_everything(
     keeping.web.put(ROBOTS, said)
     ruling = await keeping.ask()
     asked_ms = keeping.clock.at_ms
-    assert isinstance(ruling, Unreachable)
+    assert isinstance(ruling, RobotsUnreachable)
     assert (ruling.return_at_ms, ruling.detail) == (asked_ms + UNREACHABLE_FRESH_MS, detail)
     assert ruling.reason == (said.reason if isinstance(said, Failure) else None)
     keeping.clock.at_ms = asked_ms + UNREACHABLE_FRESH_MS - 1
@@ -219,7 +219,7 @@ async def test_a_coding_that_is_none_is_no_trouble(
         assert isinstance(rules, Robots)
         assert not rules.allows("orbweaver", f"{SITE}/private/a")
     else:
-        assert isinstance(rules, Unreachable)
+        assert isinstance(rules, RobotsUnreachable)
         assert rules.detail == "its content coding is not known: lzma"
 
 

@@ -20,7 +20,7 @@ from orbweaver.politeness.robots_txt import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from orbweaver.politeness.robots_rules import Rule
+    from orbweaver.politeness.robots_rules import RobotsRule
 
 SITE = "https://example.com"
 AGENT = "orbweaver"
@@ -146,7 +146,7 @@ def test_a_verdict_is_not_made_twice() -> None:
         judged: list[str] = []
         judge = AgentRules._judge
 
-        def noted(self: AgentRules, path: str) -> Rule | None:
+        def noted(self: AgentRules, path: str) -> RobotsRule | None:
             judged.append(path)
             return judge(self, path)
 

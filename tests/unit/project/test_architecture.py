@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -195,6 +196,16 @@ def test_the_way_of_a_url_goes_forward() -> None:
         for item in imports(modules()[name]):
             if (other := ours(item)) in way:
                 assert way.index(other) > place, f"{name}:{item.line} imports {item.name}"
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    """In the whole package, but for what a module keeps to itself within a function."""
+    homes = defaultdict(list)
+    for name, path in modules().items():
+        for node in tree(path).body:
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(name)
+    assert not {name: where for name, where in homes.items() if len(where) > 1}
 
 
 # --- purity -----------------------------------------------------------------------------------

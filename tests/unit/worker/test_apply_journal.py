@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.frontier.journal import Again, Journal, Ledger
+from orbweaver.frontier.journal import Journal, Ledger, Requeue
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -41,7 +41,7 @@ RECORD = PageRecord(
     fetched_at=NOW_MS,
     depth=0,
 )
-LATER = Again(target=Target(url=f"{SITE}/later", depth=0), delay_s=30)
+LATER = Requeue(target=Target(url=f"{SITE}/later", depth=0), delay_s=30)
 JOURNAL = Journal(
     at_ms=NOW_MS,
     records=(RECORD,),

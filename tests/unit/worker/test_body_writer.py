@@ -12,14 +12,14 @@ from orbweaver.frontier import warc
 from orbweaver.frontier.body_file import Kept
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
-from orbweaver.worker.body_writer import Segments
+from orbweaver.worker.body_writer import BodyWriter
 from tests.memory import ManualClock, MemoryFiles, Moment, World
 from tests.unit.stage import NOW_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orbweaver.frontier.body_file import Place
+    from orbweaver.frontier.body_file import BodyPlace
     from tests.memory import Gate
 
 
@@ -36,7 +36,7 @@ class Batch:
         self, *, wait_s: float = 60.0, bytes_max: int = 10**9, gate: Gate | None = None
     ) -> None:
         self.world = World()
-        self.segments = Segments(
+        self.segments = BodyWriter(
             files=MemoryFiles(self.world, gate) if gate else MemoryFiles(self.world),
             clock=ManualClock(NOW_MS),
             random=Random(1),
@@ -45,7 +45,7 @@ class Batch:
 
     async def pack(
         self, crawl: str, url: str, after: asyncio.Event | None = None
-    ) -> Mapping[str, Place]:
+    ) -> Mapping[str, BodyPlace]:
         """Visit one page, once something has happened, and store it."""
         with self.segments.taking_part(crawl) as part:
             await asyncio.sleep(0)  # so that all have begun before the first one is through
@@ -53,7 +53,7 @@ class Batch:
                 await after.wait()
             return await part.put([kept(url)])
 
-    def read(self, place: Place) -> str | None:
+    def read(self, place: BodyPlace) -> str | None:
         """Read whose body lies there."""
         begin, length = place.body or (0, 0)
         return warc.read(self.world.files[place.key][begin : begin + length]).url

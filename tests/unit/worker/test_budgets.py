@@ -10,14 +10,14 @@ from orbweaver.budget import crawl_cost
 from orbweaver.budget.budget_rules import DEAD_MS, Allowance, Later
 from orbweaver.budget.reservation import REACH_TRIES, REACH_WAIT_S, TAKE_TRIES
 from orbweaver.frontier.admission import admit_child, admit_redirect
-from orbweaver.frontier.messages import Seeds
+from orbweaver.frontier.messages import SeedsMessage
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.http_exchange import Failure
-from orbweaver.model.limits import Part
+from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
-from orbweaver.model.target import Kind, Target
-from orbweaver.parsing.sitemap import Entry
+from orbweaver.model.target import Target, TargetKind
+from orbweaver.parsing.sitemap import SitemapEntry
 from tests.memory import Moment
 from tests.unit.stage import (
     CRAWL,
@@ -37,7 +37,9 @@ OTHER = "https://other.example"
 # Bodies of 1,000 bytes at most, so that a scrap is 15.
 SMALL = Settings(body_bytes_max=1_000)
 PAGES = [f"{SITE}/{place}" for place in range(5)]
-SEEDS = Seeds(id="5eed", crawl=CRAWL.id, at_ms=NOW_MS, references=tuple(PAGES), planned=False)
+SEEDS = SeedsMessage(
+    id="5eed", crawl=CRAWL.id, at_ms=NOW_MS, references=tuple(PAGES), planned=False
+)
 
 
 def page(size: int) -> object:
@@ -59,7 +61,7 @@ def ends(stage: Stage, crawl: Crawl) -> dict[str, int]:
     return {key: count for key, count in stage.tally(crawl).items() if "." in key}
 
 
-def allowance(stage: Stage, part: Part) -> Allowance:
+def allowance(stage: Stage, part: LimitPart) -> Allowance:
     """Read what is used of a limit."""
     return stage.world.allowances[CRAWL.id, part]
 
@@ -87,7 +89,7 @@ async def test_a_crawl_below_its_bytes_is_not_cut() -> None:
     await stage.deliver(pack_of(*PAGES))
     assert stage.web.urls == PAGES
     assert stage.world.crawls[crawl.id].stop is Stop.FINISHED
-    assert allowance(stage, Part.BYTES) == Allowance(used=500, taken_at_ms=NOW_MS)
+    assert allowance(stage, LimitPart.BYTES) == Allowance(used=500, taken_at_ms=NOW_MS)
 
 
 async def test_a_page_that_was_cut_by_the_limit_is_a_reason_to_say_so() -> None:
@@ -114,7 +116,7 @@ async def test_what_others_have_reserved_may_come_back() -> None:
     """A pack waits for it, unopened, and not for ever."""
     crawl = replace(CRAWL, bytes_max=1_500)
     stage = stage_of(crawl, *PAGES)
-    stage.world.allowances[crawl.id, Part.BYTES] = Allowance(
+    stage.world.allowances[crawl.id, LimitPart.BYTES] = Allowance(
         used=1_500, reserved=1_400, taken_at_ms=NOW_MS
     )
     assert await stage.deliver(pack_of(*PAGES)) == []
@@ -135,7 +137,7 @@ async def test_bodies_that_come_to_nothing_count() -> None:
     stage.web.put(PAGES[0], Failure(reason=Reason.TLS, detail="", received=400))
     stage.web.put(PAGES[1], replace(answer(404), received=30))
     await stage.deliver(pack_of(*PAGES[:2]))
-    assert allowance(stage, Part.BYTES).used == 430
+    assert allowance(stage, LimitPart.BYTES).used == 430
     assert stage.world.journals[ROOT].tally["received_bytes"] == 430
 
 
@@ -145,10 +147,14 @@ async def test_what_a_dead_worker_reserved_is_taken_for_received() -> None:
     stage = stage_of(crawl, PAGES[0])
     stage.restart(kill_on("packs.journal", Moment.BEFORE))
     assert not await survives(stage.deliver(pack_of(PAGES[0])))
-    assert allowance(stage, Part.BYTES) == Allowance(used=2_000, reserved=2_000, taken_at_ms=NOW_MS)
+    assert allowance(stage, LimitPart.BYTES) == Allowance(
+        used=2_000, reserved=2_000, taken_at_ms=NOW_MS
+    )
     stage.restart()
     await stage.deliver(pack_of(PAGES[0]), receives=2)
-    assert allowance(stage, Part.BYTES) == Allowance(used=2_100, reserved=2_000, taken_at_ms=NOW_MS)
+    assert allowance(stage, LimitPart.BYTES) == Allowance(
+        used=2_100, reserved=2_000, taken_at_ms=NOW_MS
+    )
 
 
 @pytest.mark.parametrize("moment", Moment)
@@ -159,7 +165,7 @@ async def test_a_commit_that_is_repeated_settles_once(moment: Moment) -> None:
     stage.restart(fail_on("packs.commit", moment))
     assert await stage.deliver(pack_of(*PAGES)) == [0]
     assert await stage.deliver(pack_of(*PAGES), receives=2) == []
-    assert allowance(stage, Part.BYTES) == Allowance(used=500, taken_at_ms=NOW_MS)
+    assert allowance(stage, LimitPart.BYTES) == Allowance(used=500, taken_at_ms=NOW_MS)
 
 
 async def test_a_limit_that_came_later_counts_from_the_start() -> None:
@@ -203,16 +209,16 @@ async def test_a_limit_that_others_take_from_all_the_time_is_tried_again_later()
 
     async def others(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("allowances.take", Moment.BEFORE):
-            used = allowance(stage, Part.BYTES).used
-            stage.world.allowances[crawl.id, Part.BYTES] = Allowance(used=used + 1)
+            used = allowance(stage, LimitPart.BYTES).used
+            stage.world.allowances[crawl.id, LimitPart.BYTES] = Allowance(used=used + 1)
 
     stage.restart(others)
-    stage.world.allowances[crawl.id, Part.BYTES] = Allowance()
+    stage.world.allowances[crawl.id, LimitPart.BYTES] = Allowance()
     purse = stage.treasury.open(crawl, ROOT).bytes
     assert purse is not None
     assert await purse.take(100, 1) == Later()
-    assert allowance(stage, Part.BYTES).used == TAKE_TRIES
-    stage.world.allowances[crawl.id, Part.BYTES] = Allowance()
+    assert allowance(stage, LimitPart.BYTES).used == TAKE_TRIES
+    stage.world.allowances[crawl.id, LimitPart.BYTES] = Allowance()
     assert await purse.take(50, 1) == 50
 
 
@@ -315,8 +321,8 @@ async def test_links_are_claimed_as_far_as_dollars_reach() -> None:
     assert 0 < kept < 1_000
     assert tally["refused.dollars"] == 1_000 - kept
     assert tally["nanodollars"] + kept * crawl_cost.CLAIM <= least
-    assert allowance(stage, Part.NANODOLLARS).used <= least
-    assert allowance(stage, Part.NANODOLLARS).reserved == 0
+    assert allowance(stage, LimitPart.NANODOLLARS).used <= least
+    assert allowance(stage, LimitPart.NANODOLLARS).reserved == 0
 
 
 async def test_seeds_are_paid_for() -> None:
@@ -336,8 +342,8 @@ async def test_a_pack_that_was_paid_for_is_not_put_off_unopened() -> None:
         await stage.hosts.look(SITE), blocked_until_ms=NOW_MS + 300_000
     )
     await stage.deliver(pack_of(PAGES[0]))
-    assert allowance(stage, Part.NANODOLLARS).reserved == 0
-    assert 0 < allowance(stage, Part.NANODOLLARS).used < 50_000
+    assert allowance(stage, LimitPart.NANODOLLARS).reserved == 0
+    assert 0 < allowance(stage, LimitPart.NANODOLLARS).used < 50_000
 
 
 @pytest.mark.parametrize(
@@ -356,7 +362,7 @@ async def test_links_wait_for_nothing_but_what_others_may_give_back(
     """What is there is reserved at once, what is spent is missing at once; the rest has a while."""
     crawl = replace(CRAWL, nanodollars_max=100)
     stage = stage_of(crawl)
-    stage.world.allowances[crawl.id, Part.NANODOLLARS] = standing
+    stage.world.allowances[crawl.id, LimitPart.NANODOLLARS] = standing
     purse = stage.treasury.open(crawl, ROOT).dollars
     assert purse is not None
     assert await purse.reach(100, 10) == got
@@ -367,7 +373,7 @@ async def test_links_get_what_others_give_back_meanwhile() -> None:
     """It is asked for again after each wait."""
     crawl = replace(CRAWL, nanodollars_max=100)
     stage = stage_of(crawl)
-    key = (crawl.id, Part.NANODOLLARS)
+    key = (crawl.id, LimitPart.NANODOLLARS)
     stage.world.allowances[key] = Allowance(used=100, reserved=100, taken_at_ms=NOW_MS)
 
     async def given_back(_effect: str, moment: Moment) -> None:
@@ -398,9 +404,9 @@ async def test_packs_share_the_time_of_their_function() -> None:
 
 def test_what_a_sitemap_leads_to_is_not_counted_for_it() -> None:
     """Where it redirects to, and what an index lists, are URLs of their own."""
-    index = Target(url=f"{SITE}/s.xml", depth=0, kind=Kind.SITEMAP, counted=True)
+    index = Target(url=f"{SITE}/s.xml", depth=0, kind=TargetKind.SITEMAP, counted=True)
     moved = admit_redirect(CRAWL, f"{SITE}/t.xml", index)
-    child = admit_child(CRAWL, Entry(url=f"{SITE}/u.xml"), index, frozenset({SITE}))
+    child = admit_child(CRAWL, SitemapEntry(url=f"{SITE}/u.xml"), index, frozenset({SITE}))
     assert isinstance(moved, Target)
     assert isinstance(child, Target)
     assert (moved.counted, child.counted) == (False, False)

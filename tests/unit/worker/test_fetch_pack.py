@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.http_exchange import Condition, Failure, Request, Response
@@ -15,13 +15,13 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Prior, Target
-from orbweaver.worker.pack_context import Visit
+from orbweaver.worker.pack_context import PackContext
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orbweaver.budget.reservation import Purses
+    from orbweaver.budget.reservation import Reservations
     from orbweaver.frontier.journal import Journal
     from orbweaver.model.crawl import Crawl
 
@@ -43,13 +43,13 @@ async def visit(
     ahead_ms: int = 60_000,
     named: frozenset[str] = frozenset(),
     seen: frozenset[str] = frozenset(),
-    purses: Purses | None = None,
+    purses: Reservations | None = None,
 ) -> Journal:
     """Visit targets, and say what that came to."""
     stage.world.crawls[crawl.id] = crawl
-    draft = Draft(crawl.id)
+    draft = PackResult(crawl.id)
     until_ms = stage.clock.at_ms + ahead_ms
-    visit = Visit(
+    visit = PackContext(
         crawl=crawl,
         draft=draft,
         until_ms=until_ms,
@@ -57,7 +57,7 @@ async def visit(
         named=named,
         seen=seen.intersection,
     )
-    await stage.visitor.visit(visit, asked)
+    await stage.visitor.fetch(visit, asked)
     return draft.journal(asked, stage.clock.at_ms)
 
 

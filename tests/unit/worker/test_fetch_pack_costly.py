@@ -12,7 +12,7 @@ from orbweaver.adapters.local.reader import BudgetReader
 from orbweaver.frontier.messages import child_id
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.worker.page_reading import Costly, Crowded, read
-from orbweaver.worker.page_reading import Stage as Part
+from orbweaver.worker.page_reading import ReadingStage as Part
 from tests.attacks import BY_NAME, CHOSEN
 from tests.memory import ManualClock
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, outcomes, pack_of
@@ -20,7 +20,7 @@ from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, outcomes, pack_of
 if TYPE_CHECKING:
     import pytest
 
-    from orbweaver.worker.page_reading import Job, Read
+    from orbweaver.worker.page_reading import Read, ReadingJob
 
 A, B, C = (f"{SITE}/{path}" for path in "abc")
 HOLD_S = 0.1
@@ -33,7 +33,7 @@ class Fussy:
     says: dict[str, list[Read | None]]
     asked: list[tuple[str, int]] = field(default_factory=list)
 
-    async def read(self, job: Job, host: str, until_ms: int) -> Read:
+    async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
         self.asked.append((job.url, until_ms))
         found = self.says[job.url].pop(0) if self.says.get(job.url) else None
         return read(job) if found is None else found
@@ -57,7 +57,7 @@ async def test_of_a_page_that_was_broken_off_what_was_found_counts() -> None:
     page = html("/c")
 
     class Broken(Fussy):
-        async def read(self, job: Job, host: str, until_ms: int) -> Read:
+        async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
             found = read(job)
             if job.url != A:
                 return found
@@ -128,7 +128,7 @@ class Watched:
     inner: BudgetReader
     done: list[str] = field(default_factory=list)
 
-    async def read(self, job: Job, host: str, until_ms: int) -> Read:
+    async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
         found = await self.inner.read(job, host, until_ms)
         self.done.append(host)
         return found

@@ -14,7 +14,7 @@ from orbweaver.model.settings import Settings
 from tests.unit.stage import CRAWL, SITE, Stage, answer, html, outcomes, urls_of
 
 if TYPE_CHECKING:
-    from orbweaver.frontier.messages import Pack, Seeds
+    from orbweaver.frontier.messages import Pack, SeedsMessage
 
 OTHER = "https://other.example"
 NOBODY = Failure(reason=Reason.PROXY, detail="no proxy can be used at the moment", later_s=30)
@@ -102,7 +102,7 @@ async def test_crawl_says_whether_it_goes_through_proxies(proxied: bool) -> None
 async def test_without_a_proxy_urls_come_back(obey_robots: bool) -> None:
     """It is no attempt, nothing is recorded or kept of the host, and nothing is lost (case 83)."""
     stage = Stage()
-    pack: Pack | Seeds = stage.begin(replace(CRAWL, obey_robots=obey_robots), f"{SITE}/x")
+    pack: Pack | SeedsMessage = stage.begin(replace(CRAWL, obey_robots=obey_robots), f"{SITE}/x")
     for url in (f"{SITE}/robots.txt", f"{SITE}/x"):
         stage.web.put(url, NOBODY)
     for _ in range(9):

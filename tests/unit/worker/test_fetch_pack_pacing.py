@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.adapters.local.reader import InPlaceReader
-from orbweaver.frontier.pack_result import Draft
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.http_exchange import Failure
 from orbweaver.model.outcome import Outcome, Reason
@@ -20,15 +20,15 @@ from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import Host
 from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
 from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.fetch_pack import JUDGED_AT_ONCE, TROUBLE_MS, Visitor
-from orbweaver.worker.pack_context import Visit
+from orbweaver.worker.fetch_pack import JUDGED_AT_ONCE, TROUBLE_MS, PackFetcher
+from orbweaver.worker.pack_context import PackContext
 from tests.memory import ManualClock, MemoryCrawls, MemoryHosts, MemoryPages, World
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, fail_on, html
 from tests.unit.worker.test_fetch_pack import OTHER, POLITE, A, targets, visit
 
 if TYPE_CHECKING:
     from orbweaver.model.http_exchange import Request, Response
-    from orbweaver.politeness.robots_rules import Rule
+    from orbweaver.politeness.robots_rules import RobotsRule
 
 OBEDIENT = replace(POLITE, obey_robots=True)
 
@@ -59,7 +59,7 @@ async def test_only_what_is_about_to_be_asked_is_judged(monkeypatch: pytest.Monk
     judged: list[str] = []
     judge = AgentRules._judge
 
-    def noted(self: AgentRules, path: str) -> Rule | None:
+    def noted(self: AgentRules, path: str) -> RobotsRule | None:
         judged.append(path)
         return judge(self, path)
 
@@ -246,7 +246,7 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
     crowd = Crowd()
     crawl = replace(CRAWL, concurrency=concurrency)
     clock, world = ManualClock(NOW_MS), World(crawls={crawl.id: crawl})
-    visitor = Visitor(
+    visitor = PackFetcher(
         fetcher=crowd,
         reader=InPlaceReader(),
         hosts=MemoryHosts(world),
@@ -258,10 +258,10 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
     )
     paths = [str(place) for place in range(9)]
     asked = [*targets(*paths), *targets(*paths, host=OTHER)]
-    draft = Draft(crawl.id)
+    draft = PackResult(crawl.id)
     purses = Stage().treasury.open(crawl, ROOT)
-    stay = Visit(crawl=crawl, draft=draft, until_ms=NOW_MS, purses=purses)
-    await asyncio.gather(visitor.visit(stay, asked[::2]), visitor.visit(stay, asked[1::2]))
+    stay = PackContext(crawl=crawl, draft=draft, until_ms=NOW_MS, purses=purses)
+    await asyncio.gather(visitor.fetch(stay, asked[::2]), visitor.fetch(stay, asked[1::2]))
     assert len(draft.journal(asked, NOW_MS).records) == 18
     assert all(crowd.most[key] <= number for key, number in most.items())
     assert crowd.most["all"] == most["all"]

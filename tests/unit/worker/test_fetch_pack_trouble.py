@@ -13,7 +13,7 @@ from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.parsing.duplicates import REPEATS_MAX
-from orbweaver.politeness.host_health import Health
+from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import DOWN_S, FAILURES_MAX, PROBE_MS, ROUNDS_MAX
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, outcomes
 from tests.unit.worker.test_fetch_pack import POLITE, A, targets, visit
@@ -324,7 +324,7 @@ async def test_a_slow_host_is_asked_more_slowly(delay_ms: int, apart_ms: int) ->
 async def test_what_is_known_of_paces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The hosts that were not heard of for the longest are forgotten."""
     monkeypatch.setattr("orbweaver.politeness.host_health.PACES_MAX", 2)
-    health = Health(hosts=Stage().hosts, clock=Stage().clock, random=Random(1))
+    health = HostHealth(hosts=Stage().hosts, clock=Stage().clock, random=Random(1))
     for host in ("a", "b", "a", "c"):
         health.heard(host, 100, well=True)
     assert [health.pace_ms(host) for host in "abc"] == [100, 0, 100]

@@ -8,7 +8,7 @@ import pytest
 
 from orbweaver.control.dead_letter_admin import Undertaker
 from orbweaver.frontier.dead_letters import EVERYTHING
-from orbweaver.frontier.messages import Source, child_id, encode
+from orbweaver.frontier.messages import MessageSource, child_id, encode
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.settings import Settings
@@ -118,8 +118,8 @@ async def _redriven(stage: Stage) -> None:
     )
     done = await undertaker.redrive(EVERYTHING, limit=10_000, rate_per_s=1_000, malformed=True)
     assert done.sent > BODIES / 3
-    back = [mail for mail in stage.world.sent if mail.source is Source.SEEDS]
-    stage.world.sent[:] = [mail for mail in stage.world.sent if mail.source is Source.PACKS]
+    back = [mail for mail in stage.world.sent if mail.source is MessageSource.SEEDS]
+    stage.world.sent[:] = [mail for mail in stage.world.sent if mail.source is MessageSource.PACKS]
     await drop(stage, *(mail.body for mail in back))
 
 
@@ -139,7 +139,7 @@ async def test_a_pack_from_the_seed_queue_is_buried_with_its_reason() -> None:
     (mail,) = stage.world.buried
     assert mail.reason is not None
     assert mail.reason.startswith("the seed queue takes seeds only")
-    assert mail.source is Source.SEEDS
+    assert mail.source is MessageSource.SEEDS
     assert (stage.web.urls, stage.world.sent) == ([], [])
 
 

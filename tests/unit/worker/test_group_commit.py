@@ -12,7 +12,7 @@ import pytest
 from orbweaver.frontier.claims import AlreadyCommitted, Closed, Committed, OverBudget
 from orbweaver.frontier.journal import Ledger
 from orbweaver.model.errors import Permanent, Transient
-from orbweaver.model.limits import Part, Settlement
+from orbweaver.model.limits import LimitPart, Settlement
 from orbweaver.worker import group_commit
 from orbweaver.worker.group_commit import Commits
 from tests.memory import MemoryPacks, Moment, World
@@ -176,7 +176,7 @@ async def test_allowances_are_settled_alone() -> None:
     """What is given back of a limit goes with the pack that has reserved it."""
     batch = Batch()
     crawl = replace(CRAWL, bytes_max=100)
-    settled = (Settlement(part=Part.BYTES, reserved=0, spent=0),)
+    settled = (Settlement(part=LimitPart.BYTES, reserved=0, spent=0),)
     ledger = Ledger(pack="a", children=())
     with batch.commits.awaited(crawl.id, "b"), pytest.raises(KeyError):
         # Nobody is waited for; and nothing was reserved, so there is nothing to settle.

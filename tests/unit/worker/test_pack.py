@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from orbweaver.frontier.journal import Journal, Ledger
-from orbweaver.frontier.messages import Pack, Seeds, child_id, encode
+from orbweaver.frontier.messages import Pack, SeedsMessage, child_id, encode
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.target import Target
 from orbweaver.worker.apply_journal import claimer_of
@@ -31,7 +31,7 @@ from tests.unit.stage import (
 )
 
 A, B = f"{SITE}/a", f"{SITE}/b"
-SEEDS = Seeds(id=child_id("seeds", 0), crawl=CRAWL.id, at_ms=NOW_MS, references=(A, B))
+SEEDS = SeedsMessage(id=child_id("seeds", 0), crawl=CRAWL.id, at_ms=NOW_MS, references=(A, B))
 
 
 # --- recall -----------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from tests.unit.stage import (
 from tests.unit.worker.test_pack import SEEDS, A, B
 
 if TYPE_CHECKING:
-    from orbweaver.frontier.messages import Seeds
+    from orbweaver.frontier.messages import SeedsMessage
     from orbweaver.model.http_exchange import Request
     from tests.memory import Moment
 
@@ -170,7 +170,7 @@ async def test_copies_that_are_put_off_again_and_again_become_one() -> None:
     stage = Stage()
     pack = stage.begin(replace(CRAWL, delay_ms=1_000), A)
     stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 30 * 900_000)
-    copies: list[Pack | Seeds] = [pack]
+    copies: list[Pack | SeedsMessage] = [pack]
     for place in range(PUT_OFFS_MAX + 1):
         assert [copy.id for copy in copies] == [ROOT] * 2**place
         for copy in copies * 2:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from orbweaver.control.crawl_spec import Plan
-from orbweaver.frontier.messages import Past, Seeds, decode, encode, past_of
+from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.frontier.messages import Past, SeedsMessage, decode, encode, past_of
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.worker.link_dedup import LEFT_MAX
 from tests.unit.stage import SITE, Stage, answer, control_of, html
 
-PLAN = Plan(seeds=(f"{SITE}/0",), name="x", delay_ms=0, obey_robots=False)
+PLAN = CrawlSpec(seeds=(f"{SITE}/0",), name="x", delay_ms=0, obey_robots=False)
 
 
 def site(stage: Stage, pages: int = 40) -> None:
@@ -97,7 +97,7 @@ async def test_what_a_cancelled_run_had_in_work_is_asked_for() -> None:
     first = await control.start(PLAN)
     (seeds,) = [decode(mail.body) for mail in stage.world.sent]
     stage.world.sent.clear()
-    assert isinstance(seeds, Seeds)
+    assert isinstance(seeds, SeedsMessage)
     await stage.deliver(seeds)  # the first page is claimed, and its pack never delivered
     await control.cancel(first.id)
     stage.world.sent = [mail for mail in stage.world.sent if "close" in mail.body]

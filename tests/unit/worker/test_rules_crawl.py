@@ -11,7 +11,7 @@ from orbweaver.frontier.messages import Pack, decode, seeds_of
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.model.settings import Settings
-from orbweaver.model.url_rules import Rule
+from orbweaver.model.url_rules import UrlRule
 from orbweaver.politeness.host_schedule import spacing_ms
 from tests.memory import Moment
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, kill_on, outcomes, survives
@@ -21,7 +21,7 @@ PLAN = replace(CRAWL, seeds=(HOME,), seeds_planned=1)
 HOUR_MS = 3_600_000
 
 
-def with_rules(*rules: Rule, **more: object) -> Crawl:
+def with_rules(*rules: UrlRule, **more: object) -> Crawl:
     """Make the crawl with rules."""
     return replace(PLAN, rules=rules, **more)  # type: ignore[arg-type]
 
@@ -63,7 +63,7 @@ async def test_a_rule_lets_some_urls_in_deeper_and_others_less_deep() -> None:
     """Its own limit stands instead of the crawl's; what is too deep is counted as such."""
     stage = Stage()
     site(stage)
-    rules = (Rule(match="/list/2", depth_max=9), Rule(match="/archive/", depth_max=0))
+    rules = (UrlRule(match="/list/2", depth_max=9), UrlRule(match="/archive/", depth_max=0))
     await seed(stage, with_rules(*rules, depth_max=1))
     await stage.drain()
     assert set(outcomes(stage.world)) == {HOME, f"{SITE}/list/1", f"{SITE}/list/2", f"{SITE}/news"}
@@ -76,7 +76,7 @@ async def test_links_of_a_page_are_left_where_a_rule_says_so() -> None:
     stage = Stage()
     site(stage)
     stage.web.put(f"{SITE}/news", answer(301, location="/a"))
-    await seed(stage, with_rules(Rule(match="/list/|/news", follow=False)))
+    await seed(stage, with_rules(UrlRule(match="/list/|/news", follow=False)))
     await stage.drain()
     found = outcomes(stage.world)
     assert found[f"{SITE}/list/1"] == "fetched.ok"
@@ -91,7 +91,7 @@ async def test_what_is_not_recorded_is_counted_all_the_same() -> None:
     site(stage)
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /news"))
     stage.web.put(f"{SITE}/list/2", answer(500))
-    await seed(stage, with_rules(Rule(match="/list/|/news", record=False), obey_robots=True))
+    await seed(stage, with_rules(UrlRule(match="/list/|/news", record=False), obey_robots=True))
     await stage.drain()
     tally = stage.tally()
     assert not any("/list/" in url or "/news" in url for url in outcomes(stage.world))
@@ -118,7 +118,7 @@ async def test_what_has_priority_travels_apart_and_first() -> None:
     """A pack is of one lane, from its first sending on."""
     stage = Stage()
     site(stage)
-    await seed(stage, with_rules(Rule(match="/archive/", express=True)))
+    await seed(stage, with_rules(UrlRule(match="/archive/", express=True)))
     assert lanes(stage) == [(False, ("/",))]
     await stage.deliver(stage.world.sent.pop().body)
     assert lanes(stage) == [(True, ("/archive/1",)), (False, ("/list/1", "/news"))]
@@ -128,7 +128,7 @@ async def test_priority_stays_however_a_url_comes_back() -> None:
     """Tried again, put off, set aside and cut into single URLs: it keeps its lane."""
     stage = Stage()
     stage.web.put(HOME, answer(500))
-    crawl = with_rules(Rule(match="/$", express=True), seeds=(HOME, f"{SITE}/x/"))
+    crawl = with_rules(UrlRule(match="/$", express=True), seeds=(HOME, f"{SITE}/x/"))
     await seed(stage, crawl)
     assert lanes(stage) == [(True, ("/", "/x/"))]
     body = stage.world.sent.pop().body
@@ -149,7 +149,7 @@ async def test_a_crawl_of_priority_stays_on_its_lane() -> None:
     """No rule slows a part of it down."""
     stage = Stage()
     site(stage)
-    await seed(stage, with_rules(Rule(match="/archive/", express=False), express=True))
+    await seed(stage, with_rules(UrlRule(match="/archive/", express=False), express=True))
     await stage.deliver(stage.world.sent.pop().body)
     assert {express for express, _ in lanes(stage)} == {True}
 
@@ -158,14 +158,17 @@ async def test_rules_that_change_do_not_change_what_is_under_way() -> None:
     """A worker dies after its journal; whoever goes on sends the same packs, by other rules too."""
     stage = Stage()
     site(stage)
-    rules = (Rule(match="/archive/", express=True, window_s=60), Rule(match="$", record=False))
+    rules = (
+        UrlRule(match="/archive/", express=True, window_s=60),
+        UrlRule(match="$", record=False),
+    )
     crawl = with_rules(*rules)
     await seed(stage, crawl)
     body = stage.world.sent.pop().body
     for moment in (Moment.BEFORE, Moment.AFTER):
         stage.restart(kill_on("frontier.claim", moment))
         assert not await survives(stage.deliver(body))
-        stage.world.crawls[crawl.id] = replace(crawl, rules=(Rule(match="/news", express=True),))
+        stage.world.crawls[crawl.id] = replace(crawl, rules=(UrlRule(match="/news", express=True),))
     stage.restart()
     assert await stage.deliver(body, receives=2) == []
     assert lanes(stage) == [(True, ("/archive/1",)), (False, ("/list/1", "/news"))]
@@ -183,7 +186,7 @@ async def test_urls_of_a_host_are_asked_for_at_their_own_delays() -> None:
     stage = Stage(settings=Settings(wait_s_max=20.0))
     paths = ("/slow/1", "/x", "/quick/1", "/slow/2", "/quick/2")
     urls = [SITE + path for path in paths]
-    rules = (Rule(match="/slow/", delay_ms=4_000), Rule(match="/quick/", delay_ms=500))
+    rules = (UrlRule(match="/slow/", delay_ms=4_000), UrlRule(match="/quick/", delay_ms=500))
     pack = stage.begin(with_rules(*rules, delay_ms=1_000), *urls)
     assert await stage.deliver(pack) == []
     order = [(url.removeprefix(SITE), at_ms) for url, at_ms in stage.web.asked]
@@ -197,7 +200,7 @@ async def test_robots_may_ask_for_more_than_a_rule() -> None:
     """The longest counts, as ever."""
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nCrawl-delay: 3"))
-    crawl = with_rules(Rule(match="/quick/", delay_ms=0), delay_ms=1_000, obey_robots=True)
+    crawl = with_rules(UrlRule(match="/quick/", delay_ms=0), delay_ms=1_000, obey_robots=True)
     pack = stage.begin(crawl, f"{SITE}/quick/1", f"{SITE}/quick/2")
     assert await stage.deliver(pack) == []
     _, (_, first_ms), (_, second_ms) = stage.web.asked
@@ -232,7 +235,7 @@ async def test_urls_have_windows_of_their_own(after_ms: int, asked: set[str] | N
     """The home page every hour, the archive once a month, the rest every week."""
     stage = Stage()
     site(stage)
-    rules = (Rule(match="/$", window_s=3_600), Rule(match="/archive/", window_s=30 * 86_400))
+    rules = (UrlRule(match="/$", window_s=3_600), UrlRule(match="/archive/", window_s=30 * 86_400))
     crawl = with_rules(*rules)
     await seed(stage, crawl)
     await stage.drain()
@@ -245,7 +248,7 @@ async def test_no_run_asks_twice_whatever_the_window() -> None:
     stage = Stage()
     site(stage)
     stage.web.put(f"{SITE}/news", html("/", "/list/1", "/news"))
-    await seed(stage, with_rules(Rule(match="/", window_s=0)))
+    await seed(stage, with_rules(UrlRule(match="/", window_s=0)))
     await stage.drain()
     assert len(stage.web.urls) == len(set(stage.web.urls)) == 10
 
@@ -255,7 +258,7 @@ async def test_a_crawl_without_end_forgets_short_windows() -> None:
     stage = Stage()
     site(stage)
     stage.web.put(f"{SITE}/news", html("/"))
-    crawl = with_rules(Rule(match="/$", window_s=60), continuous=True, seeds_planned=0)
+    crawl = with_rules(UrlRule(match="/$", window_s=60), continuous=True, seeds_planned=0)
     await seed(stage, crawl)
     await stage.deliver(stage.world.sent.pop().body)
     (mail,) = stage.world.sent

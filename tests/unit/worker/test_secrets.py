@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.crawl_control import UnknownCrawl
-from orbweaver.control.crawl_spec import Plan, PlanError
+from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.frontier.messages import encode, seeds_of
 from tests.unit.control_stage import Stage as ControlStage
@@ -92,7 +92,7 @@ async def test_dead_letters_say_why_without_what(caplog: pytest.LogCaptureFixtur
 def test_a_plan_that_does_not_fit_tells_no_secret(reference: str) -> None:
     """The error says which seed it is, by what may be shown of it."""
     with pytest.raises(PlanError, match="cannot be crawled") as caught:
-        crawl_of(Plan(seeds=(reference,)), NOW_MS)
+        crawl_of(CrawlSpec(seeds=(reference,)), NOW_MS)
     assert clean(str(caught.value))
 
 

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX, Loose, Seeds, decode
+from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX, Loose, SeedsMessage, decode
 from orbweaver.model.crawl import Crawl, State, default_crawl
 from orbweaver.model.target import Target
-from orbweaver.worker.seeding import Ingester, draft_of
+from orbweaver.worker.seeding import Seeder, draft_of
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage
 
 LOOSE = Loose(crawl="default", references=(f"{SITE}/a", f"{SITE}/b"))
 
 
-def ingester(stage: Stage) -> Ingester:
+def ingester(stage: Stage) -> Seeder:
     """Make an ingester over a stage."""
-    return Ingester(queue=stage.queue, crawls=stage.crawls, clock=stage.clock)
+    return Seeder(queue=stage.queue, crawls=stage.crawls, clock=stage.clock)
 
 
 async def test_bare_urls_begin_the_default_crawl() -> None:
@@ -26,7 +26,7 @@ async def test_bare_urls_begin_the_default_crawl() -> None:
     assert await ingester(stage).take("m1", LOOSE) is None
     assert stage.world.crawls == {"default": default_crawl(NOW_MS)}
     (seeds,) = stage.sent()
-    assert isinstance(seeds, Seeds)
+    assert isinstance(seeds, SeedsMessage)
     assert (seeds.crawl, seeds.references) == ("default", LOOSE.references)
     assert not seeds.planned
 
@@ -45,7 +45,7 @@ async def test_many_references_are_cut_into_messages() -> None:
     stage = Stage()
     references = tuple(f"{SITE}/{place}" for place in range(SEEDS_REFERENCES_MAX + 1))
     await ingester(stage).take("m1", Loose(crawl="default", references=references))
-    sizes = [len(seeds.references) for seeds in stage.sent() if isinstance(seeds, Seeds)]
+    sizes = [len(seeds.references) for seeds in stage.sent() if isinstance(seeds, SeedsMessage)]
     assert sizes == [SEEDS_REFERENCES_MAX, 1]
 
 
@@ -82,7 +82,7 @@ async def test_one_usable_reference_is_enough() -> None:
     assert await ingester(stage).take("m1", loose) is None
     (mail,) = stage.world.sent
     seeds = decode(mail.body)
-    assert isinstance(seeds, Seeds)
+    assert isinstance(seeds, SeedsMessage)
     assert seeds.references == loose.references
 
 
@@ -120,7 +120,7 @@ def test_seeds_become_candidates_at_depth_0(
     planned: bool,
 ) -> None:
     """Canonical seeds are candidates, as of the seeds' own moment; others are counted (case 14)."""
-    seeds = Seeds(id="s", crawl=crawl.id, at_ms=5, references=references, planned=planned)
+    seeds = SeedsMessage(id="s", crawl=crawl.id, at_ms=5, references=references, planned=planned)
     journal = draft_of(seeds, crawl).journal((), seeds.at_ms)
     assert journal.candidates == tuple(Target(url=url, depth=0) for url in urls)
     assert journal.at_ms == 5

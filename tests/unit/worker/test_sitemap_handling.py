@@ -11,8 +11,8 @@ from orbweaver.frontier.admission import admit_entry, vouched
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.target import Kind, Target
-from orbweaver.parsing.sitemap import Entry
+from orbweaver.model.target import Target, TargetKind
+from orbweaver.parsing.sitemap import SitemapEntry
 from tests.unit.mapped import (
     LISTED,
     MAP,
@@ -158,7 +158,7 @@ async def test_a_sitemap_that_a_page_links_to_is_one() -> None:
 
 def test_nothing_listed_is_deeper_than_the_crawl() -> None:
     """A sitemap that a crawl of no depth holds all the same leads nowhere."""
-    sitemap = Target(url=MAP, depth=0, kind=Kind.SITEMAP)
+    sitemap = Target(url=MAP, depth=0, kind=TargetKind.SITEMAP)
     plan = replace(CRAWL, depth_max=0)
-    refused = admit_entry(plan, Entry(url=f"{SITE}/a"), sitemap, vouched(plan, sitemap))
+    refused = admit_entry(plan, SitemapEntry(url=f"{SITE}/a"), sitemap, vouched(plan, sitemap))
     assert refused is Refusal.DEPTH

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from orbweaver.frontier.messages import Pack
-from orbweaver.model.target import Kind
+from orbweaver.model.target import TargetKind
 from tests.unit.mapped import (
     LISTED,
     MAP,
@@ -120,4 +120,4 @@ async def test_sitemaps_travel_alone() -> None:
     assert [[target.url for target in pack.targets] for pack in packs] == [
         [f"{SITE}/{n}.xml"] for n in range(3)
     ]
-    assert {target.kind for pack in packs for target in pack.targets} == {Kind.SITEMAP}
+    assert {target.kind for pack in packs for target in pack.targets} == {TargetKind.SITEMAP}

@@ -21,7 +21,7 @@ from orbweaver.model.http_exchange import Response
 from orbweaver.model.metrics import NAMESPACE, SERVICE, STACK, VALUES_MAX, Metric, Service, field_of
 
 if TYPE_CHECKING:
-    from orbweaver.adapters.aws.usage_meter import Meter
+    from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.model.http_exchange import Failure, Request
     from orbweaver.model.outcome import Reason
     from orbweaver.model.ports import Fetcher, Metrics
@@ -38,7 +38,7 @@ class EmfMetrics:
     """Counters of an invocation, and what it has cost, as far as a meter knows."""
 
     def __init__(
-        self, *, stack: str, service: Service, meter: Meter | None = None, billed: bool = True
+        self, *, stack: str, service: Service, meter: UsageMeter | None = None, billed: bool = True
     ) -> None:
         self._stack = stack
         self._service = service

@@ -31,7 +31,7 @@ OFF = {"Mode": "OFF"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class ScheduleTarget:
     """The group of the schedules, and ARNs: the function, the role, the queue of what failed."""
 
     group: str
@@ -43,7 +43,7 @@ class Target:
 class GroupSchedules:
     """The schedules of a group."""
 
-    def __init__(self, clients: Aws, *, target: Target) -> None:
+    def __init__(self, clients: Aws, *, target: ScheduleTarget) -> None:
         """Take the clients of a container; the one for schedules is opened by the first use."""
         self._clients = clients
         self._target = target

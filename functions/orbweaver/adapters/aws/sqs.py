@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import clients
 from orbweaver.frontier.envelope import SINCE
-from orbweaver.frontier.messages import Source, encode
+from orbweaver.frontier.messages import MessageSource, encode
 from orbweaver.model.errors import PortError, Transient
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from random import Random
 
-    from orbweaver.frontier.envelope import Waiting
+    from orbweaver.frontier.envelope import WaitingMessage
     from orbweaver.frontier.journal import Letter
-    from orbweaver.frontier.messages import Close, Seeds
+    from orbweaver.frontier.messages import Close, SeedsMessage
     from orbweaver.model.ports import Clock
 
 BATCH_ENTRIES_MAX = 10
@@ -102,7 +102,7 @@ class SqsQueue:
             )
             await self._send(mails, express=lane)
 
-    async def send_seeds(self, seeds: Sequence[Seeds], *, express: bool) -> None:
+    async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
         """See the port."""
         mails = (Mail(body=encode(item), group=group_of(item.crawl)) for item in seeds)
         await self._send(mails, express=express)
@@ -112,7 +112,7 @@ class SqsQueue:
         mail = Mail(body=encode(close), group=group_of(close.crawl), delay_s=delay_s)
         await self._send([mail], express=True)
 
-    async def hold(self, waiting: Sequence[Waiting], *, express: bool) -> None:
+    async def hold(self, waiting: Sequence[WaitingMessage], *, express: bool) -> None:
         """See the port."""
         mails = (
             Mail(
@@ -125,7 +125,9 @@ class SqsQueue:
         )
         await self._send(mails, express=express)
 
-    async def bury(self, body: str, reason: str, source: Source = Source.PACKS) -> None:
+    async def bury(
+        self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
+    ) -> None:
         """See the port."""
         await bury(self._client, self._dead_letter_url, body, reason, source)
 
@@ -142,7 +144,9 @@ async def send_all(
     await clients.all_of(batches, BATCHES_AT_ONCE)
 
 
-async def bury(client: Any, url: str, body: str, reason: str, source: Source | None = None) -> None:
+async def bury(
+    client: Any, url: str, body: str, reason: str, source: MessageSource | None = None
+) -> None:
     """Send a message as it is to where dead letters lie, with its reason and source."""
     told = {"reason": NOT_XML.sub("\ufffd", reason)[:REASON_CHARS_MAX] or "unknown"}
     if source is not None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import clients
 from orbweaver.frontier.dead_letters import DeadLetter
-from orbweaver.frontier.messages import Source
+from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.errors import Transient
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ class SqsDeadLetters:
         crawl_url: str,
         seed_url: str = "",
         pack_queues: AbstractSet[str] = frozenset(),
-        source: Source | None = None,
+        source: MessageSource | None = None,
         wait_s: int = WAIT_S,
     ) -> None:
         self._client = client
         self._url = dead_letter_url
-        self._homes = {Source.PACKS: crawl_url, Source.SEEDS: seed_url}
+        self._homes = {MessageSource.PACKS: crawl_url, MessageSource.SEEDS: seed_url}
         self._pack_queues = pack_queues
         self._source = source
         self._wait_s = wait_s
@@ -81,7 +81,9 @@ class SqsDeadLetters:
         if failed:
             raise Transient(f"delete_message_batch: {failed} messages were not deleted")
 
-    async def resend(self, bodies: Sequence[str], source: Source = Source.PACKS) -> None:
+    async def resend(
+        self, bodies: Sequence[str], source: MessageSource = MessageSource.PACKS
+    ) -> None:
         """See the port."""
         url = self._homes[source]
         sends = (
@@ -160,11 +162,11 @@ def _told(message: dict[str, Any]) -> dict[str, str]:
 
 def _source_of(
     system: dict[str, str], told: dict[str, str], pack_queues: AbstractSet[str]
-) -> Source:
+) -> MessageSource:
     if moved_from := system.get(MOVED_FROM):
         own = moved_from.rpartition(":")[2] in pack_queues
     elif "source" in told:
-        own = told["source"] == Source.PACKS
+        own = told["source"] == MessageSource.PACKS
     else:
         own = "reason" in told
-    return Source.PACKS if own else Source.SEEDS
+    return MessageSource.PACKS if own else MessageSource.SEEDS

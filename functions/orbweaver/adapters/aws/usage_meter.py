@@ -67,7 +67,7 @@ _crawl: ContextVar[str | None] = ContextVar("orbweaver.meter.crawl", default=Non
 _stage: ContextVar[Stage | None] = ContextVar("orbweaver.meter.stage", default=None)
 
 
-class Meter:
+class UsageMeter:
     """Counts units; one a container."""
 
     def __init__(
@@ -265,7 +265,7 @@ def _placed(used: tuple[Term, int], stage: Stage) -> tuple[Term, Stage, int]:
 class MeteredFetcher:
     """The web, with what is sent to it counted."""
 
-    def __init__(self, fetcher: Fetcher, meter: Meter) -> None:
+    def __init__(self, fetcher: Fetcher, meter: UsageMeter) -> None:
         self._fetcher = fetcher
         self._meter = meter
 
@@ -283,7 +283,7 @@ class MeteredFetcher:
 class MeteredStream:
     """A stream of log lines, counted."""
 
-    def __init__(self, stream: TextIO, meter: Meter) -> None:
+    def __init__(self, stream: TextIO, meter: UsageMeter) -> None:
         self._stream = stream
         self._meter = meter
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orbweaver.model.crawl import Crawl
-    from orbweaver.model.limits import Part, Settlement
+    from orbweaver.model.limits import LimitPart, Settlement
     from orbweaver.model.ports import Clock
 
 # How often a host's count may change while somebody counts.
@@ -64,7 +64,7 @@ class DynamoAllowances:
             return _allowance(refusal.item)
         return None
 
-    async def begin(self, crawl: Crawl, part: Part, used: int) -> None:
+    async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
         """See the port."""
         expires_at = expires_s(crawl, self._crawl_kept_s)
         fields = {"used": used, "reserved": 0, "taken_at": 0, "expires_at": expires_at}

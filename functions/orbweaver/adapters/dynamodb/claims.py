@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws.clients import all_of
 from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, Item, from_item, to_item
-from orbweaver.frontier.claims import Known, Standing
+from orbweaver.frontier.claims import Known, StandingClaim
 from orbweaver.model.errors import NOTHING, Transient
 from orbweaver.model.target import Prior
 from orbweaver.model.url import url_hash
@@ -106,13 +106,13 @@ class DynamoFrontier:
         """See the port."""
         await all_of((self._mark(crawl, url) for url in dict.fromkeys(urls)), WRITES_AT_ONCE)
 
-    async def standing(self, name: str, url: str) -> Standing | None:
+    async def standing(self, name: str, url: str) -> StandingClaim | None:
         """See the port."""
         items = await self._dynamo.get_many(
             self._table, [to_item({"k": _key(name, url)})], consistent=True
         )
         for claim in map(from_item, items):
-            return Standing(
+            return StandingClaim(
                 crawl=claim.get("crawl"),
                 pack=claim["pack"],
                 at_ms=claim["at"],

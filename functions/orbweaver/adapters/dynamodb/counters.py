@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.dynamodb.table import Item, assign, from_item, to_item
 from orbweaver.budget.billing_units import CODES
-from orbweaver.model.crawl import Shard
+from orbweaver.model.crawl import CounterShard
 
 if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl, Tally
@@ -38,12 +38,12 @@ def shard_key(crawl_id: str, number: int) -> Item:
     return to_item({"k": f"{crawl_id}#count#{number}"})
 
 
-def shard(item: Item) -> Shard:
+def shard(item: Item) -> CounterShard:
     """Read a shard; an empty item is a shard that nobody has counted on."""
     fields = from_item(item)
     keys = {_key_of(name): count for name, count in fields.items()}
     tally = {key: count for key, count in keys.items() if key is not None}
-    return Shard(
+    return CounterShard(
         commits=fields.get("commits", 0),
         closed=fields.get("closed", False),
         tally=MappingProxyType(tally),
@@ -104,7 +104,7 @@ def close(
     table: str,
     crawl: Crawl,
     number: int,
-    seen: Shard,
+    seen: CounterShard,
     rest: Tally,
     kept_s: int = CRAWL_KEPT_S,
 ) -> Item:

@@ -48,7 +48,7 @@ QUIET_MS = 30 * 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
+class TableNames:
     """The names of all tables."""
 
     urls: str
@@ -62,7 +62,7 @@ class DynamoTraces:
     """See the port."""
 
     def __init__(
-        self, dynamo: Dynamo, *, clock: Clock, tables: Tables, ledger_retention_s: int
+        self, dynamo: Dynamo, *, clock: Clock, tables: TableNames, ledger_retention_s: int
     ) -> None:
         self._dynamo = dynamo
         self._clock = clock

@@ -31,7 +31,7 @@ from orbweaver.adapters.local.reader_wire import (
     LENGTH,
     PIECE_BYTES,
     SAID_BYTES_MAX,
-    End,
+    ReadingEnd,
     heard,
     packed,
 )
@@ -44,8 +44,8 @@ from orbweaver.worker.page_reading import (
     MEMORY_BYTES,
     Costly,
     Crowded,
-    Reading,
-    Stage,
+    PageReading,
+    ReadingStage,
     has_light_tree,
     has_stages,
     is_done_in_place,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
     from orbweaver.model.ports import Clock
     from orbweaver.parsing.page import Prepared
-    from orbweaver.worker.page_reading import Job, Read
+    from orbweaver.worker.page_reading import Read, ReadingJob
 
 # For a page of 1 s of CPU on a machine that has much else to do.
 WALL_S = 15.0
@@ -94,7 +94,7 @@ class InPlaceReader:
         """Take extractors of the user's own."""
         self._extractors = extractors
 
-    async def read(self, job: Job, host: str, until_ms: int) -> Read:  # noqa: ARG002 - the port's
+    async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:  # noqa: ARG002 - the port's
         """See the port."""
         return read(job, self._extractors)
 
@@ -108,7 +108,7 @@ class BudgetReader:
         clock: Clock,
         extractor: str = "",
         wall_s: float = WALL_S,
-        in_place: Callable[[Job], bool] = is_light,
+        in_place: Callable[[ReadingJob], bool] = is_light,
     ) -> None:
         """Take the clock, the module that has extractors of the user's own, and what is light."""
         self._clock = clock
@@ -119,7 +119,7 @@ class BudgetReader:
         self._child: Child | None = None
         self._waiting_bytes = 0
 
-    async def read(self, job: Job, host: str, until_ms: int) -> Read:
+    async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
         """See the port."""
         if self._in_place(job) and (found := await _in_turns(job)) is not None:
             return found
@@ -144,11 +144,11 @@ class BudgetReader:
         if child is not None:
             child.end()
 
-    async def _apart(self, job: Job) -> Read:
+    async def _apart(self, job: ReadingJob) -> Read:
         """Read an answer in the child, once more where its death may not be the page's fault."""
         for attempt in range(1, ATTEMPTS_MAX + 1):
             child = self._started()
-            end: End | None = None
+            end: ReadingEnd | None = None
             try:
                 async with asyncio.timeout(self._wall_s):
                     end = await child.serve(job)
@@ -182,7 +182,7 @@ class BudgetReader:
         return self._child
 
 
-async def _in_turns(job: Job) -> Reading | None:
+async def _in_turns(job: ReadingJob) -> PageReading | None:
     """Read what is light, with turns for others in between; None where it is not, after all."""
     if not is_long(job) and not has_stages(job):
         return read(job)
@@ -195,7 +195,7 @@ async def _in_turns(job: Job) -> Reading | None:
         await asyncio.sleep(0)
         if prepared is not None and not is_done_in_place(prepared.outline):
             return None
-    found: Reading | None = None
+    found: PageReading | None = None
     try:
         for found in stages(job, prepared=prepared, units_max=LIGHT_UNITS):
             if found.left is not None:
@@ -225,24 +225,24 @@ class Child:
         self._socket = ours
         self._received = bytearray()
         self.timed_out = False
-        self.reading = Reading(left=Stage.LINKS)
+        self.reading = PageReading(left=ReadingStage.LINKS)
 
-    async def serve(self, job: Job) -> End | None:
+    async def serve(self, job: ReadingJob) -> ReadingEnd | None:
         """Have an answer read; None where the child has died."""
-        self.reading = Reading(left=Stage.LINKS if job.html else Stage.KEEPING)
+        self.reading = PageReading(left=ReadingStage.LINKS if job.html else ReadingStage.KEEPING)
         loop = asyncio.get_running_loop()
         bare = replace(job.answer, body=None, headers=dict(job.answer.headers))
         try:
             for part in (packed(replace(job, answer=bare)), job.body):
                 await loop.sock_sendall(self._socket, LENGTH.pack(len(part)))
                 await loop.sock_sendall(self._socket, part)
-            while not isinstance(said := await self._heard(loop), End):
+            while not isinstance(said := await self._heard(loop), ReadingEnd):
                 self.reading = replace(said, page=said.page or self.reading.page)
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
         return said
 
-    def broken_off(self, why: str) -> Reading | Costly:
+    def broken_off(self, why: str) -> PageReading | Costly:
         """What is left of the page that was being read."""
         why = f"reading its {self.reading.left}: {why}"
         if self.reading.page is None:

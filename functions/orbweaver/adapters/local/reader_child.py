@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Any
 from selectolax.lexbor import SelectolaxError
 
 from orbweaver.adapters.local.custom_extractors import deployed
-from orbweaver.adapters.local.reader_wire import LENGTH, End, packed, told
+from orbweaver.adapters.local.reader_wire import LENGTH, ReadingEnd, packed, told
 from orbweaver.worker.page_reading import CPU_S, MEMORY_BYTES, bare, stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from orbweaver.extraction.extract import Extractor
-    from orbweaver.worker.page_reading import Job
+    from orbweaver.worker.page_reading import ReadingJob
 
 SOFT_S = 0.6
 WALL_S = 20.0
@@ -44,7 +44,7 @@ TRACE_CHARS_MAX = 4_000
 FREE = resource.getrlimit(resource.RLIMIT_AS)
 
 
-class Spent(BaseException):
+class ReadingSpent(BaseException):
     """The CPU of a page is used up; no handler of errors is meant to catch that."""
 
 
@@ -67,7 +67,7 @@ def _serve(channel: socket.socket, extractor: str) -> None:
     extractors: Mapping[str, Extractor] | None = None
     base_bytes = _address_bytes()
     while True:
-        job: Job | None = _received(channel)
+        job: ReadingJob | None = _received(channel)
         if job is None:
             return
         _prepare(job)
@@ -81,22 +81,24 @@ def _serve(channel: socket.socket, extractor: str) -> None:
             return
 
 
-def _read(channel: socket.socket, job: Job, extractors: Mapping[str, Extractor] | None) -> End:
+def _read(
+    channel: socket.socket, job: ReadingJob, extractors: Mapping[str, Extractor] | None
+) -> ReadingEnd:
     try:
         with _budget():
             for number, reading in enumerate(stages(job, extractors)):
                 # What the first one says of the page, no other says anew.
                 _send(channel, replace(reading, page=None) if number else bare(reading))
-    except Spent:
+    except ReadingSpent:
         _unbound()  # it may have come while that was being done
-        return End(why=f"more than {SOFT_S:g} s of CPU")
+        return ReadingEnd(why=f"more than {SOFT_S:g} s of CPU")
     except OSError:
         raise  # the parent is gone
     except Exception as error:  # noqa: BLE001 - told to the parent, which raises it there
         if lacks_memory(error):
-            return End(why=f"more than {MEMORY_BYTES // 2**20} MB")
-        return End(why=traceback.format_exc()[-TRACE_CHARS_MAX:], fault=True)
-    return End()
+            return ReadingEnd(why=f"more than {MEMORY_BYTES // 2**20} MB")
+        return ReadingEnd(why=traceback.format_exc()[-TRACE_CHARS_MAX:], fault=True)
+    return ReadingEnd()
 
 
 def lacks_memory(error: BaseException) -> bool:
@@ -135,10 +137,10 @@ def _unbound() -> None:
 
 
 def _break_off(_number: int, _frame: Any) -> None:
-    raise Spent
+    raise ReadingSpent
 
 
-def _prepare(job: Job) -> None:
+def _prepare(job: ReadingJob) -> None:
     """Import what a job needs: that is not the page's cost."""
     if job.items:
         importlib.import_module("orbweaver.extraction.extract")
@@ -151,13 +153,13 @@ def _address_bytes() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def _received(channel: socket.socket) -> Job | None:
+def _received(channel: socket.socket) -> ReadingJob | None:
     """Receive a job and its body; None where the parent is gone."""
     said = _part(channel)
     body = None if said is None else _part(channel)
     if said is None or body is None:
         return None
-    job: Job = told(said)
+    job: ReadingJob = told(said)
     return replace(job, answer=replace(job.answer, body=body))
 
 

@@ -1,7 +1,7 @@
 """What a reader and its child say to each other: values, each behind its length, over a socket.
 
-Down goes a job without its body, then the body; up come readings, then an `End`. The child works on
-what strangers send, so of what it says only these types are made (`_SAID`).
+Down goes a job without its body, then the body; up come readings, then a `ReadingEnd`. The child
+works on what strangers send, so of what it says only these types are made (`_SAID`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SAID = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class ReadingEnd:
     """A child is through with a page; `why` it broke off, `fault`: because of a fault of ours.
 
     `retires`: it ends now, and another one is to be started.

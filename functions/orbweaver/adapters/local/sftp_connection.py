@@ -59,14 +59,14 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Identity:
+class SftpIdentity:
     """A private key, and what it is encrypted with; shown nowhere."""
 
     key: str
     passphrase: str | None = None
 
     @classmethod
-    def of(cls, text: str) -> Identity:
+    def of(cls, text: str) -> SftpIdentity:
         """Read a secret: the text of a private key, or JSON with `private_key`, `passphrase`."""
         if not text.lstrip().startswith("{"):
             return cls(key=text)
@@ -107,7 +107,7 @@ class _Client(asyncssh.SSHClient):
 
 @asynccontextmanager
 async def connected(
-    server: Server, identity: Identity, allowed: Allowed
+    server: Server, identity: SftpIdentity, allowed: Allowed
 ) -> AsyncIterator[asyncssh.SFTPClient]:
     """Open a session with the server for the length of a block."""
     key = identity.loaded()

@@ -28,7 +28,7 @@ from orbweaver.cli.commands.init_check import plan_of
 from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError
 from orbweaver.cli.live import status
-from orbweaver.cli.live.display import Objects
+from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import gone_on
 from orbweaver.cli.live.status import nothing_new
 from orbweaver.cli.session import Stalled, chosen, opened
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from orbweaver.cli.live.status import View
     from orbweaver.cli.option_types import Threshold
     from orbweaver.cli.session import Session, Surroundings
-    from orbweaver.control.crawl_spec import Plan
+    from orbweaver.control.crawl_spec import CrawlSpec
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
 
@@ -75,7 +75,7 @@ class Running:
     option: str = ""
 
 
-def checked(plan: Plan, around: Surroundings) -> Crawl:
+def checked(plan: CrawlSpec, around: Surroundings) -> Crawl:
     """Make the crawl that a plan asks for, to find mistakes before anything is started."""
     try:
         return crawl_of(plan, around.clock.now_ms())
@@ -124,7 +124,7 @@ def crawl(arguments: Namespace, around: Surroundings) -> int:
         again = f"{running.before}{export}"
         kept = f"{running.crawl} has ended and its records are kept; make room, then: {again}"
         around.note(str(error), kept)
-        if isinstance(display, Objects):
+        if isinstance(display, JsonDisplay):
             display.put({"type": "result", "crawl": running.crawl, "error": str(error)})
         return FAILED
     finally:
@@ -132,7 +132,7 @@ def crawl(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _checked(
-    plan: Plan, arguments: Namespace, around: Surroundings
+    plan: CrawlSpec, arguments: Namespace, around: Surroundings
 ) -> tuple[Crawl, dict[str, str]]:
     """Look at all that can be wrong before anything is started; the crawl, and its stack's keys."""
     wanted = checked(plan, around)
@@ -170,7 +170,7 @@ def _unreached(wanted: Crawl, around: Surroundings) -> list[str]:
 def _cannot_begin(unreached: list[str], around: Surroundings, display: Display) -> int:
     display.close()
     around.note(*map(text.clean, unreached), "nothing was crawled")
-    if isinstance(display, Objects):
+    if isinstance(display, JsonDisplay):
         body = {"type": "result", "crawl": None, "error": "; ".join(unreached)}
         display.put({**body, "exit_code": FAILED})
     return FAILED
@@ -178,7 +178,7 @@ def _cannot_begin(unreached: list[str], around: Surroundings, display: Display) 
 
 async def _crawl(
     session: Session,
-    plan: Plan,
+    plan: CrawlSpec,
     arguments: Namespace,
     around: Surroundings,
     display: Display,
@@ -204,7 +204,7 @@ async def _crawl(
     written: Written | None = None
     if not nothing_new(view):
         folder: Path = arguments.out or export_files.OUT / begun.id
-        wanted = export_files.Wanted(
+        wanted = export_files.FilesWanted(
             folder=around.folder / folder, formats=arguments.format, say=display.say
         )
         written = await export_files.export_crawl(session, view.reading.status.crawl, wanted)
@@ -215,7 +215,9 @@ async def _crawl(
     return conclude(ended, arguments.fail_above, around, display)
 
 
-async def _begin(session: Session, plan: Plan, around: Surroundings, display: Display) -> Crawl:
+async def _begin(
+    session: Session, plan: CrawlSpec, around: Surroundings, display: Display
+) -> Crawl:
     """Start a crawl, or go on with the run of the same work that was interrupted."""
     standing = await session.control.unfinished(plan)
     if standing is None:
@@ -236,7 +238,7 @@ async def _begin(session: Session, plan: Plan, around: Surroundings, display: Di
     return await _started(session, plan, display.say)
 
 
-async def _started(session: Session, plan: Plan, say: Callable[[str], None]) -> Crawl:
+async def _started(session: Session, plan: CrawlSpec, say: Callable[[str], None]) -> Crawl:
     """Start a crawl, and say which earlier runs it goes on from."""
     begun = await session.control.start(plan)
     if begun.resumes:
@@ -288,7 +290,7 @@ def _how_to_go_on(running: Running) -> list[str]:
 
 
 def _put_interrupted(display: Display, crawl_id: str | None) -> None:
-    if isinstance(display, Objects):
+    if isinstance(display, JsonDisplay):
         display.put({"type": "result", "crawl": crawl_id, "interrupted": True})
 
 
@@ -320,7 +322,7 @@ def start(arguments: Namespace, around: Surroundings) -> int:
                 raise
             if (off := await session.idle_workers()) is not None:
                 around.note(off)
-            if isinstance(display, Objects):
+            if isinstance(display, JsonDisplay):
                 display.put({"type": "started", "crawl": begun.id, "name": begun.name})
             else:
                 around.write(begun.id)
@@ -342,7 +344,7 @@ def _urls(runs: Sequence[Crawl]) -> str:
     return text.plural(sum(len(run.references) for run in runs), "page")
 
 
-def _named(plan: Plan, arguments: Namespace) -> Plan:
+def _named(plan: CrawlSpec, arguments: Namespace) -> CrawlSpec:
     """Name a run after its key, if it has one."""
     key = arguments.idempotency_key
     try:
@@ -396,7 +398,7 @@ def conclude(
     )
     empty = status.empty(view)
     code = FAILED if too_many or empty else OK
-    if isinstance(display, Objects):
+    if isinstance(display, JsonDisplay):
         display.put(
             {**crawl_summary.result(view, written, code), **({"why": [*why]} if empty else {})}
         )
@@ -434,7 +436,7 @@ def _give_up(view: View, around: Surroundings, display: Display) -> int:
     if dead:
         messages = text.plural(dead, "message")
         around.note(f"{messages} on the dead-letter queue: it goes on once they are moved back")
-    if isinstance(display, Objects):
+    if isinstance(display, JsonDisplay):
         display.put({**crawl_summary.result(view, None, FAILED), "stalled": True})
     return FAILED
 

@@ -9,7 +9,7 @@ from orbweaver.cli import option_types
 from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.session import chosen
-from orbweaver.delivery.plan import Order, spelled
+from orbweaver.delivery.plan import DeliveryOrder, spelled
 from orbweaver.exporting.manifest import PREFIX, days_between
 from orbweaver.model.page_record import DAY_MS, day_of
 
@@ -57,21 +57,21 @@ async def deliver(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 async def _orders(
     arguments: argparse.Namespace, around: Surroundings, session: Session
-) -> list[Order]:
+) -> list[DeliveryOrder]:
     """Say which exports are meant."""
     now_ms = around.clock.now_ms()
     if arguments.crawl is None:
-        return [Order(day=arguments.day or day_of(now_ms - DAY_MS), again=True)]
+        return [DeliveryOrder(day=arguments.day or day_of(now_ms - DAY_MS), again=True)]
     crawl = await session.control.find(arguments.crawl)
     days = (
         [arguments.day]
         if arguments.day
         else days_between(crawl.started_at_ms, crawl.finished_at_ms or now_ms)
     )
-    return [Order(day=day, crawl=crawl.id, again=True) for day in days]
+    return [DeliveryOrder(day=day, crawl=crawl.id, again=True) for day in days]
 
 
-async def _stands(session: Session, order: Order) -> bool:
+async def _stands(session: Session, order: DeliveryOrder) -> bool:
     return await session.ports.files.get(PREFIX + order.path) is not None
 
 

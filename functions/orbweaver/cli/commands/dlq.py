@@ -19,7 +19,7 @@ from orbweaver.frontier.dead_letters import (
     HOPELESS,
     NEW,
     UNKNOWN_CRAWL,
-    Selection,
+    DeadLetterSelection,
     grouped,
 )
 
@@ -89,8 +89,8 @@ def dlq(arguments: argparse.Namespace, around: Surroundings) -> int:
             return _purge(arguments, around)
 
 
-def _selection(arguments: argparse.Namespace) -> Selection:
-    return Selection(reason=arguments.reason, host=arguments.host)
+def _selection(arguments: argparse.Namespace) -> DeadLetterSelection:
+    return DeadLetterSelection(reason=arguments.reason, host=arguments.host)
 
 
 def _undertaker(session: Session) -> Undertaker:
@@ -225,7 +225,7 @@ def _purge(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 
 async def _ids(
-    selection: Selection, arguments: argparse.Namespace, around: Surroundings
+    selection: DeadLetterSelection, arguments: argparse.Namespace, around: Surroundings
 ) -> frozenset[str]:
     async with chosen(arguments, around) as session:
         found = await _undertaker(session).find(selection, limit=arguments.limit)

@@ -19,9 +19,9 @@ from orbweaver.cli.commands.steer import context_of
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.export_files import Unwritten
 from orbweaver.cli.session import Stalled, environment_in, opened
-from orbweaver.cli.stack import ENDPOINT, REGIONS, Unreachable, settings_from
+from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable, settings_from
 from orbweaver.control.crawl_control import ControlError
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome
 
@@ -81,7 +81,7 @@ def doctor(arguments: argparse.Namespace, around: Surroundings) -> int:
         _save(around.folder / arguments.out, found.report)
         around.note(f"the report is in {arguments.out}; it has no secrets")
     if not found.reached:
-        raise Unreachable("AWS does not accept the credentials: log in, or name a profile")
+        raise StackUnreachable("AWS does not accept the credentials: log in, or name a profile")
     return FAILED if found.failed else OK
 
 
@@ -123,8 +123,8 @@ def _save(file: Path, report: Mapping[str, Any]) -> None:
         raise Unwritten(f"{file} cannot be written ({error.strerror})") from error
 
 
-def _plan(url: str, *, delay_ms: int) -> Plan:
-    return Plan(seeds=(url,), pages_max=PAGES_MAX, delay_ms=delay_ms)
+def _plan(url: str, *, delay_ms: int) -> CrawlSpec:
+    return CrawlSpec(seeds=(url,), pages_max=PAGES_MAX, delay_ms=delay_ms)
 
 
 async def _crawl(
@@ -143,7 +143,7 @@ async def _crawl(
             begun = await session.control.start(plan)
             async with asyncio.timeout(CRAWL_S_MAX):
                 view = await session.watch(begun.id, _Silent())
-    except (ControlError, PortError, Stalled, TimeoutError, Unreachable) as error:
+    except (ControlError, PortError, Stalled, TimeoutError, StackUnreachable) as error:
         around.note(f"the crawl did not end: {error}")
         raise LocalStackError(str(error)) from error
     total = view.reading.status.books.total

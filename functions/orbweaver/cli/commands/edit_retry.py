@@ -12,7 +12,7 @@ from orbweaver.cli.commands.crawl import Ended, attended, conclude, without_page
 from orbweaver.cli.commands.init_check import document_in
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.session import chosen
-from orbweaver.control.definition import DefinitionError, Problem, put_into
+from orbweaver.control.definition import DefinitionError, DefinitionProblem, put_into
 from orbweaver.control.definition_keys import KEYS, PATHS
 from orbweaver.control.edits import differences
 
@@ -61,13 +61,13 @@ async def edit(arguments: argparse.Namespace, around: Surroundings) -> int:
     return OK
 
 
-def _unfit(problems: Sequence[Problem], parts: dict[str, Any]) -> UsageError:
+def _unfit(problems: Sequence[DefinitionProblem], parts: dict[str, Any]) -> UsageError:
     """Say all that is wrong, in the words in which it was given."""
     named = {
         PATHS[part]: crawl_options.OPTIONS[part] for part in parts if part in crawl_options.OPTIONS
     }
     lines = [
-        f"  {text.clean(str(Problem(path=named.get(one.path, one.path), text=one.text)))}"
+        f"  {text.clean(str(DefinitionProblem(path=named.get(one.path, one.path), text=one.text)))}"
         for one in problems
     ]
     return UsageError("\n".join([f"orbweaver edit: {text.plural(len(lines), 'problem')}", *lines]))

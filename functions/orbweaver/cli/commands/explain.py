@@ -13,7 +13,7 @@ from orbweaver.cli.ruling import ruling_of
 from orbweaver.cli.session import chosen
 from orbweaver.model.page_record import to_fields
 from orbweaver.politeness.host_schedule import RobotsEntry
-from orbweaver.politeness.robots_cache import Unreachable
+from orbweaver.politeness.robots_cache import RobotsUnreachable
 
 if TYPE_CHECKING:
     import argparse
@@ -89,7 +89,7 @@ async def _robots(
             named=frozenset({host}),
             wait_ms=ROBOTS_MS_MAX,
         )
-    if isinstance(ruling, Unreachable):
+    if isinstance(ruling, RobotsUnreachable):
         at_ms = around.clock.now_ms()
         return RobotsEntry(fetched_at_ms=at_ms, verdict="unreachable", detail=ruling.detail)
     return entry

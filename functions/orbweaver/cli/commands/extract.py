@@ -32,7 +32,7 @@ from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.page import parse
 from orbweaver.parsing.sniffing import HTML_TYPES
-from orbweaver.politeness.robots_cache import Unreachable
+from orbweaver.politeness.robots_cache import RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ async def _allowed(
     )
     token = identity_of(crawl, host_of(url), settings.user_agent).token
     fix = "save the page and give the file, or set politeness.robots on a site of your own"
-    if isinstance(ruling, Unreachable):
+    if isinstance(ruling, RobotsUnreachable):
         raise UsageError(f"robots.txt of {redacted(url)} cannot be read: {ruling.detail}: {fix}")
     if isinstance(ruling, Robots) and not ruling.decide(token, url).allowed:
         raise UsageError(f"robots.txt forbids {redacted(url)}: {fix}")

@@ -21,7 +21,7 @@ from orbweaver.cli.crawl_options import DEFINITION, OPTIONS, given
 from orbweaver.cli.crawl_template import STARTER
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.control import definition
-from orbweaver.control.crawl_spec import SEEDS_FILE, Overlap, Plan
+from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec, Overlap
 from orbweaver.control.definition_keys import PATHS
 from orbweaver.control.definition_lines import line_of, lines_of_keys
 from orbweaver.control.schedule import recurrence_in
@@ -48,14 +48,14 @@ SHOWN_MAX = 5
 HOUR_MS = 3_600_000
 
 
-def plan_of(arguments: argparse.Namespace, around: Surroundings) -> Plan:
+def plan_of(arguments: argparse.Namespace, around: Surroundings) -> CrawlSpec:
     """Make a plan of options, and of the definition that they name."""
     parts = given(arguments)
     if STANDARD_INPUT in parts.get("seeds", ()):
         typed = [seed for seed in parts["seeds"] if seed != STANDARD_INPUT]
         parts["seeds"] = (*typed, *definition.lines_of(_input(around)))
     if arguments.config is None:
-        return Plan(**parts)
+        return CrawlSpec(**parts)
     base, problems = _read(arguments.config, around)
     plan = replace(base, **parts)
     # What an option replaces may be wrong in the file; it is no longer asked about.
@@ -67,7 +67,7 @@ def plan_of(arguments: argparse.Namespace, around: Surroundings) -> Plan:
     return plan
 
 
-def plan_in(file: Path, around: Surroundings) -> Plan:
+def plan_in(file: Path, around: Surroundings) -> CrawlSpec:
     """Read a whole definition; raises UsageError with all that is wrong."""
     plan, problems = _read(file, around)
     now_ms = around.clock.now_ms()
@@ -76,13 +76,15 @@ def plan_in(file: Path, around: Surroundings) -> Plan:
 
 
 def _unfit(
-    plan: Plan, parts: dict[str, Any], known: tuple[definition.Problem, ...]
-) -> Iterator[definition.Problem]:
+    plan: CrawlSpec, parts: dict[str, Any], known: tuple[definition.DefinitionProblem, ...]
+) -> Iterator[definition.DefinitionProblem]:
     """Find what does not fit in a plan, named as it was given."""
     yield from (one for one in definition.check(plan, known) if one.path not in _paths(parts))
     for error in problems_of(plan):
         if error.field in parts:
-            yield definition.Problem(path=OPTIONS.get(error.field, error.field), text=str(error))
+            yield definition.DefinitionProblem(
+                path=OPTIONS.get(error.field, error.field), text=str(error)
+            )
 
 
 def _paths(parts: dict[str, Any]) -> set[str]:
@@ -92,7 +94,9 @@ def _paths(parts: dict[str, Any]) -> set[str]:
 # --- files --------------------------------------------------------------------------------------
 
 
-def _read(file: Path, around: Surroundings) -> tuple[Plan, tuple[definition.Problem, ...]]:
+def _read(
+    file: Path, around: Surroundings
+) -> tuple[CrawlSpec, tuple[definition.DefinitionProblem, ...]]:
     """Read a definition and the seeds beside it; UsageError if it cannot even be decoded."""
     document, lines, missing = document_in(file, around)
     plan, problems = definition.read(document, lines)
@@ -101,14 +105,14 @@ def _read(file: Path, around: Surroundings) -> tuple[Plan, tuple[definition.Prob
 
 def document_in(
     file: Path, around: Surroundings
-) -> tuple[object, str, tuple[definition.Problem, ...]]:
+) -> tuple[object, str, tuple[definition.DefinitionProblem, ...]]:
     """Decode a definition, and read what the file holds that it names for its seeds."""
     path = around.folder / file
     if not path.exists():
         raise UsageError(f"there is no {file}: `orbweaver init {file}` writes one to begin with")
     document = _decoded(file, _text(path, file))
     lines = ""
-    missing: tuple[definition.Problem, ...] = ()
+    missing: tuple[definition.DefinitionProblem, ...] = ()
     name = definition.seeds_file_of(document)
     if name == STANDARD_INPUT:
         lines = _input(around)
@@ -116,7 +120,7 @@ def document_in(
         try:
             lines = _text(path.parent / name, name)
         except UsageError as error:
-            missing = (definition.Problem(path=SEEDS_FILE, text=str(error)),)
+            missing = (definition.DefinitionProblem(path=SEEDS_FILE, text=str(error)),)
     return document, lines, missing
 
 
@@ -157,7 +161,9 @@ def _decoded(file: Path, content: str) -> object:
         raise UsageError(f"{file} is not {kind}: {text.cut(str(error), 200)}") from error
 
 
-def _refuse(file: Path, problems: Sequence[definition.Problem], around: Surroundings) -> None:
+def _refuse(
+    file: Path, problems: Sequence[definition.DefinitionProblem], around: Surroundings
+) -> None:
     if problems:
         said = [f"  {text.clean(line)}" for line in _placed(file, problems, around)]
         number = text.plural(len(problems), "problem")
@@ -165,7 +171,7 @@ def _refuse(file: Path, problems: Sequence[definition.Problem], around: Surround
 
 
 def _placed(
-    file: Path, problems: Sequence[definition.Problem], around: Surroundings
+    file: Path, problems: Sequence[definition.DefinitionProblem], around: Surroundings
 ) -> Iterator[str]:
     """Write problems, with the lines of their keys where the file is TOML."""
     lines: dict[str, int] = {}
@@ -221,7 +227,7 @@ def check(arguments: argparse.Namespace, around: Surroundings) -> int:
 # --- words --------------------------------------------------------------------------------------
 
 
-def explained(crawl: Crawl, plan: Plan) -> Iterator[tuple[str, str]]:
+def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     """Say what a crawl would do, and what it would not; sentences under a word each."""
     yield "name", f"{crawl.name}: runs of this name share what they have seen"
     yield "begins", f"at {_some(crawl.seeds)}" if crawl.seeds else "at sitemaps alone"
@@ -260,7 +266,7 @@ def explained(crawl: Crawl, plan: Plan) -> Iterator[tuple[str, str]]:
         yield from (("tells", words) for words in _told(crawl.webhook))
 
 
-def _repeated(crawl: Crawl, plan: Plan) -> Iterator[str]:
+def _repeated(crawl: Crawl, plan: CrawlSpec) -> Iterator[str]:
     """Name the seeds that are given more than once, in whichever spelling."""
     named = Counter(canonicalize(seed, tracking=crawl.stripped) for seed in plan.seeds)
     twice = tuple(seed for seed, times in named.items() if times > 1)

@@ -18,9 +18,9 @@ from orbweaver.cli.command import (
 from orbweaver.cli.commands.crawl import attended
 from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.exit_codes import FAILED, OK
-from orbweaver.cli.live.display import Objects
+from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import heading, rows
-from orbweaver.cli.live.status import Meter, as_json
+from orbweaver.cli.live.status import ProgressMeter, as_json
 from orbweaver.cli.session import chosen
 from orbweaver.exporting.manifest import page_as_json
 from orbweaver.frontier.retrying import closing
@@ -51,12 +51,12 @@ def status(arguments: argparse.Namespace, around: Surroundings) -> int:
                 crawl = await session.control.find(arguments.which)
                 view = await session.watch(crawl.id, display)
                 display.close()
-                if isinstance(display, Objects):
+                if isinstance(display, JsonDisplay):
                     display.put(crawl_summary.result(view, None, OK))
                 else:
                     around.write("", *crawl_summary.lines(view))
                 return OK
-            view = Meter().see(await session.read(arguments.which))
+            view = ProgressMeter().see(await session.read(arguments.which))
             off = None if view.ended else await session.idle_workers()
             if off is not None:
                 around.note(off)
@@ -170,7 +170,7 @@ async def export(arguments: argparse.Namespace, around: Surroundings) -> int:
         place = around.folder / folder
         export_files.check_folder(place, crawl.name if crawl else None, crawl.id if crawl else None)
         export_files.check_writable(place)
-        wanted = export_files.Wanted(folder=place, formats=formats, say=around.note)
+        wanted = export_files.FilesWanted(folder=place, formats=formats, say=around.note)
         if crawl is not None and arguments.day is None:
             written = await export_files.export_crawl(session, crawl, wanted)
         else:

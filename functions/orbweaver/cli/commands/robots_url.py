@@ -18,7 +18,7 @@ from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.ruling import ruling_of
 from orbweaver.cli.session import environment_in
 from orbweaver.cli.stack import LOCAL_CONTEXT, settings_of
-from orbweaver.control.crawl_spec import Plan
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.diagnostics.reason_texts import never_asked, rules_words, scope_rule, trap_rule
 from orbweaver.diagnostics.url_changes import changes
 from orbweaver.frontier.admission import admit_link
@@ -31,7 +31,7 @@ from orbweaver.model.settings import USER_AGENT, Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted, url_hash
 from orbweaver.model.user_agent import identity_of, token_of
-from orbweaver.politeness.robots_cache import Unreachable
+from orbweaver.politeness.robots_cache import RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def url(arguments: argparse.Namespace, around: Surroundings) -> int:
     first = canonical(arguments.reference, base)
     if arguments.config is None:
         seeds = tuple(arguments.seed) or (base or first,)
-        plan = Plan(**{**given(arguments), "seeds": seeds})
+        plan = CrawlSpec(**{**given(arguments), "seeds": seeds})
     else:
         plan = plan_in(arguments.config, around)
     crawl = checked(plan, around)
@@ -141,7 +141,7 @@ def _decision(ruling: Ruling, target: str, agent: str) -> dict[str, Any]:
     match ruling:
         case None:
             return {"allowed": True, "why": "there is no robots.txt, so everything is allowed"}
-        case Unreachable(detail=detail):
+        case RobotsUnreachable(detail=detail):
             return {"allowed": False, "why": f"unreachable, so nothing is allowed: {detail}"}
         case Robots():
             decided = ruling.decide(agent, target)

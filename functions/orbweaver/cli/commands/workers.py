@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from orbweaver.cli import text
 from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.session import environment_in
-from orbweaver.cli.stack import WORKER, Unreachable, outputs_of
+from orbweaver.cli.stack import WORKER, StackUnreachable, outputs_of
 
 if TYPE_CHECKING:
     import argparse
@@ -46,10 +46,10 @@ async def workers(arguments: argparse.Namespace, around: Surroundings) -> int:
     environment = environment_in(arguments, around)
     outputs = outputs_of(arguments.stack, around.machine, environment, around.note)
     if WORKER not in outputs:
-        raise Unreachable("the stack does not name its worker: bring it up to date")
+        raise StackUnreachable("the stack does not name its worker: bring it up to date")
     found = around.machine.sources(outputs[WORKER], environment)
     if not found:
-        raise Unreachable(f"{outputs[WORKER]} has no event source: run `orbweaver deploy`")
+        raise StackUnreachable(f"{outputs[WORKER]} has no event source: run `orbweaver deploy`")
     wanted = WANTED.get(arguments.action)
     if wanted is not None:
         found = await _switched(wanted, outputs[WORKER], environment, around)

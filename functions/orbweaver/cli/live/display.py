@@ -66,7 +66,7 @@ class Lines:
         """See the protocol."""
 
 
-class Objects:
+class JsonDisplay:
     """A JSON object for each step, and one for the progress every few seconds."""
 
     def __init__(self, out: TextIO) -> None:

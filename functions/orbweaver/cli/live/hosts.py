@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WAITING_MS_MIN = 2_000
 
 
-class Standing(StrEnum):
+class HostStanding(StrEnum):
     """Whether a host lets itself be asked."""
 
     OPEN = "open"
@@ -48,7 +48,7 @@ class HostRow:
     done: int | None = None
     failed: int | None = None
     delay_ms: int = 0
-    standing: Standing = Standing.OPEN
+    standing: HostStanding = HostStanding.OPEN
     wait_ms: int = 0
     why: str = ""
     # Why its robots.txt could not be had, as long as that is so.
@@ -62,7 +62,7 @@ class HostRow:
     @property
     def waits(self) -> bool:
         """Whether it lets us wait."""
-        return self.standing is not Standing.OPEN or self.wait_ms >= WAITING_MS_MIN
+        return self.standing is not HostStanding.OPEN or self.wait_ms >= WAITING_MS_MIN
 
     @property
     def queued(self) -> int | None:
@@ -74,16 +74,16 @@ class HostRow:
     @property
     def bound_ms(self) -> int:
         """How long its queue takes at least, by its pace alone."""
-        if self.standing is Standing.DOWN or not self.queued:
+        if self.standing is HostStanding.DOWN or not self.queued:
             return 0
-        blocked_ms = self.wait_ms if self.standing is Standing.BLOCKED else 0
+        blocked_ms = self.wait_ms if self.standing is HostStanding.BLOCKED else 0
         return blocked_ms + self.queued * spacing_ms(self.delay_ms)
 
     @property
     def words(self) -> str:
         """Say when it is asked next, and why not now."""
         wait = text.roughly(self.wait_ms / 1000)
-        if self.standing is not Standing.OPEN:
+        if self.standing is not HostStanding.OPEN:
             return f"{self.standing} {wait}: {self.why}"
         if self.no_robots:
             return f"no robots.txt: {self.no_robots}"
@@ -101,9 +101,9 @@ def rows_of(status: Status, hosts: tuple[Host, ...]) -> tuple[HostRow, ...]:
 def _row(status: Status, host: Host) -> HostRow:
     crawl, now_ms = status.crawl, status.at_ms
     claimed, done, failed = _counts(status, host.name)
-    standing, until_ms, why = Standing.OPEN, max(host.tat_ms, host.line_ms), ""
+    standing, until_ms, why = HostStanding.OPEN, max(host.tat_ms, host.line_ms), ""
     if host.blocked_until_ms > now_ms:
-        standing = Standing.DOWN if is_down(host, now_ms) else Standing.BLOCKED
+        standing = HostStanding.DOWN if is_down(host, now_ms) else HostStanding.BLOCKED
         until_ms, why = host.blocked_until_ms, _why(host)
     over = crawl.state is State.FINISHED
     return HostRow(
@@ -112,7 +112,7 @@ def _row(status: Status, host: Host) -> HostRow:
         done=done,
         failed=failed,
         delay_ms=_delay_ms(crawl, host),
-        standing=Standing.OPEN if over else standing,
+        standing=HostStanding.OPEN if over else standing,
         wait_ms=0 if over else max(0, until_ms - now_ms),
         why=why,
         no_robots=_no_robots(crawl, host),

@@ -28,7 +28,7 @@ class Rates:
     bars: tuple[float | None, ...] = ()
 
 
-class History:
+class RateHistory:
     """Sees how many URLs have ended, in the order of time."""
 
     def __init__(self) -> None:

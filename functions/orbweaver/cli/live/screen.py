@@ -18,7 +18,7 @@ from rich.text import Text
 
 from orbweaver.cli import item_text, text
 from orbweaver.cli.live import lines as words
-from orbweaver.cli.live.hosts import Standing
+from orbweaver.cli.live.hosts import HostStanding
 from orbweaver.cli.live.rates import BAR_MS
 from orbweaver.cli.live.sparkline import sparkline
 from orbweaver.model.crawl import State
@@ -49,7 +49,7 @@ OUTCOMES = {
     Outcome.SKIPPED: "yellow",
     Outcome.FAILED: "red",
 }
-STANDINGS = {Standing.OPEN: "", Standing.BLOCKED: "yellow", Standing.DOWN: "red"}
+STANDINGS = {HostStanding.OPEN: "", HostStanding.BLOCKED: "yellow", HostStanding.DOWN: "red"}
 
 
 # A rank, and lines.

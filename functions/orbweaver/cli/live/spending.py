@@ -17,7 +17,7 @@ from orbweaver.budget.prices import dollars as priced
 from orbweaver.cli import text
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
 from orbweaver.model.crawl_settings import WEEK_S
-from orbweaver.model.limits import Part
+from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def per_million(total: Mapping[str, int]) -> str:
 
 def _received(total: Mapping[str, int]) -> int:
     """Count the bytes that a budget counts: as they came over the wire, and not only of pages."""
-    return total.get(COUNTED[Part.BYTES], total.get("bytes", 0))
+    return total.get(COUNTED[LimitPart.BYTES], total.get("bytes", 0))
 
 
 def _dollars_max(nanodollars: int | None) -> float | None:

@@ -13,7 +13,7 @@ from orbweaver.budget.billing_units import units_of
 from orbweaver.cli.live import forecast, spending
 from orbweaver.cli.live import hosts as hostrows
 from orbweaver.cli.live.forecast import hosts_begun_at
-from orbweaver.cli.live.rates import History, Rates
+from orbweaver.cli.live.rates import RateHistory, Rates
 from orbweaver.model.crawl import State
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.outcome import Outcome
@@ -39,7 +39,7 @@ STALE_MS = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class StatusReading:
     """A crawl, its queue and the hosts of its references as read at one moment."""
 
     status: Status
@@ -55,7 +55,7 @@ class View:
     `quiet_ms` how long no URL had ended, although the crawl runs.
     """
 
-    reading: Reading
+    reading: StatusReading
     rates: Rates
     forecast: Forecast
     hosts: tuple[HostRow, ...] = ()
@@ -114,17 +114,17 @@ class View:
         return {row.name: row.words for row in self.hosts if row.waits}
 
 
-class Meter:
+class ProgressMeter:
     """Sees readings in the order of time."""
 
     def __init__(self) -> None:
-        self._history = History()
+        self._history = RateHistory()
         # Since when the queues are empty, and how many URLs had ended then.
         self._idle: tuple[int, int] | None = None
         # Since when so many have ended.
         self._quiet: tuple[int, int] | None = None
 
-    def see(self, reading: Reading) -> View:
+    def see(self, reading: StatusReading) -> View:
         """Take one more reading in."""
         status = reading.status
         rates = self._history.see(
@@ -144,7 +144,7 @@ class Meter:
             quiet_ms=self._quiet_ms(reading),
         )
 
-    def _idle_ms(self, reading: Reading) -> int:
+    def _idle_ms(self, reading: StatusReading) -> int:
         """How long nothing has been queued, and nothing done, of a crawl that runs."""
         depths, at_ms = reading.depths, reading.status.at_ms
         done = reading.status.books.done
@@ -155,7 +155,7 @@ class Meter:
             self._idle = (at_ms, done)
         return max(0, at_ms - self._idle[0])
 
-    def _quiet_ms(self, reading: Reading) -> int:
+    def _quiet_ms(self, reading: StatusReading) -> int:
         status = reading.status
         done = status.books.done
         if status.crawl.state not in WORKING:

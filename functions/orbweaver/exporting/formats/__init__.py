@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from orbweaver.exporting.formats.erasing import Erased, Scope
-    from orbweaver.exporting.formats.hashed_file import Made, Sink
+    from orbweaver.exporting.formats.erasing import Erased, ErasureScope
+    from orbweaver.exporting.formats.hashed_file import HashedFile, Made
     from orbweaver.exporting.formats.warc import WarcWriter
     from orbweaver.model.columns import Table
 
@@ -55,14 +55,14 @@ class Writer(Protocol):
 class Eraser(Protocol):
     """What is offered for every file."""
 
-    def erased(self, body: bytes, scope: Scope) -> Erased:
+    def erased(self, body: bytes, scope: ErasureScope) -> Erased:
         """Look through a file; raises WarcError, ValueError or OSError for an unreadable one."""
 
 
-class Rows(Eraser, Protocol):
+class TableFormat(Eraser, Protocol):
     """A module whose files hold the rows of a table."""
 
-    def writer(self, table: Table, sink: Sink) -> Writer:
+    def writer(self, table: Table, sink: HashedFile) -> Writer:
         """Begin a file."""
 
     def outcomes(self, body: bytes) -> Counter[str]:
@@ -82,22 +82,22 @@ class Format:
 class RowFormat(Format):
     """One that any table may have."""
 
-    module: Callable[[], Rows]
+    module: Callable[[], TableFormat]
 
 
-def _jsonl() -> Rows:
+def _jsonl() -> TableFormat:
     from orbweaver.exporting.formats import jsonl
 
     return jsonl
 
 
-def _csv() -> Rows:
+def _csv() -> TableFormat:
     from orbweaver.exporting.formats import csv
 
     return csv
 
 
-def _parquet() -> Rows:
+def _parquet() -> TableFormat:
     from orbweaver.exporting.formats import parquet
 
     return parquet
@@ -130,23 +130,23 @@ FORMATS = (*NAMES, WARC)
 
 def writer(name: str, table: Table, folder: Path) -> Writer:
     """Begin a file of a format, one of `NAMES`, in a folder; ValueError for another name."""
-    from orbweaver.exporting.formats.hashed_file import Sink
+    from orbweaver.exporting.formats.hashed_file import HashedFile
 
     for one in ROWS:
         if one.name == name:
-            return one.module().writer(table, Sink(folder, one.suffix))
+            return one.module().writer(table, HashedFile(folder, one.suffix))
     raise ValueError(f"{name} is none of {', '.join(NAMES)}")
 
 
 def archive(folder: Path, name: str) -> WarcWriter:
     """Begin a WARC file and its index; `name` is what the file will be called in the end."""
-    from orbweaver.exporting.formats.hashed_file import Sink
+    from orbweaver.exporting.formats.hashed_file import HashedFile
     from orbweaver.exporting.formats.warc import WarcWriter
 
-    return WarcWriter(Sink(folder, ARCHIVE.suffix), Sink(folder, INDEX.suffix), name)
+    return WarcWriter(HashedFile(folder, ARCHIVE.suffix), HashedFile(folder, INDEX.suffix), name)
 
 
-def erased(path: str, body: bytes, scope: Scope) -> Erased:
+def erased(path: str, body: bytes, scope: ErasureScope) -> Erased:
     """Look through a file of an export or a segment, by its suffix; see `Eraser.erased`."""
     from orbweaver.exporting.formats.erasing import Erased
 

@@ -30,8 +30,8 @@ from orbweaver.model.columns import Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from orbweaver.exporting.formats.erasing import Scope
-    from orbweaver.exporting.formats.hashed_file import Made, Sink
+    from orbweaver.exporting.formats.erasing import ErasureScope
+    from orbweaver.exporting.formats.hashed_file import HashedFile, Made
     from orbweaver.model.columns import Column, Table
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -46,7 +46,7 @@ CELL = re.compile(r'("(?:[^"]|"")*"|[^,\r\n]*)(,|\r\n)')
 class CsvWriter:
     """Writes rows as lines of cells."""
 
-    def __init__(self, table: Table, sink: Sink) -> None:
+    def __init__(self, table: Table, sink: HashedFile) -> None:
         self._cells = Cells.of(table)
         self._texts = tuple(_text_of(column) for column in table.columns)
         self._sink = sink
@@ -123,7 +123,7 @@ writer = CsvWriter
 # --- without what is erased ----------------------------------------------------------------------
 
 
-def erased(body: bytes, scope: Scope) -> Erased:
+def erased(body: bytes, scope: ErasureScope) -> Erased:
     """Look through rows."""
     head, *rows = _records(body)
     names = [_text(cell) or "" for cell in head]

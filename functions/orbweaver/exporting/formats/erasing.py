@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Raw: TypeAlias = bytes
 
 
-class Scope(Protocol):
+class ErasureScope(Protocol):
     """What is to be erased, as formats ask for it: `erasure.scope.Meant`."""
 
     @property
@@ -59,8 +59,8 @@ class Erased:
 
 def lines_left(
     lines: list[bytes],
-    scope: Scope,
-    left_of: Callable[[bytes, Scope], bytes | None],
+    scope: ErasureScope,
+    left_of: Callable[[bytes, ErasureScope], bytes | None],
     packed: Callable[[list[bytes]], bytes],
 ) -> Erased:
     """Go through a file of lines; those that cannot hold it are not read."""

@@ -19,7 +19,7 @@ class Made:
     sha256: str
 
 
-class Sink:
+class HashedFile:
     """A new file in a folder."""
 
     def __init__(self, folder: Path, suffix: str) -> None:

@@ -37,8 +37,8 @@ from orbweaver.model.columns import Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from orbweaver.exporting.formats.erasing import Scope
-    from orbweaver.exporting.formats.hashed_file import Made, Sink
+    from orbweaver.exporting.formats.erasing import ErasureScope
+    from orbweaver.exporting.formats.hashed_file import HashedFile, Made
     from orbweaver.model.columns import Column, Table
 
 LEVEL = 3
@@ -67,7 +67,7 @@ def schema_of(table: Table) -> pa.Schema:
     return pa.schema([pa.field(column.name, _type_of(column)) for column in table.columns])
 
 
-def _file(sink: Sink | BytesIO, schema: pa.Schema) -> pq.ParquetWriter:
+def _file(sink: HashedFile | BytesIO, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         sink,
         schema,
@@ -81,7 +81,7 @@ def _file(sink: Sink | BytesIO, schema: pa.Schema) -> pq.ParquetWriter:
 class ParquetWriter:
     """Writes rows as columns."""
 
-    def __init__(self, table: Table, sink: Sink) -> None:
+    def __init__(self, table: Table, sink: HashedFile) -> None:
         self._cells = Cells.of(table)
         self._columns = table.columns
         self._schema = schema_of(table)
@@ -89,7 +89,7 @@ class ParquetWriter:
         self._file = _file(sink, self._schema)
         self._waiting: list[list[Any]] = []
         self._waiting_chars = 0
-        self._group = Group(sink.folder, self._schema)
+        self._group = RowGroup(sink.folder, self._schema)
         self._grouped_bytes = 0
         self.rows = 0
 
@@ -146,7 +146,7 @@ class ParquetWriter:
                 self._file.write_table(table, row_group_size=table.num_rows)
 
 
-class Group:
+class RowGroup:
     """The columns of a row group, in a file until all of it is there."""
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
@@ -207,7 +207,7 @@ writer = ParquetWriter
 # --- without what is erased ----------------------------------------------------------------------
 
 
-def erased(body: bytes, scope: Scope) -> Erased:
+def erased(body: bytes, scope: ErasureScope) -> Erased:
     """Look through rows."""
     table = pq.read_table(BytesIO(body))
     names = [field.name for field in table.schema if _holds_text(field.type)]
