@@ -15,7 +15,7 @@ from orbweaver.api.problems import FLAWS_MAX, Refused
 from orbweaver.api.requests import SEEDS_FOLDER
 from orbweaver.api.responses import Accepted
 from orbweaver.control.definition import DefinitionProblem, lines_of
-from orbweaver.diagnostics.reason_texts import never_asked
+from orbweaver.diagnostics.rule_texts import never_asked
 from orbweaver.frontier.messages import REFERENCE_CHARS_MAX, seeds_of
 from orbweaver.model.errors import TooLarge, UnknownCrawl
 from orbweaver.model.url import canonicalize, host_of, redacted

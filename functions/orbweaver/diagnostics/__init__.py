@@ -2,7 +2,7 @@
 
 Decides nothing; reads.
 
-    reason_texts    words for outcomes and reasons
+    rule_texts      what rules say of a URL, in words
     url_changes     what canonicalisation changed
     url_status      how a URL ended
     explanation     its life, in words

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.budget.budget_rules import reasons_of
 from orbweaver.diagnostics.host_status import why_blocked
-from orbweaver.diagnostics.reason_texts import (
+from orbweaver.diagnostics.rule_texts import (
     moment,
     rules_words,
     scope_rule,

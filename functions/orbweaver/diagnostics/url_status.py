@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from orbweaver.diagnostics.reason_texts import moment, never_asked, scope_rule, trap_rule
+from orbweaver.diagnostics.rule_texts import moment, never_asked, scope_rule, trap_rule
 from orbweaver.frontier.admission import admit_pattern, in_scope
 from orbweaver.frontier.crawler_traps import trap
 from orbweaver.model.address_policy import PUBLIC_ONLY

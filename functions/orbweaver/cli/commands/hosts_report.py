@@ -10,7 +10,7 @@ from orbweaver.cli import crawl_summary as reporting
 from orbweaver.cli import text
 from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
 from orbweaver.cli.session import chosen
-from orbweaver.diagnostics.reason_texts import moment
+from orbweaver.diagnostics.rule_texts import moment
 from orbweaver.model.cuts import COUNTER
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from orbweaver.control.definition_lines import line_of, lines_of_keys
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.control.webhook import shown
-from orbweaver.diagnostics.reason_texts import kept_words, rule_words
+from orbweaver.diagnostics.rule_texts import kept_words, rule_words
 from orbweaver.model.amounts import dollars_text, size_text
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.url import canonicalize

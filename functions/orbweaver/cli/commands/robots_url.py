@@ -19,7 +19,7 @@ from orbweaver.cli.ruling import ruling_of
 from orbweaver.cli.session import environment_in
 from orbweaver.cli.stack import LOCAL_CONTEXT, settings_of
 from orbweaver.control.crawl_spec import CrawlSpec
-from orbweaver.diagnostics.reason_texts import never_asked, rules_words, scope_rule, trap_rule
+from orbweaver.diagnostics.rule_texts import never_asked, rules_words, scope_rule, trap_rule
 from orbweaver.diagnostics.url_changes import changes
 from orbweaver.frontier.admission import admit_link
 from orbweaver.model.address_policy import PUBLIC_ONLY, parse_allowed

@@ -1,4 +1,4 @@
-"""Words for reasons are those of the guide."""
+"""Words for reasons are those of the guide, and those for rules fit what they decide."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orbweaver.diagnostics.reason_texts import (
+from orbweaver.diagnostics.rule_texts import (
     moment,
     never_asked,
     span,
