@@ -18,9 +18,11 @@ help: ## list the targets
 demo: setup ## crawl a small site on this machine and show what came of it
 	@$(PY) -m tests.demo $(ARGS)
 
-test: check pytest ## everything: format, lint, types and all tests
+test: lint typecheck pytest ## everything: format, lint, types and all tests; before a merge
 
-check: lint typecheck ## format check, lint and types
+check: lint typecheck ## format, lint, types and the tests that take a minute; before every commit
+	@$(PY) -m pytest -q -n 2 --dist worksteal -m "not thorough and not slow and not long and not emulator and not infra" \
+	    tests/unit tests/property tests/contract tests/simulation $(ARGS)
 
 lint: venv ## format check and lint
 	@$(PY) -m ruff format --check --quiet . || { echo "run: make format"; exit 1; }

@@ -39,10 +39,12 @@ OF_TABLES = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies here."""
+    """Mark what lies here; `make check` has the world of memory alone."""
     for item in items:
         if "tests/contract" in item.path.as_posix():
             item.add_marker(pytest.mark.contract)
+            if "memory" not in item.name:
+                item.add_marker(pytest.mark.thorough)
 
 
 @pytest.fixture(scope="session")

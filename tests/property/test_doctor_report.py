@@ -113,6 +113,7 @@ def forge(shape: Any, secret: str, depth: int = 0) -> Any:
     return known.get(kind, secret)
 
 
+@pytest.mark.thorough
 @settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

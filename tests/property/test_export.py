@@ -8,6 +8,7 @@ from dataclasses import asdict
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,6 +133,7 @@ def test_a_manifest_reads_back(
     assert encode_manifest(manifest).isascii()
 
 
+@pytest.mark.thorough
 @given(
     st.builds(
         UnitProgress,
@@ -269,6 +271,7 @@ async def _serve(world: World, seed: int, done: asyncio.Event) -> None:
             world.ordered.append(mail)
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.integers(1, 4), st.lists(st.sets(st.integers(0, 40), max_size=9), max_size=3))
 def test_workers_at_once_end_in_one_whole_export(

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
@@ -161,6 +162,7 @@ def check(column: Column, value: Any) -> None:
         assert fits(one, column.type), (column, value)
 
 
+@pytest.mark.thorough
 @given(
     st.binary(max_size=300) | pages,
     st.lists(rules | rules_of_objects, max_size=3, unique_by=lambda rule: rule.name),
@@ -204,6 +206,7 @@ def says_where(rule: ItemRule) -> bool:
 written = (rules | rules_of_objects).filter(says_where)
 
 
+@pytest.mark.thorough
 @given(st.lists(written, max_size=3, unique_by=lambda rule: rule.name))
 def test_rules_come_back_as_they_were_written(chosen: list[ItemRule]) -> None:
     """As a document and as stored, by way of JSON."""

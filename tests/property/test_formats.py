@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -122,6 +123,7 @@ def check(table: Table, rows: list[dict[str, Any]]) -> None:
         assert found == left, reader
 
 
+@pytest.mark.thorough
 @unhurried
 @given(st.lists(RECORDS, max_size=5))
 def test_pages_read_back(records: list[PageRecord]) -> None:
@@ -136,6 +138,7 @@ def test_pages_read_back(records: list[PageRecord]) -> None:
         assert cells["title"] == _scalar(Column(name="title"), record.title)
 
 
+@pytest.mark.thorough
 @unhurried
 @given(FOUND)
 def test_items_read_back(found: tuple[tuple[Column, ...], list[dict[str, Any]]]) -> None:
@@ -150,6 +153,7 @@ def test_items_read_back(found: tuple[tuple[Column, ...], list[dict[str, Any]]])
             assert value == _scalar(column, each[column.name])
 
 
+@pytest.mark.thorough
 @unhurried
 @given(COLUMNS, st.lists(st.dictionaries(NAMES, ANYTHING, max_size=6), max_size=4))
 def test_what_no_longer_fits_is_the_same_everywhere(
@@ -163,6 +167,7 @@ def test_what_no_longer_fits_is_the_same_everywhere(
     check(Table(name="t", columns=(*ORIGIN[:2], *columns)), named)
 
 
+@pytest.mark.thorough
 @unhurried
 @given(st.lists(st.tuples(TEXT, st.integers(0), st.lists(TEXT, max_size=3), fields_of(()))))
 def test_invalid_items_and_texts_read_back(
@@ -178,6 +183,7 @@ def test_invalid_items_and_texts_read_back(
     check(TEXTS, [text_row(record_of(()), document) for document in documents])
 
 
+@pytest.mark.thorough
 @unhurried
 @given(st.lists(RECORDS, max_size=5), st.sampled_from(formats.NAMES))
 def test_same_rows_same_bytes(records: list[PageRecord], name: str) -> None:

@@ -122,12 +122,14 @@ def test_a_journal_in_an_unknown_compression_is_newer(blob: bytes) -> None:
         decode(blob)
 
 
+@pytest.mark.thorough
 @given(JOURNALS)
 def test_journals_round_trip(journal: Journal) -> None:
     """What is stored is read back as it was."""
     assert decode(encode(journal)) == journal
 
 
+@pytest.mark.thorough
 @given(settled())
 def test_an_outbox_follows_from_what_is_stored(both: tuple[Journal, Ledger]) -> None:
     """Whoever reads journal and ledger later sends the same packs with the same ids."""
@@ -138,6 +140,7 @@ def test_an_outbox_follows_from_what_is_stored(both: tuple[Journal, Ledger]) -> 
     assert "p" not in {letter.pack.id for letter in letters}
 
 
+@pytest.mark.thorough
 @given(settled())
 def test_an_outbox_holds_everything_once(both: tuple[Journal, Ledger]) -> None:
     """Every child and every returning URL is in exactly one pack, and nothing else is."""
@@ -149,6 +152,7 @@ def test_an_outbox_holds_everything_once(both: tuple[Journal, Ledger]) -> None:
     assert sent == children + Counter(item.target for item in journal.again)
 
 
+@pytest.mark.thorough
 @given(settled())
 def test_packs_are_of_bounded_size_and_delay(both: tuple[Journal, Ledger]) -> None:
     """A pack holds 1 to 25 URLs; nothing returns before its time, or over 5 s after it."""
@@ -171,6 +175,7 @@ def test_packs_are_of_bounded_size_and_delay(both: tuple[Journal, Ledger]) -> No
                 assert fitting
 
 
+@pytest.mark.thorough
 @given(settled())
 def test_children_and_surplus_are_the_candidates(both: tuple[Journal, Ledger]) -> None:
     """What was won and what is given back make up all candidates."""
@@ -179,6 +184,7 @@ def test_children_and_surplus_are_the_candidates(both: tuple[Journal, Ledger]) -
     assert Counter(kept) + Counter(surplus_of(journal, ledger)) == Counter(journal.candidates)
 
 
+@pytest.mark.thorough
 @given(settled(), st.integers(0, 50))
 def test_a_commit_loses_no_count(both: tuple[Journal, Ledger], beyond: int) -> None:
     """The commit adds the journal's counts, each claim with its cost, and what was refused."""

@@ -6,6 +6,7 @@ import json
 import string
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,12 +85,14 @@ def test_any_text_is_told_apart(body: str) -> None:
     assert isinstance(decode(body), KNOWN_TYPES)
 
 
+@pytest.mark.thorough
 @given(JSON)
 def test_any_json_is_told_apart(value: Any) -> None:
     """No JSON raises, whatever its shape."""
     assert isinstance(decode(json.dumps(value)), KNOWN_TYPES)
 
 
+@pytest.mark.thorough
 @given(PACKS | SEEDS, KEYS, JSON)
 def test_a_body_with_a_field_gone_wrong_is_told_apart(
     message: Pack | SeedsMessage, key: str, value: Any
@@ -98,6 +101,7 @@ def test_a_body_with_a_field_gone_wrong_is_told_apart(
     assert isinstance(decode(json.dumps({**json.loads(encode(message)), key: value})), KNOWN_TYPES)
 
 
+@pytest.mark.thorough
 @given(LATER, st.integers(2, 2**53 - 1))
 def test_a_body_of_any_newer_version_is_newer(raw: dict[str, Any], version: int) -> None:
     """Whatever else it holds; and from the seed queue it is refused, as every message is."""

@@ -78,6 +78,7 @@ def test_an_index_decides_as_the_reference_does(lines: list[Line], path: str) ->
     check(lines, path)
 
 
+@pytest.mark.thorough
 @given(LINES, PATHS)
 def test_an_index_of_many_wildcards_does_so_too(lines: list[Line], path: str) -> None:
     """Where rules are found by parts of their keys, the same rule decides."""

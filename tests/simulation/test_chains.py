@@ -12,7 +12,7 @@ from tests.simulation.run import Result, play
 from tests.simulation.scenario import CrawlPlan, Scenario
 from tests.simulation.sites import SimPage, Site
 
-pytestmark = pytest.mark.simulation
+pytestmark = [pytest.mark.simulation, pytest.mark.thorough]
 LAMBDA_HOPS_MAX = 16
 DEPTH, DEFERRALS = 40, 30
 ORIGIN = "http://h0.test"

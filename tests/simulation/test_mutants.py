@@ -12,7 +12,7 @@ from tests.simulation.mutants import MUTANTS
 if TYPE_CHECKING:
     from tests.simulation.mutant import Mutant
 
-pytestmark = pytest.mark.simulation
+pytestmark = [pytest.mark.simulation, pytest.mark.thorough]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -19,6 +19,8 @@ from tests.simulation.run import simulate
 
 pytestmark = pytest.mark.simulation
 FIXED, STEP, FRESH = 500, 25, 20
+# So many of them are played for every commit.
+FIRST = 75
 COVERING = 60
 # Those beyond the fixed ones that once showed a fault of the product.
 BROKE_ONCE = (3021, 4907)
@@ -49,17 +51,25 @@ def _run(seeds: list[int]) -> None:
     assert not broken, f"run `make simulate ARGS='--first SEED --seeds 1'`: {broken}"
 
 
-@pytest.mark.parametrize("first", range(0, FIXED, STEP))
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(first, marks=() if first < FIRST else pytest.mark.thorough)
+        for first in range(0, FIXED, STEP)
+    ],
+)
 def test_fixed_seeds(first: int) -> None:
     """The invariants hold for seeds that are the same in every run."""
     _run(list(range(first, first + STEP)))
 
 
+@pytest.mark.thorough
 def test_noted_seeds() -> None:
     """The invariants hold where they showed a break, also beyond the fixed seeds."""
     _run(sorted({*BROKE_ONCE, *(seed for seed in noted_seeds(MUTANTS) if seed >= FIXED)}))
 
 
+@pytest.mark.thorough
 def test_fresh_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     """The invariants hold for seeds that no earlier state of the product was tried with.
 
@@ -73,6 +83,7 @@ def test_fresh_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     _run(seeds)
 
 
+@pytest.mark.thorough
 def test_everything_that_can_happen_does() -> None:
     """No fault and no kind of situation has gone missing: a few seeds have them all.
 
@@ -88,6 +99,7 @@ def test_everything_that_can_happen_does() -> None:
     assert not (FAULTS | KINDS) - set(+occurred)
 
 
+@pytest.mark.thorough
 def test_one_seed_decides_everything() -> None:
     """The same seed takes the same steps, here and in a process with another hash seed."""
     seeds = (3, 8, 13, 81)

@@ -57,6 +57,14 @@ UNKNOWN_CRAWL = "unknown crawl"
 NEW = "new since the start"
 RECEIVED_TOO_OFTEN = "received too often"
 _URL = re.compile(r"https?:", re.IGNORECASE)
+_KINDS = {
+    Pack: "pack",
+    SeedsMessage: "seeds",
+    Close: "close",
+    Loose: "loose",
+    Newer: "newer",
+    Malformed: "malformed",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +96,7 @@ class Case:
     @property
     def kind(self) -> str:
         """Which of the kinds of messages it is, in lower case."""
-        return type(self.message).__name__.lower()
+        return _KINDS[type(self.message)]
 
     @property
     def crawl(self) -> str | None:
@@ -154,7 +162,7 @@ def _cause(letter: DeadLetter, message: Message) -> str:
         if isinstance(message, Newer):
             return NEWER_VERSION
         if not isinstance(message, Malformed):
-            return f"{RECEIVED_TOO_OFTEN} ({type(message).__name__.lower()})"
+            return f"{RECEIVED_TOO_OFTEN} ({_KINDS[type(message)]})"
         reason = message.reason
     for start, cause in _CAUSES.items():
         if reason.startswith(start):

@@ -59,6 +59,7 @@ async def test_the_head_of_an_answer_is_heard() -> None:
         assert deadline.is_over(loop.time() + IDLE_S, IDLE_S)
 
 
+@pytest.mark.thorough
 async def test_silence_ends_it_too() -> None:
     """From when something was heard, and not before; each word begins it anew."""
     loop = asyncio.get_running_loop()

@@ -119,6 +119,7 @@ class Counting(BudgetReader):
 PARAGRAPHS = ItemRule(name="p", match="/", each="p", fields=(Field(name="text", where=""),))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("body", "rules", "apart"),
     [
@@ -200,6 +201,7 @@ def test_what_is_light_takes_little(attack: Attack) -> None:
     assert time.process_time() - began_s <= LOOP_S
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_the_longest_that_is_light_is_read_in_two_turns(attack: Attack) -> None:
     """Of each attack as much as is light: neither turn takes more than 100 ms of a free core."""
@@ -270,6 +272,7 @@ async def test_a_child_reads_as_is_read_in_place(reader: BudgetReader) -> None:
     assert reader.child_id == child
 
 
+@pytest.mark.thorough
 async def test_items_that_cost_too_much_are_left_out(reader: BudgetReader) -> None:
     """What was found before counts; Python code is broken off, and the child lives on."""
     await reader.read(job(), HOST, LATER_MS)
@@ -284,6 +287,7 @@ async def test_items_that_cost_too_much_are_left_out(reader: BudgetReader) -> No
     assert reader.child_id == child
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("extractor", "why"),
     [
@@ -323,6 +327,7 @@ async def test_memory_is_bounded(reader: BudgetReader) -> None:
     assert await reader.read(job(), HOST, LATER_MS) == read(job())
 
 
+@pytest.mark.thorough
 async def test_a_page_that_waits_is_tried_twice(reader: BudgetReader) -> None:
     """The wall clock may be the machine's fault; the second time it is the page's."""
     reader._wall_s = 1.5
@@ -399,6 +404,7 @@ asyncio.run(main())
     assert done.stderr == b""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["dots", "formats-open", "templates", "noise", "not-found", "items-nested", "digits"]
 )

@@ -76,6 +76,7 @@ def ready(handler: str, **variables: str) -> tuple[list[str], list[int], bool, b
     return modules, known, collecting, frozen
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("handler", MODULES_MAX)
 def test_a_container_imports_what_it_needs(handler: str) -> None:
     """A prepared container has nothing heavy, no authorities read for nobody, and is frozen."""

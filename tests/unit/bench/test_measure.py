@@ -43,6 +43,7 @@ def test_memory_is_the_most_that_was_there(tmp_path: Path) -> None:
     assert ran.resident_bytes_max > 90 * MEGABYTE
 
 
+@pytest.mark.thorough
 def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     """Its code is None then, and nobody of its group lives."""
     child = "import time; time.sleep(60)"

@@ -32,6 +32,7 @@ PLANS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PLANS)
 def test_the_model_does_what_the_worker_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many requests and outcomes, packs within a fifth, and it takes about as long."""

@@ -41,6 +41,7 @@ def test_there_are_figures_of_all_runs() -> None:
     assert list(BILLS) == list(RUNS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SMALL)
 def test_the_figures_are_what_the_model_says(name: str) -> None:
     """With the same seed it says the same, to a hundredth if something about it has changed."""

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[3]
 BENCH = [sys.executable, "-m", "bench", "--quick"]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_quick_benchmark_of_floor_and_worker(tmp_path: Path) -> None:
     """Both fetch the same pages, over HTTP and HTTPS; results and books are kept."""
@@ -41,6 +42,7 @@ def test_a_quick_benchmark_of_floor_and_worker(tmp_path: Path) -> None:
     assert "Made-up, 30 KB, HTTPS, 60 pages" in done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_an_interrupted_benchmark_leaves_nothing_running(tmp_path: Path) -> None:
     """Neither the server nor a client; what was measured is kept."""

@@ -105,6 +105,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @given(st.dictionaries(names, values, max_size=5), st.sampled_from(["\n", "\n\n# [x] = {\n"]))
 def test_whatever_values_are_they_end_where_they_end(document: dict[str, Any], end: str) -> None:
     """Signs within texts and tables within lists lead to no key that is not there."""

@@ -249,6 +249,7 @@ def called(*methods: str) -> set[str]:
     }
 
 
+@pytest.mark.thorough
 def test_every_log_event_is_explained() -> None:
     """Whatever is logged has a line in the guide, and nothing else has."""
     logged = called(

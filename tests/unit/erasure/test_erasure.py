@@ -133,6 +133,7 @@ async def test_manifests_say_what_stands(stage: Stage) -> None:
     assert not any("_work/" in key for key in world.files)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("which", MEANT)
 async def test_killed_anywhere(tmp_path: Path, which: str) -> None:
     """Killed at any moment and run again, it is nowhere, and files are as without a kill."""

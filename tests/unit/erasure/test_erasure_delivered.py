@@ -84,6 +84,7 @@ async def test_of_what_means_nothing_any_more_nobody_is_told(stage: Stage) -> No
     assert not stage.world.files.keys() & set(MANIFESTS)
 
 
+@pytest.mark.thorough
 async def test_killed_anywhere_all_are_told_in_the_end(tmp_path: Path) -> None:
     """Killed at any moment and run again, each export is announced as it stands."""
     records = [record_of(url) for url in URLS]

@@ -6,6 +6,8 @@ import tracemalloc
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
+
 from orbweaver.adapters.local.folder import FolderFiles
 from orbweaver.exporting.assembly import Assembly
 from orbweaver.exporting.local_exporter import Alone, WaitingExport
@@ -81,6 +83,7 @@ async def _peak_bytes(rows: int, part_rows_max: int, root: Path) -> int:
     return peak
 
 
+@pytest.mark.thorough
 async def test_memory_does_not_grow_with_the_day(tmp_path: Path) -> None:
     """Four times the rows take no more memory, and both stay below the stated bound."""
     small = await _peak_bytes(5_000, 1_000, tmp_path)

@@ -118,6 +118,7 @@ async def _delivered(world: World, gate: Doom, deadline_ms: int | None) -> bool:
     return gate.count >= gate.fatal
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("short", [False, True], ids=["at one go", "a chunk a turn"])
 @pytest.mark.parametrize("name", CHANGES)
 async def test_killed_anywhere_and_gone_on_with(name: str, short: bool) -> None:

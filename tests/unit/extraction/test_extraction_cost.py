@@ -38,6 +38,7 @@ def found(html: str, **keys: Any) -> tuple[Item, ...]:
 # --- JSON-LD ------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("start", "repeated"),
     [
@@ -216,6 +217,7 @@ HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("html", "keys"), HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_page_ends_with_the_budget(html: str, keys: dict[str, Any]) -> None:
     """What takes the time of many pages ends with a problem that counts what is left out."""
@@ -227,6 +229,7 @@ def test_a_hostile_page_ends_with_the_budget(html: str, keys: dict[str, Any]) ->
     assert said.endswith(" items are left out")
 
 
+@pytest.mark.thorough
 def test_rules_share_a_budget() -> None:
     """Twenty rules of a hostile page cost no more than one: each says that nothing was left."""
     html, keys = HOSTILE["each nested 240 deep"]
@@ -237,6 +240,7 @@ def test_rules_share_a_budget() -> None:
     assert sum(not item.valid and "too much" in item.problems[0] for item in items) == 20
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("html", "keys"),
     [

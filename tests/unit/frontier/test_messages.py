@@ -143,7 +143,7 @@ def test_what_can_never_succeed_has_a_reason(body: str, reason: str) -> None:
         ("urls", [[*ROW, {"prior": ["c"]}]], "prior is [crawl, at]"),
         ("urls", [[*ROW, {"root": 3}]], "root is a URL"),
         ("urls", [[*ROW, {"site": []}]], "site is a URL"),
-        ("urls", [[*ROW, {"kind": "feed"}]], "'feed' is not a valid Kind"),
+        ("urls", [[*ROW, {"kind": "feed"}]], "'feed' is not a valid TargetKind"),
         ("urls", [[*ROW, {"first": -1}]], "first is a number from 0"),
         ("urls", [[*ROW, {"modified": True}]], "modified is a number from 0"),
     ],

@@ -210,6 +210,7 @@ def test_the_package_is_of_use_from_outside(tmp_path: Path) -> None:
     assert told["heavy"] == []
 
 
+@pytest.mark.thorough
 def test_a_function_of_the_stack_imports_none_of_it() -> None:
     """The worker's imports do not grow by what Python programs are offered."""
     script = """

@@ -105,6 +105,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
 # --- what is kept -------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_what_a_stack_was_deployed_with_is_kept(account: Account, tmp_path: Path) -> None:
     """A deployment that is told one key keeps all others, and says what it does."""
     account.stands(**KEPT, body_retention_d="7")

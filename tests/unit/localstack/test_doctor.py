@@ -182,6 +182,7 @@ def stack() -> Iterator[Ground]:
 
 
 # Those that moto (5.2) follows; it has no request tokens, no sizes in bytes, no bounds of batches.
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "probe",
     [
@@ -210,6 +211,7 @@ def test_probes_hold_where_aws_is_imitated(
     assert found.seen
 
 
+@pytest.mark.thorough
 def test_a_probe_that_is_not_refused_fails(stack: Ground) -> None:
     """A queue without redrive keeps its message: no dead letter comes, and the probe says so."""
     found = probe_sqs.dead(stack)

@@ -58,6 +58,7 @@ def test_what_is_not_whole_is_refused(size: int) -> None:
             decompress(broken)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("letters", ["a", "ab", "aaaaaaaaab", "abcdefgh", "0123456789abcdef"])
 def test_no_text_is_slow_to_compress(letters: str) -> None:
     """5 MB of few letters, which take zlib's best level 12 s, cost below half a second."""
@@ -70,6 +71,7 @@ def test_no_text_is_slow_to_compress(letters: str) -> None:
     assert slope(made, [1_250_000, 2_500_000, 5_000_000]) < LINEAR
 
 
+@pytest.mark.thorough
 def test_a_journal_of_hostile_links_is_cheap() -> None:
     """A journal of 2,436 links of 2,000 random letters each is written and read in a moment."""
     found = random.Random(1)

@@ -96,6 +96,7 @@ def test_a_page_of_one_long_reference_costs_little(words: str, place: str) -> No
     assert within(0.6, lambda: page_of(html))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", REPEATED)
 def test_many_long_references_cost_as_much_as_they_are_long(words: str) -> None:
     """Pages full of references that are almost too long grow linearly, and stay below a second."""

@@ -21,6 +21,7 @@ REPEATED = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", REPEATED)
 def test_no_text_is_slow_to_redact(words: bytes) -> None:
     """5 MB of anything that looks like an address or number cost less than a second and a half."""
@@ -34,6 +35,7 @@ def test_no_text_is_slow_to_redact(words: bytes) -> None:
     assert slope(made, [BYTES // 16, BYTES // 8], turns=2) < LINEAR
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", [b"a@b.de ", b"tel:12345 ", b"030 1234567\n", b"a@b.png "])
 def test_what_is_not_judged_is_not_kept(words: bytes) -> None:
     """Behind so many addresses or numbers nothing is left, and the text says so; twice is once."""

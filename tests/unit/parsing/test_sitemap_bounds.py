@@ -47,6 +47,7 @@ def test_an_external_document_type_is_not_looked_at() -> None:
     assert entry.url == f"{URL}?"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("body", "problem"),
     [

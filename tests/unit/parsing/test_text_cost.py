@@ -37,6 +37,7 @@ def test_no_page_is_slow_to_make_text_of(html: bytes) -> None:
     assert within(1, lambda: main_text(html))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "words", [b"&", b"&notit;", b"&" + b"a" * 31, b"&#9", b"<", b"<!--", b"<a "]
 )

@@ -119,6 +119,7 @@ def worst(name: str) -> tuple[bytes, str]:
     return "\n".join(lines).encode(), path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", WORST)
 def test_a_batch_of_urls_takes_less_than_a_second(name: str) -> None:
     """To read the worst of files and judge 250 URLs by it takes a bounded time of the processor."""

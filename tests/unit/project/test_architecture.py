@@ -150,6 +150,7 @@ def ours(item: Import) -> str | None:
 # --- rooms ------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "path"), sorted(modules().items()))
 def test_rooms_import_inwards(name: str, path: Path) -> None:
     """A room imports itself and those before it, for type checkers too."""
@@ -287,6 +288,7 @@ def test_nothing_is_done_at_import() -> None:
 # --- words ------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_modules_say_what_they_are() -> None:
     """Every module of the product begins with a docstring, and so does every public thing in it."""
     for path in sources(*PRODUCT):

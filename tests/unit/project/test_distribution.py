@@ -74,6 +74,7 @@ def test_the_least_has_what_functions_need_and_no_tools() -> None:
         assert heavy not in words
 
 
+@pytest.mark.thorough
 def test_the_wheel_has_what_a_crawl_needs(tmp_path: Path) -> None:
     """Commands, functions and the files that are read beside them; no tests, nothing of CDK."""
     tree = tmp_path / "tree"

@@ -23,6 +23,7 @@ SMALL = 30
 BASE = "http://shop.invalid"
 
 
+@pytest.mark.thorough
 async def test_a_walk_finds_exactly_what_is_expected() -> None:
     """The whole shop, walked with robots.txt obeyed, gives every set of `expected`."""
     async with bookshop.serve(slow_s=0.01) as shop:
@@ -128,6 +129,7 @@ def _digest(seed: int, hash_seed: str) -> str:
     ).stdout
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_bytes_in_every_process() -> None:
     """Neither the process nor its hash seed changes a byte, but another seed does."""
     digest = _digest(1, "1")

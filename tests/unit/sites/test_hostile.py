@@ -75,6 +75,7 @@ OWN = [row for row in ROWS if row.ours and BY_NAME[row.place].tls is None]
 PAGES = [row for row in OWN if row.say is None and BY_NAME[row.place].greet is None]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("row", PAGES, ids=lambda row: f"{row.place}{row.path}")
 async def test_plain_rows_are_pages(site: Hostile, row: Row) -> None:
     """A row without a script is a page of its own title, with its children and ghosts."""
@@ -136,6 +137,7 @@ async def test_endless_bodies_go_on(site: Hostile, target: str) -> None:
     assert len(await read(site, "main", target, 8 * MIB)) >= 8 * MIB
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("place", "target"), [("drip-head", "/slow/head"), ("drip-body", "/slow/body")]
 )
@@ -228,6 +230,7 @@ async def test_chain_of_robots_has_its_length(site: Hostile) -> None:
     assert robots.RULES.encode() in said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", [place.name for place in PLACES if place.trap])
 async def test_traps_lead_on(site: Hostile, place: str) -> None:
     """Every page of a trap leads to others, for ever; the same URL says the same."""

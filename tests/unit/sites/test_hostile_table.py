@@ -74,6 +74,7 @@ def test_traps_are_stopped_by_refusals_that_there_are() -> None:
         assert 0 < trap.urls_min <= trap.urls_max
 
 
+@pytest.mark.thorough
 def test_each_case_has_innocents_beside_it() -> None:
     """Beside what is hostile there is a page that must not be harmed by it."""
     site = Hostile()

@@ -165,6 +165,7 @@ def test_a_site_that_a_person_serves_needs_no_input() -> None:
         assert process.wait(20) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, None], ids=str)
 def test_a_child_ends_when_it_is_told_or_left(end: signal.Signals | None) -> None:
     """SIGTERM, SIGINT and the end of standard input each stop it, with code 0."""

@@ -175,6 +175,7 @@ async def test_a_directory_is_walked_like_the_site_that_serves_it(tmp_path: Path
     assert below.failed == outside
 
 
+@pytest.mark.thorough
 def test_no_site_imports_the_product() -> None:
     """An oracle that used the product's code would share its faults."""
     program = """

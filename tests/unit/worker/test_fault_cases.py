@@ -87,6 +87,7 @@ def covered() -> dict[int, list[str]]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", CASES, ids=CASES.values())
 def test_a_fault_case_has_a_test(number: int) -> None:
     """Whoever looks for how a case is dealt with finds it by its number."""

@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from orbweaver.adapters.local.reader import BudgetReader
 from orbweaver.frontier.messages import child_id
 from orbweaver.model.crawl_settings import Bodies
@@ -18,8 +20,6 @@ from tests.memory import ManualClock
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, outcomes, pack_of
 
 if TYPE_CHECKING:
-    import pytest
-
     from orbweaver.worker.page_reading import Read, ReadingJob
 
 A, B, C = (f"{SITE}/{path}" for path in "abc")
@@ -134,6 +134,7 @@ class Watched:
         return found
 
 
+@pytest.mark.thorough
 async def test_innocent_hosts_are_done_while_hostile_pages_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

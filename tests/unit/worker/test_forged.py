@@ -70,6 +70,7 @@ def forge(stage: Stage, seed: int) -> list[Forged]:
     return forged
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scope", [Scope.HOST, Scope.DOMAIN, Scope.PREFIX])
 async def test_forged_bodies_have_no_effect_but_seeds(scope: Scope) -> None:
     """1,000 bodies, then a redrive of all that was buried: claims are seeds within their bounds.

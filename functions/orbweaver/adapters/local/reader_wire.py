@@ -18,12 +18,12 @@ SAID_BYTES_MAX = 64 * 1024 * 1024
 
 _SAID = frozenset(
     {
-        ("orbweaver.worker.page_reading", "Reading"),
-        ("orbweaver.worker.page_reading", "Stage"),
+        ("orbweaver.worker.page_reading", "PageReading"),
+        ("orbweaver.worker.page_reading", "ReadingStage"),
         ("orbweaver.parsing.page", "Page"),
         ("orbweaver.model.item", "Item"),
         ("orbweaver.frontier.body_file", "Kept"),
-        ("orbweaver.adapters.local.reader_wire", "End"),
+        ("orbweaver.adapters.local.reader_wire", "ReadingEnd"),
     }
 )
 
