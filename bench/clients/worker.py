@@ -47,7 +47,7 @@ def ports_over(world: memory.World, at_once: int) -> Ports:
     ports = SimpleNamespace(
         queue=memory.MemoryQueue(world),
         packs=memory.MemoryPacks(world),
-        allowances=memory.MemoryAllowances(world),
+        budgets=memory.MemoryBudgets(world),
         crawls=memory.MemoryCrawls(world),
         frontier=memory.MemoryFrontier(world),
         hosts=memory.MemoryHosts(world),

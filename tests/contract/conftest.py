@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 OF_TABLES = {
     f"test_{suite}"
     for suite in (
-        *("allowances", "booked", "costs", "crawls", "edits", "faults_claims", "frontier", "hosts"),
+        *("budgets", "booked", "costs", "crawls", "edits", "faults_claims", "frontier", "hosts"),
         *("packs", "pages", "parked", "samples", "starts", "traces"),
     )
 }

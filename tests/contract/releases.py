@@ -99,8 +99,8 @@ class Deployment:
             segments=BodyWriter(
                 files=container.files, clock=clock, random=Random(2), settings=settings
             ),
-            treasury=BudgetKeeper(
-                allowances=container.allowances,
+            budget_keeper=BudgetKeeper(
+                budgets=container.budgets,
                 crawls=container.crawls,
                 clock=clock,
                 settings=settings,

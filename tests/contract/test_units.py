@@ -65,7 +65,7 @@ def ports_of(world: AwsWorld, meter: UsageMeter) -> Any:
         meter.watch(world.clients[service])
     settings = Settings(allow_addresses="127.0.0.1:1-65535")
     container = world.container()
-    names = ("queue", "packs", "allowances", "crawls", "frontier", "hosts", "pages", "files")
+    names = ("queue", "packs", "budgets", "crawls", "frontier", "hosts", "pages", "files")
     return SimpleNamespace(
         **{name: getattr(container, name) for name in (*names, "events")},
         clock=world.clock,

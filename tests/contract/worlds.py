@@ -18,7 +18,7 @@ from orbweaver.adapters.aws.event_bus import BusEvents
 from orbweaver.adapters.aws.s3 import BucketFiles
 from orbweaver.adapters.aws.sqs import SqsQueue
 from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
-from orbweaver.adapters.dynamodb.budgets import DynamoAllowances
+from orbweaver.adapters.dynamodb.budgets import DynamoBudgets
 from orbweaver.adapters.dynamodb.claims import DynamoFrontier
 from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
 from orbweaver.adapters.dynamodb.erasure import DynamoTraces, TableNames
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from orbweaver.adapters.aws.clients import Aws
-    from orbweaver.budget.ports import Allowances
+    from orbweaver.budget.ports import Budgets
     from orbweaver.erasure.ports import Lane, Traces
     from orbweaver.frontier.ports import Crawls, Frontier, Packs
     from orbweaver.frontier.queues import DeadLetters, Queue
@@ -77,7 +77,7 @@ class Container:
     queue: Queue
     dead_letters: DeadLetters
     packs: Packs
-    allowances: Allowances
+    budgets: Budgets
     crawls: Crawls
     frontier: Frontier
     hosts: Hosts
@@ -134,7 +134,7 @@ class MemoryWorld:
             queue=memory.MemoryQueue(self.state),
             dead_letters=memory.MemoryDeadLetters(self.state, clock=self.clock),
             packs=memory.MemoryPacks(self.state),
-            allowances=memory.MemoryAllowances(self.state),
+            budgets=memory.MemoryBudgets(self.state),
             crawls=memory.MemoryCrawls(self.state),
             frontier=memory.MemoryFrontier(self.state),
             hosts=memory.MemoryHosts(self.state),
@@ -234,7 +234,7 @@ class AwsWorld:
                 crawls_table=self.table("crawls"),
                 ledger_retention_s=LEDGER_RETENTION_S,
             ),
-            allowances=DynamoAllowances(
+            budgets=DynamoBudgets(
                 dynamo,
                 clock=clock,
                 packs_table=self.table("packs"),

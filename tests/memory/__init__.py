@@ -6,7 +6,7 @@ containers see. Each effect on one item is atomic, as in DynamoDB, and nothing l
 `gate` is awaited, with the name of the effect: a simulation delays, fails or kills there.
 """
 
-from tests.memory.allowances import MemoryAllowances
+from tests.memory.budgets import MemoryBudgets
 from tests.memory.catalogue import MemoryCatalogue
 from tests.memory.claims import MemoryFrontier
 from tests.memory.couriers import MemoryCourier, MemoryDeliveries
@@ -32,7 +32,7 @@ __all__ = [
     "Gate",
     "Mail",
     "ManualClock",
-    "MemoryAllowances",
+    "MemoryBudgets",
     "MemoryCatalogue",
     "MemoryCourier",
     "MemoryCrawls",

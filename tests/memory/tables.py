@@ -109,8 +109,8 @@ class MemoryPacks(Gated):
 
     def _settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
         for each in settled:
-            standing = self._world.allowances[crawl.id, each.part]
-            self._world.allowances[crawl.id, each.part] = replace(
+            standing = self._world.budgets[crawl.id, each.part]
+            self._world.budgets[crawl.id, each.part] = replace(
                 standing,
                 used=standing.used + each.spent - each.reserved,
                 reserved=standing.reserved - each.reserved,

@@ -13,7 +13,7 @@ from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.errors import StoredNewer
 
 if TYPE_CHECKING:
-    from orbweaver.budget.budget_rules import Allowance
+    from orbweaver.budget.budget_rules import BudgetState
     from orbweaver.control.schedule import Scheduled
     from orbweaver.exporting.manifest import Manifest
     from orbweaver.frontier.journal import Journal, Ledger
@@ -102,7 +102,7 @@ class World:
     commits: list[tuple[str, Ledger, Tally]] = field(default_factory=list)
     strikes: dict[str, int] = field(default_factory=dict)
     # By crawl and part; what was counted of hosts by crawl and host, and which URLs by pack too.
-    allowances: dict[tuple[str, str], Allowance] = field(default_factory=dict)
+    budgets: dict[tuple[str, str], BudgetState] = field(default_factory=dict)
     host_pages: dict[tuple[str, str], int] = field(default_factory=dict)
     counted: dict[tuple[str, str, str], frozenset[str]] = field(default_factory=dict)
     parked: dict[tuple[str, str], str] = field(default_factory=dict)

@@ -85,7 +85,7 @@ def check_budgets(
         for part in LimitPart:
             limit = limit_of(crawl, part)
             if limit is not None:
-                yield from _allowance(plan, world, crawl, part, total, scarred)
+                yield from _budget_state(plan, world, crawl, part, total, scarred)
         received = web.received[crawl.user_agent or ""]
         if crawl.bytes_max is not None and received > crawl.bytes_max:
             yield Violation("I5 bytes", f"{crawl.id}: {received} of {crawl.bytes_max}")
@@ -129,7 +129,7 @@ def _unknown(world: World, pack: str, url: str) -> bool:
     return any(item.target.url == url and not item.target.counted for item in again)
 
 
-def _allowance(
+def _budget_state(
     plan: Scenario,
     world: World,
     crawl: Crawl,
@@ -139,9 +139,9 @@ def _allowance(
 ) -> Iterator[Violation]:
     """What is used is at least what is counted, at most the limit; and all of it, at the end."""
     limit = limit_of(crawl, part) or 0
-    allowance = world.allowances.get((crawl.id, part))
+    budget_state = world.budgets.get((crawl.id, part))
     counted = total.get(COUNTED[part], 0)
-    used = 0 if allowance is None else allowance.used
+    used = 0 if budget_state is None else budget_state.used
     if used > limit or counted > used:
         yield Violation(f"I5 {part}", f"{crawl.id}: counted {counted} used {used} of {limit}")
     if part is LimitPart.BYTES:
@@ -166,6 +166,6 @@ def _allowance(
         for pack, journal in world.journals.items()
         if pack not in world.ledgers
     )
-    if calm and allowance is not None and max(allowance.reserved, used - counted) > late:
-        left = f"{allowance.reserved} reserved, used {used}, counted {counted}"
+    if calm and budget_state is not None and max(budget_state.reserved, used - counted) > late:
+        left = f"{budget_state.reserved} reserved, used {used}, counted {counted}"
         yield Violation(f"I5 {part} settled", f"{crawl.id}: {left}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.budget import reservation
 from orbweaver.budget.budget_rules import Later, Spent, next_step, settlements
 from orbweaver.worker import apply_journal
-from tests.memory import allowances, tables
+from tests.memory import budgets, tables
 from tests.simulation.mutant import mutants
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ async def _grant_not_found(
     return frozenset(counted)
 
 
-_WHOLE_COUNT = allowances.MemoryAllowances.__dict__["count"]
+_WHOLE_COUNT = budgets.MemoryBudgets.__dict__["count"]
 
 
 async def _count_every_time(self: Any, draft: Any, host: str, targets: Any) -> Any:
@@ -74,13 +74,13 @@ async def _taken_whatever_the_limit(self: Any, taking: Any) -> Any:
     if standing is not None:
         return standing
     await asyncio.sleep(0)
-    held = self._world.allowances[taking.crawl.id, taking.part]
+    held = self._world.budgets[taking.crawl.id, taking.part]
     if held.used + taking.amount > taking.limit and held.reserved == 0:
         return held
     return await _WHOLE_TAKE(self, replace(taking, limit=10**18))
 
 
-_WHOLE_TAKE = allowances.MemoryAllowances.__dict__["take"]
+_WHOLE_TAKE = budgets.MemoryBudgets.__dict__["take"]
 
 
 def _never_later(standing: Any, wanted: Any, **more: Any) -> Any:
@@ -98,12 +98,12 @@ def _received_nothing(self: Any, draft: Any, room: int, _received: int) -> None:
 
 _WHOLE_RECEIVED = reservation.Reservations.__dict__["received"]
 
-COUNT = allowances.MemoryAllowances
-PURSES = reservation.Reservations
+COUNT = budgets.MemoryBudgets
+RESERVATION = reservation.Reservations
 MUTANTS = (
     mutants(
         ("a pack's grant not found by its next delivery", COUNT, "count", _grant_not_found),
-        ("a URL that comes back counted again", PURSES, "count", _count_every_time),
+        ("a URL that comes back counted again", RESERVATION, "count", _count_every_time),
         where=limiting("host_pages_max"),
     )
     + mutants(
@@ -115,7 +115,7 @@ MUTANTS = (
         where=limiting("bytes_max", "nanodollars_max"),
     )
     + mutants(
-        ("what was received not counted", PURSES, "received", _received_nothing),
+        ("what was received not counted", RESERVATION, "received", _received_nothing),
         where=limiting("bytes_max"),
     )
 )

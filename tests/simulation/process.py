@@ -23,7 +23,7 @@ from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.pack import PackProcessor
 from orbweaver.worker.seeding import Seeder
 from tests.memory import (
-    MemoryAllowances,
+    MemoryBudgets,
     MemoryCrawls,
     MemoryEvents,
     MemoryFiles,
@@ -234,8 +234,8 @@ class WorkerProcess(Process):
                 random=self.random,
                 settings=settings,
             ),
-            treasury=BudgetKeeper(
-                allowances=MemoryAllowances(world, self.gate),
+            budget_keeper=BudgetKeeper(
+                budgets=MemoryBudgets(world, self.gate),
                 crawls=crawls,
                 clock=self.clock,
                 settings=settings,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.reader import InPlaceReader
 from tests.memory import (
-    MemoryAllowances,
+    MemoryBudgets,
     MemoryCrawls,
     MemoryDeliveries,
     MemoryEvents,
@@ -59,7 +59,7 @@ def ports_over(
     return SimpleNamespace(
         queue=MemoryQueue(world, gate),
         packs=MemoryPacks(world, gate),
-        allowances=MemoryAllowances(world, gate),
+        budgets=MemoryBudgets(world, gate),
         crawls=MemoryCrawls(world, gate),
         frontier=MemoryFrontier(world, gate),
         hosts=MemoryHosts(world, gate),

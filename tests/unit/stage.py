@@ -31,7 +31,7 @@ from orbweaver.worker.pack import Delivery, PackProcessor
 from orbweaver.worker.seeding import Seeder
 from tests.memory import (
     ManualClock,
-    MemoryAllowances,
+    MemoryBudgets,
     MemoryCrawls,
     MemoryEvents,
     MemoryFiles,
@@ -226,9 +226,9 @@ class Stage:
             settings=self.settings,
             ending=ending,
         )
-        self.allowances = MemoryAllowances(world, gate)
-        self.treasury = BudgetKeeper(
-            allowances=self.allowances,
+        self.budgets = MemoryBudgets(world, gate)
+        self.budget_keeper = BudgetKeeper(
+            budgets=self.budgets,
             crawls=self.crawls,
             clock=self.clock,
             settings=self.settings,
@@ -245,7 +245,7 @@ class Stage:
                 random=Random(2),
                 settings=self.settings,
             ),
-            treasury=self.treasury,
+            budget_keeper=self.budget_keeper,
             clock=self.clock,
             metrics=self.metrics,
             settings=self.settings,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
     from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
     from orbweaver.adapters.aws.usage_meter import UsageMeter
-    from orbweaver.adapters.dynamodb.budgets import DynamoAllowances
+    from orbweaver.adapters.dynamodb.budgets import DynamoBudgets
     from orbweaver.adapters.dynamodb.claims import DynamoFrontier
     from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
     from orbweaver.adapters.dynamodb.erasure import DynamoTraces
@@ -113,11 +113,11 @@ class Ports:
         return DynamoPacks(self._dynamo, clock=self.clock, booking=booking, **self._ledgers)
 
     @cached_property
-    def allowances(self) -> DynamoAllowances:
+    def budgets(self) -> DynamoBudgets:
         """What is used of limits."""
-        from orbweaver.adapters.dynamodb.budgets import DynamoAllowances
+        from orbweaver.adapters.dynamodb.budgets import DynamoBudgets
 
-        return DynamoAllowances(self._dynamo, clock=self.clock, **self._ledgers)
+        return DynamoBudgets(self._dynamo, clock=self.clock, **self._ledgers)
 
     @cached_property
     def crawls(self) -> DynamoCrawls:

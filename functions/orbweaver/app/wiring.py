@@ -51,8 +51,8 @@ def worker_of(ports: Ports) -> Worker:
         segments=BodyWriter(
             files=ports.files, clock=ports.clock, random=ports.random, settings=ports.settings
         ),
-        treasury=BudgetKeeper(
-            allowances=ports.allowances,
+        budget_keeper=BudgetKeeper(
+            budgets=ports.budgets,
             crawls=ports.crawls,
             clock=ports.clock,
             settings=ports.settings,

@@ -1,6 +1,6 @@
 """What a crawl may use up beside pages: bytes, dollars, and pages of each host.
 
-An allowance counts what is `used`: what is spent, and what is reserved and may be spent yet. It is
+A budget counts what is `used`: what is spent, and what is reserved and may be spent yet. It is
 reserved before anything is asked for, from one counter that never passes the limit; so whatever
 dies, comes twice or wakes up late, no more is spent than the limit. The commit of a pack gives
 back what its journal did not spend, once, for there is one ledger. What was reserved by a delivery
@@ -45,7 +45,7 @@ REASONS: Mapping[LimitPart, Reason] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
+class BudgetState:
     """What a crawl has used of something, how much of that is only reserved, and since when.
 
     One that has not begun takes over what the books say: the limit may be younger than the crawl.
@@ -71,7 +71,7 @@ class Taking:
     limit: int
     at_ms: int
     mine: int = 0
-    instead: Allowance | None = None
+    instead: BudgetState | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +108,9 @@ Step: TypeAlias = BudgetTake | Refused
 
 
 def next_step(
-    standing: Allowance, wanted: BudgetWanted, *, limit: int, mine: int, now_ms: int
+    standing: BudgetState, wanted: BudgetWanted, *, limit: int, mine: int, now_ms: int
 ) -> Step:
-    """Say what to do about an allowance that was in the way; `mine` of it is reserved for us."""
+    """Say what to do about a budget that was in the way; `mine` of it is reserved for us."""
     left = limit - standing.used
     if left >= wanted.whole:
         return BudgetTake(amount=wanted.plenty if left >= wanted.plenty else wanted.whole)

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orbweaver.budget.budget_rules import Allowance, Taking
+    from orbweaver.budget.budget_rules import BudgetState, Taking
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.limits import LimitPart
 
 
-class Allowances(Protocol):
+class Budgets(Protocol):
     """What is used of a crawl's limits: reserved before anything is asked for.
 
     What is reserved is settled by `Packs.commit`.
     """
 
-    async def take(self, taking: Taking) -> Allowance | None:
-        """Reserve, if the limit is not passed by that: None. Else the allowance as it stands."""
+    async def take(self, taking: Taking) -> BudgetState | None:
+        """Reserve, if the limit is not passed by that: None. Else the budget as it stands."""
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
-        """Put an allowance there of which so much is used, if there is none."""
+        """Put a budget there of which so much is used, if there is none."""
 
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int

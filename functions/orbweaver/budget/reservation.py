@@ -1,13 +1,13 @@
 """What a delivery may use of its crawl's limits: reserved before it asks, a little ahead.
 
     bytes      for each request as much as its body may have, and what it did not take goes back
-               into the purse for the next one
+               into the reservation for the next one
     dollars    for each visit what it costs at most, with some links; more links when they are there
     host_pages each URL once, before its host is asked for it; it carries that along (`counted`)
 
-A purse lives as long as the delivery, and is reserved ahead, so that most requests find what they
-need there: a reservation is a write. What it has reserved is noted in the journal, and settled by
-the commit; a crawl without such limits has no purses, and pays nothing for that.
+A reservation lives as long as the delivery, and is made ahead, so that most requests find what they
+need there: each increase is a write. What is reserved is noted in the journal, and settled by the
+commit; a crawl without such limits has no reservations, and pays nothing for that.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from orbweaver.model.url import host_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from orbweaver.budget.budget_rules import Allowance, Refused
-    from orbweaver.budget.ports import Allowances
+    from orbweaver.budget.budget_rules import BudgetState, Refused
+    from orbweaver.budget.ports import Budgets
     from orbweaver.frontier.messages import Pack
     from orbweaver.frontier.pack_result import PackResult
     from orbweaver.frontier.ports import Crawls
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from orbweaver.model.settings import Settings
     from orbweaver.model.target import Target
 
-# How often an allowance may change between being read and being taken from.
+# How often a budget may change between being read and being taken from.
 TAKE_TRIES = 5
 # How long links wait for others to give back what would pay for them: the pack is to be settled.
 REACH_TRIES, REACH_WAIT_S = 4, 1.0
@@ -58,11 +58,13 @@ COUNT_TRIES = 3
 SCRAP = 64
 
 
-class Purse:
-    """What one delivery has reserved of one thing, and how much of that nobody has taken yet."""
+class Reservation:
+    """What one delivery has reserved of one limit, and how much of that is not taken yet."""
 
-    def __init__(self, treasury: BudgetKeeper, crawl: Crawl, part: LimitPart, limit: int) -> None:
-        self._treasury = treasury
+    def __init__(
+        self, budget_keeper: BudgetKeeper, crawl: Crawl, part: LimitPart, limit: int
+    ) -> None:
+        self._budget_keeper = budget_keeper
         self._crawl = crawl
         self._key = (crawl.id, part, limit)
         self._left = 0
@@ -90,7 +92,7 @@ class Purse:
                 if refused and self._out:
                     return Later()
                 if self._left < least:
-                    self._treasury.spent.add(self._key)
+                    self._budget_keeper.spent.add(self._key)
                     return Spent()
             taken = min(whole, self._left)
             self._left -= taken
@@ -111,12 +113,12 @@ class Purse:
             wanted = BudgetWanted(plenty=missing, whole=missing, least=min(missing, least))
             if not isinstance(await self._reserve(wanted), Later) or not tries_left:
                 break
-            await self._treasury.clock.sleep(REACH_WAIT_S)
+            await self._budget_keeper.clock.sleep(REACH_WAIT_S)
         return self.reserved
 
     async def _reserve(self, wanted: BudgetWanted) -> Refused | None:
         """Reserve more; None once that is done."""
-        if self._key in self._treasury.spent:
+        if self._key in self._budget_keeper.spent:
             return Spent()
         amount, instead = wanted.plenty, None
         for _ in range(TAKE_TRIES):
@@ -133,21 +135,21 @@ class Purse:
                 wanted,
                 limit=self.limit,
                 mine=self.reserved,
-                now_ms=self._treasury.clock.now_ms(),
+                now_ms=self._budget_keeper.clock.now_ms(),
             )
             if not isinstance(step, BudgetTake):
                 return step
             amount, instead = step.amount, standing if step.dead else None
         return Later()
 
-    async def _try(self, amount: int, instead: Allowance | None) -> Allowance | None:
-        return await self._treasury.allowances.take(
+    async def _try(self, amount: int, instead: BudgetState | None) -> BudgetState | None:
+        return await self._budget_keeper.budgets.take(
             Taking(
                 crawl=self._crawl,
                 part=self.part,
                 amount=amount,
                 limit=self.limit,
-                at_ms=self._treasury.clock.now_ms(),
+                at_ms=self._budget_keeper.clock.now_ms(),
                 mine=self.reserved,
                 instead=instead,
             )
@@ -155,28 +157,28 @@ class Purse:
 
     async def _begin(self) -> None:
         """Begin where the books are: what was spent before there was a limit counts as well."""
-        books = await self._treasury.crawls.books(self._crawl)
+        books = await self._budget_keeper.crawls.books(self._crawl)
         used = books.total.get(COUNTED[self.part], 0)
-        await self._treasury.allowances.begin(self._crawl, self.part, used)
+        await self._budget_keeper.budgets.begin(self._crawl, self.part, used)
 
 
 class BudgetKeeper:
-    """Opens purses; one a container."""
+    """Opens reservations; one a container."""
 
     def __init__(
-        self, *, allowances: Allowances, crawls: Crawls, clock: Clock, settings: Settings
+        self, *, budgets: Budgets, crawls: Crawls, clock: Clock, settings: Settings
     ) -> None:
         """Take the ports."""
-        self.allowances = allowances
+        self.budgets = budgets
         self.crawls = crawls
         self.clock = clock
         self.settings = settings
         # Which limits are used up, as high as they were then.
         self.spent: set[tuple[str, LimitPart, int]] = set()
-        self.attendance = Attendance(clock)
+        self.shared_clock = SharedClock(clock)
 
     def open(self, crawl: Crawl, pack_id: str) -> Reservations:
-        """Open the purses of a delivery; what is in them is reserved when it is needed."""
+        """Open the reservations of a delivery, empty: each is made when it is needed."""
         return Reservations(self, crawl, pack_id)
 
     async def marked(self, crawl: Crawl, pack: Pack) -> Pack:
@@ -187,15 +189,15 @@ class BudgetKeeper:
         counted: set[str] = set()
         for host in hosts:
             urls = [target.url for target in pack.targets if host_of(target.url) == host]
-            counted |= await self.allowances.count(crawl, pack.id, host, urls, 0)
+            counted |= await self.budgets.count(crawl, pack.id, host, urls, 0)
         return replace(pack, targets=tuple(_mark(target, counted) for target in pack.targets))
 
 
 class Reservations:
     """What one delivery of a pack may use."""
 
-    def __init__(self, treasury: BudgetKeeper, crawl: Crawl, pack_id: str) -> None:
-        self._treasury = treasury
+    def __init__(self, budget_keeper: BudgetKeeper, crawl: Crawl, pack_id: str) -> None:
+        self._budget_keeper = budget_keeper
         self._crawl = crawl
         self._pack_id = pack_id
         self._counted: set[str] = set()
@@ -203,18 +205,18 @@ class Reservations:
         self._seconds = 0.0
         # How many files were written for what was fetched.
         self.files = 0
-        self.bytes = _purse(treasury, crawl, LimitPart.BYTES)
-        self.dollars = _purse(treasury, crawl, LimitPart.NANODOLLARS)
+        self.bytes = _open(budget_keeper, crawl, LimitPart.BYTES)
+        self.dollars = _open(budget_keeper, crawl, LimitPart.NANODOLLARS)
 
     @property
     def reserved(self) -> dict[str, int]:
         """What was reserved, by part."""
-        purses = (self.bytes, self.dollars)
-        return {purse.part: purse.reserved for purse in purses if purse and purse.reserved}
+        both = (self.bytes, self.dollars)
+        return {each.part: each.reserved for each in both if each and each.reserved}
 
     async def room(self, draft: PackResult, target: Target) -> int | None:
         """How long a URL's body may be; None if no bytes are left, and it waits or has ended."""
-        settings = self._treasury.settings
+        settings = self._budget_keeper.settings
         most = self._most(target)
         if self.bytes is None:
             return most
@@ -226,7 +228,7 @@ class Reservations:
         return None
 
     def _most(self, target: Target) -> int:
-        settings = self._treasury.settings
+        settings = self._budget_keeper.settings
         sitemap = target.kind is TargetKind.SITEMAP
         return settings.sitemap_bytes_max if sitemap else settings.body_bytes_max
 
@@ -263,21 +265,21 @@ class Reservations:
         return _mark(target, self._counted)
 
     @contextmanager
-    def attended(self) -> Iterator[None]:
+    def timed(self) -> Iterator[None]:
         """Measure how long this visit has the function for itself, as it were."""
-        attendance = self._treasury.attendance
+        shared_clock = self._budget_keeper.shared_clock
         self._visited = True
-        began_s = attendance.enter()
+        began_s = shared_clock.enter()
         try:
             yield
         finally:
-            self._seconds = attendance.leave() - began_s
+            self._seconds = shared_clock.leave() - began_s
 
     async def admit(self, draft: PackResult, targets: Sequence[Target], seconds: float) -> bool:
         """Reserve what a visit of so many seconds may cost; else its URLs wait, or have ended."""
         if self.dollars is None:
             return True
-        settings = self._treasury.settings
+        settings = self._budget_keeper.settings
         least = crawl_cost.visit_most(
             urls=len(targets), seconds=seconds, memory_mb=settings.memory_mb
         )
@@ -302,7 +304,7 @@ class Reservations:
                 again=draft.returning,
                 files=self.files,
                 seconds=self._seconds,
-                memory_mb=self._treasury.settings.memory_mb,
+                memory_mb=self._budget_keeper.settings.memory_mb,
             )
         if self.dollars is not None:
             due = spent + crawl_cost.CLAIM * len(draft.candidates)
@@ -319,16 +321,16 @@ class Reservations:
             draft.count(COUNTED[LimitPart.NANODOLLARS], spent)
 
     async def _count(self, host: str, urls: Sequence[str], limit: int) -> frozenset[str]:
-        allowances = self._treasury.allowances
+        budgets = self._budget_keeper.budgets
         for _ in range(COUNT_TRIES - 1):
             try:
-                return await allowances.count(self._crawl, self._pack_id, host, urls, limit)
+                return await budgets.count(self._crawl, self._pack_id, host, urls, limit)
             except Transient:
                 continue
-        return await allowances.count(self._crawl, self._pack_id, host, urls, limit)
+        return await budgets.count(self._crawl, self._pack_id, host, urls, limit)
 
 
-class Attendance:
+class SharedClock:
     """Shares the time of a function among the visits that go on in it: a clock that slows down."""
 
     def __init__(self, clock: Clock) -> None:
@@ -357,9 +359,9 @@ class Attendance:
         return self._shared_s
 
 
-def _purse(treasury: BudgetKeeper, crawl: Crawl, part: LimitPart) -> Purse | None:
+def _open(budget_keeper: BudgetKeeper, crawl: Crawl, part: LimitPart) -> Reservation | None:
     limit = limit_of(crawl, part)
-    return None if limit is None else Purse(treasury, crawl, part, limit)
+    return None if limit is None else Reservation(budget_keeper, crawl, part, limit)
 
 
 def _refuse(draft: PackResult, targets: Sequence[Target], refused: Refused, reason: Reason) -> None:

@@ -64,7 +64,7 @@ class Journal:
     candidates: tuple[Target, ...] = ()
     tally: Tally = field(default_factory=dict)
     alone: bool = False
-    # What was reserved of the crawl's allowances, by part: what of it the tally has not spent goes
+    # What was reserved of the crawl's budgets, by part: what of it the tally has not spent goes
     # back with the commit.
     reserved: Mapping[str, int] = field(default_factory=dict)
     # URLs that ended without having been asked for, because the crawl did: other runs may.

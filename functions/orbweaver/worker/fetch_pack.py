@@ -114,7 +114,7 @@ class PackFetcher:
         """Bring every target to an outcome, or to coming back; all hosts at once."""
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
         visit_s = waiting_s + self._settings.fetch_total_s
-        if not await context.purses.admit(context.draft, targets, visit_s):
+        if not await context.reservations.admit(context.draft, targets, visit_s):
             return
         priors = {target.url: target.prior for target in targets if target.prior is not None}
         if priors:
@@ -187,7 +187,7 @@ class PackFetcher:
         ]
         asked_s = robots.crawl_delay(token) if robots else None
         pace_ms = self._health.pace_ms(host) // context.crawl.concurrency
-        counted = await context.purses.count(context.draft, host, allowed)
+        counted = await context.reservations.count(context.draft, host, allowed)
         return_at_ms: int | None = None
         for least_ms, group in by_delay(context.crawl, counted):
             delay_ms = delay_of(least_ms, asked_s, pace_ms)
@@ -245,11 +245,11 @@ class PackFetcher:
             if not await self._goes_on(context):
                 self._defer(context, [target], 0)
                 return
-            room_bytes = await context.purses.room(context.draft, target)
+            room_bytes = await context.reservations.room(context.draft, target)
             if room_bytes is None:
                 return
             if not pacer.on_time(turn.slot_ms):  # held up between the slot and here
-                context.purses.received(context.draft, room_bytes, 0)
+                context.reservations.received(context.draft, room_bytes, 0)
                 self._defer(context, [target], turn.slot_ms)
                 return
             at_ms = self._clock.now_ms()
@@ -275,9 +275,9 @@ class PackFetcher:
             answer = await self._fetcher.fetch(request)
             received = received_of(answer)
             if isinstance(answer, Response) and answer.truncated:
-                context.purses.cut(context.draft, target, room_bytes)
+                context.reservations.cut(context.draft, target, room_bytes)
         finally:
-            context.purses.received(context.draft, room_bytes, received)
+            context.reservations.received(context.draft, room_bytes, received)
         if context.crawl.cookies and isinstance(answer, Response) and answer.cookies:
             refused = await self._jars().take(context.crawl.id, target.url, answer.cookies)
             if refused:
@@ -337,9 +337,8 @@ class PackFetcher:
 
 def _unended(context: PackContext, targets: Sequence[Target]) -> list[Target]:
     """List the targets that neither ended nor return yet."""
-    return [
-        context.purses.mark(target) for target in targets if not context.draft.knows(target.url)
-    ]
+    left = [target for target in targets if not context.draft.knows(target.url)]
+    return [context.reservations.mark(target) for target in left]
 
 
 class Unasked:

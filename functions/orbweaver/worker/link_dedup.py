@@ -84,7 +84,7 @@ class Sifter:
         message: Pack | SeedsMessage,
         draft: PackResult,
         at_ms: int,
-        purses: Reservations,
+        reservations: Reservations,
     ) -> Journal:
         """Close a draft without the links that need not be claimed; the journal that stands."""
         order = message.targets if isinstance(message, Pack) else ()
@@ -100,9 +100,9 @@ class Sifter:
                 trapped = self._shares.take(crawl.id, draft.candidates)
                 draft.drop(trapped)
                 draft.refuse(Refusal.PATTERN, len(trapped & own), trapped & own)
-            await purses.pay(draft, len(order), looked_up)
+            await reservations.pay(draft, len(order), looked_up)
             self._keep_left(crawl, message, draft)
-            journal = draft.journal(order, at_ms, purses.reserved)
+            journal = draft.journal(order, at_ms, reservations.reserved)
             journal = await self._packs.write_journal(message.id, journal)
             self._remember_claims(crawl, journal)
             self._left.add(crawl.id, map(_as_left, journal.left), self._clock.now_ms())

@@ -111,7 +111,7 @@ class _Results:
 
     draft: PackResult
     at_ms: int
-    purses: Reservations
+    reservations: Reservations
 
 
 class PackProcessor:
@@ -126,7 +126,7 @@ class PackProcessor:
         visitor: PackFetcher,
         settler: JournalApplier,
         segments: BodyWriter,
-        treasury: BudgetKeeper,
+        budget_keeper: BudgetKeeper,
         clock: Clock,
         metrics: Metrics,
         settings: Settings,
@@ -137,7 +137,7 @@ class PackProcessor:
         self._visitor = visitor
         self._settler = settler
         self._segments = segments
-        self._treasury = treasury
+        self._budget_keeper = budget_keeper
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
@@ -177,7 +177,7 @@ class PackProcessor:
         with self._settler.commits.awaited(crawl.id, message.id):
             if isinstance(came, _Results):
                 journal = await self._sifter.write_down(
-                    crawl, message, came.draft, came.at_ms, came.purses
+                    crawl, message, came.draft, came.at_ms, came.reservations
                 )
             elif came is known.journal:
                 journal = came
@@ -215,12 +215,13 @@ class PackProcessor:
                 return Done()
             self._crawls.forget(crawl.id)
         if isinstance(message, SeedsMessage):
-            draft, purses = draft_of(message, crawl), self._treasury.open(crawl, message.id)
+            draft = draft_of(message, crawl)
+            reservations = self._budget_keeper.open(crawl, message.id)
             if message.past is not None and crawl.live:
                 await self._retracer.look_through(message.past, crawl, draft)
-            return _Results(draft=draft, at_ms=message.at_ms, purses=purses)
+            return _Results(draft=draft, at_ms=message.at_ms, reservations=reservations)
         if suspected and len(message.targets) > 1:
-            return apart(await self._treasury.marked(crawl, message), self._clock.now_ms())
+            return apart(await self._budget_keeper.marked(crawl, message), self._clock.now_ms())
         if not suspected:
             return await self._visit(message, crawl, deadline_ms)
         strikes = await self._packs.strike(message.id)
@@ -241,7 +242,7 @@ class PackProcessor:
 
     async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> _Results | PutOff:
         draft = PackResult(crawl.id, crawl.hosts_counted)
-        purses = self._treasury.open(crawl, pack.id)
+        reservations = self._budget_keeper.open(crawl, pack.id)
         refused = admit_target(crawl, self._clock.now_ms())
         if refused is not None:
             for target in pack.targets:
@@ -252,22 +253,23 @@ class PackProcessor:
                 crawl=crawl,
                 draft=draft,
                 until_ms=until_ms,
-                purses=purses,
+                reservations=reservations,
                 seen=lambda urls: self._sifter.seen.of(crawl.id, urls, self._clock.now_ms()),
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
             )
             with self._segments.taking_part(crawl.id) as part:
-                with purses.attended():
+                with reservations.timed():
                     await self._visitor.fetch(context, self._admitted(context, pack))
                 draft.locate(await part.put(draft.kept))
-            purses.files = part.files
+            reservations.files = part.files
         delay_s = draft.put_off(pack.targets)
-        again = pack.put_offs < PUT_OFFS_MAX and not purses.reserved  # which commits give back
+        # Reservations are given back by a commit.
+        again = pack.put_offs < PUT_OFFS_MAX and not reservations.reserved
         if delay_s is not None and again:
             # Nothing was asked: the same pack again, later, costs no write.
             pack = replace(pack, put_offs=pack.put_offs + 1)
             return PutOff(letter=Letter(pack=pack, delay_s=delay_s), express=crawl.express)
-        return _Results(draft=draft, at_ms=self._clock.now_ms(), purses=purses)
+        return _Results(draft=draft, at_ms=self._clock.now_ms(), reservations=reservations)
 
     def _admitted(self, context: PackContext, pack: Pack) -> list[Target]:
         """Return the targets that fit their crawl; the others end here, with a reason."""

@@ -39,7 +39,7 @@ class PackContext:
     crawl: Crawl
     draft: PackResult
     until_ms: int
-    purses: Reservations
+    reservations: Reservations
     before: Mapping[str, PageRecord] = field(default_factory=dict)
     seen: Callable[[Iterable[str]], AbstractSet[str]] = frozenset().intersection
     # The origins that a person named, where a stack dials what is not public.

@@ -1,4 +1,4 @@
-"""What is done about an allowance that is in the way: take, wait, or end."""
+"""What is done about a budget that is in the way: take, wait, or end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from orbweaver.budget.budget_rules import (
     DEAD_MS,
     WAIT_S,
-    Allowance,
+    BudgetState,
     BudgetTake,
     BudgetWanted,
     Later,
@@ -26,7 +26,7 @@ WANTED = BudgetWanted(plenty=30, whole=10, least=3)
 
 def step(used: int, reserved: int = 0, *, mine: int = 0, age_ms: int = 0) -> Step:
     """Decide with a limit of 100."""
-    standing = Allowance(used=used, reserved=reserved, taken_at_ms=NOW_MS - age_ms)
+    standing = BudgetState(used=used, reserved=reserved, taken_at_ms=NOW_MS - age_ms)
     return next_step(standing, WANTED, limit=100, mine=mine, now_ms=NOW_MS)
 
 

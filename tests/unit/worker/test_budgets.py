@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from orbweaver.budget import crawl_cost
-from orbweaver.budget.budget_rules import DEAD_MS, Allowance, Later
+from orbweaver.budget.budget_rules import DEAD_MS, BudgetState, Later
 from orbweaver.budget.reservation import REACH_TRIES, REACH_WAIT_S, TAKE_TRIES
 from orbweaver.frontier.admission import admit_child, admit_redirect
 from orbweaver.frontier.messages import SeedsMessage
@@ -61,9 +61,9 @@ def ends(stage: Stage, crawl: Crawl) -> dict[str, int]:
     return {key: count for key, count in stage.tally(crawl).items() if "." in key}
 
 
-def allowance(stage: Stage, part: LimitPart) -> Allowance:
+def budget_state(stage: Stage, part: LimitPart) -> BudgetState:
     """Read what is used of a limit."""
-    return stage.world.allowances[CRAWL.id, part]
+    return stage.world.budgets[CRAWL.id, part]
 
 
 # --- bytes ------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ async def test_a_crawl_below_its_bytes_is_not_cut() -> None:
     await stage.deliver(pack_of(*PAGES))
     assert stage.web.urls == PAGES
     assert stage.world.crawls[crawl.id].stop is Stop.FINISHED
-    assert allowance(stage, LimitPart.BYTES) == Allowance(used=500, taken_at_ms=NOW_MS)
+    assert budget_state(stage, LimitPart.BYTES) == BudgetState(used=500, taken_at_ms=NOW_MS)
 
 
 async def test_a_page_that_was_cut_by_the_limit_is_a_reason_to_say_so() -> None:
@@ -116,7 +116,7 @@ async def test_what_others_have_reserved_may_come_back() -> None:
     """A pack waits for it, unopened, and not for ever."""
     crawl = replace(CRAWL, bytes_max=1_500)
     stage = stage_of(crawl, *PAGES)
-    stage.world.allowances[crawl.id, LimitPart.BYTES] = Allowance(
+    stage.world.budgets[crawl.id, LimitPart.BYTES] = BudgetState(
         used=1_500, reserved=1_400, taken_at_ms=NOW_MS
     )
     assert await stage.deliver(pack_of(*PAGES)) == []
@@ -137,7 +137,7 @@ async def test_bodies_that_come_to_nothing_count() -> None:
     stage.web.put(PAGES[0], Failure(reason=Reason.TLS, detail="", received=400))
     stage.web.put(PAGES[1], replace(answer(404), received=30))
     await stage.deliver(pack_of(*PAGES[:2]))
-    assert allowance(stage, LimitPart.BYTES).used == 430
+    assert budget_state(stage, LimitPart.BYTES).used == 430
     assert stage.world.journals[ROOT].tally["received_bytes"] == 430
 
 
@@ -147,12 +147,12 @@ async def test_what_a_dead_worker_reserved_is_taken_for_received() -> None:
     stage = stage_of(crawl, PAGES[0])
     stage.restart(kill_on("packs.journal", Moment.BEFORE))
     assert not await survives(stage.deliver(pack_of(PAGES[0])))
-    assert allowance(stage, LimitPart.BYTES) == Allowance(
+    assert budget_state(stage, LimitPart.BYTES) == BudgetState(
         used=2_000, reserved=2_000, taken_at_ms=NOW_MS
     )
     stage.restart()
     await stage.deliver(pack_of(PAGES[0]), receives=2)
-    assert allowance(stage, LimitPart.BYTES) == Allowance(
+    assert budget_state(stage, LimitPart.BYTES) == BudgetState(
         used=2_100, reserved=2_000, taken_at_ms=NOW_MS
     )
 
@@ -165,7 +165,7 @@ async def test_a_commit_that_is_repeated_settles_once(moment: Moment) -> None:
     stage.restart(fail_on("packs.commit", moment))
     assert await stage.deliver(pack_of(*PAGES)) == [0]
     assert await stage.deliver(pack_of(*PAGES), receives=2) == []
-    assert allowance(stage, LimitPart.BYTES) == Allowance(used=500, taken_at_ms=NOW_MS)
+    assert budget_state(stage, LimitPart.BYTES) == BudgetState(used=500, taken_at_ms=NOW_MS)
 
 
 async def test_a_limit_that_came_later_counts_from_the_start() -> None:
@@ -194,12 +194,12 @@ async def test_a_limit_that_is_raised_holds_at_once() -> None:
 async def test_a_request_waits_for_what_others_of_its_delivery_may_bring_back() -> None:
     """While one is out with all that is left, the next one waits, and then gets the rest."""
     crawl = replace(CRAWL, bytes_max=100)
-    purse = stage_of(crawl).treasury.open(crawl, ROOT).bytes
-    assert purse is not None
-    assert await purse.take(100, 10) == 100
-    assert await purse.take(100, 10) == Later()
-    purse.put_back(80)
-    assert await purse.take(100, 10) == 80
+    reservation = stage_of(crawl).budget_keeper.open(crawl, ROOT).bytes
+    assert reservation is not None
+    assert await reservation.take(100, 10) == 100
+    assert await reservation.take(100, 10) == Later()
+    reservation.put_back(80)
+    assert await reservation.take(100, 10) == 80
 
 
 async def test_a_limit_that_others_take_from_all_the_time_is_tried_again_later() -> None:
@@ -208,22 +208,22 @@ async def test_a_limit_that_others_take_from_all_the_time_is_tried_again_later()
     stage = stage_of(crawl)
 
     async def others(effect: str, moment: Moment) -> None:
-        if (effect, moment) == ("allowances.take", Moment.BEFORE):
-            used = allowance(stage, LimitPart.BYTES).used
-            stage.world.allowances[crawl.id, LimitPart.BYTES] = Allowance(used=used + 1)
+        if (effect, moment) == ("budgets.take", Moment.BEFORE):
+            used = budget_state(stage, LimitPart.BYTES).used
+            stage.world.budgets[crawl.id, LimitPart.BYTES] = BudgetState(used=used + 1)
 
     stage.restart(others)
-    stage.world.allowances[crawl.id, LimitPart.BYTES] = Allowance()
-    purse = stage.treasury.open(crawl, ROOT).bytes
-    assert purse is not None
-    assert await purse.take(100, 1) == Later()
-    assert allowance(stage, LimitPart.BYTES).used == TAKE_TRIES
-    stage.world.allowances[crawl.id, LimitPart.BYTES] = Allowance()
-    assert await purse.take(50, 1) == 50
+    stage.world.budgets[crawl.id, LimitPart.BYTES] = BudgetState()
+    reservation = stage.budget_keeper.open(crawl, ROOT).bytes
+    assert reservation is not None
+    assert await reservation.take(100, 1) == Later()
+    assert budget_state(stage, LimitPart.BYTES).used == TAKE_TRIES
+    stage.world.budgets[crawl.id, LimitPart.BYTES] = BudgetState()
+    assert await reservation.take(50, 1) == 50
 
 
 async def test_crawls_without_limits_pay_nothing_for_them() -> None:
-    """No allowance is read or written; what was received and spent is counted all the same."""
+    """No budget is read or written; what was received and spent is counted all the same."""
     effects: list[str] = []
 
     async def gate(effect: str, _moment: Moment) -> None:
@@ -232,7 +232,7 @@ async def test_crawls_without_limits_pay_nothing_for_them() -> None:
     stage = stage_of(CRAWL, *PAGES)
     stage.restart(gate)
     await stage.deliver(pack_of(*PAGES))
-    assert not [effect for effect in effects if effect.startswith("allowances")]
+    assert not [effect for effect in effects if effect.startswith("budgets")]
     assert stage.world.journals[ROOT].tally["received_bytes"] == 500
     assert stage.world.journals[ROOT].tally["nanodollars"] > 0
 
@@ -279,7 +279,7 @@ async def test_a_count_whose_answer_was_lost_is_asked_again() -> None:
     """The page is counted once."""
     crawl = replace(CRAWL, host_pages_max=1)
     stage = stage_of(crawl, PAGES[0])
-    stage.restart(fail_on("allowances.count", Moment.AFTER, times=2))
+    stage.restart(fail_on("budgets.count", Moment.AFTER, times=2))
     await stage.deliver(pack_of(PAGES[0]))
     assert ends(stage, crawl)["fetched.ok"] == 1
 
@@ -321,8 +321,8 @@ async def test_links_are_claimed_as_far_as_dollars_reach() -> None:
     assert 0 < kept < 1_000
     assert tally["refused.dollars"] == 1_000 - kept
     assert tally["nanodollars"] + kept * crawl_cost.CLAIM <= least
-    assert allowance(stage, LimitPart.NANODOLLARS).used <= least
-    assert allowance(stage, LimitPart.NANODOLLARS).reserved == 0
+    assert budget_state(stage, LimitPart.NANODOLLARS).used <= least
+    assert budget_state(stage, LimitPart.NANODOLLARS).reserved == 0
 
 
 async def test_seeds_are_paid_for() -> None:
@@ -342,30 +342,30 @@ async def test_a_pack_that_was_paid_for_is_not_put_off_unopened() -> None:
         await stage.hosts.look(SITE), blocked_until_ms=NOW_MS + 300_000
     )
     await stage.deliver(pack_of(PAGES[0]))
-    assert allowance(stage, LimitPart.NANODOLLARS).reserved == 0
-    assert 0 < allowance(stage, LimitPart.NANODOLLARS).used < 50_000
+    assert budget_state(stage, LimitPart.NANODOLLARS).reserved == 0
+    assert 0 < budget_state(stage, LimitPart.NANODOLLARS).used < 50_000
 
 
 @pytest.mark.parametrize(
     ("standing", "got", "waits"),
     [
-        (Allowance(), 100, 0),
-        (Allowance(used=60), 40, 0),
-        (Allowance(used=100), 0, 0),
-        (Allowance(used=100, reserved=100, taken_at_ms=NOW_MS), 0, REACH_TRIES - 1),
+        (BudgetState(), 100, 0),
+        (BudgetState(used=60), 40, 0),
+        (BudgetState(used=100), 0, 0),
+        (BudgetState(used=100, reserved=100, taken_at_ms=NOW_MS), 0, REACH_TRIES - 1),
     ],
     ids=["all of it", "a part", "nothing", "others have it"],
 )
 async def test_links_wait_for_nothing_but_what_others_may_give_back(
-    standing: Allowance, got: int, waits: int
+    standing: BudgetState, got: int, waits: int
 ) -> None:
     """What is there is reserved at once, what is spent is missing at once; the rest has a while."""
     crawl = replace(CRAWL, nanodollars_max=100)
     stage = stage_of(crawl)
-    stage.world.allowances[crawl.id, LimitPart.NANODOLLARS] = standing
-    purse = stage.treasury.open(crawl, ROOT).dollars
-    assert purse is not None
-    assert await purse.reach(100, 10) == got
+    stage.world.budgets[crawl.id, LimitPart.NANODOLLARS] = standing
+    reservation = stage.budget_keeper.open(crawl, ROOT).dollars
+    assert reservation is not None
+    assert await reservation.reach(100, 10) == got
     assert stage.clock.at_ms - NOW_MS == waits * REACH_WAIT_S * 1_000
 
 
@@ -374,16 +374,16 @@ async def test_links_get_what_others_give_back_meanwhile() -> None:
     crawl = replace(CRAWL, nanodollars_max=100)
     stage = stage_of(crawl)
     key = (crawl.id, LimitPart.NANODOLLARS)
-    stage.world.allowances[key] = Allowance(used=100, reserved=100, taken_at_ms=NOW_MS)
+    stage.world.budgets[key] = BudgetState(used=100, reserved=100, taken_at_ms=NOW_MS)
 
     async def given_back(_effect: str, moment: Moment) -> None:
         if moment is Moment.BEFORE and stage.clock.at_ms > NOW_MS:
-            stage.world.allowances[key] = Allowance(used=30)
+            stage.world.budgets[key] = BudgetState(used=30)
 
     stage.restart(given_back)
-    purse = stage.treasury.open(crawl, ROOT).dollars
-    assert purse is not None
-    assert await purse.reach(70, 10) == 70
+    reservation = stage.budget_keeper.open(crawl, ROOT).dollars
+    assert reservation is not None
+    assert await reservation.reach(70, 10) == 70
     assert stage.clock.at_ms - NOW_MS == REACH_WAIT_S * 1_000
 
 

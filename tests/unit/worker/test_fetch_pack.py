@@ -43,7 +43,7 @@ async def visit(
     ahead_ms: int = 60_000,
     named: frozenset[str] = frozenset(),
     seen: frozenset[str] = frozenset(),
-    purses: Reservations | None = None,
+    reservations: Reservations | None = None,
 ) -> Journal:
     """Visit targets, and say what that came to."""
     stage.world.crawls[crawl.id] = crawl
@@ -53,7 +53,7 @@ async def visit(
         crawl=crawl,
         draft=draft,
         until_ms=until_ms,
-        purses=purses or stage.treasury.open(crawl, ROOT),
+        reservations=reservations or stage.budget_keeper.open(crawl, ROOT),
         named=named,
         seen=seen.intersection,
     )

@@ -203,10 +203,10 @@ async def test_a_slot_that_passed_while_others_were_served_is_not_used() -> None
 
     stage.web.fetch = slowly  # type: ignore[method-assign] # a web with one line
     held = replace(POLITE, bytes_max=1_000)
-    purses = stage.treasury.open(held, ROOT)
-    journal = await visit(stage, [A, *targets("x", host=OTHER)], held, purses=purses)
-    assert purses.bytes is not None
-    assert await purses.bytes.take(1_000, 1) == 1_000
+    reservations = stage.budget_keeper.open(held, ROOT)
+    journal = await visit(stage, [A, *targets("x", host=OTHER)], held, reservations=reservations)
+    assert reservations.bytes is not None
+    assert await reservations.bytes.take(1_000, 1) == 1_000
     assert stage.web.urls == [A.url]
     assert [item.target.url for item in journal.again] == [f"{OTHER}/x"]
     assert journal.tally["deferrals"] == 1
@@ -259,8 +259,8 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
     paths = [str(place) for place in range(9)]
     asked = [*targets(*paths), *targets(*paths, host=OTHER)]
     draft = PackResult(crawl.id)
-    purses = Stage().treasury.open(crawl, ROOT)
-    stay = PackContext(crawl=crawl, draft=draft, until_ms=NOW_MS, purses=purses)
+    reservations = Stage().budget_keeper.open(crawl, ROOT)
+    stay = PackContext(crawl=crawl, draft=draft, until_ms=NOW_MS, reservations=reservations)
     await asyncio.gather(visitor.fetch(stay, asked[::2]), visitor.fetch(stay, asked[1::2]))
     assert len(draft.journal(asked, NOW_MS).records) == 18
     assert all(crowd.most[key] <= number for key, number in most.items())

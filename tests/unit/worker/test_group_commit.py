@@ -172,7 +172,7 @@ async def test_packs_of_an_edited_crawl_are_apart() -> None:
     assert batch.effects == ["packs.commit"] * 2
 
 
-async def test_allowances_are_settled_alone() -> None:
+async def test_budgets_are_settled_alone() -> None:
     """What is given back of a limit goes with the pack that has reserved it."""
     batch = Batch()
     crawl = replace(CRAWL, bytes_max=100)

@@ -21,7 +21,7 @@ from orbweaver.adapters.dynamodb.table import (
     from_item,
     to_item,
 )
-from orbweaver.budget.budget_rules import Allowance, Taking
+from orbweaver.budget.budget_rules import BudgetState, Taking
 from orbweaver.model.errors import Transient
 from orbweaver.model.url import url_hash
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 COUNT_TRIES = 10
 
 
-class DynamoAllowances:
+class DynamoBudgets:
     """What is used of crawls' limits."""
 
     def __init__(
@@ -56,12 +56,12 @@ class DynamoAllowances:
         self._retention_s = ledger_retention_s
         self._crawl_kept_s = crawl_retention_s
 
-    async def take(self, taking: Taking) -> Allowance | None:
+    async def take(self, taking: Taking) -> BudgetState | None:
         """See the port."""
         try:
             await self._dynamo.call("update_item", TableName=self._crawls, **_reservation(taking))
         except ConditionFailed as refusal:
-            return _allowance(refusal.item)
+            return _budget_state(refusal.item)
         return None
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
@@ -157,11 +157,11 @@ def _key(crawl_id: str, part: str) -> Item:
     return to_item({"k": f"{crawl_id}#allowance#{part}"})
 
 
-def _allowance(item: Item) -> Allowance:
+def _budget_state(item: Item) -> BudgetState:
     fields = from_item(item)
     if not fields:
-        return Allowance(begun=False)
-    return Allowance(
+        return BudgetState(begun=False)
+    return BudgetState(
         used=fields["used"], reserved=fields["reserved"], taken_at_ms=fields["taken_at"]
     )
 

@@ -337,7 +337,7 @@ def start(arguments: Namespace, around: Surroundings) -> int:
             display.close()
             return conclude(Ended(view=view, why=why), arguments.fail_above, around, display)
 
-    return attended(go(), plan.id or wanted.id, around, display)
+    return timed(go(), plan.id or wanted.id, around, display)
 
 
 def _urls(runs: Sequence[Crawl]) -> str:
@@ -353,7 +353,7 @@ def _named(plan: CrawlSpec, arguments: Namespace) -> CrawlSpec:
         raise UsageError(f"{OPTIONS[error.field]}: {error}") from error
 
 
-def attended(
+def timed(
     work: Coroutine[Any, Any, int], crawl_id: str | None, around: Surroundings, display: Display
 ) -> int:
     """Run something that only looks on, at the newest crawl or one: Ctrl-C leaves the crawl."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import crawl_options, text
 from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
-from orbweaver.cli.commands.crawl import Ended, attended, conclude, without_pages
+from orbweaver.cli.commands.crawl import Ended, conclude, timed, without_pages
 from orbweaver.cli.commands.init_check import document_in
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.session import chosen
@@ -101,7 +101,7 @@ def retry(arguments: argparse.Namespace, around: Surroundings) -> int:
                 code = max(code, conclude(ended, None, around, display))
             return code
 
-    return attended(go(), f"the retry of {arguments.which}", around, display)
+    return timed(go(), f"the retry of {arguments.which}", around, display)
 
 
 def _say_begun(

@@ -15,7 +15,7 @@ from orbweaver.cli.command import (
     out_option,
     stack_options,
 )
-from orbweaver.cli.commands.crawl import attended
+from orbweaver.cli.commands.crawl import timed
 from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.live.display import JsonDisplay
@@ -76,7 +76,7 @@ def status(arguments: argparse.Namespace, around: Surroundings) -> int:
                 await _others(session, view.reading.status.crawl, around)
             return OK
 
-    return attended(go(), arguments.which, around, display)
+    return timed(go(), arguments.which, around, display)
 
 
 async def _others(session: Session, shown: Crawl, around: Surroundings) -> None:

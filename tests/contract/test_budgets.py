@@ -1,4 +1,4 @@
-"""Allowances: what is reserved, what a commit gives back, and pages of hosts, counted once."""
+"""Budgets: what is reserved, what a commit gives back, and pages of hosts, counted once."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.budget.budget_rules import Allowance, Taking
+from orbweaver.budget.budget_rules import BudgetState, Taking
 from orbweaver.frontier.claims import AlreadyCommitted, Committed
 from orbweaver.model.limits import LimitPart, Settlement
 from tests.contract import samples
 
 if TYPE_CHECKING:
-    from orbweaver.budget.ports import Allowances
+    from orbweaver.budget.ports import Budgets
     from orbweaver.model.crawl import Crawl
     from tests.contract.worlds import World
 
@@ -35,95 +35,93 @@ def taking(crawl: Crawl, amount: int, *, limit: int = 100, at_ms: int = 7, **mor
     )
 
 
-async def look(allowances: Allowances, crawl: Crawl) -> Allowance | None:
-    """Read an allowance: nothing fits in it."""
-    return await allowances.take(taking(crawl, 1, limit=0))
+async def look(budgets: Budgets, crawl: Crawl) -> BudgetState | None:
+    """Read a budget: nothing fits in it."""
+    return await budgets.take(taking(crawl, 1, limit=0))
 
 
-async def test_an_allowance_begins_once(world: World) -> None:
+async def test_a_budget_begins_once(world: World) -> None:
     """Nothing is taken before it has begun, and who begins it second changes nothing."""
-    allowances, crawl = world.container().allowances, samples.crawl()
-    assert await allowances.take(taking(crawl, 1)) == Allowance(begun=False)
-    await allowances.begin(crawl, LimitPart.BYTES, 40)
-    await world.container().allowances.begin(crawl, LimitPart.BYTES, 90)
-    assert await look(allowances, crawl) == Allowance(used=40)
-    assert await allowances.take(
-        replace(taking(crawl, 1), part=LimitPart.NANODOLLARS)
-    ) == Allowance(begun=False)
+    budgets, crawl = world.container().budgets, samples.crawl()
+    assert await budgets.take(taking(crawl, 1)) == BudgetState(begun=False)
+    await budgets.begin(crawl, LimitPart.BYTES, 40)
+    await world.container().budgets.begin(crawl, LimitPart.BYTES, 90)
+    assert await look(budgets, crawl) == BudgetState(used=40)
+    assert await budgets.take(replace(taking(crawl, 1), part=LimitPart.NANODOLLARS)) == BudgetState(
+        begun=False
+    )
 
 
 async def test_no_more_is_reserved_than_the_limit(world: World) -> None:
     """The last byte can be had, and not one more; what stands is told."""
-    allowances, crawl = world.container().allowances, samples.crawl()
-    await allowances.begin(crawl, LimitPart.BYTES, 0)
-    assert await allowances.take(taking(crawl, 60)) is None
-    assert await allowances.take(taking(crawl, 41)) == Allowance(
-        used=60, reserved=60, taken_at_ms=7
-    )
-    assert await allowances.take(taking(crawl, 40, at_ms=9)) is None
-    full = Allowance(used=100, reserved=100, taken_at_ms=9)
-    assert await allowances.take(taking(crawl, 1)) == full
+    budgets, crawl = world.container().budgets, samples.crawl()
+    await budgets.begin(crawl, LimitPart.BYTES, 0)
+    assert await budgets.take(taking(crawl, 60)) is None
+    assert await budgets.take(taking(crawl, 41)) == BudgetState(used=60, reserved=60, taken_at_ms=7)
+    assert await budgets.take(taking(crawl, 40, at_ms=9)) is None
+    full = BudgetState(used=100, reserved=100, taken_at_ms=9)
+    assert await budgets.take(taking(crawl, 1)) == full
     # Raised it holds at once, lowered from then on.
-    assert await allowances.take(taking(crawl, 1, limit=101, at_ms=10)) is None
-    assert await allowances.take(taking(crawl, 1, limit=50)) is not None
+    assert await budgets.take(taking(crawl, 1, limit=101, at_ms=10)) is None
+    assert await budgets.take(taking(crawl, 1, limit=50)) is not None
 
 
 async def test_those_who_take_at_once_share_the_limit(world: World) -> None:
     """However many take at once, all together they stay within it."""
     crawl = samples.crawl()
-    await world.container().allowances.begin(crawl, LimitPart.BYTES, 0)
+    await world.container().budgets.begin(crawl, LimitPart.BYTES, 0)
     told = await asyncio.gather(
-        *(world.container().allowances.take(taking(crawl, 30)) for _ in range(6))
+        *(world.container().budgets.take(taking(crawl, 30)) for _ in range(6))
     )
     assert [each is None for each in told].count(True) == 3
 
 
 async def test_reservations_of_the_dead_are_written_off(world: World) -> None:
     """What is of whoever takes in their place stays; if somebody has taken since, nobody does."""
-    allowances, crawl = world.container().allowances, samples.crawl()
-    await allowances.begin(crawl, LimitPart.BYTES, 0)
-    await allowances.take(taking(crawl, 60))
-    seen = await look(allowances, crawl)
+    budgets, crawl = world.container().budgets, samples.crawl()
+    await budgets.begin(crawl, LimitPart.BYTES, 0)
+    await budgets.take(taking(crawl, 60))
+    seen = await look(budgets, crawl)
     assert seen is not None
     instead = replace(taking(crawl, 20, at_ms=99, mine=5), instead=seen)
-    assert await allowances.take(instead) is None
-    assert await look(allowances, crawl) == Allowance(used=80, reserved=25, taken_at_ms=99)
-    assert await allowances.take(instead) == Allowance(used=80, reserved=25, taken_at_ms=99)
+    assert await budgets.take(instead) is None
+    assert await look(budgets, crawl) == BudgetState(used=80, reserved=25, taken_at_ms=99)
+    assert await budgets.take(instead) == BudgetState(used=80, reserved=25, taken_at_ms=99)
 
 
 async def test_a_commit_gives_back_what_was_not_spent(world: World) -> None:
     """Once: the copy of a pack that is committed settles nothing."""
     container, crawl = world.container(), samples.crawl()
-    await container.allowances.begin(crawl, LimitPart.BYTES, 0)
-    await container.allowances.take(taking(crawl, 60))
+    await container.budgets.begin(crawl, LimitPart.BYTES, 0)
+    await container.budgets.take(taking(crawl, 60))
     settled = (Settlement(part=LimitPart.BYTES, reserved=60, spent=11),)
     ledger = samples.ledger(ONE, children=())
     assert await container.packs.commit(crawl, ledger, {"fetched": 1}, settled) == Committed()
-    left = Allowance(used=11, reserved=0, taken_at_ms=7)
-    assert await look(container.allowances, crawl) == left
+    left = BudgetState(used=11, reserved=0, taken_at_ms=7)
+    assert await look(container.budgets, crawl) == left
     again = await world.container().packs.commit(crawl, ledger, {"fetched": 1}, settled)
     assert isinstance(again, AlreadyCommitted)
-    assert await look(container.allowances, crawl) == left
+    assert await look(container.budgets, crawl) == left
 
 
 async def test_a_commit_that_is_refused_settles_nothing(world: World) -> None:
     """A commit over the budget of pages leaves everything as it was."""
     container, crawl = world.container(), replace(samples.crawl(), pages_max=1, shards=1)
-    await container.allowances.begin(crawl, LimitPart.BYTES, 0)
-    await container.allowances.take(taking(crawl, 60))
+    await container.budgets.begin(crawl, LimitPart.BYTES, 0)
+    await container.budgets.take(taking(crawl, 60))
     settled = (Settlement(part=LimitPart.BYTES, reserved=60, spent=11),)
     ledger = samples.ledger(ONE, children=(0, 1))
     await container.packs.commit(crawl, ledger, {"claimed": 2}, settled)
-    assert await look(container.allowances, crawl) == Allowance(used=60, reserved=60, taken_at_ms=7)
+    assert await look(container.budgets, crawl) == BudgetState(used=60, reserved=60, taken_at_ms=7)
 
 
 async def test_pages_of_a_host_are_counted_once_for_a_pack(world: World) -> None:
     """Whichever delivery asks: what a pack has counted is counted, and no more of it is."""
     crawl = samples.crawl()
     for _ in range(2):
-        count = world.container().allowances.count
+        count = world.container().budgets.count
         assert await count(crawl, ONE, HOST, URLS[:3], 4) == set(URLS[:3])
-    count = world.container().allowances.count
+    count = world.container().budgets.count
     assert await count(crawl, ONE, HOST, URLS[1:4], 4) == set(URLS[1:4])
     assert await count(crawl, TWO, HOST, URLS, 4) == set()
     assert await count(crawl, ONE, HOST, URLS, 0) == set(URLS[:4])
@@ -134,7 +132,7 @@ async def test_pages_of_a_host_are_counted_once_for_a_pack(world: World) -> None
 async def test_as_many_pages_as_the_limit_admits(world: World) -> None:
     """The first ones of those that are left, in order; a higher limit admits more of the pack."""
     crawl = samples.crawl()
-    count = world.container().allowances.count
+    count = world.container().budgets.count
     assert await count(crawl, ONE, HOST, URLS[:2], 3) == set(URLS[:2])
     assert await count(crawl, TWO, HOST, URLS[2:], 3) == {URLS[2]}
     assert await count(crawl, TWO, HOST, URLS[2:], 4) == set(URLS[2:4])
@@ -146,16 +144,16 @@ async def test_those_who_count_at_once_share_the_limit(world: World, packs: list
     """Packs share a host's pages, and copies of a pack count them together."""
     crawl = samples.crawl()
     counted = await asyncio.gather(
-        *(world.container().allowances.count(crawl, pack, HOST, URLS, 4) for pack in packs)
+        *(world.container().budgets.count(crawl, pack, HOST, URLS, 4) for pack in packs)
     )
     together = set(packs) == {ONE}
     assert [len(each) for each in counted] == [4, 4, 4] if together else sum(map(len, counted)) == 4
 
 
-async def test_a_crawl_is_found_beside_its_allowances(world: World) -> None:
+async def test_a_crawl_is_found_beside_its_budgets(world: World) -> None:
     """What lies beside crawls in their table is none."""
     container, crawl = world.container(), samples.crawl()
     await container.crawls.create(crawl)
-    await container.allowances.begin(crawl, LimitPart.BYTES, 3)
-    await container.allowances.count(crawl, ONE, HOST, URLS, 9)
+    await container.budgets.begin(crawl, LimitPart.BYTES, 3)
+    await container.budgets.count(crawl, ONE, HOST, URLS, 9)
     assert [each.id for each in await container.crawls.list()] == [crawl.id]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.budget.budget_rules import Allowance, Taking
+from orbweaver.budget.budget_rules import BudgetState, Taking
 from tests.memory.world import Gated
 
 if TYPE_CHECKING:
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from orbweaver.model.limits import LimitPart
 
 
-class MemoryAllowances(Gated):
+class MemoryBudgets(Gated):
     """What is used of crawls' limits."""
 
-    async def take(self, taking: Taking) -> Allowance | None:
+    async def take(self, taking: Taking) -> BudgetState | None:
         """See the port."""
-        allowances, key = self._world.allowances, (taking.crawl.id, taking.part)
+        budgets, key = self._world.budgets, (taking.crawl.id, taking.part)
 
-        def reserve() -> Allowance | None:
-            standing = allowances.get(key)
+        def reserve() -> BudgetState | None:
+            standing = budgets.get(key)
             if standing is None:
-                return Allowance(begun=False)
+                return BudgetState(begun=False)
             if taking.instead not in (None, standing):
                 return standing
             if standing.used + taking.amount > taking.limit:
                 return standing
             reserved = standing.reserved if taking.instead is None else taking.mine
-            allowances[key] = replace(
+            budgets[key] = replace(
                 standing,
                 used=standing.used + taking.amount,
                 reserved=reserved + taking.amount,
@@ -39,13 +39,13 @@ class MemoryAllowances(Gated):
             )
             return None
 
-        return await self._do("allowances.take", reserve)
+        return await self._do("budgets.take", reserve)
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
         """See the port."""
         await self._do(
-            "allowances.begin",
-            lambda: self._world.allowances.setdefault((crawl.id, part), Allowance(used=used)),
+            "budgets.begin",
+            lambda: self._world.budgets.setdefault((crawl.id, part), BudgetState(used=used)),
         )
 
     async def count(
@@ -63,4 +63,4 @@ class MemoryAllowances(Gated):
             world.counted[key] = counted | frozenset(new)
             return world.counted[key].intersection(urls)
 
-        return await self._do("allowances.count", add)
+        return await self._do("budgets.count", add)
