@@ -87,12 +87,12 @@ def loads(
     )  # fmt: skip
     shard = writes["crawls"] * pages_a_s / shards
     yield load(
-        f"DynamoDB: a shard of the books ({shards} shards): units", shard, PARTITION_WRITES,
+        f"DynamoDB: a shard of the counters ({shards} shards): units", shard, PARTITION_WRITES,
         "units/s", "more shards",
     )  # fmt: skip
     commits = figures["transactions_a_page"] * pages_a_s / shards
     yield load(
-        f"DynamoDB: a shard of the books ({shards} shards): one transaction at a time", commits,
+        f"DynamoDB: a shard of the counters ({shards} shards): one transaction at a time", commits,
         TRANSACTIONS_AN_ITEM, "commits/s", "more shards, or one commit for many packs",
     )  # fmt: skip
     yield load(
