@@ -62,6 +62,6 @@ class Neighbours:
             spent_s[group] += took_s
         for group, taken_s in self._flying.values():
             spent_s[group] += now_s - taken_s
-        crowd, long_s = NOISY_SHARE * flying.total(), NOISY_SHARE * sum(spent_s.values())
-        crowded = {g for g, n in flying.items() if n >= NOISY_MESSAGES_MIN and n > crowd}
-        return crowded | {group for group, took_s in spent_s.items() if took_s > long_s}
+        share, long_s = NOISY_SHARE * flying.total(), NOISY_SHARE * sum(spent_s.values())
+        too_many = {g for g, n in flying.items() if n >= NOISY_MESSAGES_MIN and n > share}
+        return too_many | {group for group, took_s in spent_s.items() if took_s > long_s}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from bench.scale.hosts import Table, View
 from bench.scale.model import CRAWL, Model
-from orbweaver.frontier.journal import Letter
+from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Pack, decode, encode
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.url import host_of
@@ -127,14 +127,14 @@ def _cloud(world: World, scenario: Scenario, model: Model) -> Cloud:
 
     def collect(hops: int = 0) -> None:
         assert hops >= 0
-        letters = []
+        outgoing_packs = []
         for mail in world.sent:
             pack = decode(mail.body)
             assert isinstance(pack, Pack)
-            letters.append(Letter(pack=pack, delay_s=mail.delay_s))
+            outgoing_packs.append(OutgoingPack(pack=pack, delay_s=mail.delay_s))
             model.books.count("put off", pack.put_offs > 0)
         world.sent.clear()
-        model.queue.send(letters)
+        model.queue.send(outgoing_packs)
 
     cloud.collect = collect  # type: ignore[method-assign]
     return cloud

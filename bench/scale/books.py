@@ -98,10 +98,10 @@ class Sizes:
         parts = self.record * records + self.candidate * candidates + self.again * again
         return write_units(self.journal + parts)
 
-    def letters_chunks(self, targets: int, letters: int) -> int:
-        """How many requests of SQS so many letters are, in batches of ten."""
-        batches = -(-letters // 10)
-        return max(batches, chunks(self.pack * letters + self.target * targets))
+    def outgoing_chunks(self, targets: int, outgoing_packs: int) -> int:
+        """How many requests of SQS so many packs are, in batches of ten."""
+        batches = -(-outgoing_packs // 10)
+        return max(batches, chunks(self.pack * outgoing_packs + self.target * targets))
 
 
 @cache

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bench.scale.scenario import Scenario
     from bench.scale.visiting import Visit
     from bench.scale.web import Host
-    from orbweaver.frontier.journal import Letter
+    from orbweaver.frontier.journal import OutgoingPack
     from orbweaver.frontier.messages import Pack
     from orbweaver.frontier.seen_urls import Novelty
 
@@ -159,8 +159,8 @@ class Model:
             ledger = Ledger(pack=f"seeds{number}", children=tuple(range(len(targets))))
             self.claimed += len(targets)
             self._claims(len(targets), 0)
-            letters = outbox(child_id("seeds", number), CRAWL, journal, ledger)
-            self.queue.send(letters)
+            outgoing_packs = outbox(child_id("seeds", number), CRAWL, journal, ledger)
+            self.queue.send(outgoing_packs)
         if self.scenario.known:
             self.books.forget()  # it was found and claimed before
 
@@ -270,7 +270,7 @@ class Model:
             books.read("urls", Stage.CLAIM, 2 * old)
         books.write("urls", Stage.CLAIM, candidates)
 
-    async def settle(self, visits: Sequence[Visit]) -> list[list[Letter]]:
+    async def settle(self, visits: Sequence[Visit]) -> list[list[OutgoingPack]]:
         """Carry packs' journals out, and be billed for it; what follows from each."""
         journals = [self._journal(visit) for visit in visits]
         cpu_ms = self.scenario.fleet.pack_cpu_ms * len(visits)
@@ -284,15 +284,15 @@ class Model:
             self.done += visit.ended
             self.books.count("ended", visit.ended)
             ledger = Ledger(pack=visit.pack.id, children=tuple(range(new)))
-            letters = list(outbox(visit.pack.id, CRAWL, journal, ledger))
-            if letters:
+            outgoing_packs = list(outbox(visit.pack.id, CRAWL, journal, ledger))
+            if outgoing_packs:
                 self.books.write("packs", Stage.SENT, 1)
-            outboxes.append(letters)
+            outboxes.append(outgoing_packs)
         return outboxes
 
     def _journal(self, visit: Visit) -> Journal:
         books = self.books
-        journal = visit.draft.journal(visit.pack.targets, self.kernel.time_ms)
+        journal = visit.result.journal(visit.pack.targets, self.kernel.time_ms)
         new = len(journal.candidates)
         units = self.sizes.journal_units(
             records=visit.recorded, candidates=new, again=len(journal.again)

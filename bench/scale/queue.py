@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from bench.scale.books import Books, Sizes
     from bench.scale.kernel import Kernel
-    from orbweaver.frontier.journal import Letter
+    from orbweaver.frontier.journal import OutgoingPack
     from orbweaver.frontier.messages import Pack
 
 # Received and not deleted, on a queue (SQS quotas).
@@ -33,19 +33,19 @@ class Queue:
         self.in_flight = 0
         self.in_flight_most = 0
 
-    def send(self, letters: Sequence[Letter]) -> None:
-        """Take letters, in batches of ten."""
-        targets = sum(len(letter.pack.targets) for letter in letters)
-        requests = self._sizes.letters_chunks(targets, len(letters))
+    def send(self, outgoing_packs: Sequence[OutgoingPack]) -> None:
+        """Take packs, in batches of ten."""
+        targets = sum(len(outgoing.pack.targets) for outgoing in outgoing_packs)
+        requests = self._sizes.outgoing_chunks(targets, len(outgoing_packs))
         self._books.use(Term.SQS, Stage.SEND, requests)
         now_ms = self._kernel.time_ms
-        for letter in letters:
+        for outgoing in outgoing_packs:
             self._sent += 1
-            if letter.delay_s:
-                due_ms = now_ms + letter.delay_s * 1000
-                heapq.heappush(self._delayed, (due_ms, self._sent, letter.pack))
+            if outgoing.delay_s:
+                due_ms = now_ms + outgoing.delay_s * 1000
+                heapq.heappush(self._delayed, (due_ms, self._sent, outgoing.pack))
             else:
-                self._visible.append((now_ms, letter.pack))
+                self._visible.append((now_ms, outgoing.pack))
 
     def refresh(self) -> None:
         """Show what is due."""
@@ -61,7 +61,7 @@ class Queue:
         self.in_flight += count
         self.in_flight_most = max(self.in_flight_most, self.in_flight)
         targets = sum(len(pack.targets) for pack in packs)
-        received = self._sizes.letters_chunks(targets, count)
+        received = self._sizes.outgoing_chunks(targets, count)
         self._books.use(Term.SQS, Stage.RECEIVE, received + -(-count // 10))
         return packs
 

@@ -1,6 +1,6 @@
 """A pack's visit: `visit.py`, `robots.py` and `conclude.py` without bodies, in the same order.
 
-The pacer, the host's health, what an answer means, retries and the draft are the real ones.
+The pacer, the host's health, what an answer means, retries and the result are the real ones.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Visit:
         self.model = container.model
         self.pack = pack
         self.until_ms = until_ms
-        self.draft = PackResult(pack.crawl)
+        self.result = PackResult(pack.crawl)
         self.ended = 0
         self.recorded = 0
         self.body_bytes = 0
@@ -225,7 +225,7 @@ class Visit:
                 delay_s = backoff_s(target.attempt, model.random, base_s)
                 blocked_s = await health.blocked_s(host.name)
                 delay_s = blocked_s if verdict.block else max(delay_s, blocked_s)
-                self.draft.again(next_attempt(target), delay_s, why="retries")
+                self.result.requeue(next_attempt(target), delay_s, why="retries")
                 model.books.count("retries")
                 return
             verdict = ended
@@ -238,7 +238,7 @@ class Visit:
         new = web.links_from(host)
         for place in new:
             url = f"{host.name}/{place}"
-            self.draft.link(Target(url=url, depth=target.depth + 1, referrer=target.url))
+            self.result.link(Target(url=url, depth=target.depth + 1, referrer=target.url))
         # Of those that are old, a container knows the part that it has seen itself.
         known = self.container.known.get(host.name, 0)
         old = max(0, min(host.found, web.plan.links) - len(new))
@@ -261,12 +261,12 @@ class Visit:
         wait_s = (entry.fetched_at_ms + UNREACHABLE_FRESH_MS - self.model.kernel.time_ms) / 1000
         base_s = self.model.scenario.settings.retry_base_s
         pause_s = backoff_s(target.attempt, self.model.random, base_s)
-        self.draft.again(next_attempt(target), max(wait_s, 0) + pause_s, why="retries")
+        self.result.requeue(next_attempt(target), max(wait_s, 0) + pause_s, why="retries")
 
     def _defer(self, targets: Sequence[Target], return_at_ms: int) -> None:
         delay_s = max(0, return_at_ms - self.model.kernel.time_ms) / 1000
         for target in targets:
-            self.draft.again(target, delay_s, why="deferrals")
+            self.result.requeue(target, delay_s, why="deferrals")
         self.model.books.count("deferrals", len(targets))
 
     def _pacer(self, host: Host, delay_ms: int) -> Pacer:

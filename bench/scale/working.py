@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from bench.scale.kernel import Group
 from bench.scale.visiting import Visit
 from orbweaver.budget.billing_units import Stage, Term
-from orbweaver.frontier.journal import Letter
+from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.worker.group_commit import TOGETHER_MAX
-from orbweaver.worker.pack import PUT_OFFS_MAX
+from orbweaver.worker.pack import REQUEUES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Batch:
         self._packs = packs
         self._end_ms = end_ms
         self._visiting = len(packs)
-        self._put_off: list[Letter] = []
+        self._requeued: list[OutgoingPack] = []
         self._waiting: list[Visit] = []
         self._opened_ms: int | None = None
         self._group = Group(model.kernel)
@@ -49,9 +49,9 @@ class Batch:
         for pack in self._packs:
             self._group.start(self._pack(Visit(self._container, pack, until_ms)))
         await self._group.done()
-        if self._put_off:
-            self._model.queue.send(self._put_off)
-            self._model.books.count("put off", len(self._put_off))
+        if self._requeued:
+            self._model.queue.send(self._requeued)
+            self._model.books.count("put off", len(self._requeued))
         if self._leaf:
             self._model.check()
 
@@ -59,10 +59,10 @@ class Batch:
         await visit.go()
         self._visiting -= 1
         pack = visit.pack
-        delay_s = visit.draft.put_off(pack.targets)
-        if delay_s is not None and pack.put_offs < PUT_OFFS_MAX:
+        delay_s = visit.result.requeue_delay_s(pack.targets)
+        if delay_s is not None and pack.put_offs < REQUEUES_MAX:
             again = replace(pack, put_offs=pack.put_offs + 1)
-            self._put_off.append(Letter(pack=again, delay_s=delay_s))
+            self._requeued.append(OutgoingPack(pack=again, delay_s=delay_s))
             self._flush()
             return
         if visit.body_bytes:
@@ -94,8 +94,8 @@ class Batch:
                 self._group.start(self._settle(ready[start : start + together]))
 
     async def _settle(self, visits: Sequence[Visit]) -> None:
-        for letters in await self._model.settle(visits):
-            if letters:
-                self._model.queue.send(letters)
+        for outgoing_packs in await self._model.settle(visits):
+            if outgoing_packs:
+                self._model.queue.send(outgoing_packs)
             else:
                 self._leaf = True

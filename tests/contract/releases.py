@@ -70,7 +70,7 @@ class Deployment:
         container, settings = self.world.container(), Settings()
         packs = container.packs if commits else _Refusing(container, self.refused)
         clock, queue = self.clock, MemoryQueue(self.state)
-        settler = JournalApplier(
+        applier = JournalApplier(
             queue=queue,
             packs=packs,
             crawls=container.crawls,
@@ -80,7 +80,7 @@ class Deployment:
             clock=clock,
         )
         recent = RecentCrawls(crawls=container.crawls, clock=clock)
-        visitor = PackFetcher(
+        pack_fetcher = PackFetcher(
             fetcher=self.web,
             reader=InPlaceReader(),
             hosts=container.hosts,
@@ -90,13 +90,13 @@ class Deployment:
             random=Random(1),
             settings=settings,
         )
-        advancer = PackProcessor(
+        processor = PackProcessor(
             packs=packs,
             crawls=recent,
             frontier=container.frontier,
-            visitor=visitor,
-            settler=settler,
-            segments=BodyWriter(
+            pack_fetcher=pack_fetcher,
+            applier=applier,
+            body_writer=BodyWriter(
                 files=container.files, clock=clock, random=Random(2), settings=settings
             ),
             budget_keeper=BudgetKeeper(
@@ -112,9 +112,9 @@ class Deployment:
         return Worker(
             queue=queue,
             packs=packs,
-            ingester=Seeder(queue=queue, crawls=container.crawls, clock=clock),
-            advancer=advancer,
-            settler=settler,
+            seeder=Seeder(queue=queue, crawls=container.crawls, clock=clock),
+            processor=processor,
+            applier=applier,
             clock=clock,
             metrics=self.metrics,
             settings=settings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.frontier.journal import Journal, Ledger, Letter
+from orbweaver.frontier.journal import Journal, Ledger, OutgoingPack
 from orbweaver.frontier.messages import Pack, child_id
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Outcome, Reason
@@ -78,11 +78,13 @@ def ledger(pack_id: str, children: Sequence[int] = (0, 2)) -> Ledger:
     return Ledger(pack=pack_id, children=tuple(children))
 
 
-def letter(place: int = 0, *, crawl_id: str = "shop-1", delay_s: int = 0, urls: int = 2) -> Letter:
+def outgoing(
+    place: int = 0, *, crawl_id: str = "shop-1", delay_s: int = 0, urls: int = 2
+) -> OutgoingPack:
     """Make a pack to send."""
     targets = tuple(target(number) for number in range(urls))
     pack = Pack(id=child_id("letter", place), crawl=crawl_id, at_ms=NOW_MS, targets=targets)
-    return Letter(pack=pack, delay_s=delay_s)
+    return OutgoingPack(pack=pack, delay_s=delay_s)
 
 
 def counts(tally: Tally) -> dict[str, int]:

@@ -147,7 +147,7 @@ async def test_messages_travel_ten_at_a_time(moto_world: AwsWorld) -> None:
     """A message in a full batch costs a tenth of a request."""
     client = Faulty(moto_world.clients["sqs"])
     queue = moto_world.container(sqs=client).queue
-    await queue.send([samples.letter(place) for place in range(41)], express=False)
+    await queue.send([samples.outgoing(place) for place in range(41)], express=False)
     assert client.calls == {"send_message_batch": 5}
 
 

@@ -30,10 +30,10 @@ async def test_orders_are_sent_put_off_and_put_aside(opener: Opener, name: str) 
         answer = await world.clients["sqs"].receive_message(QueueUrl=url)
         (message,) = answer["Messages"]
         assert message["Body"] == BODY
-        await deliveries.put_off(message["ReceiptHandle"], 0)
+        await deliveries.postpone(message["ReceiptHandle"], 0)
         answer = await world.clients["sqs"].receive_message(QueueUrl=url)
         (message,) = answer["Messages"]
-        await deliveries.put_off(message["ReceiptHandle"], 3_600)
+        await deliveries.postpone(message["ReceiptHandle"], 3_600)
         assert await world.receive("crawl") == []
         await deliveries.bury(BODY, "no\x00 answer" + "!" * 500)
         (dead,) = await world.receive("dead")

@@ -33,12 +33,12 @@ ONE, TWO = samples.pack_ids(2)
 async def test_only_failed_messages_are_sent_again(moto_world: AwsWorld) -> None:
     """A batch that is taken in part has its rest sent again, so every message arrives once."""
     container, client = faulty(moto_world, "sqs", send_message_batch=faults.half_sent(times=3))
-    letters = [samples.letter(place) for place in range(10)]
+    outgoing_packs = [samples.outgoing(place) for place in range(10)]
     before_ms = moto_world.clock.now_ms()
-    await container.queue.send(letters, express=False)
+    await container.queue.send(outgoing_packs, express=False)
     messages = [decode(received.body) for received in await moto_world.receive("crawl")]
     ids = [message.id for message in messages if isinstance(message, Pack)]
-    assert sorted(ids) == sorted(letter.pack.id for letter in letters)
+    assert sorted(ids) == sorted(outgoing.pack.id for outgoing in outgoing_packs)
     assert client.calls["send_message_batch"] == 4
     assert moto_world.clock.now_ms() > before_ms
 
@@ -52,7 +52,7 @@ async def test_messages_that_are_not_taken_fail_the_send(moto_world: AwsWorld) -
 
     container, client = faulty(moto_world, "sqs", send_message_batch=refuse)
     with pytest.raises(Transient):
-        await container.queue.send([samples.letter(1), samples.letter(2)], express=False)
+        await container.queue.send([samples.outgoing(1), samples.outgoing(2)], express=False)
     assert client.calls["send_message_batch"] == 8
 
 
@@ -61,7 +61,7 @@ async def test_a_senders_fault_is_not_sent_again(moto_world: AwsWorld) -> None:
     script = faults.half_sent("InvalidMessageContents", sender_fault=True, times=99)
     container, client = faulty(moto_world, "sqs", send_message_batch=script)
     with pytest.raises(Permanent, match="InvalidMessageContents"):
-        await container.queue.send([samples.letter(n) for n in range(10)], express=False)
+        await container.queue.send([samples.outgoing(n) for n in range(10)], express=False)
     assert client.calls["send_message_batch"] == 1
     assert len(await moto_world.receive("crawl")) == 5
 
@@ -71,7 +71,7 @@ async def test_one_failed_batch_does_not_hold_the_others_back(moto_world: AwsWor
     script = faults.failing(faults.refused("AccessDeniedException"))
     container, _ = faulty(moto_world, "sqs", send_message_batch=script)
     with pytest.raises(Permanent):
-        await container.queue.send([samples.letter(n) for n in range(30)], express=False)
+        await container.queue.send([samples.outgoing(n) for n in range(30)], express=False)
     assert len(await moto_world.receive("crawl")) == 20
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.frontier.journal import Letter
+from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Malformed, Pack, SeedsMessage, decode
 from orbweaver.model.target import Target
 from tests.contract import samples
@@ -31,21 +31,23 @@ def seeds(place: int = 0) -> SeedsMessage:
     )
 
 
-async def test_letters_arrive(world: World) -> None:
+async def test_outgoing_packs_arrive(world: World) -> None:
     """Every pack that is sent can be received, once, as it was."""
-    letters = [samples.letter(place) for place in range(23)]
-    await world.container().queue.send(letters, express=False)
+    outgoing_packs = [samples.outgoing(place) for place in range(23)]
+    await world.container().queue.send(outgoing_packs, express=False)
     messages = [decode(received.body) for received in await world.receive("crawl")]
     packs = [message for message in messages if isinstance(message, Pack)]
-    assert sorted(pack.id for pack in packs) == sorted(letter.pack.id for letter in letters)
-    assert {pack.targets for pack in packs} == {letters[0].pack.targets}
+    assert sorted(pack.id for pack in packs) == sorted(
+        outgoing.pack.id for outgoing in outgoing_packs
+    )
+    assert {pack.targets for pack in packs} == {outgoing_packs[0].pack.targets}
     assert await world.receive("express") == []
 
 
-async def test_letters_that_go_past_others_take_the_express_lane(world: World) -> None:
+async def test_packs_that_go_past_others_take_the_express_lane(world: World) -> None:
     """Of one sending, each by its own lane; a crawl of priority has only one."""
     queue = world.container().queue
-    plain, high = samples.letter(1), samples.letter(2)
+    plain, high = samples.outgoing(1), samples.outgoing(2)
     targets = tuple(replace(target, express=True) for target in high.pack.targets)
     high = replace(high, pack=replace(high.pack, targets=targets))
     await queue.send([plain, high], express=False)
@@ -76,7 +78,7 @@ async def test_seeds_arrive(world: World) -> None:
 async def test_the_express_lane_is_apart(world: World) -> None:
     """What is sent by express does not wait behind the rest."""
     queue = world.container().queue
-    await queue.send([samples.letter(1)], express=True)
+    await queue.send([samples.outgoing(1)], express=True)
     await queue.send_seeds([seeds()], express=True)
     assert await world.receive("crawl") == []
     assert len(await world.receive("express")) == 2
@@ -85,7 +87,7 @@ async def test_the_express_lane_is_apart(world: World) -> None:
 async def test_each_crawl_is_a_fairness_group(world: World) -> None:
     """Messages are grouped by crawl, so that none of them starves the others."""
     queue = world.container().queue
-    await queue.send([samples.letter(1), samples.letter(2, crawl_id="news-1")], express=False)
+    await queue.send([samples.outgoing(1), samples.outgoing(2, crawl_id="news-1")], express=False)
     await queue.send_seeds([seeds()], express=False)
     groups = sorted(received.group for received in await world.receive("crawl"))
     assert groups == ["news-1", "shop-1", "shop-1"]
@@ -94,7 +96,7 @@ async def test_each_crawl_is_a_fairness_group(world: World) -> None:
 @pytest.mark.parametrize("crawl_id", ["Bücher", "two words", "x" * 128, "a" * 129, "\U0001f578"])
 async def test_any_crawl_id_can_be_sent(world: World, crawl_id: str) -> None:
     """A crawl's id need not be what a queue takes as a group."""
-    await world.container().queue.send([samples.letter(crawl_id=crawl_id)], express=False)
+    await world.container().queue.send([samples.outgoing(crawl_id=crawl_id)], express=False)
     (received,) = await world.receive("crawl")
     assert isinstance(message := decode(received.body), Pack | Malformed)
     assert not isinstance(message, Pack) or message.crawl == crawl_id
@@ -102,27 +104,27 @@ async def test_any_crawl_id_can_be_sent(world: World, crawl_id: str) -> None:
         assert re.fullmatch("[!-~]{1,128}", received.group)
 
 
-async def test_delayed_letters_are_held_back(world: World) -> None:
+async def test_delayed_packs_are_held_back(world: World) -> None:
     """A letter with a delay is on the queue, and not yet to be received."""
     queue = world.container().queue
-    await queue.send([samples.letter(1, delay_s=900), samples.letter(2)], express=False)
+    await queue.send([samples.outgoing(1, delay_s=900), samples.outgoing(2)], express=False)
     assert await world.delayed("crawl") == 1
     (received,) = await world.receive("crawl")
     message = decode(received.body)
     assert isinstance(message, Pack)
-    assert message.id == samples.letter(2).pack.id
+    assert message.id == samples.outgoing(2).pack.id
 
 
-async def test_large_letters_are_sent_apart(world: World) -> None:
+async def test_large_packs_are_sent_apart(world: World) -> None:
     """Letters that are too large for one batch together still arrive, all of them (case 13)."""
     targets = tuple(
         Target(url=f"https://example.com/{'ü' * 2_000}{number}", depth=1) for number in range(25)
     )
-    letters = [
-        Letter(pack=Pack(id=pack, crawl="shop-1", at_ms=samples.NOW_MS, targets=targets))
+    outgoing_packs = [
+        OutgoingPack(pack=Pack(id=pack, crawl="shop-1", at_ms=samples.NOW_MS, targets=targets))
         for pack in samples.pack_ids(9)
     ]
-    await world.container().queue.send(letters, express=False)
+    await world.container().queue.send(outgoing_packs, express=False)
     received = await world.receive("crawl")
     assert sum(len(message.body) for message in received) > 2 * BATCH_BYTES_MAX
     assert len(received) == 9

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 LINEAGE = Path(__file__).with_name("lineage")
 LAMBDA_MAX = 16
 LINKS = 40
-PUT_OFF_MIN = 30
+REQUEUES_MIN = 30
 BLOCK_S = 6
 DEEP = ("--max-depth", str(LINKS), "--delay", "0")
 CHAIN = [f"/chain/{n}" for n in range(LINKS + 1)]
@@ -96,7 +96,7 @@ def test_a_url_put_off_again_and_again_is_crawled(stand: Stand) -> None:
     assert names(crawled.urls("fetched"), site.url) == ["/"]
     assert asked[1].at_ms - asked[0].at_ms >= BLOCK_S * 1_000
     assert len(asked) == 2
-    assert max(depths(stand)[before:]) > PUT_OFF_MIN
+    assert max(depths(stand)[before:]) > REQUEUES_MIN
 
 
 def test_terminated_loops_halt_a_crawl(stand: Stand) -> None:

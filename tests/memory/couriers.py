@@ -68,10 +68,10 @@ class MemoryDeliveries(Gated):
         mail = Mail(body=body)
         await self._do("deliveries.send", lambda: self._world.sent.append(mail))
 
-    async def put_off(self, handle: str, seconds: int) -> None:
+    async def postpone(self, handle: str, seconds: int) -> None:
         """See the port."""
         mail = Mail(body=handle, delay_s=seconds)
-        await self._do("deliveries.put_off", lambda: self._world.sent.append(mail))
+        await self._do("deliveries.postpone", lambda: self._world.sent.append(mail))
 
     async def bury(self, body: str, reason: str) -> None:
         """See the port."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from orbweaver.exporting.manifest import Manifest
     from orbweaver.frontier.envelope import WaitingMessage
-    from orbweaver.frontier.journal import Letter
+    from orbweaver.frontier.journal import OutgoingPack
     from orbweaver.frontier.messages import Close, SeedsMessage
     from orbweaver.model.crawl import Crawl, Tally
     from orbweaver.model.metrics import Metric
@@ -31,14 +31,14 @@ DELAY_S_MAX = 900
 class MemoryQueue(Gated):
     """Messages as sent; who delivers them is the test's business."""
 
-    async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
+    async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
         """See the port."""
-        for letter in letters:
+        for outgoing in outgoing_packs:
             mail = Mail(
-                body=encode(letter.pack),
-                delay_s=letter.delay_s,
-                group=letter.pack.crawl,
-                express=express or letter.express,
+                body=encode(outgoing.pack),
+                delay_s=outgoing.delay_s,
+                group=outgoing.pack.crawl,
+                express=express or outgoing.express,
             )
             await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 

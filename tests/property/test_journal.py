@@ -134,10 +134,10 @@ def test_journals_round_trip(journal: Journal) -> None:
 def test_an_outbox_follows_from_what_is_stored(both: tuple[Journal, Ledger]) -> None:
     """Whoever reads journal and ledger later sends the same packs with the same ids."""
     journal, ledger = both
-    letters = outbox("p", "c", journal, ledger)
-    assert letters == outbox("p", "c", decode(encode(journal)), ledger)
-    assert len({letter.pack.id for letter in letters}) == len(letters)
-    assert "p" not in {letter.pack.id for letter in letters}
+    outgoing_packs = outbox("p", "c", journal, ledger)
+    assert outgoing_packs == outbox("p", "c", decode(encode(journal)), ledger)
+    assert len({outgoing.pack.id for outgoing in outgoing_packs}) == len(outgoing_packs)
+    assert "p" not in {outgoing.pack.id for outgoing in outgoing_packs}
 
 
 @pytest.mark.thorough
@@ -146,7 +146,7 @@ def test_an_outbox_holds_everything_once(both: tuple[Journal, Ledger]) -> None:
     """Every child and every returning URL is in exactly one pack, and nothing else is."""
     journal, ledger = both
     sent = Counter(
-        target for letter in outbox("p", "c", journal, ledger) for target in letter.pack.targets
+        target for outgoing in outbox("p", "c", journal, ledger) for target in outgoing.pack.targets
     )
     children = Counter(journal.candidates[place] for place in ledger.children)
     assert sent == children + Counter(item.target for item in journal.again)
@@ -158,19 +158,19 @@ def test_packs_are_of_bounded_size_and_delay(both: tuple[Journal, Ledger]) -> No
     """A pack holds 1 to 25 URLs; nothing returns before its time, or over 5 s after it."""
     journal, ledger = both
     due = Counter((item.target, item.delay_s) for item in journal.again)
-    for letter in outbox("p", "c", journal, ledger):
-        targets = letter.pack.targets
-        assert {target.express for target in targets} == {letter.express}
+    for outgoing in outbox("p", "c", journal, ledger):
+        targets = outgoing.pack.targets
+        assert {target.express for target in targets} == {outgoing.express}
         assert 1 <= len(targets) <= PACK_TARGETS_MAX
-        assert 0 <= letter.delay_s <= DELAY_S_MAX
-        assert letter.pack.at_ms == journal.at_ms
-        if letter.delay_s:
+        assert 0 <= outgoing.delay_s <= DELAY_S_MAX
+        assert outgoing.pack.at_ms == journal.at_ms
+        if outgoing.delay_s:
             assert not journal.alone or len(targets) == 1
             for target in targets:
                 fitting = [
                     (again, delay_s)
                     for again, delay_s in due
-                    if again == target and 0 <= letter.delay_s - delay_s < TOGETHER_S
+                    if again == target and 0 <= outgoing.delay_s - delay_s < TOGETHER_S
                 ]
                 assert fitting
 
@@ -201,19 +201,19 @@ def test_a_commit_loses_no_count(both: tuple[Journal, Ledger], beyond: int) -> N
 
 
 @given(st.lists(st.tuples(URLS, st.sampled_from(["end", "again", "link"]), st.floats(-10, 1e6))))
-def test_drafts_lose_no_url(steps: list[tuple[str, str, float]]) -> None:
+def test_results_lose_no_url(steps: list[tuple[str, str, float]]) -> None:
     """Whatever a draft is told of a URL of its pack is in the journal."""
-    draft = PackResult("c")
+    result = PackResult("c")
     told: dict[str, set[str]] = {"end": set(), "again": set(), "link": set()}
     for url, kind, delay_s in steps:
         told[kind].add(url)
         target = Target(url=url, depth=0)
         if kind == "again":
-            draft.again(target, delay_s, why="deferrals")
+            result.requeue(target, delay_s, why="deferrals")
         elif kind == "link":
-            draft.link(target)
+            result.link(target)
         else:
-            draft.end(
+            result.end(
                 PageRecord(
                     crawl="c",
                     url=url,
@@ -224,7 +224,7 @@ def test_drafts_lose_no_url(steps: list[tuple[str, str, float]]) -> None:
                 )
             )
     order = [Target(url=url, depth=0) for url in told["end"] | told["again"]]
-    journal = draft.journal(order, 0)
+    journal = result.journal(order, 0)
     assert {record.url for record in journal.records} == told["end"]
     assert {item.target.url for item in journal.again} == told["again"]
     assert {target.url for target in journal.candidates} == told["link"]

@@ -37,10 +37,10 @@ async def _grant_not_found(
 _WHOLE_COUNT = budgets.MemoryBudgets.__dict__["count"]
 
 
-async def _count_every_time(self: Any, draft: Any, host: str, targets: Any) -> Any:
+async def _count_every_time(self: Any, result: Any, host: str, targets: Any) -> Any:
     """Count a URL that comes back once more."""
     uncounted = [replace(target, counted=False) for target in targets]
-    return await _WHOLE_COUNTING(self, draft, host, uncounted)
+    return await _WHOLE_COUNTING(self, result, host, uncounted)
 
 
 _WHOLE_COUNTING = reservation.Reservations.__dict__["count"]
@@ -92,8 +92,8 @@ def _never_later(standing: Any, wanted: Any, **more: Any) -> Any:
 _WHOLE_STEP = next_step
 
 
-def _received_nothing(self: Any, draft: Any, room: int, _received: int) -> None:
-    _WHOLE_RECEIVED(self, draft, room, 0)
+def _received_nothing(self: Any, result: Any, room: int, _received: int) -> None:
+    _WHOLE_RECEIVED(self, result, room, 0)
 
 
 _WHOLE_RECEIVED = reservation.Reservations.__dict__["received"]

@@ -42,7 +42,7 @@ def _nothing_said(_rules: Any, _url: str) -> Any:
 
 
 def _all_recorded(self: Any, _target: Any, record: Any) -> None:
-    self.draft.end(record)
+    self.result.end(record)
 
 
 def _without_lane(sent: Any) -> Any:
@@ -68,7 +68,7 @@ def _mixed(pack_id: str, crawl: str, came_to: Any, ledger: Any) -> Any:
     groups = [(group, 0) for group in journal._by_host(children)]
     groups += journal._by_due(came_to.again, 1 if came_to.alone else target.PACK_TARGETS_MAX)
     return tuple(
-        journal.Letter(
+        journal.OutgoingPack(
             pack=messages.Pack(
                 id=messages.child_id(pack_id, place),
                 crawl=crawl,

@@ -54,11 +54,11 @@ _WHOLE_WRITE = group_commit.Commits.__dict__["_write"]
 
 
 async def _seen_too_early(
-    self: Any, crawl: Any, message: Any, draft: Any, at_ms: int, *, look: bool
+    self: Any, crawl: Any, message: Any, result: Any, at_ms: int, *, look: bool
 ) -> int:
     """Remember links as claimed before any journal says that they will be."""
-    looked_up = await _WHOLE_DROP(self, crawl, message, draft, at_ms, look=look)
-    self.seen.add(crawl.id, draft.candidates, self._clock.now_ms())
+    looked_up = await _WHOLE_DROP(self, crawl, message, result, at_ms, look=look)
+    self.seen.add(crawl.id, result.candidates, self._clock.now_ms())
     return int(looked_up)
 
 

@@ -25,9 +25,9 @@ async def _send_before_commit(self: Any, crawl: Any, pack_id: str, journal: Any)
     won = await self._frontier.claim(claimer, journal.candidates)
     places = tuple(place for place, target in enumerate(journal.candidates) if target.url in won)
     ledger = Ledger(pack=pack_id, children=places)
-    letters = journals.outbox(pack_id, crawl.id, journal, ledger)
-    if letters:
-        await self._queue.send(letters, express=crawl.express)
+    outgoing_packs = journals.outbox(pack_id, crawl.id, journal, ledger)
+    if outgoing_packs:
+        await self._queue.send(outgoing_packs, express=crawl.express)
     await self._pages.store(journal.records)
     return await self._commit(crawl, pack_id, journal, won)
 
@@ -138,14 +138,14 @@ def _told_alone(plan: Scenario) -> bool:
     return _told(plan) and not (plan.faults.throttled or plan.faults.unknown)
 
 
-SETTLER = apply_journal.JournalApplier
+APPLIER = apply_journal.JournalApplier
 MUTANTS = mutants(
-    ("send before commit", SETTLER, "apply", _send_before_commit),
-    ("store after commit", SETTLER, "apply", _no_store),
-    ("outbox not sent again", SETTLER, "resend", _no_resend),
-    ("claimed again after the ledger", SETTLER, "resend", _claimed_again),
+    ("send before commit", APPLIER, "apply", _send_before_commit),
+    ("store after commit", APPLIER, "apply", _no_store),
+    ("outbox not sent again", APPLIER, "resend", _no_resend),
+    ("claimed again after the ledger", APPLIER, "resend", _claimed_again),
     ("finished before all seeds are in", crawls.Books, "balance", _balance_without_seeds),
-    ("a finish seen is a finish told", SETTLER, "_announced_soon", _taken_for_announced),
+    ("a finish seen is a finish told", APPLIER, "_announced_soon", _taken_for_announced),
     ("acknowledged on failure", batch.Worker, "run", _ack_everything),
     ("crashed packs stay together", advance, "apart", _never_apart),
     ("child ids drawn at random", journals, "child_id", _random_child),

@@ -199,7 +199,7 @@ class WorkerProcess(Process):
         frontier = MemoryFrontier(world, self.gate)
         queue = self.queue = SimQueue(world, self.gate, self._arrive)
         pages = SimPages(world, self.gate)
-        settler = JournalApplier(
+        applier = JournalApplier(
             queue=queue,
             packs=packs,
             crawls=crawls,
@@ -210,7 +210,7 @@ class WorkerProcess(Process):
         )
         recent = RecentCrawls(crawls=crawls, clock=self.clock)
         ending = self.ending = Ending()
-        visitor = PackFetcher(
+        pack_fetcher = PackFetcher(
             fetcher=self,
             reader=InPlaceReader(),
             hosts=MemoryHosts(world, self.gate),
@@ -222,13 +222,13 @@ class WorkerProcess(Process):
             ending=ending,
         )
         metrics = MemoryMetrics()
-        advancer = PackProcessor(
+        processor = PackProcessor(
             packs=packs,
             crawls=recent,
             frontier=frontier,
-            visitor=visitor,
-            settler=settler,
-            segments=BodyWriter(
+            pack_fetcher=pack_fetcher,
+            applier=applier,
+            body_writer=BodyWriter(
                 files=MemoryFiles(world, self.gate),
                 clock=self.clock,
                 random=self.random,
@@ -247,9 +247,9 @@ class WorkerProcess(Process):
         self.worker = Worker(
             queue=queue,
             packs=packs,
-            ingester=Seeder(queue=queue, crawls=crawls, clock=self.clock),
-            advancer=advancer,
-            settler=settler,
+            seeder=Seeder(queue=queue, crawls=crawls, clock=self.clock),
+            processor=processor,
+            applier=applier,
             clock=self.clock,
             metrics=metrics,
             settings=settings,

@@ -204,7 +204,7 @@ class Stage:
         self.hosts = MemoryHosts(world, gate)
         self.pages = MemoryPages(world, gate)
         self.metrics = MemoryMetrics()
-        self.settler = JournalApplier(
+        self.applier = JournalApplier(
             queue=self.queue,
             packs=self.packs,
             crawls=self.crawls,
@@ -215,7 +215,7 @@ class Stage:
         )
         recent = RecentCrawls(crawls=self.crawls, clock=self.clock)
         ending = Ending()
-        self.visitor = PackFetcher(
+        self.pack_fetcher = PackFetcher(
             fetcher=self.web,
             reader=self.reader,
             hosts=self.hosts,
@@ -233,13 +233,13 @@ class Stage:
             clock=self.clock,
             settings=self.settings,
         )
-        self.advancer = PackProcessor(
+        self.processor = PackProcessor(
             packs=self.packs,
             crawls=recent,
             frontier=self.frontier,
-            visitor=self.visitor,
-            settler=self.settler,
-            segments=BodyWriter(
+            pack_fetcher=self.pack_fetcher,
+            applier=self.applier,
+            body_writer=BodyWriter(
                 files=MemoryFiles(world, gate),
                 clock=self.clock,
                 random=Random(2),
@@ -253,9 +253,9 @@ class Stage:
         self.worker = Worker(
             queue=self.queue,
             packs=self.packs,
-            ingester=Seeder(queue=self.queue, crawls=self.crawls, clock=self.clock),
-            advancer=self.advancer,
-            settler=self.settler,
+            seeder=Seeder(queue=self.queue, crawls=self.crawls, clock=self.clock),
+            processor=self.processor,
+            applier=self.applier,
             clock=self.clock,
             metrics=self.metrics,
             settings=self.settings,

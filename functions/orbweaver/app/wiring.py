@@ -38,17 +38,17 @@ def worker_of(ports: Ports) -> Worker:
     from orbweaver.worker.pack import PackProcessor
     from orbweaver.worker.seeding import Seeder
 
-    settler = settler_of(ports)
+    applier = applier_of(ports)
     metrics = metrics_of(ports, Service.WORKER)
     recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
     ending = Ending()
-    advancer = PackProcessor(
+    processor = PackProcessor(
         packs=ports.packs,
         crawls=recent,
         frontier=ports.frontier,
-        visitor=visitor_of(ports, recent, metrics, ending),
-        settler=settler,
-        segments=BodyWriter(
+        pack_fetcher=pack_fetcher_of(ports, recent, metrics, ending),
+        applier=applier,
+        body_writer=BodyWriter(
             files=ports.files, clock=ports.clock, random=ports.random, settings=ports.settings
         ),
         budget_keeper=BudgetKeeper(
@@ -64,9 +64,9 @@ def worker_of(ports: Ports) -> Worker:
     return Worker(
         queue=ports.queue,
         packs=ports.packs,
-        ingester=Seeder(queue=ports.queue, crawls=ports.crawls, clock=ports.clock),
-        advancer=advancer,
-        settler=settler,
+        seeder=Seeder(queue=ports.queue, crawls=ports.crawls, clock=ports.clock),
+        processor=processor,
+        applier=applier,
         clock=ports.clock,
         metrics=metrics,
         settings=ports.settings,
@@ -75,7 +75,7 @@ def worker_of(ports: Ports) -> Worker:
     )
 
 
-def visitor_of(
+def pack_fetcher_of(
     ports: Ports, recent: RecentCrawls, metrics: Metrics, ending: Ending | None = None
 ) -> PackFetcher:
     """Put together who asks the web."""
@@ -163,14 +163,14 @@ def stores_of(ports: Ports) -> Stores:
         crawls=ports.crawls,
         pages=ports.pages,
         files=ports.files,
-        settler=settler_of(ports),
+        applier=applier_of(ports),
         events=ports.events,
         clock=ports.clock,
         catalogue=catalogue_of(ports),
     )
 
 
-def settler_of(ports: Ports) -> JournalApplier:
+def applier_of(ports: Ports) -> JournalApplier:
     """Put together who carries journals out."""
     from orbweaver.worker.apply_journal import JournalApplier
 

@@ -38,7 +38,7 @@ MESSAGES = 10
 INIT_S, CONTAINER_S = 0.9, 7_200
 # Invocations come in crowds: how many containers there are for each that is busy on average, and
 # beside. Without a delay all come that may: so many at first, and so many more each second.
-CROWD, CROWD_LEAST, FIRST, MORE_A_S = 2.0, 2, 5, 5
+PEAK, PEAK_LEAST, FIRST, MORE_A_S = 2.0, 2, 5, 5
 # Of a page's links: looked up by a container that is alone, and claimed in vain.
 LOOKED_UP, LOST = 0.01, 0.0015
 # Bytes of a journal: of a URL, and beside those. Bytes of a record, a request and its answer's
@@ -82,7 +82,7 @@ def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
 def _at_once(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> int:
     """How many containers there are at once, at most."""
     if crawl.delay_ms:
-        wanted = CROWD * rounds.at_once + CROWD_LEAST
+        wanted = PEAK * rounds.at_once + PEAK_LEAST
     else:
         # As many as AWS has added until the work is done; a crawl is found out before it spreads.
         wanted = min(

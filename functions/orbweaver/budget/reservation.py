@@ -214,7 +214,7 @@ class Reservations:
         both = (self.bytes, self.dollars)
         return {each.part: each.reserved for each in both if each and each.reserved}
 
-    async def room(self, draft: PackResult, target: Target) -> int | None:
+    async def room(self, result: PackResult, target: Target) -> int | None:
         """How long a URL's body may be; None if no bytes are left, and it waits or has ended."""
         settings = self._budget_keeper.settings
         most = self._most(target)
@@ -224,7 +224,7 @@ class Reservations:
         taken = await self.bytes.take(most, least, ahead=self._crawl.concurrency + 1)
         if isinstance(taken, int):
             return taken
-        _refuse(draft, [target], taken, Reason.BYTES)
+        _refuse(result, [target], taken, Reason.BYTES)
         return None
 
     def _most(self, target: Target) -> int:
@@ -232,20 +232,20 @@ class Reservations:
         sitemap = target.kind is TargetKind.SITEMAP
         return settings.sitemap_bytes_max if sitemap else settings.body_bytes_max
 
-    def cut(self, draft: PackResult, target: Target, room: int) -> None:
+    def cut(self, result: PackResult, target: Target, room: int) -> None:
         """Note that a body was longer than its room: by the limit's fault, if that was less."""
         if room < self._most(target):
-            draft.count(f"cut.{Reason.BYTES}")
+            result.count(f"cut.{Reason.BYTES}")
 
-    def received(self, draft: PackResult, room: int, received: int) -> None:
+    def received(self, result: PackResult, room: int, received: int) -> None:
         """Note what a request took of its room; the rest is for the next one."""
         taken = min(room, received)
         if taken:
-            draft.count(COUNTED[LimitPart.BYTES], taken)
+            result.count(COUNTED[LimitPart.BYTES], taken)
         if self.bytes is not None:
             self.bytes.put_back(room - taken)
 
-    async def count(self, draft: PackResult, host: str, targets: Sequence[Target]) -> list[Target]:
+    async def count(self, result: PackResult, host: str, targets: Sequence[Target]) -> list[Target]:
         """Count URLs as pages of their host; those beyond its limit end here."""
         limit = self._crawl.host_pages_max
         new = [target.url for target in targets if not target.counted]
@@ -257,7 +257,7 @@ class Reservations:
             if target.counted:
                 admitted.append(target)
             else:
-                draft.leave(target, Reason.HOST_PAGES)
+                result.leave(target, Reason.HOST_PAGES)
         return admitted
 
     def mark(self, target: Target) -> Target:
@@ -275,7 +275,7 @@ class Reservations:
         finally:
             self._seconds = shared_clock.leave() - began_s
 
-    async def admit(self, draft: PackResult, targets: Sequence[Target], seconds: float) -> bool:
+    async def admit(self, result: PackResult, targets: Sequence[Target], seconds: float) -> bool:
         """Reserve what a visit of so many seconds may cost; else its URLs wait, or have ended."""
         if self.dollars is None:
             return True
@@ -292,33 +292,33 @@ class Reservations:
         taken = await self.dollars.take(least + links * crawl_cost.CLAIM, least)
         if isinstance(taken, int):
             return True
-        _refuse(draft, targets, taken, Reason.DOLLARS)
+        _refuse(result, targets, taken, Reason.DOLLARS)
         return False
 
-    async def pay(self, draft: PackResult, urls: int, looked_up: int) -> None:
+    async def pay(self, result: PackResult, urls: int, looked_up: int) -> None:
         """Count what a visit has cost, and leave out the links that nothing is left for."""
         spent = crawl_cost.LOOK_UP * looked_up
         if self._visited:
             spent += crawl_cost.visit(
                 urls=urls,
-                again=draft.returning,
+                again=result.returning,
                 files=self.files,
                 seconds=self._seconds,
                 memory_mb=self._budget_keeper.settings.memory_mb,
             )
         if self.dollars is not None:
-            due = spent + crawl_cost.CLAIM * len(draft.candidates)
+            due = spent + crawl_cost.CLAIM * len(result.candidates)
             there = await self.dollars.reach(due, least=crawl_cost.CLAIM)
             # A function that stood still is not paid for beyond its time.
             spent = min(spent, there)
-            links = draft.links[(there - spent) // crawl_cost.CLAIM :]
+            links = result.links[(there - spent) // crawl_cost.CLAIM :]
             left_out = [target.url for target in links]
-            draft.refuse(Refusal.DOLLARS, len(left_out), left_out)
-            draft.drop(left_out)
+            result.refuse(Refusal.DOLLARS, len(left_out), left_out)
+            result.drop(left_out)
             for target in links:
-                draft.leave_out(target)
+                result.leave_out(target)
         if spent:
-            draft.count(COUNTED[LimitPart.NANODOLLARS], spent)
+            result.count(COUNTED[LimitPart.NANODOLLARS], spent)
 
     async def _count(self, host: str, urls: Sequence[str], limit: int) -> frozenset[str]:
         budgets = self._budget_keeper.budgets
@@ -364,12 +364,14 @@ def _open(budget_keeper: BudgetKeeper, crawl: Crawl, part: LimitPart) -> Reserva
     return None if limit is None else Reservation(budget_keeper, crawl, part, limit)
 
 
-def _refuse(draft: PackResult, targets: Sequence[Target], refused: Refused, reason: Reason) -> None:
+def _refuse(
+    result: PackResult, targets: Sequence[Target], refused: Refused, reason: Reason
+) -> None:
     for target in targets:
         if isinstance(refused, Later):
-            draft.again(target, refused.wait_s, why="deferrals")
+            result.requeue(target, refused.wait_s, why="deferrals")
         else:
-            draft.leave(target, reason)
+            result.leave(target, reason)
 
 
 def _mark(target: Target, counted: set[str]) -> Target:

@@ -9,8 +9,8 @@ function of its own below, so that a change of how workers wait changes one of t
   comes back when its turn is due; not quite then, so that a pack takes more visits than its slots
   need (`_trips`). Without one, a visit asks for the whole pack, if the host answers in time.
 - **The waiting line** is 15 minutes long. Packs that find no place in it come back after those 15
-  minutes all the same, so each of a backlog is delivered that often, mostly in vain (`_crowded`);
-  what slots there are they get one by one, and somebody waits for each.
+  minutes all the same, so each of a backlog is delivered that often, mostly in vain
+  (`_redelivered`); what slots there are they get one by one, and somebody waits for each.
 - **Batches.** A function takes what comes within the window, or a full batch, and is paid for until
   the last of its packs has had its last slot (`_seconds`). With many hosts, many wait at once.
 - **Workers** are at most so many. Beyond that batches are full, and packs wait on the queue for
@@ -183,7 +183,7 @@ def _phase(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase
     for _ in range(ROUNDS if pages_a_s < inf else 0):
         trips = _trips(crawl, assumed, hosts, gap_s, batch)
         packs = PACKS_AT_ONCE * host_pages * trips.packs
-        trips = _asking(trips, _crowded(trips.least, packs, gap_s))
+        trips = _asking(trips, _redelivered(trips.least, packs, gap_s))
         batch = min(full, 1 + WINDOW_S * trips.deliveries * pages_a_s)
     seconds = _seconds(crawl, assumed, trips, hosts, gap_s, batch)
     if pages_a_s * trips.deliveries / batch * seconds > assumed.workers:
@@ -245,7 +245,7 @@ def _asking(alone: _Trips, deliveries: float) -> _Trips:
     return replace(alone, deliveries=deliveries, visits=min(visits, deliveries))
 
 
-def _crowded(least: float, packs: float, gap_s: float) -> float:
+def _redelivered(least: float, packs: float, gap_s: float) -> float:
     """Deliveries a page where a host has so many packs: each comes once in its line's length."""
     often = packs * gap_s / (HORIZON_MS / 1000)
     return float((least**3 + often**3) ** (1 / 3))

@@ -21,7 +21,7 @@ from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.control.webhook import refusal_of
 from orbweaver.frontier import refetch
 from orbweaver.frontier.envelope import Newer, WaitingMessage
-from orbweaver.frontier.journal import Letter
+from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Close, Pack, Past, SeedsMessage, decode, past_of, seeds_of
 from orbweaver.frontier.resumption import earlier, resumed
 from orbweaver.frontier.retrying import all_of
@@ -268,7 +268,7 @@ class Control(Lookout):
     async def _send_again(self, crawl: Crawl, bodies: Mapping[str, str]) -> None:
         read = {body: decode(body) for body in bodies.values()}
         messages = list(read.values())
-        packs = [Letter(pack=message) for message in messages if isinstance(message, Pack)]
+        packs = [OutgoingPack(pack=message) for message in messages if isinstance(message, Pack)]
         seeds = [message for message in messages if isinstance(message, SeedsMessage)]
         if packs:
             await self._queue.send(packs, express=crawl.express)

@@ -27,7 +27,7 @@ from orbweaver.frontier.dead_letters import (
     revived,
 )
 from orbweaver.frontier.envelope import Newer
-from orbweaver.frontier.journal import Letter
+from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import MessageSource, Pack
 from orbweaver.model.errors import PortError, StoredNewer
 from orbweaver.worker.pack import STRIKES_MAX
@@ -180,7 +180,9 @@ class Undertaker:
             else:
                 lanes.setdefault(crawl.express, []).append(message)
         for express, messages in lanes.items():
-            packs = [Letter(pack=message) for message in messages if isinstance(message, Pack)]
+            packs = [
+                OutgoingPack(pack=message) for message in messages if isinstance(message, Pack)
+            ]
             seeds = [
                 item for message in messages if not isinstance(message, Pack) for item in message
             ]

@@ -111,7 +111,7 @@ class Deliverer:
             self._metrics.add(Metric.DELIVERIES_FAILED, 1)
             if taken.receives >= TRIES_MAX:
                 return await self._aside(taken, str(error))
-            await self._queue.put_off(taken.handle, retry_s(taken.receives))
+            await self._queue.postpone(taken.handle, retry_s(taken.receives))
             return (taken.id,)
         ended = {"how": delivered.how, "files": delivered.files, "bytes": delivered.bytes}
         _log.info("delivery.ended", extra={**told, **ended})

@@ -39,7 +39,7 @@ class Deliveries(Protocol):
     async def send(self, body: str) -> None:
         """Put an order on the queue."""
 
-    async def put_off(self, handle: str, seconds: int) -> None:
+    async def postpone(self, handle: str, seconds: int) -> None:
         """Have a message that was taken come back after so long."""
 
     async def bury(self, body: str, reason: str) -> None:

@@ -179,22 +179,22 @@ class Explainer:
             if ledger is None:  # this pack is being settled
                 target = next((one for one in journal.candidates if one.url == url), None)
                 return replace(journey, target=journey.target or target), None
-            letters = outbox(journey.pack, claim.crawl or "", journal, ledger)
+            outgoing_packs = outbox(journey.pack, claim.crawl or "", journal, ledger)
             sent = [
-                (letter, target)
-                for letter in letters
-                for target in letter.pack.targets
+                (outgoing, target)
+                for outgoing in outgoing_packs
+                for target in outgoing.pack.targets
                 if target.url == url
             ]
             if not sent:
                 return replace(journey, gone=journey.target is not None), None
-            letter, target = sent[0]
+            outgoing, target = sent[0]
             before = journey.target
-            put_off = before is not None and before.attempt == target.attempt
+            requeued = before is not None and before.attempt == target.attempt
             journey = Journey(
-                pack=letter.pack.id,
+                pack=outgoing.pack.id,
                 target=target,
-                deferrals=journey.deferrals + put_off,
-                due_at_ms=journal.at_ms + letter.delay_s * 1000,
+                deferrals=journey.deferrals + requeued,
+                due_at_ms=journal.at_ms + outgoing.delay_s * 1000,
             )
         return journey, None

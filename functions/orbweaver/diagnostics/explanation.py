@@ -294,8 +294,8 @@ def _waiting(facts: Facts, fate: UrlStatus) -> Iterator[tuple[str, str]]:
     target = journey.target
     times = "once" if journey.deferrals == 1 else f"{journey.deferrals} times"
     # At least: a pack that is put off whole leaves no journal.
-    put_off = f", put off at least {times}" if journey.deferrals else ""
-    yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{put_off}"
+    requeued = f", put off at least {times}" if journey.deferrals else ""
+    yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{requeued}"
     if fate is UrlStatus.PARKED:
         yield "queue", f"in pack {journey.pack}, which is set aside until the crawl goes on"
     elif journey.due_at_ms is not None and journey.due_at_ms > facts.now_ms:

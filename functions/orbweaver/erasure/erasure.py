@@ -120,7 +120,7 @@ class Forgetter:
         # What ended here may have been the last of a paused crawl.
         for crawl in await self._crawls.list():
             if crawl.state is State.PAUSED:
-                await self._stores.settler.finish(crawl.id)
+                await self._stores.applier.finish(crawl.id)
         return Forgotten(done=+done, left=(*left, *blotter.left))
 
     async def _quiet(self, look: Look) -> None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from orbweaver.erasure.rules import ended, in_journal, message_left
 from orbweaver.frontier.dead_letters import UNKNOWN_CRAWL
 from orbweaver.frontier.envelope import Newer
-from orbweaver.frontier.journal import Letter, outbox
+from orbweaver.frontier.journal import OutgoingPack, outbox
 from orbweaver.frontier.messages import (
     Close,
     Loose,
@@ -39,7 +39,7 @@ from orbweaver.frontier.messages import (
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.version import REMEDY
-from orbweaver.worker.seeding import draft_of
+from orbweaver.worker.seeding import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -73,7 +73,7 @@ class Sweeper:
         self._queue = stores.queue
         self._packs = stores.packs
         self._crawls = stores.crawls
-        self._settler = stores.settler
+        self._applier = stores.applier
         self._clock = stores.clock
         self._meant = meant
         self._known: dict[str, Crawl | None] = {}
@@ -158,7 +158,7 @@ class Sweeper:
         express = crawl is not None and crawl.express
         match message:
             case Pack():
-                await self._queue.send([Letter(pack=message)], express=express)
+                await self._queue.send([OutgoingPack(pack=message)], express=express)
             case SeedsMessage():
                 await self._queue.send_seeds([message], express=express)
             case Close():
@@ -191,23 +191,23 @@ class Sweeper:
         known = (await self._packs.recall([message.id])).get(message.id)
         if known is not None and known.ledger is not None:
             if known.journal is not None:
-                await self._settler.resend(crawl, message.id, known.journal, known.ledger)
+                await self._applier.resend(crawl, message.id, known.journal, known.ledger)
             return
         journal = known.journal if known is not None else None
         if journal is None:
             journal = self._journal(crawl, message, left)
             journal = await self._packs.write_journal(message.id, journal)
-        await self._settler.apply(crawl, message.id, journal)
+        await self._applier.apply(crawl, message.id, journal)
 
     def _journal(self, crawl: Crawl, message: Pack | SeedsMessage, left: Message | None) -> Journal:
         if isinstance(message, Pack):
             return ended(message, crawl, self._meant, self._clock.now_ms())
         if isinstance(left, SeedsMessage):
-            return draft_of(left, crawl).journal((), message.at_ms)
-        draft = PackResult(crawl.id, crawl.hosts_counted)
+            return result_of(left, crawl).journal((), message.at_ms)
+        result = PackResult(crawl.id, crawl.hosts_counted)
         if message.planned:
-            draft.count("seeds")
-        return draft.journal((), message.at_ms)
+            result.count("seeds")
+        return result.journal((), message.at_ms)
 
     # --- tables -----------------------------------------------------------------------------
 
@@ -242,13 +242,13 @@ class Sweeper:
         if crawl.state is State.PAUSED:
             known = (await self._packs.recall([trace.pack]))[trace.pack]
             if known.ledger is None:
-                await self._settler.apply(crawl, trace.pack, journal)
+                await self._applier.apply(crawl, trace.pack, journal)
             else:
-                await self._settler.resend(crawl, trace.pack, journal, known.ledger)
+                await self._applier.resend(crawl, trace.pack, journal, known.ledger)
         known = (await self._packs.recall([trace.pack]))[trace.pack]
         if known.ledger is not None:
-            letters = outbox(trace.pack, crawl.id, journal, known.ledger)
-            more = letters or journal.unasked or journal.past or known.ledger.surplus
+            outgoing = outbox(trace.pack, crawl.id, journal, known.ledger)
+            more = outgoing or journal.unasked or journal.past or known.ledger.surplus
             if known.ledger.sent or not more:
                 return True
         self._stays(crawl)
@@ -292,7 +292,7 @@ class Stores:
     crawls: Crawls
     pages: Pages
     files: Files
-    settler: JournalApplier
+    applier: JournalApplier
     events: ExportEvents
     clock: Clock
     # Where tables of items are known; None where there is no catalogue.

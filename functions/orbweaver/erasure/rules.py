@@ -150,11 +150,11 @@ def _pack_left(pack: Pack, meant: Meant) -> Pack | None:
 
 def ended(pack: Pack, crawl: Crawl, meant: Meant, at_ms: int) -> Journal:
     """Journal a pack whose URLs that are meant end unasked, while its others go on."""
-    draft = PackResult(crawl.id, crawl.hosts_counted)
+    result = PackResult(crawl.id, crawl.hosts_counted)
     for target in pack.targets:
         if meant.url(target.url):
-            draft.leave(target, Reason.FORGOTTEN)
+            result.leave(target, Reason.FORGOTTEN)
     left = _pack_left(pack, meant)
     for target in () if left is None else left.targets:
-        draft.again(target, AGAIN_S, why="deferrals")
-    return draft.journal(pack.targets, at_ms)
+        result.requeue(target, AGAIN_S, why="deferrals")
+    return result.journal(pack.targets, at_ms)

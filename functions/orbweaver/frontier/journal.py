@@ -95,7 +95,7 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class OutgoingPack:
     """A pack to send, and how long the queue is to hold it."""
 
     pack: Pack
@@ -107,7 +107,7 @@ class Letter:
         return any(target.express for target in self.pack.targets)
 
 
-def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[Letter, ...]:
+def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[OutgoingPack, ...]:
     """List the packs that a committed pack gives rise to; the same list every time."""
     children = [journal.candidates[place] for place in ledger.children]
     groups: list[tuple[list[Target], int]] = []
@@ -118,7 +118,7 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
         coming = [item for item in journal.again if item.target.express is express]
         groups += _by_due(coming, 1 if journal.alone else PACK_TARGETS_MAX)
     return tuple(
-        Letter(
+        OutgoingPack(
             pack=Pack(
                 id=child_id(pack_id, place), crawl=crawl, at_ms=journal.at_ms, targets=tuple(group)
             ),

@@ -95,7 +95,7 @@ class PackResult:
             self._tally[f"host.{place}.done"] += 1
             self._tally[f"host.{place}.failed"] += outcome is Outcome.FAILED
 
-    def again(self, target: Target, delay_s: float, *, why: str) -> None:
+    def requeue(self, target: Target, delay_s: float, *, why: str) -> None:
         """Send a URL round once more, `why` being `retries` or `deferrals`.
 
         Never at once: a host that is blocked for another 300 ms would be asked about all the time.
@@ -104,7 +104,7 @@ class PackResult:
         self._again[target.url] = Requeue(target=target, delay_s=delay)
         self._tally[why] += 1
 
-    def put_off(self, order: Sequence[Target]) -> int | None:
+    def requeue_delay_s(self, order: Sequence[Target]) -> int | None:
         """Seconds until the first of a pack's URLs returns, if none of them was even asked for."""
         if not order or any(
             target.url not in self._again or not _same(self._again[target.url].target, target)
@@ -216,7 +216,7 @@ class PackResult:
     def journal(
         self, order: Sequence[Target], at_ms: int, reserved: Mapping[str, int] = NOTHING
     ) -> Journal:
-        """Close the draft, in the pack's order; `reserved` is what was reserved for it."""
+        """Close the result, in the pack's order; `reserved` is what was reserved for it."""
         urls = [target.url for target in order]
         ended = [self._records[url] for url in urls if url in self._records]
         return Journal(

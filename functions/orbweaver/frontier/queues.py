@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
     from orbweaver.frontier.dead_letters import DeadLetter
     from orbweaver.frontier.envelope import WaitingMessage
-    from orbweaver.frontier.journal import Letter
+    from orbweaver.frontier.journal import OutgoingPack
     from orbweaver.frontier.messages import Close, SeedsMessage
 
 
 class Queue(Protocol):
     """The queue of packs, its express lane and the dead-letter queue."""
 
-    async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
+    async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
         """Send packs; returns once every one of them is accepted.
 
-        Letters that go past others (`Letter.express`) take the express lane in any case.
+        Packs that go past others (`OutgoingPack.express`) take the express lane in any case.
         """
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:

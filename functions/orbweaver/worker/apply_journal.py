@@ -237,13 +237,13 @@ class JournalApplier:
                     assert_never(result)
 
     async def _send(self, crawl: Crawl, pack_id: str, journal: Journal, ledger: Ledger) -> None:
-        letters = outbox(pack_id, crawl.id, journal, ledger)
-        if letters:
-            await self._queue.send(letters, express=crawl.express)
+        outgoing_packs = outbox(pack_id, crawl.id, journal, ledger)
+        if outgoing_packs:
+            await self._queue.send(outgoing_packs, express=crawl.express)
         if journal.past:
             past = outbox_past(pack_id, crawl.id, journal)
             await self._queue.send_seeds(past, express=crawl.express)
-        if letters or journal.past or ledger.surplus or journal.unasked:
+        if outgoing_packs or journal.past or ledger.surplus or journal.unasked:
             await self._packs.sent(pack_id)
 
 

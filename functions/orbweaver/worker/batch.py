@@ -45,7 +45,7 @@ from orbweaver.model.metrics import Metric
 from orbweaver.model.version import REMEDY
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
 from orbweaver.worker.ending import Ending
-from orbweaver.worker.pack import Done, Hopeless, PutOff
+from orbweaver.worker.pack import Done, Hopeless, Requeued
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +71,7 @@ class Held:
 
 
 # What a message came to; None for what failed by our fault.
-Result: TypeAlias = Done | PutOff | Held | None
+Result: TypeAlias = Done | Requeued | Held | None
 
 
 def _of_nobody(_crawl: str) -> AbstractContextManager[None]:
@@ -86,9 +86,9 @@ class Worker:
         *,
         queue: Queue,
         packs: Packs,
-        ingester: Seeder,
-        advancer: PackProcessor,
-        settler: JournalApplier,
+        seeder: Seeder,
+        processor: PackProcessor,
+        applier: JournalApplier,
         clock: Clock,
         metrics: Metrics,
         settings: Settings,
@@ -102,9 +102,9 @@ class Worker:
         self._ending = ending or Ending()
         self._queue = queue
         self._packs = packs
-        self._ingester = ingester
-        self._advancer = advancer
-        self._settler = settler
+        self._seeder = seeder
+        self._processor = processor
+        self._applier = applier
         self._clock = clock
         # Who has just read that a crawl runs asks once more, and settles what comes of it.
         request_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
@@ -137,7 +137,7 @@ class Worker:
             for delivery, result in zip(deliveries, results, strict=True)
             if result is None
         ]
-        failed += await self._put_off(deliveries, results)
+        failed += await self._requeue(deliveries, results)
         failed += await self._finish(deliveries, results)
         paired = zip(deliveries, results, strict=True)
         failed += await self._holder.hold(
@@ -148,16 +148,16 @@ class Worker:
     def _source(self, delivery: Delivery) -> MessageSource:
         return MessageSource.of(delivery.queue, self._settings.pack_queues)
 
-    async def _put_off(
+    async def _requeue(
         self, deliveries: Sequence[Delivery], results: Sequence[Result]
     ) -> list[str]:
         """Send again what nothing was done for; last, so that a crash does not make copies."""
         failed: list[str] = []
         for express in (False, True):
             waiting = {
-                delivery.id: result.letter
+                delivery.id: result.outgoing
                 for delivery, result in zip(deliveries, results, strict=True)
-                if isinstance(result, PutOff) and result.express is express
+                if isinstance(result, Requeued) and result.express is express
             }
             if not waiting:
                 continue
@@ -182,7 +182,7 @@ class Worker:
         """
         results: dict[str, Result] = {}
         suspects: list[tuple[int, Delivery]] = []
-        crowd: list[Delivery] = []
+        others: list[Delivery] = []
         for delivery in deliveries:
             message = messages[delivery.id]
             if isinstance(message, Pack):
@@ -190,13 +190,13 @@ class Worker:
                 if suspect(message, delivery, known):
                     suspects.append((known.strikes, delivery))
                     continue
-            crowd.append(delivery)
+            others.append(delivery)
 
         async def process(delivery: Delivery) -> None:
             message = messages[delivery.id]
             results[delivery.id] = await self._guarded(delivery, message, recalled, deadline_ms)
 
-        await asyncio.gather(*(process(delivery) for delivery in crowd))
+        await asyncio.gather(*(process(delivery) for delivery in others))
         for _, delivery in sorted(suspects, key=lambda suspect: suspect[0]):
             await process(delivery)
         return [results[delivery.id] for delivery in deliveries]
@@ -222,7 +222,7 @@ class Worker:
         for crawl_id, asking in checks.items():
             try:
                 with self._of_crawl(crawl_id):
-                    ended = await self._settler.finish(crawl_id)
+                    ended = await self._applier.finish(crawl_id)
                 if ended is not None:
                     self._compare(*ended)
             except StoredNewer as error:
@@ -271,14 +271,14 @@ class Worker:
         message: Message,
         recalled: Mapping[str, Recalled],
         deadline_ms: int,
-    ) -> Done | PutOff | Held:
+    ) -> Done | Requeued | Held:
         match message:
             case Malformed():
                 return await self._bury(delivery, message.reason)
             case Newer():
                 return Held(said=message.said, crawl=message.crawl or "")
             case Loose():
-                refused = await self._ingester.take(delivery.id, message)
+                refused = await self._seeder.take(delivery.id, message)
                 return Done() if refused is None else await self._bury(delivery, refused)
             case Close():
                 await self._close(message)
@@ -288,7 +288,7 @@ class Worker:
                 if known.newer is not None:
                     return Held(said=known.newer, crawl=message.crawl)
                 with self._of_crawl(message.crawl):
-                    result = await self._advancer.advance(delivery, message, known, deadline_ms)
+                    result = await self._processor.advance(delivery, message, known, deadline_ms)
                 if isinstance(result, Hopeless):
                     return await self._bury(delivery, result.reason)
                 return result
@@ -301,7 +301,7 @@ class Worker:
         if wait_ms > 0:
             await self._queue.send_close(close, -(-wait_ms // 1000))
         else:
-            await self._settler.close(close)
+            await self._applier.close(close)
 
     async def _bury(self, delivery: Delivery, reason: str) -> Done:
         await self._queue.bury(delivery.body, reason, self._source(delivery))

@@ -31,8 +31,8 @@ RETRY_BASE_S = 0.2
 class BodyPart:
     """One pack's part in the segments of its invocation."""
 
-    def __init__(self, segments: BodyWriter, crawl_id: str) -> None:
-        self._segments = segments
+    def __init__(self, body_writer: BodyWriter, crawl_id: str) -> None:
+        self._body_writer = body_writer
         self._crawl_id = crawl_id
         # How many files it has written, for itself and others.
         self.files = 0
@@ -42,13 +42,13 @@ class BodyPart:
         self.leave()
         if not kept:
             return {}
-        places, wrote = await self._segments.put(self._crawl_id, kept)
+        places, wrote = await self._body_writer.put(self._crawl_id, kept)
         self.files += wrote
         return places
 
     def leave(self) -> None:
         """Have nothing to put in any more."""
-        self._segments.left(self._crawl_id, self)
+        self._body_writer.left(self._crawl_id, self)
 
 
 class BodyWriter:

@@ -93,7 +93,7 @@ class PackFetcher:
         self._unasked = Unasked(clock=clock, random=random, settings=settings)
         self._sitemaps = Sitemaps(clock=clock, settings=settings)
         self._health = HostHealth(hosts=hosts, clock=clock, random=random)
-        self._concluder = ResponseHandler(
+        self._handler = ResponseHandler(
             health=self._health,
             reader=reader,
             sitemaps=self._sitemaps,
@@ -114,7 +114,7 @@ class PackFetcher:
         """Bring every target to an outcome, or to coming back; all hosts at once."""
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
         visit_s = waiting_s + self._settings.fetch_total_s
-        if not await context.reservations.admit(context.draft, targets, visit_s):
+        if not await context.reservations.admit(context.result, targets, visit_s):
             return
         priors = {target.url: target.prior for target in targets if target.prior is not None}
         if priors:
@@ -187,7 +187,7 @@ class PackFetcher:
         ]
         asked_s = robots.crawl_delay(token) if robots else None
         pace_ms = self._health.pace_ms(host) // context.crawl.concurrency
-        counted = await context.reservations.count(context.draft, host, allowed)
+        counted = await context.reservations.count(context.result, host, allowed)
         return_at_ms: int | None = None
         for least_ms, group in by_delay(context.crawl, counted):
             delay_ms = delay_of(least_ms, asked_s, pace_ms)
@@ -245,11 +245,11 @@ class PackFetcher:
             if not await self._goes_on(context):
                 self._defer(context, [target], 0)
                 return
-            room_bytes = await context.reservations.room(context.draft, target)
+            room_bytes = await context.reservations.room(context.result, target)
             if room_bytes is None:
                 return
             if not pacer.on_time(turn.slot_ms):  # held up between the slot and here
-                context.reservations.received(context.draft, room_bytes, 0)
+                context.reservations.received(context.result, room_bytes, 0)
                 self._defer(context, [target], turn.slot_ms)
                 return
             at_ms = self._clock.now_ms()
@@ -258,7 +258,7 @@ class PackFetcher:
             later_ms = self._clock.now_ms() + round(answer.later_s * 1000)
             self._defer(context, [target], later_ms)
             return
-        await self._concluder.conclude(context, target, answer, at_ms, turn)
+        await self._handler.conclude(context, target, answer, at_ms, turn)
 
     async def _fetch(
         self, context: PackContext, target: Target, room_bytes: int
@@ -275,13 +275,13 @@ class PackFetcher:
             answer = await self._fetcher.fetch(request)
             received = received_of(answer)
             if isinstance(answer, Response) and answer.truncated:
-                context.reservations.cut(context.draft, target, room_bytes)
+                context.reservations.cut(context.result, target, room_bytes)
         finally:
-            context.reservations.received(context.draft, room_bytes, received)
+            context.reservations.received(context.result, room_bytes, received)
         if context.crawl.cookies and isinstance(answer, Response) and answer.cookies:
             refused = await self._jars().take(context.crawl.id, target.url, answer.cookies)
             if refused:
-                context.draft.count("cookies.refused", refused)
+                context.result.count("cookies.refused", refused)
         return answer
 
     def _jars(self) -> Cookies:
@@ -311,7 +311,7 @@ class PackFetcher:
     def _defer(self, context: PackContext, targets: Sequence[Target], return_at_ms: int) -> None:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000
         for target in targets:
-            context.draft.again(target, delay_s, why="deferrals")
+            context.result.requeue(target, delay_s, why="deferrals")
 
     def _request(self, context: PackContext, target: Target, room_bytes: int) -> Request:
         identity = self._identity(context, host_of(target.url))
@@ -337,7 +337,7 @@ class PackFetcher:
 
 def _unended(context: PackContext, targets: Sequence[Target]) -> list[Target]:
     """List the targets that neither ended nor return yet."""
-    left = [target for target in targets if not context.draft.knows(target.url)]
+    left = [target for target in targets if not context.result.knows(target.url)]
     return [context.reservations.mark(target) for target in left]
 
 
@@ -360,7 +360,7 @@ class Unasked:
         error = None
         if rule is UNDECIDED:
             error = f"robots.txt: {UNDECIDED.pattern}"
-            context.draft.count("robots.undecided")
+            context.result.count("robots.undecided")
         self._end(context, target, End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS, error=error))
         return False
 
@@ -372,13 +372,13 @@ class Unasked:
                 reason=Reason.ROBOTS_UNREACHABLE,
                 error=f"robots.txt could not be had: {unreachable.detail}",
             )
-            context.draft.count(f"{Reason.ROBOTS_UNREACHABLE}.{unreachable.reason or ANSWERED}")
+            context.result.count(f"{Reason.ROBOTS_UNREACHABLE}.{unreachable.reason or ANSWERED}")
             self._end(context, target, end)
             return
         wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
         pause_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
         delay_s = max(wait_s, 0) + pause_s
-        context.draft.again(next_attempt(target), delay_s, why="retries")
+        context.result.requeue(next_attempt(target), delay_s, why="retries")
 
     def give_up(self, context: PackContext, targets: Sequence[Target], failures: int) -> None:
         """End the URLs of a host that is down."""

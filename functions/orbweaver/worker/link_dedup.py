@@ -72,7 +72,7 @@ class Sifter:
         self._spent: set[tuple[str, int]] = set()
         # As long as somebody has a turn or waits for one.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        # Drafts of pages' packs that wait for a turn, by crawl.
+        # Results of pages' packs that wait for a turn, by crawl.
         self._waiting: defaultdict[str, list[PackResult]] = defaultdict(list)
         self.seen = SeenUrls()
         # What stands in journals as left out, with its depth.
@@ -82,53 +82,53 @@ class Sifter:
         self,
         crawl: Crawl,
         message: Pack | SeedsMessage,
-        draft: PackResult,
+        result: PackResult,
         at_ms: int,
         reservations: Reservations,
     ) -> Journal:
-        """Close a draft without the links that need not be claimed; the journal that stands."""
+        """Close a result without the links that need not be claimed; the journal that stands."""
         order = message.targets if isinstance(message, Pack) else ()
         # What a person or a sitemap lists has an end; links of pages may have none.
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
-        async with self._turn(crawl, draft, waiting) as alone:
-            own = frozenset(draft.candidates)
+        async with self._turn(crawl, result, waiting) as alone:
+            own = frozenset(result.candidates)
             if alone and (crawl.id, crawl.pages_max) not in self._spent:
-                await self._take_over(crawl, draft, waiting)
-            looked_up = await self._drop_claimed(crawl, message, draft, at_ms, look=not alone)
+                await self._take_over(crawl, result, waiting)
+            looked_up = await self._drop_claimed(crawl, message, result, at_ms, look=not alone)
             if of_pages:
-                trapped = self._shares.take(crawl.id, draft.candidates)
-                draft.drop(trapped)
-                draft.refuse(Refusal.PATTERN, len(trapped & own), trapped & own)
-            await reservations.pay(draft, len(order), looked_up)
-            self._keep_left(crawl, message, draft)
-            journal = draft.journal(order, at_ms, reservations.reserved)
+                trapped = self._shares.take(crawl.id, result.candidates)
+                result.drop(trapped)
+                result.refuse(Refusal.PATTERN, len(trapped & own), trapped & own)
+            await reservations.pay(result, len(order), looked_up)
+            self._keep_left(crawl, message, result)
+            journal = result.journal(order, at_ms, reservations.reserved)
             journal = await self._packs.write_journal(message.id, journal)
             self._remember_claims(crawl, journal)
             self._left.add(crawl.id, map(_as_left, journal.left), self._clock.now_ms())
-        await self._samples.keep(crawl, draft.samples)
+        await self._samples.keep(crawl, result.samples)
         return journal
 
-    def _keep_left(self, crawl: Crawl, message: Pack | SeedsMessage, draft: PackResult) -> None:
+    def _keep_left(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
         """Have a journal remember what was left out, once a container, and as much as it may hold.
 
         Of a crawl without an end, nothing: no run goes on from it. What an earlier run has left out
         stands in that one's journals.
         """
-        left = draft.left
+        left = result.left
         if not left:
             return
         if crawl.continuous or (isinstance(message, SeedsMessage) and message.past is not None):
-            draft.keep_left(())
+            result.keep_left(())
             return
         now_ms = self._clock.now_ms()
         claimed = self.seen.of(crawl.id, (target.url for target in left), now_ms)
-        claimed.update(draft.candidates)
+        claimed.update(result.candidates)
         told = self._left.of(crawl.id, map(_as_left, left), now_ms)
         new = [one for one in left if one.url not in claimed and _as_left(one) not in told]
         if len(new) > LEFT_MAX:
-            draft.count("left_beyond", len(new) - LEFT_MAX)
-        draft.keep_left(new[:LEFT_MAX])
+            result.count("left_beyond", len(new) - LEFT_MAX)
+        result.keep_left(new[:LEFT_MAX])
 
     def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
         """Learn from what became of a journal's candidates."""
@@ -144,15 +144,15 @@ class Sifter:
 
     @asynccontextmanager
     async def _turn(
-        self, crawl: Crawl, draft: PackResult, waiting: list[PackResult]
+        self, crawl: Crawl, result: PackResult, waiting: list[PackResult]
     ) -> AsyncIterator[bool]:
         """Have a turn, where there is something to take turns for; False if there was none."""
         # Whoever waits for money to come back keeps nobody else waiting.
-        if crawl.nanodollars_max is not None or not self._unseen(crawl, draft):
+        if crawl.nanodollars_max is not None or not self._unseen(crawl, result):
             yield False
             return
         turn = self._turns.setdefault(crawl.id, asyncio.Lock())
-        waiting.append(draft)
+        waiting.append(result)
         try:
             async with asyncio.timeout(TURN_WAIT_S):
                 await turn.acquire()
@@ -160,7 +160,7 @@ class Sifter:
             yield False
             return
         finally:
-            waiting.remove(draft)
+            waiting.remove(result)
         try:
             yield True
         finally:
@@ -168,11 +168,11 @@ class Sifter:
             if not self._waiting[crawl.id]:
                 del self._waiting[crawl.id]
 
-    def _unseen(self, crawl: Crawl, draft: PackResult) -> bool:
-        urls = draft.candidates
+    def _unseen(self, crawl: Crawl, result: PackResult) -> bool:
+        urls = result.candidates
         return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
-    async def _take_over(self, crawl: Crawl, draft: PackResult, waiting: list[PackResult]) -> None:
+    async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
         """Note the links of those who wait, too; they keep them until these are journaled."""
         for _ in range(GATHER_TURNS):
             await asyncio.sleep(0)
@@ -180,45 +180,45 @@ class Sifter:
         for other in waiting:
             seen = self.seen.of(crawl.id, other.candidates, self._clock.now_ms())
             for target in other.links:
-                if target.url in seen or draft.links_to(target.url):
+                if target.url in seen or result.links_to(target.url):
                     continue
                 if not room:
                     return
-                draft.link(target)
+                result.link(target)
                 room -= 1
 
     async def _drop_claimed(
         self,
         crawl: Crawl,
         message: Pack | SeedsMessage,
-        draft: PackResult,
+        result: PackResult,
         at_ms: int,
         *,
         look: bool,
     ) -> int:
         """Forget links that are known to be claimed; how many had to be looked up."""
         if (crawl.id, crawl.pages_max) in self._spent:
-            dropped = draft.candidates
-            for target in draft.links:
-                draft.leave_out(target)
-            draft.refuse(Refusal.BUDGET, len(dropped), dropped)
-            draft.drop(dropped)
+            dropped = result.candidates
+            for target in result.links:
+                result.leave_out(target)
+            result.refuse(Refusal.BUDGET, len(dropped), dropped)
+            result.drop(dropped)
             return 0
         # What says that it was changed may be free though it was claimed, and so may what an
         # earlier run has just given up.
-        modified = draft.modified
+        modified = result.modified
         now_ms = self._clock.now_ms()
-        free = modified.keys() | draft.reopened
-        draft.drop(self.seen.of(crawl.id, draft.candidates, now_ms) - free)
-        links = tuple(target for target in draft.links if target.url not in draft.reopened)
+        free = modified.keys() | result.reopened
+        result.drop(self.seen.of(crawl.id, result.candidates, now_ms) - free)
+        links = tuple(target for target in result.links if target.url not in result.reopened)
         probes = links
         if links and not (look or modified or self._novelty.look(crawl.id)):
             probes = links[:: -(-len(links) // PROBES)]
-        found = await self._look_up(crawl, message, draft, at_ms, probes)
+        found = await self._look_up(crawl, message, result, at_ms, probes)
         if found and len(probes) < len(links):
             probed = {target.url for target in probes}
             rest = [target for target in links if target.url not in probed]
-            await self._look_up(crawl, message, draft, at_ms, rest)
+            await self._look_up(crawl, message, result, at_ms, rest)
             return len(links)
         return len(probes)
 
@@ -226,13 +226,13 @@ class Sifter:
         self,
         crawl: Crawl,
         message: Pack | SeedsMessage,
-        draft: PackResult,
+        result: PackResult,
         at_ms: int,
         links: Sequence[Target],
     ) -> int:
         """Forget links that others have claimed, and note when the rest was; how many were."""
         lapsed: dict[str, Prior] = {}
-        modified = draft.modified
+        modified = result.modified
         found = 0
         for window_s, group in by_window(links):
             claimer = claimer_of(crawl, message.id, at_ms, window_s)
@@ -241,10 +241,10 @@ class Sifter:
             claimed = len(known.held) + len(known.lapsed)
             self._novelty.note(crawl.id, len(urls), claimed)
             self._remember(crawl, known.held, window_s)
-            draft.drop(known.held)
+            result.drop(known.held)
             lapsed |= known.lapsed
             found += claimed
-        draft.recall(lapsed)
+        result.recall(lapsed)
         return found
 
     def _remember_claims(self, crawl: Crawl, journal: Journal) -> None:

@@ -23,7 +23,7 @@ from orbweaver.frontier.admission import admit_target
 from orbweaver.frontier.belonging import admit_claimed
 from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.envelope import SINCE, SINCE_DIGITS_MAX
-from orbweaver.frontier.journal import Journal, Letter, apart, outbox
+from orbweaver.frontier.journal import Journal, OutgoingPack, apart, outbox
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import Crawl, State
@@ -35,7 +35,7 @@ from orbweaver.model.url import redacted
 from orbweaver.worker.link_dedup import Sifter
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.retracing import Retracer
-from orbweaver.worker.seeding import draft_of
+from orbweaver.worker.seeding import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,8 +54,8 @@ _log = logging.getLogger(__name__)
 
 # A single URL that was being processed when its worker died, this often, is to blame.
 STRIKES_MAX = 3
-# Every copy of a message is put off, and may be copied, by itself: a journal brings them to one.
-PUT_OFFS_MAX = 8
+# Every copy of a message is requeued, and may be copied, by itself: a journal makes them one.
+REQUEUES_MAX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +88,10 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutOff:
+class Requeued:
     """Nothing was done for a pack yet: it is to be sent again as it is."""
 
-    letter: Letter
+    outgoing: OutgoingPack
     express: bool
 
 
@@ -102,14 +102,14 @@ class Hopeless:
     reason: str
 
 
-Result: TypeAlias = Done | PutOff | Hopeless
+Result: TypeAlias = Done | Requeued | Hopeless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Results:
     """What a visit, or the look at seeds, has come to, and is to be written down."""
 
-    draft: PackResult
+    result: PackResult
     at_ms: int
     reservations: Reservations
 
@@ -123,9 +123,9 @@ class PackProcessor:
         packs: Packs,
         crawls: RecentCrawls,
         frontier: Frontier,
-        visitor: PackFetcher,
-        settler: JournalApplier,
-        segments: BodyWriter,
+        pack_fetcher: PackFetcher,
+        applier: JournalApplier,
+        body_writer: BodyWriter,
         budget_keeper: BudgetKeeper,
         clock: Clock,
         metrics: Metrics,
@@ -134,9 +134,9 @@ class PackProcessor:
         """Take the ports, and the actors of the middle and the end of the path."""
         self._packs = packs
         self._crawls = crawls
-        self._visitor = visitor
-        self._settler = settler
-        self._segments = segments
+        self._pack_fetcher = pack_fetcher
+        self._applier = applier
+        self._body_writer = body_writer
         self._budget_keeper = budget_keeper
         self._clock = clock
         self._metrics = metrics
@@ -147,7 +147,7 @@ class PackProcessor:
         self._sifter = Sifter(
             packs=packs,
             frontier=frontier,
-            samples=settler.samples,
+            samples=applier.samples,
             clock=clock,
             bounds=settings.bounds,
         )
@@ -174,10 +174,10 @@ class PackProcessor:
             came = await self._come_to(delivery, message, crawl, suspected, deadline_ms)
         if not isinstance(came, Journal | _Results):
             return came
-        with self._settler.commits.awaited(crawl.id, message.id):
+        with self._applier.commits.awaited(crawl.id, message.id):
             if isinstance(came, _Results):
                 journal = await self._sifter.write_down(
-                    crawl, message, came.draft, came.at_ms, came.reservations
+                    crawl, message, came.result, came.at_ms, came.reservations
                 )
             elif came is known.journal:
                 journal = came
@@ -193,11 +193,11 @@ class PackProcessor:
             if known.newer is not None:
                 raise StoredNewer(known.newer)
         if known.ledger is None:
-            await self._settler.drop(crawl, message, known.journal)
+            await self._applier.drop(crawl, message, known.journal)
             return Done(check=crawl.id)
         if known.journal is None:
             return Done()  # both are past their retention, and so is every other copy
-        await self._settler.resend(crawl, message.id, known.journal, known.ledger)
+        await self._applier.resend(crawl, message.id, known.journal, known.ledger)
         more = outbox(message.id, crawl.id, known.journal, known.ledger) or known.journal.past
         return Done(check=None if more else crawl.id)
 
@@ -215,11 +215,11 @@ class PackProcessor:
                 return Done()
             self._crawls.forget(crawl.id)
         if isinstance(message, SeedsMessage):
-            draft = draft_of(message, crawl)
+            result = result_of(message, crawl)
             reservations = self._budget_keeper.open(crawl, message.id)
             if message.past is not None and crawl.live:
-                await self._retracer.look_through(message.past, crawl, draft)
-            return _Results(draft=draft, at_ms=message.at_ms, reservations=reservations)
+                await self._retracer.look_through(message.past, crawl, result)
+            return _Results(result=result, at_ms=message.at_ms, reservations=reservations)
         if suspected and len(message.targets) > 1:
             return apart(await self._budget_keeper.marked(crawl, message), self._clock.now_ms())
         if not suspected:
@@ -230,46 +230,52 @@ class PackProcessor:
             await self._packs.absolve(message.id, STRIKES_MAX - 1)
             return Hopeless(reason=f"crashed its worker {STRIKES_MAX} times")
         try:
-            # Put off, it stays a suspect; how often it was one when a worker died, strikes say.
+            # Requeued, it stays a suspect; how often it was one when a worker died, strikes say.
             came = await self._visit(replace(message, failures=1), crawl, deadline_ms)
         finally:
             # A worker that dies does not come by here; whatever else happened was no crash.
             await self._packs.absolve(message.id, strikes - 1)
-        if strikes > 1 and isinstance(came, _Results) and came.draft.put_off(message.targets):
+        if (
+            strikes > 1
+            and isinstance(came, _Results)
+            and came.result.requeue_delay_s(message.targets)
+        ):
             # Nothing is proved, and it goes on under another id, with its strikes.
             await self._packs.absolve(child_id(message.id, 0), strikes - 1)
         return came
 
-    async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> _Results | PutOff:
-        draft = PackResult(crawl.id, crawl.hosts_counted)
+    async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> _Results | Requeued:
+        result = PackResult(crawl.id, crawl.hosts_counted)
         reservations = self._budget_keeper.open(crawl, pack.id)
         refused = admit_target(crawl, self._clock.now_ms())
         if refused is not None:
             for target in pack.targets:
-                draft.leave(target, refused)
+                result.leave(target, refused)
         else:
             until_ms = self._until_ms(deadline_ms)
             context = PackContext(
                 crawl=crawl,
-                draft=draft,
+                result=result,
                 until_ms=until_ms,
                 reservations=reservations,
                 seen=lambda urls: self._sifter.seen.of(crawl.id, urls, self._clock.now_ms()),
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
             )
-            with self._segments.taking_part(crawl.id) as part:
+            with self._body_writer.taking_part(crawl.id) as part:
                 with reservations.timed():
-                    await self._visitor.fetch(context, self._admitted(context, pack))
-                draft.locate(await part.put(draft.kept))
+                    await self._pack_fetcher.fetch(context, self._admitted(context, pack))
+                result.locate(await part.put(result.kept))
             reservations.files = part.files
-        delay_s = draft.put_off(pack.targets)
+        delay_s = result.requeue_delay_s(pack.targets)
         # Reservations are given back by a commit.
-        again = pack.put_offs < PUT_OFFS_MAX and not reservations.reserved
-        if delay_s is not None and again:
+        requeued = pack.put_offs < REQUEUES_MAX and not reservations.reserved
+        if delay_s is not None and requeued:
             # Nothing was asked: the same pack again, later, costs no write.
             pack = replace(pack, put_offs=pack.put_offs + 1)
-            return PutOff(letter=Letter(pack=pack, delay_s=delay_s), express=crawl.express)
-        return _Results(draft=draft, at_ms=self._clock.now_ms(), reservations=reservations)
+            return Requeued(
+                outgoing=OutgoingPack(pack=pack, delay_s=delay_s), express=crawl.express
+            )
+        return _Results(result=result, at_ms=self._clock.now_ms(), reservations=reservations)
 
     def _admitted(self, context: PackContext, pack: Pack) -> list[Target]:
         """Return the targets that fit their crawl; the others end here, with a reason."""
@@ -282,14 +288,14 @@ class PackProcessor:
             told = {"pack": pack.id, "url": redacted(target.url), "reason": refused}
             _log.warning("pack.url_refused", extra=told)
             if refused is Reason.INVALID:  # nothing can be stored under what is no URL
-                context.draft.end_unrecorded(Outcome.SKIPPED, refused)
+                context.result.end_unrecorded(Outcome.SKIPPED, refused)
                 continue
             end = End(outcome=Outcome.SKIPPED, reason=refused)
             context.end(target, page_record(pack.crawl, target, end, self._clock.now_ms()))
         return admitted
 
     async def _settle(self, crawl: Crawl, pack_id: str, journal: Journal) -> Done:
-        ledger = await self._settler.apply(crawl, pack_id, journal)
+        ledger = await self._applier.apply(crawl, pack_id, journal)
         if ledger is None:
             return Done()
         self._sifter.settled(crawl, journal, ledger)

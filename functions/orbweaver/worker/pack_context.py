@@ -37,7 +37,7 @@ class PackContext:
     """
 
     crawl: Crawl
-    draft: PackResult
+    result: PackResult
     until_ms: int
     reservations: Reservations
     before: Mapping[str, PageRecord] = field(default_factory=dict)
@@ -48,9 +48,9 @@ class PackContext:
     def end(self, target: Target, record: PageRecord, kept: Kept | None = None) -> None:
         """Note how a target ended; a rule may say that no record of it is kept."""
         recorded = said_of_target(self.crawl, target).record is not False
-        self.draft.end(record, recorded=recorded)
+        self.result.end(record, recorded=recorded)
         if kept is not None:
-            self.draft.keep(kept)
+            self.result.keep(kept)
 
 
 ERROR_CHARS_MAX = 300

@@ -113,11 +113,11 @@ class Costly:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crowded:
+class ReaderBusy:
     """An answer was not read, because too many others wait for the same."""
 
 
-Read: TypeAlias = PageReading | Costly | Crowded
+Read: TypeAlias = PageReading | Costly | ReaderBusy
 
 
 def job_of(

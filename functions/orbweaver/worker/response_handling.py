@@ -2,7 +2,7 @@
 
 Decided in `fetching/response_verdict.py` (what an answer is), `worker/page_reading.py` (what a
 page says) and `frontier/admission.py` (whether a link belongs); brought together and noted in the
-pack's draft here.
+pack's result here.
 
 A page can have thousands of links, each as long as a URL may be, and a crawl patterns for them.
 They are judged a slice at a time, so that other pages have their turns, and noted as a whole: a
@@ -31,7 +31,7 @@ from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.duplicates import Repeats
 from orbweaver.worker.ending import to_its_end
 from orbweaver.worker.pack_context import page_record
-from orbweaver.worker.page_reading import Costly, Crowded, PageReading, job_of
+from orbweaver.worker.page_reading import Costly, PageReading, ReaderBusy, job_of
 
 if TYPE_CHECKING:
     from random import Random
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from orbweaver.worker.page_reading import PageReader, Read
     from orbweaver.worker.sitemap_handling import Sitemaps
 
-# How long a page is left for that could not be read for the crowd.
-CROWDED_S = 5.0
+# How long a page is left for while the reader has too many.
+READER_BUSY_S = 5.0
 
 
 class ResponseHandler:
-    """Notes in drafts what answers come to; blocks hosts that ask for it."""
+    """Notes in results what answers come to; blocks hosts that ask for it."""
 
     def __init__(
         self,
@@ -101,9 +101,9 @@ class ResponseHandler:
         reading: PageReading | None = None
         if isinstance(answer, Response) and _is_to_be_read(verdict, target):
             read = await self._make_reading(context, target, verdict, answer, at_ms)
-            if isinstance(read, Crowded):
+            if isinstance(read, ReaderBusy):
                 await self._note(host, answer, verdict, turn)
-                context.draft.again(target, CROWDED_S, why="deferrals")
+                context.result.requeue(target, READER_BUSY_S, why="deferrals")
                 return
             verdict, reading = _as_read(verdict, answer, read)
         await self._note(host, answer, verdict, turn)
@@ -179,7 +179,7 @@ class ResponseHandler:
         end = self._onward(context, target, page)
         host = host_of(target.url)
         if page.links and self._repeats.beyond(context.crawl.id, host, read.body):
-            context.draft.refuse(Refusal.REPEATED, len(page.links), page.links)
+            context.result.refuse(Refusal.REPEATED, len(page.links), page.links)
             return end or answers.End(outcome=Outcome.FETCHED, reason=Reason.REPEATED)
         await follow(context, target, page, self._bounds)
         if end is not None:
@@ -210,7 +210,7 @@ class ResponseHandler:
             if not widens(context.crawl, url, target):
                 admitted = admit_redirect(context.crawl, url, target, self._bounds)
             if isinstance(admitted, Target):
-                context.draft.link(admitted)
+                context.result.link(admitted)
                 return answers.End(outcome=Outcome.SKIPPED, reason=Reason.CANONICAL, error=url)
         if context.crawl.noindex_skipped and page.noindex:
             return answers.End(outcome=Outcome.SKIPPED, reason=Reason.NOINDEX)
@@ -229,12 +229,12 @@ class ResponseHandler:
         if admitted is Refusal.REDIRECTS:
             return answers.End(outcome=Outcome.FAILED, reason=Reason.REDIRECT_LIMIT, error=url)
         if isinstance(admitted, Refusal):
-            context.draft.refuse(admitted, urls=(url,))
+            context.result.refuse(admitted, urls=(url,))
             if admitted in LIFTABLE:
                 onward = led(target, url, target.depth)
-                context.draft.leave_out(replace(onward, hops=target.hops + 1, bound=target.bound))
+                context.result.leave_out(replace(onward, hops=target.hops + 1, bound=target.bound))
         elif url != target.url:
-            context.draft.link(admitted)
+            context.result.link(admitted)
             if widens(context.crawl, url, target):
                 reason = Reason.WIDENED
         return answers.End(outcome=Outcome.REDIRECTED, reason=reason, error=url)
@@ -243,7 +243,7 @@ class ResponseHandler:
         delay_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
         blocked_s = await self._health.blocked_s(host)
         delay_s = blocked_s if retry.block else max(delay_s, blocked_s)
-        context.draft.again(next_attempt(target), delay_s, why="retries")
+        context.result.requeue(next_attempt(target), delay_s, why="retries")
 
     async def _note(
         self, host: str, answer: Response | Failure, verdict: Verdict, turn: Turn
@@ -284,33 +284,33 @@ LINKS_AT_ONCE = 250
 
 
 async def follow(context: PackContext, target: Target, page: Page, bounds: Bounds) -> None:
-    """Note the links of a page in its pack's draft, or why they are not to be claimed."""
+    """Note the links of a page in its pack's result, or why they are not to be claimed."""
     if said_of(context.crawl.rules, target.url).follow is False:
         followed: dict[str, Target | Refusal] = dict.fromkeys(page.links, Refusal.UNFOLLOWED)
     else:
         followed = await _admitted(context, target, page, bounds)
-    draft = context.draft
+    result = context.result
     for refusal, count in (
         (Refusal.INVALID, page.links_invalid),
         (Refusal.NOFOLLOW, page.links_nofollow),
         (Refusal.CUT, page.links_cut),
     ):
         if count:
-            draft.refuse(refusal, count)
+            result.refuse(refusal, count)
     for url, admitted in followed.items():
         if isinstance(admitted, Refusal):
-            draft.refuse(admitted, urls=(url,))
+            result.refuse(admitted, urls=(url,))
             if admitted in LIFTABLE:
-                draft.leave_out(led(target, url, target.depth + 1))
+                result.leave_out(led(target, url, target.depth + 1))
         else:
-            draft.link(admitted)
+            result.link(admitted)
 
 
 async def _admitted(
     context: PackContext, target: Target, page: Page, bounds: Bounds
 ) -> dict[str, Target | Refusal]:
     """Judge the links of a page that are not known to be claimed."""
-    crawl, draft = context.crawl, context.draft
+    crawl, result = context.crawl, context.result
     # Most links of a page are those of others, admitted then.
     found: dict[str, Target | Refusal] = {}
     for start in range(0, len(page.links), LINKS_AT_ONCE):
@@ -320,7 +320,7 @@ async def _admitted(
         # What is claimed is left out nowhere, though it may lie too deep here.
         seen = context.seen(links)
         for url in links:
-            if draft.links_to(url, target.depth + 1):
+            if result.links_to(url, target.depth + 1):
                 continue
             if url in seen and in_scope(crawl, url, target.url, target.root):
                 continue

@@ -55,14 +55,14 @@ class Retracer:
         self._frontier = frontier
         self._bounds = bounds
 
-    async def look_through(self, past: Past, crawl: Crawl, draft: PackResult) -> None:
-        """Note in a draft what packs of an earlier run left out, and which are next."""
+    async def look_through(self, past: Past, crawl: Crawl, result: PackResult) -> None:
+        """Note in a result what packs of an earlier run left out, and which are next."""
         run = await self._crawls.get(past.run)
         if run is not None and run.state is not State.FINISHED:
             self._crawls.forget(past.run)  # it had not ended a moment ago
             run = await self._crawls.get(past.run)
         if run is None or run.state is not State.FINISHED:
-            draft.count("past_lost")
+            result.count("past_lost")
             return
         first = past.packs or roots_of(run)
         packs, later = first[:PAST_PACKS_MAX], list(first[PAST_PACKS_MAX:])
@@ -72,30 +72,30 @@ class Retracer:
             if known.ledger is None and known.newer is None:
                 continue  # seeds that the run never took in: this one has them, too
             if known.ledger is None or known.journal is None:
-                draft.count("past_lost")
+                result.count("past_lost")
                 continue
-            self._link(crawl, draft, _left_out(known.journal, known.ledger))
+            self._link(crawl, result, _left_out(known.journal, known.ledger))
             later += [seeds.id for seeds in outbox_past(pack, run.id, known.journal)]
-            later += await self._children(run, crawl, draft, pack, known.journal, known.ledger)
+            later += await self._children(run, crawl, result, pack, known.journal, known.ledger)
         for start in range(0, len(later), PAST_PACKS_MAX):
             some = tuple(later[start : start + PAST_PACKS_MAX])
-            draft.look_through(Past(run=run.id, packs=some))
-            draft.count("seeds_more")
+            result.look_through(Past(run=run.id, packs=some))
+            result.count("seeds_more")
 
     async def _children(
         self,
         run: Crawl,
         crawl: Crawl,
-        draft: PackResult,
+        result: PackResult,
         pack: str,
         journal: Journal,
         ledger: Ledger,
     ) -> list[str]:
         """Note what packs that one gave rise to did not ask for; those that came to their end."""
-        letters = outbox(pack, run.id, journal, ledger)
+        outgoing_packs = outbox(pack, run.id, journal, ledger)
         ended: list[str] = []
-        for start in range(0, len(letters), CHILDREN_AT_ONCE):
-            some = [letter.pack for letter in letters[start : start + CHILDREN_AT_ONCE]]
+        for start in range(0, len(outgoing_packs), CHILDREN_AT_ONCE):
+            some = [outgoing.pack for outgoing in outgoing_packs[start : start + CHILDREN_AT_ONCE]]
             recalled = await self._packs.recall([child.id for child in some])
             unasked: list[Target] = []
             for child in some:
@@ -110,16 +110,16 @@ class Retracer:
             if unasked:
                 urls = [target.url for target in unasked]
                 await self._frontier.abandon(run, urls)
-                draft.reopen(urls)
-                self._link(crawl, draft, unasked)
+                result.reopen(urls)
+                self._link(crawl, result, unasked)
         return ended
 
-    def _link(self, crawl: Crawl, draft: PackResult, targets: Iterable[Target]) -> None:
+    def _link(self, crawl: Crawl, result: PackResult, targets: Iterable[Target]) -> None:
         """Note those URLs as links that belong to the run that goes on."""
         for target in targets:
             admitted = admit_left_out(crawl, target, self._bounds)
             if admitted is not None:
-                draft.link(admitted)
+                result.link(admitted)
 
 
 def _left_out(journal: Journal, ledger: Ledger) -> Sequence[Target]:

@@ -49,14 +49,14 @@ class Seeder:
         return None
 
 
-def draft_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
+def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
     """Turn seeds, and sitemaps that a person named, into candidates; a retry's may lie deep."""
-    draft = PackResult(crawl.id, crawl.hosts_counted)
+    result = PackResult(crawl.id, crawl.hosts_counted)
     if seeds.planned:
-        draft.count("seeds")
+        result.count("seeds")
     if not crawl.live:
-        draft.refuse(Refusal.CLOSED, len(seeds.references), seeds.references)
-        return draft
+        result.refuse(Refusal.CLOSED, len(seeds.references), seeds.references)
+        return result
     depths = dict(zip(crawl.seeds, crawl.seed_depths, strict=False))
     for reference in seeds.references:
         try:
@@ -64,14 +64,14 @@ def draft_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
         except ValueError as error:
             told = {"reference": redacted(reference), "error": str(error)}
             _log.info("seed.refused", extra=told)
-            draft.refuse(Refusal.INVALID, urls=(reference,))
+            result.refuse(Refusal.INVALID, urls=(reference,))
         else:
-            _begin(draft, seeds, crawl, url, depths.get(url))
-    return draft
+            _begin(result, seeds, crawl, url, depths.get(url))
+    return result
 
 
 def _begin(
-    draft: PackResult, seeds: SeedsMessage, crawl: Crawl, url: str, depth: int | None
+    result: PackResult, seeds: SeedsMessage, crawl: Crawl, url: str, depth: int | None
 ) -> None:
     """Note a seed, or a sitemap that a person named."""
     if url in crawl.sitemap_urls:
@@ -85,9 +85,9 @@ def _begin(
             else admit_seed(crawl, url, planned=seeds.planned)
         )
     if isinstance(admitted, Refusal):
-        draft.refuse(admitted, urls=(url,))
+        result.refuse(admitted, urls=(url,))
     else:
-        draft.link(admitted)
+        result.link(admitted)
 
 
 async def crawl_for(crawls: Crawls, crawl_id: str, at_ms: int) -> Crawl | None:

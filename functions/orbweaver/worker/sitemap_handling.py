@@ -79,7 +79,7 @@ class Sitemaps:
         if not crawl.sitemaps or crawl.continuous:
             return
         for target in targets:
-            ended = context.draft.outcome(target.url)
+            ended = context.result.outcome(target.url)
             if (
                 target.depth
                 or target.kind is TargetKind.SITEMAP
@@ -92,7 +92,7 @@ class Sitemaps:
                 try:
                     url = canonicalize(reference, robots, tracking=crawl.stripped)
                 except ValueError:
-                    context.draft.refuse(Refusal.INVALID, urls=(reference,))
+                    context.result.refuse(Refusal.INVALID, urls=(reference,))
                     continue
                 sitemap = admit_sitemap(
                     crawl,
@@ -102,8 +102,8 @@ class Sitemaps:
                     root=target.root,
                     local=target.local,
                 )
-                _note(context.draft, url, sitemap)
-            context.draft.refuse(Refusal.CUT, cut)
+                _note(context.result, url, sitemap)
+            context.result.refuse(Refusal.CUT, cut)
             return
 
     async def go_on(self, context: PackContext, target: Target) -> bool:
@@ -123,23 +123,23 @@ class Sitemaps:
         at_ms: int,
     ) -> None:
         """Note what the next part of a sitemap comes to."""
-        crawl, draft = context.crawl, context.draft
+        crawl, result = context.crawl, context.result
         part = await self._part(context, target, got.body)
         for refusal, count in part.dropped.items():
-            draft.refuse(refusal, count)
+            result.refuse(refusal, count)
         hosts = vouched(crawl, target)
         for entry in part.entries:
             admitted = admit_entry(crawl, entry, target, hosts, self._settings.bounds)
-            _note(draft, entry.url, admitted)
+            _note(result, entry.url, admitted)
         for entry in part.sitemaps:
-            _note(draft, entry.url, admit_child(crawl, entry, target, hosts))
+            _note(result, entry.url, admit_child(crawl, entry, target, hosts))
         if part.more:
             self._keep(context, target, _Kept(got=got, answer=answer, at_ms=at_ms))
             following = replace(target, first=part.listed, attempt=1)
-            draft.again(following, NEXT_PART_S, why="deferrals")
+            result.requeue(following, NEXT_PART_S, why="deferrals")
             return
         record = page_record(crawl.id, target, _end(part, got), at_ms, answer=answer)
-        draft.end(replace(record, links=part.listed))
+        result.end(replace(record, links=part.listed))
 
     async def _part(self, context: PackContext, target: Target, body: bytes) -> Sitemap:
         reading = partial(
@@ -161,11 +161,11 @@ class Sitemaps:
             del self._kept[next(iter(self._kept))]
 
 
-def _note(draft: PackResult, url: str, admitted: Target | Refusal) -> None:
+def _note(result: PackResult, url: str, admitted: Target | Refusal) -> None:
     if isinstance(admitted, Refusal):
-        draft.refuse(admitted, urls=(url,))
+        result.refuse(admitted, urls=(url,))
     else:
-        draft.link(admitted)
+        result.link(admitted)
 
 
 def _end(part: Sitemap, got: Read) -> End:

@@ -30,8 +30,8 @@ from orbweaver.worker.page_reading import (
     BYTES_MAX,
     LIGHT_UNITS,
     TAGS_MAX,
-    Crowded,
     PageReading,
+    ReaderBusy,
     ReadingJob,
     ReadingStage,
     has_light_tree,
@@ -467,6 +467,6 @@ async def test_what_would_wait_too_long_is_not_read(reader: BudgetReader) -> Non
     one, late = await asyncio.gather(
         reader.read(job(), HOST, LATER_MS), reader.read(job(), "https://b.example", NOW_MS)
     )
-    assert (one, late) == (read(job()), Crowded())
+    assert (one, late) == (read(job()), ReaderBusy())
     reader._waiting_bytes = WAITING_BYTES_MAX
-    assert await reader.read(job(), HOST, LATER_MS) == Crowded()
+    assert await reader.read(job(), HOST, LATER_MS) == ReaderBusy()

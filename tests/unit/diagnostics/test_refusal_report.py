@@ -91,19 +91,19 @@ def test_the_search_for_examples_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- of what was refused ------------------------------------------------------------------------
 
 
-def test_a_draft_keeps_a_few_examples_of_what_it_refused() -> None:
+def test_a_result_keeps_a_few_examples_of_what_it_refused() -> None:
     """Five a reason, each once, without what may be a secret; counts are not concerned."""
-    draft = PackResult("c")
+    result = PackResult("c")
     for number in range(9):
-        draft.refuse(Refusal.SCOPE, urls=(f"https://me:pw@other.example/{number % 2}?token=x",))
-    draft.refuse(Refusal.DEPTH, 20, [f"{SITE}/{number}" for number in range(20)])
-    draft.refuse(Refusal.NOFOLLOW, 3)
-    draft.refuse(Refusal.CUT, 0)
-    assert draft.samples == {
+        result.refuse(Refusal.SCOPE, urls=(f"https://me:pw@other.example/{number % 2}?token=x",))
+    result.refuse(Refusal.DEPTH, 20, [f"{SITE}/{number}" for number in range(20)])
+    result.refuse(Refusal.NOFOLLOW, 3)
+    result.refuse(Refusal.CUT, 0)
+    assert result.samples == {
         "scope": ("https://…@other.example/0?…", "https://…@other.example/1?…"),
         "depth": tuple(f"{SITE}/{number}" for number in range(SAMPLES_MAX)),
     }
-    tally = draft.journal((), NOW_MS).tally
+    tally = result.journal((), NOW_MS).tally
     assert tally == {"refused.scope": 9, "refused.depth": 20, "refused.nofollow": 3}
 
 

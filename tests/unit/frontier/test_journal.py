@@ -57,15 +57,15 @@ def won(journal: Journal) -> Ledger:
 # --- draft ------------------------------------------------------------------------------------
 
 
-def test_a_draft_keeps_the_order_of_the_pack() -> None:
+def test_a_result_keeps_the_order_of_the_pack() -> None:
     """However URLs end, the journal lists them as the pack does."""
-    draft = PackResult("c")
+    result = PackResult("c")
     order = [target(path) for path in "abcd"]
-    draft.end(record("d"))
-    draft.again(order[2], 3, why="retries")
-    draft.end(record("b", size=10))
-    draft.again(order[0], 3, why="deferrals")
-    journal = draft.journal(order, NOW_MS)
+    result.end(record("d"))
+    result.requeue(order[2], 3, why="retries")
+    result.end(record("b", size=10))
+    result.requeue(order[0], 3, why="deferrals")
+    journal = result.journal(order, NOW_MS)
     assert [item.url for item in journal.records] == [f"{SITE}/b", f"{SITE}/d"]
     assert [item.target for item in journal.again] == [order[0], order[2]]
     assert journal.at_ms == NOW_MS
@@ -80,9 +80,9 @@ def test_a_draft_keeps_the_order_of_the_pack() -> None:
 
 def test_an_outcome_without_a_record_is_counted_alike() -> None:
     """A stopped crawl's URLs are counted by outcome and reason, and leave no record."""
-    draft = PackResult("c")
-    draft.end_unrecorded(Outcome.SKIPPED, Reason.CANCELLED)
-    journal = draft.journal([target("a")], NOW_MS)
+    result = PackResult("c")
+    result.end_unrecorded(Outcome.SKIPPED, Reason.CANCELLED)
+    journal = result.journal([target("a")], NOW_MS)
     assert journal.records == ()
     assert journal.tally == {"skipped": 1, "skipped.cancelled": 1}
 
@@ -95,66 +95,66 @@ def test_nothing_comes_back_at_once_or_later_than_a_queue_can_hold(
     asked_s: float, delay_s: int
 ) -> None:
     """A delay is rounded up to whole seconds, from 1 to 900."""
-    draft = PackResult("c")
-    draft.again(target("a"), asked_s, why="deferrals")
-    (item,) = draft.journal([target("a")], NOW_MS).again
+    result = PackResult("c")
+    result.requeue(target("a"), asked_s, why="deferrals")
+    (item,) = result.journal([target("a")], NOW_MS).again
     assert item.delay_s == delay_s
 
 
 def test_the_first_link_that_names_a_url_counts() -> None:
     """A URL is one candidate, with the depth and referrer of its first mention."""
-    draft = PackResult("c")
+    result = PackResult("c")
     first = target("a")
-    draft.link(first)
-    draft.link(replace(first, referrer="https://other.example/"))
-    draft.link(target("b"))
-    assert draft.candidates == (f"{SITE}/a", f"{SITE}/b")
-    assert draft.journal([], NOW_MS).candidates == (first, target("b"))
+    result.link(first)
+    result.link(replace(first, referrer="https://other.example/"))
+    result.link(target("b"))
+    assert result.candidates == (f"{SITE}/a", f"{SITE}/b")
+    assert result.journal([], NOW_MS).candidates == (first, target("b"))
 
 
 def test_known_candidates_are_left_out() -> None:
     """What is claimed already is no candidate; of what once was, that is noted."""
-    draft = PackResult("c")
+    result = PackResult("c")
     for path in "abc":
-        draft.link(target(path))
-    draft.drop([f"{SITE}/b", f"{SITE}/x"])
-    draft.recall({f"{SITE}/c": PRIOR})
-    journal = draft.journal([], NOW_MS)
+        result.link(target(path))
+    result.drop([f"{SITE}/b", f"{SITE}/x"])
+    result.recall({f"{SITE}/c": PRIOR})
+    journal = result.journal([], NOW_MS)
     assert journal.candidates == (target("a"), replace(target("c"), prior=PRIOR))
 
 
 def test_what_was_dropped_is_not_recalled() -> None:
     """A link that was claimed once and is left out now comes to nothing."""
-    draft = PackResult("c")
-    draft.link(target("a"))
-    draft.drop([f"{SITE}/a"])
-    draft.recall({f"{SITE}/a": PRIOR})
-    assert draft.journal([], NOW_MS).candidates == ()
+    result = PackResult("c")
+    result.link(target("a"))
+    result.drop([f"{SITE}/a"])
+    result.recall({f"{SITE}/a": PRIOR})
+    assert result.journal([], NOW_MS).candidates == ()
 
 
 def test_an_outcome_that_is_not_recorded_stands_in_the_journal() -> None:
     """It is counted, with its bytes, and known as any other; no record of it is stored."""
-    draft = PackResult("c")
-    draft.end(record("a", size=10), recorded=False)
-    draft.end(record("b"))
-    journal = draft.journal([target("a"), target("b")], NOW_MS)
+    result = PackResult("c")
+    result.end(record("a", size=10), recorded=False)
+    result.end(record("b"))
+    journal = result.journal([target("a"), target("b")], NOW_MS)
     assert [one.url for one in journal.records] == [f"{SITE}/b"]
     assert journal.unrecorded == (
         Unrecorded(url=f"{SITE}/a", outcome=Outcome.FETCHED, reason=Reason.OK),
     )
     assert journal.tally == {"bytes": 10, "fetched": 2, "fetched.ok": 2}
-    assert draft.knows(f"{SITE}/a")
-    assert draft.outcome(f"{SITE}/a") is Outcome.FETCHED
+    assert result.knows(f"{SITE}/a")
+    assert result.outcome(f"{SITE}/a") is Outcome.FETCHED
 
 
 def test_refusals_and_other_counts_add_up() -> None:
     """References that are refused are counted by reason, none of them leaves no count."""
-    draft = PackResult("c")
-    draft.refuse(Refusal.SCOPE)
-    draft.refuse(Refusal.SCOPE, 3)
-    draft.refuse(Refusal.DEPTH, 0)
-    draft.count("seeds")
-    assert draft.journal([], NOW_MS).tally == {"refused.scope": 4, "seeds": 1}
+    result = PackResult("c")
+    result.refuse(Refusal.SCOPE)
+    result.refuse(Refusal.SCOPE, 3)
+    result.refuse(Refusal.DEPTH, 0)
+    result.count("seeds")
+    assert result.journal([], NOW_MS).tally == {"refused.scope": 4, "seeds": 1}
 
 
 # --- outbox -----------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def test_what_goes_past_others_travels_apart() -> None:
         candidates=tuple(mixed[path] for path in "abcd"),
         again=tuple(Requeue(target=mixed[path], delay_s=3) for path in "abcd"),
     )
-    letters = outbox("p", "c", journal, won(journal))
-    sent = [(one.express, "".join(item.url[-1] for item in one.pack.targets)) for one in letters]
+    packs = outbox("p", "c", journal, won(journal))
+    sent = [(one.express, "".join(item.url[-1] for item in one.pack.targets)) for one in packs]
     assert sent == [(True, "bd"), (False, "ac"), (True, "bd"), (False, "ac")]
     lowered = replace(
         journal,
@@ -200,16 +200,16 @@ def test_what_goes_past_others_travels_apart() -> None:
 def test_only_what_was_won_is_sent() -> None:
     """Candidates that another pack has claimed are its business."""
     journal = Journal(at_ms=NOW_MS, candidates=tuple(target(path) for path in "abc"))
-    (letter,) = outbox("p", "c", journal, Ledger(pack="p", children=(0, 2)))
-    assert letter.pack.targets == (target("a"), target("c"))
+    (outgoing,) = outbox("p", "c", journal, Ledger(pack="p", children=(0, 2)))
+    assert outgoing.pack.targets == (target("a"), target("c"))
 
 
 def test_urls_that_come_due_together_travel_together() -> None:
     """Delays within five seconds share a pack, held for the longest of them."""
     delays = {"a": 5, "b": 1, "c": 6, "d": 900}
     again = tuple(Requeue(target=target(path), delay_s=delay) for path, delay in delays.items())
-    letters = outbox("p", "c", Journal(at_ms=NOW_MS, again=again), Ledger(pack="p", children=()))
-    held = [([item.url[-1] for item in one.pack.targets], one.delay_s) for one in letters]
+    packs = outbox("p", "c", Journal(at_ms=NOW_MS, again=again), Ledger(pack="p", children=()))
+    held = [([item.url[-1] for item in one.pack.targets], one.delay_s) for one in packs]
     assert held == [(["a", "b"], 5), (["c"], 6), (["d"], 900)]
 
 
@@ -217,9 +217,12 @@ def test_a_pack_that_failed_is_sent_on_apart() -> None:
     """Each URL of a pack that crashed us goes on by itself, as it is, with nothing counted."""
     pack = Pack(id="p", crawl="c", at_ms=1, targets=(target("a"), target("b")), failures=3)
     journal = apart(pack, NOW_MS)
-    letters = outbox("p", "c", journal, Ledger(pack="p", children=()))
-    assert [letter.pack.targets for letter in letters] == [(target("a"),), (target("b"),)]
-    assert [letter.pack.failures for letter in letters] == [0, 0]
+    packs = outbox("p", "c", journal, Ledger(pack="p", children=()))
+    assert [outgoing.pack.targets for outgoing in packs] == [
+        (target("a"),),
+        (target("b"),),
+    ]
+    assert [outgoing.pack.failures for outgoing in packs] == [0, 0]
     assert journal.tally == {}
 
 

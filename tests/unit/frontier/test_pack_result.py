@@ -20,16 +20,16 @@ SITEMAP = Target(url=URL, depth=4, kind=TargetKind.SITEMAP)
 def test_the_shallowest_link_to_a_url_counts(links: tuple[Target, ...], taken: Target) -> None:
     """Whichever page ends first, so that what lies within the depth is found; a sitemap is one."""
     for order in permutations(links):
-        draft = PackResult("crawl")
+        result = PackResult("crawl")
         for target in order:
-            draft.link(target)
-        assert list(draft.links) == [taken]
+            result.link(target)
+        assert list(result.links) == [taken]
 
 
 def test_a_link_may_be_known_too_deep() -> None:
     """It is judged again where it lies less deep."""
-    draft = PackResult("crawl")
-    draft.link(DEEP)
-    assert draft.links_to(URL)
-    assert [draft.links_to(URL, depth) for depth in (2, 3, 4)] == [False, True, True]
-    assert not draft.links_to(f"{URL}b", 3)
+    result = PackResult("crawl")
+    result.link(DEEP)
+    assert result.links_to(URL)
+    assert [result.links_to(URL, depth) for depth in (2, 3, 4)] == [False, True, True]
+    assert not result.links_to(f"{URL}b", 3)

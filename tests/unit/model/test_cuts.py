@@ -144,11 +144,11 @@ def test_a_column_is_read_whoever_wrote_it() -> None:
 
 def test_pages_are_counted_by_what_they_lack() -> None:
     """Once for each part, and once in all; whole ones not at all."""
-    draft = PackResult("c")
-    draft.end(RECORD)
-    draft.end(replace(RECORD, url=f"{URL}2", cut=None))
-    draft.end(replace(RECORD, url=f"{URL}3", cut="links=9"))
-    tally = draft.journal([], 0).tally
+    result = PackResult("c")
+    result.end(RECORD)
+    result.end(replace(RECORD, url=f"{URL}2", cut=None))
+    result.end(replace(RECORD, url=f"{URL}3", cut="links=9"))
+    tally = result.journal([], 0).tally
     assert {key: number for key, number in tally.items() if key.startswith("incomplete")} == {
         "incomplete.links": 2,
         "incomplete.pages": 2,

@@ -77,7 +77,7 @@ def owners(stage: Stage) -> dict[str, str]:
 async def test_a_journal_is_carried_out() -> None:
     """Claims, records, counts and letters come of it, and the fact that all of it is done."""
     stage = stage_of()
-    ledger = await stage.settler.apply(CRAWL, ROOT, JOURNAL)
+    ledger = await stage.applier.apply(CRAWL, ROOT, JOURNAL)
     assert ledger == Ledger(pack=ROOT, children=(0, 1, 2, 3, 4))
     assert owners(stage) == dict.fromkeys(URLS, ROOT)
     assert list(stage.world.pages.values()) == [RECORD]
@@ -90,7 +90,7 @@ async def test_a_journal_is_carried_out() -> None:
 async def test_a_crawl_with_priority_sends_express() -> None:
     """The outbox goes by the crawl's queue."""
     stage = stage_of()
-    await stage.settler.apply(replace(CRAWL, express=True), ROOT, JOURNAL)
+    await stage.applier.apply(replace(CRAWL, express=True), ROOT, JOURNAL)
     assert [mail.express for mail in stage.world.sent] == [True, True]
 
 
@@ -98,7 +98,7 @@ async def test_nothing_to_send_costs_no_write() -> None:
     """A pack without an outbox is committed, and that is all."""
     effects: list[str] = []
     stage = stage_of(gate=noting(effects))
-    await stage.settler.apply(CRAWL, ROOT, EMPTY)
+    await stage.applier.apply(CRAWL, ROOT, EMPTY)
     assert effects == ["pages.store", "packs.commit"]
 
 
@@ -106,7 +106,7 @@ async def test_seeds_store_no_records() -> None:
     """A journal that holds candidates alone is claimed, committed and sent."""
     effects: list[str] = []
     stage = stage_of(gate=noting(effects))
-    await stage.settler.apply(CRAWL, ROOT, Journal(at_ms=NOW_MS, candidates=TARGETS[:1]))
+    await stage.applier.apply(CRAWL, ROOT, Journal(at_ms=NOW_MS, candidates=TARGETS[:1]))
     assert effects == ["frontier.claim", "packs.commit", "queue.send", "packs.sent"]
 
 
@@ -114,7 +114,7 @@ async def test_urls_of_others_are_left_to_them() -> None:
     """What another pack has claimed is neither counted nor sent."""
     stage = stage_of()
     hold(stage, f"{SITE}/b", "other")
-    ledger = await stage.settler.apply(CRAWL, ROOT, JOURNAL)
+    ledger = await stage.applier.apply(CRAWL, ROOT, JOURNAL)
     assert ledger == Ledger(pack=ROOT, children=(0, 2, 3, 4))
     assert stage.tally()["claimed"] == 4
     assert owners(stage)[f"{SITE}/b"] == "other"
@@ -141,7 +141,7 @@ async def test_a_claim_that_has_lapsed_is_as_good_as_none(
     """Time decides whether a claim holds, not whether its item is still there (case 19)."""
     stage = stage_of()
     hold(stage, f"{SITE}/a", "other", at_ms=at_ms, expires_s=expires_s)
-    ledger = await stage.settler.apply(replace(CRAWL, window_s=window_s), ROOT, JOURNAL)
+    ledger = await stage.applier.apply(replace(CRAWL, window_s=window_s), ROOT, JOURNAL)
     assert ledger is not None
     assert (0 in ledger.children) is won
 
@@ -159,7 +159,7 @@ async def test_the_budget_is_kept_to_the_page(pages_max: int, before: int) -> No
     crawl = replace(CRAWL, pages_max=pages_max)
     stage = stage_of(crawl)
     stage.count(crawl, claimed=before)
-    ledger = await stage.settler.apply(crawl, ROOT, JOURNAL)
+    ledger = await stage.applier.apply(crawl, ROOT, JOURNAL)
     kept = min(5, pages_max - before)
     assert ledger == Ledger(pack=ROOT, children=tuple(range(kept)), surplus=kept < 5)
     assert stage.tally()["claimed"] == before + kept
@@ -182,7 +182,7 @@ async def test_a_budget_that_shrinks_meanwhile_is_kept() -> None:
                 stage.count(crawl, claimed=3)
 
     stage = stage_of(crawl, gate)
-    ledger = await stage.settler.apply(crawl, ROOT, JOURNAL)
+    ledger = await stage.applier.apply(crawl, ROOT, JOURNAL)
     assert ledger is not None
     assert ledger.children == (0,)
     assert stage.tally()["claimed"] == 4
@@ -193,7 +193,7 @@ async def test_the_first_commit_stands() -> None:
     """Whose ledger is there already counts; what only the later delivery won is given back."""
     stage = stage_of()
     stage.world.ledgers[ROOT] = Ledger(pack=ROOT, children=(0, 1))
-    ledger = await stage.settler.apply(CRAWL, ROOT, JOURNAL)
+    ledger = await stage.applier.apply(CRAWL, ROOT, JOURNAL)
     assert ledger == Ledger(pack=ROOT, children=(0, 1))
     assert stage.tally() == {}
     assert set(owners(stage)) == {f"{SITE}/a", f"{SITE}/b"}
@@ -204,7 +204,7 @@ async def test_a_first_commit_that_is_done_is_not_sent_again() -> None:
     """An outbox that is on the queue stays there, once."""
     stage = stage_of()
     stage.world.ledgers[ROOT] = Ledger(pack=ROOT, children=(0,), sent=True)
-    await stage.settler.apply(CRAWL, ROOT, JOURNAL)
+    await stage.applier.apply(CRAWL, ROOT, JOURNAL)
     assert stage.world.sent == []
 
 
@@ -212,7 +212,7 @@ async def test_after_the_end_nothing_counts() -> None:
     """A journal of a crawl whose books are sealed comes to nothing, and claims nothing."""
     stage = stage_of()
     stage.world.shards[CRAWL.id, 0] = ShardItem(closed=True)
-    assert await stage.settler.apply(CRAWL, ROOT, JOURNAL) is None
+    assert await stage.applier.apply(CRAWL, ROOT, JOURNAL) is None
     assert owners(stage) == {}
     assert stage.world.sent == []
     assert stage.tally() == {}
@@ -226,9 +226,9 @@ async def repeat(stage: Stage, crawl: Crawl) -> None:
     stage.restart()
     known = (await stage.packs.recall([ROOT])).get(ROOT)
     if known is not None and known.ledger is not None:
-        await stage.settler.resend(crawl, ROOT, JOURNAL, known.ledger)
+        await stage.applier.resend(crawl, ROOT, JOURNAL, known.ledger)
     else:
-        await stage.settler.apply(crawl, ROOT, JOURNAL)
+        await stage.applier.apply(crawl, ROOT, JOURNAL)
 
 
 @pytest.mark.parametrize("pages_max", [1_000, 3, 0])
@@ -236,11 +236,11 @@ async def test_a_crash_at_any_step_is_made_good(pages_max: int) -> None:
     """Wherever the process ends, the next delivery comes to the same (cases 4 to 6)."""
     crawl = replace(CRAWL, pages_max=pages_max)
     calm = stage_of(crawl)
-    await calm.settler.apply(crawl, ROOT, JOURNAL)
+    await calm.applier.apply(crawl, ROOT, JOURNAL)
     moment = 1
     while True:
         stage = stage_of(crawl, kill_at(moment))
-        if await survives(stage.settler.apply(crawl, ROOT, JOURNAL)):
+        if await survives(stage.applier.apply(crawl, ROOT, JOURNAL)):
             break
         await repeat(stage, crawl)
         assert stage.tally() == calm.tally(), moment
@@ -260,7 +260,7 @@ async def test_an_effect_that_failed_or_may_have_is_repeated(effect: str, moment
     """Refused or with its answer lost, a write is made again to the same effect (cases 12, 17)."""
     stage = stage_of(gate=fail_on(effect, moment))
     with pytest.raises(Transient):
-        await stage.settler.apply(CRAWL, ROOT, JOURNAL)
+        await stage.applier.apply(CRAWL, ROOT, JOURNAL)
     await repeat(stage, CRAWL)
     assert stage.tally() == {"fetched": 1, "fetched.ok": 1, "claimed": 5}
     assert owners(stage) == dict.fromkeys(URLS, ROOT)
@@ -275,9 +275,9 @@ async def test_a_resend_gives_surplus_back(*, surplus: bool, released: bool) -> 
     for target in TARGETS:
         hold(stage, target.url, ROOT)
     stage.world.ledgers[ROOT] = ledger = Ledger(pack=ROOT, children=(0,), surplus=surplus)
-    await stage.settler.resend(CRAWL, ROOT, JOURNAL, ledger)
+    await stage.applier.resend(CRAWL, ROOT, JOURNAL, ledger)
     assert (set(owners(stage)) == {f"{SITE}/a"}) is released
     assert urls_of(stage.sent()) == {f"{SITE}/a", LATER.target.url}
     assert stage.world.ledgers[ROOT].sent
-    await stage.settler.resend(CRAWL, ROOT, JOURNAL, stage.world.ledgers[ROOT])
+    await stage.applier.resend(CRAWL, ROOT, JOURNAL, stage.world.ledgers[ROOT])
     assert stage.world.sent == []

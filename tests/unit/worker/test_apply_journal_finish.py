@@ -26,7 +26,7 @@ async def test_a_crawl_whose_books_balance_is_finished_and_announced() -> None:
     stage = stage_of()
     stage.count(CRAWL, claimed=2, fetched=1, failed=1)
     stage.clock.at_ms += 5_000
-    await stage.settler.finish(CRAWL.id)
+    await stage.applier.finish(CRAWL.id)
     crawl = stage.world.crawls[CRAWL.id]
     assert (crawl.state, crawl.stop, crawl.finished_at_ms, crawl.announced) == (
         State.FINISHED,
@@ -38,7 +38,7 @@ async def test_a_crawl_whose_books_balance_is_finished_and_announced() -> None:
     ((announced, total),) = stage.world.announced
     assert (announced.id, announced.stop) == (CRAWL.id, Stop.FINISHED)
     assert total == {"claimed": 2, "fetched": 1, "failed": 1}
-    await stage.settler.finish(CRAWL.id)
+    await stage.applier.finish(CRAWL.id)
     assert len(stage.world.announced) == 1
 
 
@@ -54,7 +54,7 @@ async def test_a_crawl_with_something_left_goes_on(crawl: Crawl, tally: dict[str
     """URLs in flight, seeds not taken in, or no end at all: it is not finished."""
     stage = stage_of(crawl)
     stage.count(crawl, **tally)
-    await stage.settler.finish(crawl.id)
+    await stage.applier.finish(crawl.id)
     assert stage.world.crawls[crawl.id] == crawl
     assert stage.world.announced == []
 
@@ -62,17 +62,17 @@ async def test_a_crawl_with_something_left_goes_on(crawl: Crawl, tally: dict[str
 async def test_a_crawl_that_is_gone_is_passed_over() -> None:
     """Nothing is there to finish."""
     stage = Stage()
-    await stage.settler.finish("gone")
+    await stage.applier.finish("gone")
     assert stage.world.announced == []
 
 
 async def test_a_lost_announcement_is_made_up_for() -> None:
     """Whoever finds a crawl finished and, after a moment, still unannounced tells it."""
     stage = stage_of(gate=kill_on("events.completed", Moment.BEFORE))
-    assert not await survives(stage.settler.finish(CRAWL.id))
+    assert not await survives(stage.applier.finish(CRAWL.id))
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
     stage.restart()
-    await stage.settler.finish(CRAWL.id)
+    await stage.applier.finish(CRAWL.id)
     assert len(stage.world.announced) == 1
     assert stage.clock.at_ms == NOW_MS + round(1000 * sum(ANNOUNCE_WAITS_S))
 
@@ -89,7 +89,7 @@ async def test_an_announcement_under_way_is_not_repeated() -> None:
 
     ended = replace(CRAWL, state=State.FINISHED, stop=Stop.FINISHED, finished_at_ms=NOW_MS)
     stage = stage_of(ended, gate=gate)
-    await stage.settler.finish(CRAWL.id)
+    await stage.applier.finish(CRAWL.id)
     assert reads == len(ANNOUNCE_WAITS_S)
     assert stage.world.announced == []
 
@@ -110,7 +110,7 @@ async def test_a_commit_between_reading_and_sealing_is_noticed(
 
     stage = stage_of(gate=gate)
     stage.count(CRAWL, claimed=1, fetched=1)
-    await stage.settler.finish(CRAWL.id)
+    await stage.applier.finish(CRAWL.id)
     assert (stage.world.crawls[CRAWL.id].state is State.FINISHED) is sealed
     assert len(stage.world.announced) == int(sealed)
 
@@ -125,6 +125,6 @@ async def test_a_claim_between_reading_and_sealing_keeps_the_crawl_open() -> Non
 
     stage = stage_of(gate=gate)
     stage.count(CRAWL, claimed=1, fetched=1)
-    await stage.settler.finish(CRAWL.id)
+    await stage.applier.finish(CRAWL.id)
     assert stage.world.crawls[CRAWL.id] == CRAWL
     assert not stage.world.shards[CRAWL.id, 0].closed

@@ -36,7 +36,7 @@ class Batch:
         self, *, wait_s: float = 60.0, bytes_max: int = 10**9, gate: Gate | None = None
     ) -> None:
         self.world = World()
-        self.segments = BodyWriter(
+        self.body_writer = BodyWriter(
             files=MemoryFiles(self.world, gate) if gate else MemoryFiles(self.world),
             clock=ManualClock(NOW_MS),
             random=Random(1),
@@ -47,7 +47,7 @@ class Batch:
         self, crawl: str, url: str, after: asyncio.Event | None = None
     ) -> Mapping[str, BodyPlace]:
         """Visit one page, once something has happened, and store it."""
-        with self.segments.taking_part(crawl) as part:
+        with self.body_writer.taking_part(crawl) as part:
             await asyncio.sleep(0)  # so that all have begun before the first one is through
             if after is not None:
                 await after.wait()
@@ -110,12 +110,12 @@ async def test_a_pack_with_nothing_to_store_holds_nobody_up() -> None:
     batch = Batch()
 
     async def fails() -> None:
-        with batch.segments.taking_part("c"):
+        with batch.body_writer.taking_part("c"):
             await asyncio.sleep(0.01)
             raise Transient("a table")
 
     async def brings_nothing() -> None:
-        with batch.segments.taking_part("c") as part:
+        with batch.body_writer.taking_part("c") as part:
             assert await part.put([]) == {}
 
     done = await asyncio.wait_for(

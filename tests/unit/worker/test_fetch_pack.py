@@ -47,18 +47,18 @@ async def visit(
 ) -> Journal:
     """Visit targets, and say what that came to."""
     stage.world.crawls[crawl.id] = crawl
-    draft = PackResult(crawl.id)
+    result = PackResult(crawl.id)
     until_ms = stage.clock.at_ms + ahead_ms
     visit = PackContext(
         crawl=crawl,
-        draft=draft,
+        result=result,
         until_ms=until_ms,
         reservations=reservations or stage.budget_keeper.open(crawl, ROOT),
         named=named,
         seen=seen.intersection,
     )
-    await stage.visitor.fetch(visit, asked)
-    return draft.journal(asked, stage.clock.at_ms)
+    await stage.pack_fetcher.fetch(visit, asked)
+    return result.journal(asked, stage.clock.at_ms)
 
 
 def redirect(location: str) -> Response:

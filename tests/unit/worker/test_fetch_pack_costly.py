@@ -13,7 +13,7 @@ import pytest
 from orbweaver.adapters.local.reader import BudgetReader
 from orbweaver.frontier.messages import child_id
 from orbweaver.model.crawl_settings import Bodies
-from orbweaver.worker.page_reading import Costly, Crowded, read
+from orbweaver.worker.page_reading import Costly, ReaderBusy, read
 from orbweaver.worker.page_reading import ReadingStage as Part
 from tests.attacks import BY_NAME, CHOSEN
 from tests.memory import ManualClock
@@ -77,9 +77,9 @@ async def test_of_a_page_that_was_broken_off_what_was_found_counts() -> None:
     assert {target.url for pack in stage.sent() for target in pack.targets} == {C}  # type: ignore[union-attr]
 
 
-async def test_in_a_crowd_a_page_comes_back() -> None:
+async def test_a_page_comes_back_while_the_reader_is_busy() -> None:
     """It is not counted as tried, and asked for anew."""
-    reader = Fussy({A: [Crowded()]})
+    reader = Fussy({A: [ReaderBusy()]})
     stage = Stage(reader=reader)
     stage.web.put(A, html())
     assert await stage.deliver(stage.begin(CRAWL, A)) == []

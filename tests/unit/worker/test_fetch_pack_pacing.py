@@ -212,7 +212,7 @@ async def test_a_slot_that_passed_while_others_were_served_is_not_used() -> None
     assert journal.tally["deferrals"] == 1
 
 
-class Crowd:
+class CountingWeb:
     """A web in which answers take their time, and that counts who is inside."""
 
     def __init__(self) -> None:
@@ -243,11 +243,11 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
     concurrency: int, at_once: int, most: dict[str, int]
 ) -> None:
     """A host gets as many requests at once as the crawl says, all together as the stack says."""
-    crowd = Crowd()
+    counting_web = CountingWeb()
     crawl = replace(CRAWL, concurrency=concurrency)
     clock, world = ManualClock(NOW_MS), World(crawls={crawl.id: crawl})
-    visitor = PackFetcher(
-        fetcher=crowd,
+    pack_fetcher = PackFetcher(
+        fetcher=counting_web,
         reader=InPlaceReader(),
         hosts=MemoryHosts(world),
         history=MemoryPages(world),
@@ -258,13 +258,13 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
     )
     paths = [str(place) for place in range(9)]
     asked = [*targets(*paths), *targets(*paths, host=OTHER)]
-    draft = PackResult(crawl.id)
+    result = PackResult(crawl.id)
     reservations = Stage().budget_keeper.open(crawl, ROOT)
-    stay = PackContext(crawl=crawl, draft=draft, until_ms=NOW_MS, reservations=reservations)
-    await asyncio.gather(visitor.fetch(stay, asked[::2]), visitor.fetch(stay, asked[1::2]))
-    assert len(draft.journal(asked, NOW_MS).records) == 18
-    assert all(crowd.most[key] <= number for key, number in most.items())
-    assert crowd.most["all"] == most["all"]
+    stay = PackContext(crawl=crawl, result=result, until_ms=NOW_MS, reservations=reservations)
+    await asyncio.gather(*(pack_fetcher.fetch(stay, asked[half::2]) for half in (0, 1)))
+    assert len(result.journal(asked, NOW_MS).records) == 18
+    assert all(counting_web.most[key] <= number for key, number in most.items())
+    assert counting_web.most["all"] == most["all"]
 
 
 async def test_trouble_with_a_table_leaves_nobody_waiting() -> None:

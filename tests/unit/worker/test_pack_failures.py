@@ -10,7 +10,7 @@ import pytest
 from orbweaver.frontier.messages import Pack, child_id
 from orbweaver.model.crawl import default_crawl
 from orbweaver.politeness.host_schedule import Host
-from orbweaver.worker.pack import PUT_OFFS_MAX, STRIKES_MAX
+from orbweaver.worker.pack import REQUEUES_MAX, STRIKES_MAX
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
@@ -133,7 +133,7 @@ async def test_copies_of_a_suspect_that_is_put_off_become_one_that_has_its_strik
         stage.begin(CRAWL, A)
         stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 90_000)
         stage.world.strikes[ROOT] = strikes
-        pack = replace(pack_of(A, failures=1), put_offs=PUT_OFFS_MAX)
+        pack = replace(pack_of(A, failures=1), put_offs=REQUEUES_MAX)
         for _copy in range(2):
             assert await stage.deliver(pack) == []
         assert {sent.id for sent in stage.sent()} == {child_id(ROOT, 0)}
@@ -171,7 +171,7 @@ async def test_copies_that_are_put_off_again_and_again_become_one() -> None:
     pack = stage.begin(replace(CRAWL, delay_ms=1_000), A)
     stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 30 * 900_000)
     copies: list[Pack | SeedsMessage] = [pack]
-    for place in range(PUT_OFFS_MAX + 1):
+    for place in range(REQUEUES_MAX + 1):
         assert [copy.id for copy in copies] == [ROOT] * 2**place
         for copy in copies * 2:
             await stage.deliver(copy)
@@ -244,10 +244,10 @@ async def test_links_that_are_claimed_already_cost_no_write() -> None:
         ("another container", {"frontier.known": 1, "frontier.claim": 0}),
     ):
         effects: list[str] = []
-        seen = stage.advancer._sifter.seen
+        seen = stage.processor._sifter.seen
         stage.restart(noting(effects))
         if name == "same container":
-            stage.advancer._sifter.seen = seen
+            stage.processor._sifter.seen = seen
         await stage.deliver(pack_of(A, pack=child_id(name, 0)))
         assert {key: effects.count(key) for key in effects_expected} == effects_expected, name
     assert stage.tally()["claimed"] == 6

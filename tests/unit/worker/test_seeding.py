@@ -9,13 +9,13 @@ import pytest
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX, Loose, SeedsMessage, decode
 from orbweaver.model.crawl import Crawl, State, default_crawl
 from orbweaver.model.target import Target
-from orbweaver.worker.seeding import Seeder, draft_of
+from orbweaver.worker.seeding import Seeder, result_of
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage
 
 LOOSE = Loose(crawl="default", references=(f"{SITE}/a", f"{SITE}/b"))
 
 
-def ingester(stage: Stage) -> Seeder:
+def seeder(stage: Stage) -> Seeder:
     """Make an ingester over a stage."""
     return Seeder(queue=stage.queue, crawls=stage.crawls, clock=stage.clock)
 
@@ -23,7 +23,7 @@ def ingester(stage: Stage) -> Seeder:
 async def test_bare_urls_begin_the_default_crawl() -> None:
     """The first URL dropped on the queue makes the crawl that it belongs to."""
     stage = Stage()
-    assert await ingester(stage).take("m1", LOOSE) is None
+    assert await seeder(stage).take("m1", LOOSE) is None
     assert stage.world.crawls == {"default": default_crawl(NOW_MS)}
     (seeds,) = stage.sent()
     assert isinstance(seeds, SeedsMessage)
@@ -35,7 +35,7 @@ async def test_the_same_message_becomes_the_same_seeds() -> None:
     """The ids follow from the message's id, so a second delivery is found out (case 2)."""
     stage = Stage()
     for origin in ("m1", "m1", "m2"):
-        await ingester(stage).take(origin, LOOSE)
+        await seeder(stage).take(origin, LOOSE)
     ids = [seeds.id for seeds in stage.sent()]
     assert ids[0] == ids[1] != ids[2]
 
@@ -44,7 +44,7 @@ async def test_many_references_are_cut_into_messages() -> None:
     """A long list becomes messages that one invocation can work on."""
     stage = Stage()
     references = tuple(f"{SITE}/{place}" for place in range(SEEDS_REFERENCES_MAX + 1))
-    await ingester(stage).take("m1", Loose(crawl="default", references=references))
+    await seeder(stage).take("m1", Loose(crawl="default", references=references))
     sizes = [len(seeds.references) for seeds in stage.sent() if isinstance(seeds, SeedsMessage)]
     assert sizes == [SEEDS_REFERENCES_MAX, 1]
 
@@ -53,7 +53,7 @@ async def test_urls_may_name_a_crawl_that_stands() -> None:
     """References for a crawl go to it, by its own queue."""
     stage = Stage()
     stage.begin(replace(CRAWL, express=True))
-    assert await ingester(stage).take("m1", replace(LOOSE, crawl=CRAWL.id)) is None
+    assert await seeder(stage).take("m1", replace(LOOSE, crawl=CRAWL.id)) is None
     (mail,) = stage.world.sent
     assert (mail.express, mail.group) == (True, CRAWL.id)
 
@@ -69,7 +69,7 @@ async def test_urls_may_name_a_crawl_that_stands() -> None:
 async def test_what_can_never_succeed_has_a_reason(loose: Loose, reason: str) -> None:
     """Nothing is sent for an unknown crawl, or where no reference is a URL."""
     stage = Stage()
-    refused = await ingester(stage).take("m1", loose)
+    refused = await seeder(stage).take("m1", loose)
     assert refused is not None
     assert refused.startswith(reason)
     assert stage.world.sent == []
@@ -79,7 +79,7 @@ async def test_one_usable_reference_is_enough() -> None:
     """What is no URL among others is counted with them later, not thrown back."""
     stage = Stage()
     loose = Loose(crawl="default", references=("nonsense", f"{SITE}/a"))
-    assert await ingester(stage).take("m1", loose) is None
+    assert await seeder(stage).take("m1", loose) is None
     (mail,) = stage.world.sent
     seeds = decode(mail.body)
     assert isinstance(seeds, SeedsMessage)
@@ -121,7 +121,7 @@ def test_seeds_become_candidates_at_depth_0(
 ) -> None:
     """Canonical seeds are candidates, as of the seeds' own moment; others are counted (case 14)."""
     seeds = SeedsMessage(id="s", crawl=crawl.id, at_ms=5, references=references, planned=planned)
-    journal = draft_of(seeds, crawl).journal((), seeds.at_ms)
+    journal = result_of(seeds, crawl).journal((), seeds.at_ms)
     assert journal.candidates == tuple(Target(url=url, depth=0) for url in urls)
     assert journal.at_ms == 5
     assert journal.tally == tally

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from orbweaver.frontier.envelope import WaitingMessage
-    from orbweaver.frontier.journal import Letter
+    from orbweaver.frontier.journal import OutgoingPack
     from orbweaver.frontier.messages import Close, SeedsMessage
     from orbweaver.model.ports import Clock
 
@@ -88,17 +88,17 @@ class SqsQueue:
         self._express_url = express_url
         self._dead_letter_url = dead_letter_url
 
-    async def send(self, letters: Sequence[Letter], *, express: bool) -> None:
+    async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
         """See the port."""
         for lane in (True, False):
             mails = (
                 Mail(
-                    body=encode(letter.pack),
-                    group=group_of(letter.pack.crawl),
-                    delay_s=letter.delay_s,
+                    body=encode(outgoing.pack),
+                    group=group_of(outgoing.pack.crawl),
+                    delay_s=outgoing.delay_s,
                 )
-                for letter in letters
-                if (express or letter.express) is lane
+                for outgoing in outgoing_packs
+                if (express or outgoing.express) is lane
             )
             await self._send(mails, express=lane)
 

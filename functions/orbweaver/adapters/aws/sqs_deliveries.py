@@ -29,7 +29,7 @@ class SqsDeliveries:
         client = await self._clients.client("sqs")
         await aws.call(client, "send_message", QueueUrl=self._queue_url, MessageBody=body)
 
-    async def put_off(self, handle: str, seconds: int) -> None:
+    async def postpone(self, handle: str, seconds: int) -> None:
         """See the port."""
         await aws.call(
             await self._clients.client("sqs"),

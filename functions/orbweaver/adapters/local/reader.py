@@ -43,8 +43,8 @@ from orbweaver.worker.page_reading import (
     LIGHT_UNITS,
     MEMORY_BYTES,
     Costly,
-    Crowded,
     PageReading,
+    ReaderBusy,
     ReadingStage,
     has_light_tree,
     has_stages,
@@ -124,12 +124,12 @@ class BudgetReader:
         if self._in_place(job) and (found := await _in_turns(job)) is not None:
             return found
         if self._waiting_bytes + len(job.body) > WAITING_BYTES_MAX:
-            return Crowded()
+            return ReaderBusy()
         self._waiting_bytes += len(job.body)
         try:
             wait_s = (until_ms - self._clock.now_ms()) / 1000
             async with self._turns.taken(host, wait_s) as got:
-                return await self._apart(job) if got else Crowded()
+                return await self._apart(job) if got else ReaderBusy()
         finally:
             self._waiting_bytes -= len(job.body)
 
