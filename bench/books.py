@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 NANO = 1_000_000_000
 
 
-def units_of(tally: Mapping[str, int]) -> dict[str, Any]:
+def units_of(counts: Mapping[str, int]) -> dict[str, Any]:
     """Take what was spent and used out of a crawl's counters: as counted, if that was."""
-    terms = billing_units.units_of(tally).by_term
-    spent = round(nanodollars(terms)) if terms else tally.get("nanodollars")
+    terms = billing_units.units_of(counts).by_term
+    spent = round(nanodollars(terms)) if terms else counts.get("nanodollars")
     return {"nanodollars": spent, "units": {str(term): number for term, number in terms.items()}}

@@ -70,7 +70,7 @@ def forget(world: memory.World) -> None:
     for name in TABLES:
         getattr(world, name).clear()
     for shard in world.shards.values():
-        shard.tally.clear()
+        shard.counts.clear()
 
 
 def resident_bytes() -> int:

@@ -179,9 +179,9 @@ async def measure(url: str, packs: int, containers: int, bodies: Bodies) -> Used
                     await asyncio.sleep(EMPTY_WAIT_S)
             ended = await ports.crawls.get(crawl.id)
             assert ended is not None
-            books = await ports.crawls.books(ended)
-            line.used.pages = books.total.get("fetched", 0)
-            line.used.deferred = books.total.get("deferrals", 0)
+            counters = await ports.crawls.counters(ended)
+            line.used.pages = counters.total.get("fetched", 0)
+            line.used.deferred = counters.total.get("deferrals", 0)
             assert ended.finished_at_ms, "the crawl has not ended"
             return line.used
 

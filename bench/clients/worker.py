@@ -117,10 +117,10 @@ def crawl(url: str, at_once: int) -> dict[str, object]:
                         belt.put_back(delivery)
     ports.reader.close()
     state = world.crawls[crawl_id].state
-    tally: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for shard in world.shards.values():
-        for key, number in shard.tally.items():
-            tally[key] = tally.get(key, 0) + number
+        for key, number in shard.counts.items():
+            counts[key] = counts.get(key, 0) + number
     pages = [page for page in world.pages.values() if page.outcome is Outcome.FETCHED]
     return {
         "state": str(state),
@@ -130,7 +130,7 @@ def crawl(url: str, at_once: int) -> dict[str, object]:
         "batches": batches,
         "messages": messages,
         "dead": len(world.buried),
-        **units_of(tally),
+        **units_of(counts),
     }
 
 

@@ -71,13 +71,13 @@ class Ended:
 
     crawl: str
     state: str
-    tally: Mapping[str, int]
+    counts: Mapping[str, int]
     announced: tuple[Mapping[str, int], ...]
 
     @property
     def outcomes(self) -> int:
         """Sum up what ended."""
-        return sum(self.tally.get(outcome, 0) for outcome in OUTCOMES)
+        return sum(self.counts.get(outcome, 0) for outcome in OUTCOMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class Evidence:
     rows: tuple[Row, ...]
     main: Ended
     others: tuple[Ended, ...]
-    tally_before_late: Mapping[str, int]
+    counts_before_late: Mapping[str, int]
     queued: int
     requests: Mapping[str, int]  # URL to how often it was asked for
     gaps: Mapping[str, Gaps]  # host to what it saw

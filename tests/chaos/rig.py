@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RULE = "chaos-completed"
 PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
-TALLY_PREFIX = "n."
+COUNTS_PREFIX = "n."
 QUEUES = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl")
 READY_S_MAX = 30.0
 TIMED_OUT = "killing worker"  # of the emulator, once an invocation
@@ -39,11 +39,11 @@ class Books:
     """A crawl as its table has it."""
 
     state: str
-    tally: dict[str, int]
+    counts: dict[str, int]
 
     def sum(self, *keys: str) -> int:
         """Add counters up."""
-        return sum(self.tally.get(key, 0) for key in keys)
+        return sum(self.counts.get(key, 0) for key in keys)
 
 
 class Rig:
@@ -106,16 +106,16 @@ class Rig:
 
     def books(self, crawl: str) -> Books:
         """Read a crawl's state and counters."""
-        state, tally = "unknown", dict[str, int]()
+        state, counts = "unknown", dict[str, int]()
         for item in self._scan("CrawlsTable", "k", crawl):
             if item["k"]["S"] == crawl:
                 state = item["state"]["S"]
             elif item["k"]["S"].startswith(f"{crawl}#count#"):
                 for name, value in item.items():
-                    if name.startswith(TALLY_PREFIX):
-                        key = name.removeprefix(TALLY_PREFIX)
-                        tally[key] = tally.get(key, 0) + int(value["N"])
-        return Books(state=state, tally=tally)
+                    if name.startswith(COUNTS_PREFIX):
+                        key = name.removeprefix(COUNTS_PREFIX)
+                        counts[key] = counts.get(key, 0) + int(value["N"])
+        return Books(state=state, counts=counts)
 
     def rows(self, crawl: str) -> tuple[Row, ...]:
         """Read a crawl's page records."""

@@ -265,7 +265,7 @@ class _Run:
             rows=rows,
             main=main,
             others=tuple(others),
-            tally_before_late=before.tally,
+            counts_before_late=before.counts,
             queued=self._rig.queued(),
             requests=requests,
             gaps=measured,
@@ -281,7 +281,7 @@ class _Run:
         return Ended(
             crawl=crawl,
             state=books.state,
-            tally=books.tally,
+            counts=books.counts,
             announced=tuple(
                 # What it cost is among its counts as well, and is in no count of what happened.
                 {

@@ -69,9 +69,9 @@ def _records(evidence: Evidence) -> list[Line]:
 
 def _books(evidence: Evidence) -> list[Line]:
     main, total = evidence.main, evidence.expected.total
-    claimed, ended, rows = main.tally.get("claimed", 0), main.outcomes, len(evidence.rows)
+    claimed, ended, rows = main.counts.get("claimed", 0), main.outcomes, len(evidence.rows)
     wanted = {key: len(urls) for key, urls in evidence.expected.outcomes.items()}
-    counted = {key: main.tally.get(key, 0) for key in wanted}
+    counted = {key: main.counts.get(key, 0) for key in wanted}
     return [
         Line(
             promise="the crawl is finished, and nothing is left on its queues",
@@ -91,7 +91,7 @@ def _books(evidence: Evidence) -> list[Line]:
         Line(
             promise="late copies count nothing",
             found=f"{evidence.storm.replayed_late} copies after the end",
-            holds=dict(evidence.tally_before_late) == dict(main.tally),
+            holds=dict(evidence.counts_before_late) == dict(main.counts),
         ),
     ]
 
@@ -157,16 +157,16 @@ def _dead(evidence: Evidence) -> list[Line]:
 def _announcements(evidence: Evidence) -> list[Line]:
     lines = []
     for ended in (evidence.main, *evidence.others):
-        true = [counts for counts in ended.announced if dict(counts) == dict(ended.tally)]
+        true = [counts for counts in ended.announced if dict(counts) == dict(ended.counts)]
         lines.append(
             Line(
                 promise=f"CrawlCompleted of {ended.crawl}, with its counts",
                 found=f"{len(ended.announced)} events, {len(true)} true;"
-                f" claimed {ended.tally.get('claimed', 0)}, ended {ended.outcomes}",
+                f" claimed {ended.counts.get('claimed', 0)}, ended {ended.outcomes}",
                 holds=bool(true)
                 and len(true) == len(ended.announced)
                 and ended.state == "finished"
-                and ended.tally.get("claimed", 0) == ended.outcomes,
+                and ended.counts.get("claimed", 0) == ended.outcomes,
             )
         )
     return lines

@@ -15,7 +15,7 @@ from orbweaver.model.target import Target
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orbweaver.model.crawl import Tally
+    from orbweaver.model.crawl import Counts
 
 NOW_MS = 1_768_478_400_000
 """2026-01-15T12:00:00Z: the middle of a day, so that no test straddles two."""
@@ -51,7 +51,7 @@ def journal(links: int = 3, *, at_ms: int = NOW_MS, pages: int = 2) -> Journal:
         at_ms=at_ms,
         records=tuple(record(number) for number in range(pages)),
         candidates=tuple(target(number) for number in range(links)),
-        tally={"fetched": pages, "fetched.ok": pages},
+        counts={"fetched": pages, "fetched.ok": pages},
     )
 
 
@@ -64,7 +64,7 @@ def large_journal(seed: int, links: int) -> Journal:
             Target(url=f"https://example.com/{random.randbytes(48).hex()}", depth=1)
             for _ in range(links)
         ),
-        tally={"fetched": 1},
+        counts={"fetched": 1},
     )
 
 
@@ -87,6 +87,6 @@ def outgoing(
     return OutgoingPack(pack=pack, delay_s=delay_s)
 
 
-def counts(tally: Tally) -> dict[str, int]:
+def nonzero(counts: Counts) -> dict[str, int]:
     """Leave out zeros, which a store may or may not keep."""
-    return {key: count for key, count in tally.items() if count}
+    return {key: count for key, count in counts.items() if count}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ONE, TWO, THREE = samples.pack_ids(3)
 CRAWL = samples.crawl()
-TALLY = {"claimed": 1, "fetched": 2}
+COUNTS = {"claimed": 1, "fetched": 2}
 
 
 @pytest.fixture
@@ -50,19 +50,19 @@ def use(meter: UsageMeter, number: int) -> None:
 
 async def booked(world: AwsWorld) -> dict[Term, int]:
     """Read what the crawl's books say."""
-    books = await world.container().crawls.books(CRAWL)
-    assert books.total["fetched"] >= TALLY["fetched"]
-    return units_of(books.total).by_term
+    counters = await world.container().crawls.counters(CRAWL)
+    assert counters.total["fetched"] >= COUNTS["fetched"]
+    return units_of(counters.total).by_term
 
 
 async def test_units_are_booked_with_commits(aws_world: AwsWorld, meter: UsageMeter) -> None:
     """Each commit takes what was used since the one before, alone or for several packs."""
     packs = packs_of(aws_world, meter)
     use(meter, 3)
-    assert await packs.commit(CRAWL, samples.ledger(ONE), TALLY) == Committed()
+    assert await packs.commit(CRAWL, samples.ledger(ONE), COUNTS) == Committed()
     assert await booked(aws_world) == {Term.WRITE: 3, Term.SQS: 1}
     use(meter, 4)
-    together = [(samples.ledger(pack), TALLY) for pack in (TWO, THREE)]
+    together = [(samples.ledger(pack), COUNTS) for pack in (TWO, THREE)]
     assert await packs.commit_together(CRAWL, together)
     assert await booked(aws_world) == {Term.WRITE: 7, Term.SQS: 2}
 
@@ -73,12 +73,12 @@ async def test_a_commit_that_comes_late_books_nothing(
     """Another has committed the pack: what was used for it all the same goes along next time."""
     packs = packs_of(aws_world, meter)
     ledger = samples.ledger(ONE)
-    await packs.commit(CRAWL, ledger, TALLY)
+    await packs.commit(CRAWL, ledger, COUNTS)
     use(meter, 3)
-    assert await packs.commit(CRAWL, ledger, TALLY) == AlreadyCommitted(ledger=ledger)
-    assert not await packs.commit_together(CRAWL, [(ledger, TALLY), (samples.ledger(TWO), TALLY)])
+    assert await packs.commit(CRAWL, ledger, COUNTS) == AlreadyCommitted(ledger=ledger)
+    assert not await packs.commit_together(CRAWL, [(ledger, COUNTS), (samples.ledger(TWO), COUNTS)])
     assert await booked(aws_world) == {}
-    await packs.commit(CRAWL, samples.ledger(THREE), TALLY)
+    await packs.commit(CRAWL, samples.ledger(THREE), COUNTS)
     assert await booked(aws_world) == {Term.WRITE: 3, Term.SQS: 1}
 
 
@@ -87,7 +87,7 @@ async def test_counters_of_units_take_little_room(aws_world: AwsWorld, meter: Us
     with meter.of(CRAWL.id):
         for stage in Stage:
             meter.use(Term.WRITE, stage, 99_999)
-    await packs_of(aws_world, meter).commit(CRAWL, samples.ledger(ONE), TALLY)
+    await packs_of(aws_world, meter).commit(CRAWL, samples.ledger(ONE), COUNTS)
     answer = await aws_world.clients["dynamodb"].scan(TableName=aws_world.table("crawls"))
     (item,) = answer["Items"]
     counters = {name: value for name, value in item.items() if name.startswith("u.")}

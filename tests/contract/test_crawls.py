@@ -60,7 +60,10 @@ async def test_an_unknown_crawl_is_none(world: World) -> None:
     crawls = world.container().crawls
     assert await crawls.get("nobody-1") is None
     assert await crawls.list() == ()
-    assert (await crawls.books(samples.crawl(shards=2))).shards == (CounterShard(), CounterShard())
+    assert (await crawls.counters(samples.crawl(shards=2))).shards == (
+        CounterShard(),
+        CounterShard(),
+    )
 
 
 async def test_an_id_is_taken_once(world: World) -> None:
@@ -165,14 +168,14 @@ async def test_a_sealed_crawl_is_finished(world: World) -> None:
     await container.crawls.create(crawl)
     (pack,) = samples.pack_ids(1)
     await container.packs.commit(crawl, samples.ledger(pack), {"seeds": 1})
-    books = await container.crawls.books(crawl)
+    counters = await container.crawls.counters(crawl)
     done = replace(crawl, state=State.FINISHED, stop=Stop.FINISHED, finished_at_ms=samples.NOW_MS)
-    assert await container.crawls.seal(crawl, books, done)
+    assert await container.crawls.seal(crawl, counters, done)
     assert await container.crawls.get(crawl.id) == done
-    sealed = await container.crawls.books(crawl)
-    assert sealed.total == books.total
+    sealed = await container.crawls.counters(crawl)
+    assert sealed.total == counters.total
     assert [shard.closed for shard in sealed.shards] == [True] * 4
-    assert not await world.container().crawls.seal(crawl, books, done)
+    assert not await world.container().crawls.seal(crawl, counters, done)
 
 
 async def test_last_counts_are_sealed_with_the_books(world: World) -> None:
@@ -181,39 +184,39 @@ async def test_last_counts_are_sealed_with_the_books(world: World) -> None:
     await container.crawls.create(crawl)
     for pack in samples.pack_ids(4):
         await container.packs.commit(crawl, samples.ledger(pack), {"claimed": 2, "skipped": 1})
-    books = await container.crawls.books(crawl)
+    counters = await container.crawls.counters(crawl)
     done = replace(crawl, state=State.FINISHED)
     rest = {"skipped": 4, "skipped.cancelled": 4}
-    assert await container.crawls.seal(crawl, books, done, rest)
-    assert not await container.crawls.seal(crawl, books, done, rest)
-    total = (await container.crawls.books(crawl)).total
-    assert samples.counts(total) == {"claimed": 8, "skipped": 8, "skipped.cancelled": 4}
+    assert await container.crawls.seal(crawl, counters, done, rest)
+    assert not await container.crawls.seal(crawl, counters, done, rest)
+    total = (await container.crawls.counters(crawl)).total
+    assert samples.nonzero(total) == {"claimed": 8, "skipped": 8, "skipped.cancelled": 4}
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-async def test_books_that_changed_are_not_sealed(world: World, shards: int) -> None:
+async def test_counters_that_changed_are_not_sealed(world: World, shards: int) -> None:
     """A commit between reading and sealing keeps the crawl open, on whichever shard it counts."""
     container, crawl = world.container(), samples.crawl(shards=shards)
     await container.crawls.create(crawl)
     first, second = samples.pack_ids(2)
     await container.packs.commit(crawl, samples.ledger(first), {"claimed": 1, "fetched": 1})
-    books = await container.crawls.books(crawl)
+    counters = await container.crawls.counters(crawl)
     await container.packs.commit(crawl, samples.ledger(second), {"claimed": 1})
-    assert not await container.crawls.seal(crawl, books, replace(crawl, state=State.FINISHED))
+    assert not await container.crawls.seal(crawl, counters, replace(crawl, state=State.FINISHED))
     assert await container.crawls.get(crawl.id) == crawl
-    assert not any(shard.closed for shard in (await container.crawls.books(crawl)).shards)
+    assert not any(shard.closed for shard in (await container.crawls.counters(crawl)).shards)
 
 
 async def test_a_crawl_that_moved_is_not_sealed(world: World) -> None:
     """A crawl that was cancelled in the meantime is looked at again before it ends."""
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
-    books = await crawls.books(crawl)
+    counters = await crawls.counters(crawl)
     stopping = replace(crawl, state=State.STOPPING, stop=Stop.CANCELLED)
     await crawls.move(stopping, [State.RUNNING])
-    assert not await crawls.seal(crawl, books, replace(crawl, state=State.FINISHED))
+    assert not await crawls.seal(crawl, counters, replace(crawl, state=State.FINISHED))
     assert await crawls.get(crawl.id) == stopping
-    assert await crawls.seal(stopping, books, replace(stopping, state=State.FINISHED))
+    assert await crawls.seal(stopping, counters, replace(stopping, state=State.FINISHED))
 
 
 async def test_seal_and_commit_exclude_each_other(world: World) -> None:
@@ -222,16 +225,16 @@ async def test_seal_and_commit_exclude_each_other(world: World) -> None:
         crawl = samples.crawl(f"race{attempt}", shards=2)
         container = world.container()
         await container.crawls.create(crawl)
-        books = await container.crawls.books(crawl)
+        counters = await container.crawls.counters(crawl)
         done = replace(crawl, state=State.FINISHED)
         sealed, *results = await asyncio.gather(
-            world.container().crawls.seal(crawl, books, done),
+            world.container().crawls.seal(crawl, counters, done),
             *(
                 world.container().packs.commit(crawl, samples.ledger(pack), {"fetched": 1})
                 for pack in samples.pack_ids(4, crawl.id)
             ),
         )
-        fetched = (await container.crawls.books(crawl)).total.get("fetched", 0)
+        fetched = (await container.crawls.counters(crawl)).total.get("fetched", 0)
         assert fetched == results.count(Committed())
         assert results.count(Closed()) == 4 - fetched
         assert sealed is (fetched == 0)
@@ -241,10 +244,10 @@ async def test_one_of_competing_seals_wins(world: World) -> None:
     """Of containers that finish a crawl at once, exactly one does."""
     container, crawl = world.container(), samples.crawl(shards=3)
     await container.crawls.create(crawl)
-    books = await container.crawls.books(crawl)
+    counters = await container.crawls.counters(crawl)
     done = replace(crawl, state=State.FINISHED)
     sealed = await asyncio.gather(
-        *(world.container().crawls.seal(crawl, books, done) for _ in range(4))
+        *(world.container().crawls.seal(crawl, counters, done) for _ in range(4))
     )
     assert sorted(sealed) == [False] * 3 + [True]
 

@@ -77,10 +77,10 @@ async def test_a_seal_leaves_an_edit_in_place(world: World) -> None:
     """A crawl that ends while it is edited ends as it was edited."""
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
-    books = await crawls.books(crawl)
+    counters = await crawls.counters(crawl)
     assert await crawls.edit(replace(crawl, delay_ms=5), crawl)
     done = replace(crawl, state=State.FINISHED, stop=Stop.FINISHED, finished_at_ms=samples.NOW_MS)
-    assert await crawls.seal(crawl, books, done)
+    assert await crawls.seal(crawl, counters, done)
     assert await crawls.get(crawl.id) == replace(done, delay_ms=5, edits=1)
 
 

@@ -170,7 +170,7 @@ async def test_a_commit_of_unknown_outcome_is_found(moto_world: AwsWorld) -> Non
     assert await container.packs.recall([ONE]) == {ONE: Recalled(ledger=ledger)}
     again = await container.packs.commit(samples.crawl(), ledger, {"claimed": 2})
     assert again == AlreadyCommitted(ledger=ledger)
-    assert (await container.crawls.books(samples.crawl())).claimed == 2
+    assert (await container.crawls.counters(samples.crawl())).claimed == 2
 
 
 async def test_writes_that_a_client_repeats_have_succeeded(moto_world: AwsWorld) -> None:

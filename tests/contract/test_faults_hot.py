@@ -74,7 +74,7 @@ async def test_a_hot_ledger_is_committed_in_the_end(moto_world: AwsWorld) -> Non
     result = await container.packs.commit(crawl, samples.ledger(ONE), {"claimed": 1})
     assert result == Committed()
     assert client.calls["transact_write_items"] == 4
-    assert (await quiet.crawls.books(crawl)).total["claimed"] == 1
+    assert (await quiet.crawls.counters(crawl)).total["claimed"] == 1
 
 
 async def test_a_hot_host_is_put_off_and_no_other(moto_world: AwsWorld) -> None:

@@ -97,11 +97,11 @@ async def test_packs_are_committed_together(world: World) -> None:
     """All ledgers stand, and the counts of all are on one shard, in one commit."""
     container, crawl = world.container(), samples.crawl()
     ledgers = [samples.ledger(pack, children=(place,)) for place, pack in enumerate((ONE, TWO))]
-    tally = {"claimed": 1, "fetched": 2, "fetched.ok": 2}
-    assert await container.packs.commit_together(crawl, [(one, tally) for one in ledgers])
-    books = await container.crawls.books(crawl)
-    assert samples.counts(books.total) == {"claimed": 2, "fetched": 4, "fetched.ok": 4}
-    assert sorted(shard.commits for shard in books.shards)[-2:] in ([1], [0, 1])
+    counts = {"claimed": 1, "fetched": 2, "fetched.ok": 2}
+    assert await container.packs.commit_together(crawl, [(one, counts) for one in ledgers])
+    counters = await container.crawls.counters(crawl)
+    assert samples.nonzero(counters.total) == {"claimed": 2, "fetched": 4, "fetched.ok": 4}
+    assert sorted(shard.commits for shard in counters.shards)[-2:] in ([1], [0, 1])
     recalled = await world.container().packs.recall([ONE, TWO])
     assert [recalled[ledger.pack].ledger for ledger in ledgers] == ledgers
 
@@ -115,12 +115,12 @@ async def test_packs_are_committed_together_or_not_at_all(world: World, why: str
         await container.packs.commit(crawl, samples.ledger(TWO), {"fetched": 1})
     if why == "closed":
         await container.crawls.create(crawl)
-        books = await container.crawls.books(crawl)
-        assert await container.crawls.seal(crawl, books, replace(crawl, state=State.FINISHED))
-    before = await container.crawls.books(crawl)
+        counters = await container.crawls.counters(crawl)
+        assert await container.crawls.seal(crawl, counters, replace(crawl, state=State.FINISHED))
+    before = await container.crawls.counters(crawl)
     commits = [(samples.ledger(pack), {"claimed": claimed}) for pack in (ONE, TWO)]
     assert not await container.packs.commit_together(crawl, commits)
-    assert await container.crawls.books(crawl) == before
+    assert await container.crawls.counters(crawl) == before
     assert ONE not in await container.packs.recall([ONE, TWO])
 
 
@@ -128,11 +128,11 @@ async def test_a_commit_counts(world: World) -> None:
     """A commit adds its counts to the crawl's books, and its ledger is recalled."""
     container, crawl = world.container(), samples.crawl()
     ledger = samples.ledger(ONE, children=(0, 7, 8, 4_000))
-    tally = {"claimed": 4, "fetched": 1, "fetched.ok": 1, "refused.scope": 2, "retries": 0}
-    assert await container.packs.commit(crawl, ledger, tally) == Committed()
-    books = await container.crawls.books(crawl)
-    assert samples.counts(books.total) == samples.counts(tally)
-    assert [shard.commits for shard in books.shards] == [1]
+    counts = {"claimed": 4, "fetched": 1, "fetched.ok": 1, "refused.scope": 2, "retries": 0}
+    assert await container.packs.commit(crawl, ledger, counts) == Committed()
+    counters = await container.crawls.counters(crawl)
+    assert samples.nonzero(counters.total) == samples.nonzero(counts)
+    assert [shard.commits for shard in counters.shards] == [1]
     assert (await world.container().packs.recall([ONE]))[ONE].ledger == ledger
 
 
@@ -160,8 +160,8 @@ async def test_a_pack_is_committed_once(world: World) -> None:
     await container.packs.commit(crawl, first, {"claimed": 2, "fetched": 1})
     result = await world.container().packs.commit(crawl, second, {"claimed": 1, "fetched": 1})
     assert result == AlreadyCommitted(ledger=first)
-    books = await container.crawls.books(crawl)
-    assert samples.counts(books.total) == {"claimed": 2, "fetched": 1}
+    counters = await container.crawls.counters(crawl)
+    assert samples.nonzero(counters.total) == {"claimed": 2, "fetched": 1}
 
 
 async def test_one_of_competing_commits_counts(world: World) -> None:
@@ -177,7 +177,7 @@ async def test_one_of_competing_commits_counts(world: World) -> None:
     assert len(stands) == 1
     others = [result for result in results if result != Committed()]
     assert others == [AlreadyCommitted(ledger=stands[0])] * 5
-    assert (await world.container().crawls.books(crawl)).claimed == 1
+    assert (await world.container().crawls.counters(crawl)).claimed == 1
 
 
 async def test_counts_of_many_packs_add_up(world: World) -> None:
@@ -190,9 +190,9 @@ async def test_counts_of_many_packs_add_up(world: World) -> None:
         )
     )
     assert results == [Committed()] * 40
-    books = await world.container().crawls.books(crawl)
-    assert samples.counts(books.total) == {"claimed": 80, "seeds": 40}
-    assert sum(shard.commits for shard in books.shards) == 40
+    counters = await world.container().crawls.counters(crawl)
+    assert samples.nonzero(counters.total) == {"claimed": 80, "seeds": 40}
+    assert sum(shard.commits for shard in counters.shards) == 40
 
 
 async def test_the_budget_is_exact(world: World) -> None:
@@ -201,7 +201,7 @@ async def test_the_budget_is_exact(world: World) -> None:
     assert await container.packs.commit(crawl, samples.ledger(ONE), {"claimed": 3}) == Committed()
     over = await container.packs.commit(crawl, samples.ledger(TWO), {"claimed": 3, "fetched": 9})
     assert over == OverBudget(left=2)
-    assert samples.counts((await container.crawls.books(crawl)).total) == {"claimed": 3}
+    assert samples.nonzero((await container.crawls.counters(crawl)).total) == {"claimed": 3}
     assert await container.packs.recall([TWO]) == {}
     assert await container.packs.commit(crawl, samples.ledger(TWO), {"claimed": 2}) == Committed()
     full = await container.packs.commit(crawl, samples.ledger(THREE), {"claimed": 1})
@@ -236,9 +236,9 @@ async def test_the_budget_is_exact_under_competition(world: World) -> None:
             claimed = result.left
 
     taken = await asyncio.gather(*(one(pack) for pack in samples.pack_ids(24)))
-    books = await world.container().crawls.books(crawl)
-    assert books.claimed == sum(taken) == 25
-    claims = [shard.tally["claimed"] for shard in books.shards]
+    counters = await world.container().crawls.counters(crawl)
+    assert counters.claimed == sum(taken) == 25
+    claims = [shard.counts["claimed"] for shard in counters.shards]
     assert claims == [crawl.shard_quota(0), crawl.shard_quota(1)] == [13, 12]
 
 
@@ -257,12 +257,12 @@ async def test_a_closed_shard_takes_no_commit(world: World) -> None:
     await container.crawls.create(crawl)
     first = samples.ledger(ONE)
     await container.packs.commit(crawl, first, {"claimed": 1, "fetched": 1})
-    books = await container.crawls.books(crawl)
-    assert await container.crawls.seal(crawl, books, replace(crawl, state=State.FINISHED))
+    counters = await container.crawls.counters(crawl)
+    assert await container.crawls.seal(crawl, counters, replace(crawl, state=State.FINISHED))
     late = await container.packs.commit(crawl, samples.ledger(TWO), {"fetched": 1})
     assert late == Closed()
     assert await container.packs.recall([TWO]) == {}
-    assert (await container.crawls.books(crawl)).total == books.total
+    assert (await container.crawls.counters(crawl)).total == counters.total
     again = await container.packs.commit(crawl, samples.ledger(ONE, ()), {"claimed": 1})
     assert again == AlreadyCommitted(ledger=first)
 
@@ -275,9 +275,9 @@ async def test_any_history_of_commits_ends_as_in_memory(world: World) -> None:
     ids = samples.pack_ids(25)
     for _ in range(40):
         ledger = samples.ledger(random.choice(ids), sorted(random.sample(range(40), 4)))
-        tally = {"claimed": random.choice((0, 1, 3, 8)), "fetched": random.choice((0, 1))}
-        result = await world.container().packs.commit(crawl, ledger, tally)
-        assert result == await model.commit(crawl, ledger, tally)
+        counts = {"claimed": random.choice((0, 1, 3, 8)), "fetched": random.choice((0, 1))}
+        result = await world.container().packs.commit(crawl, ledger, counts)
+        assert result == await model.commit(crawl, ledger, counts)
 
 
 async def test_strikes_are_counted_until_absolved(world: World) -> None:

@@ -171,7 +171,7 @@ async def test_a_crawl_is_buried(world: World) -> None:
         assert left is not None
         assert (left.state, left.seeds, left.name) == (State.FINISHED, (), CRAWL.id)
         assert [crawl.id for crawl in await container.crawls.list()] == [f"{CRAWL.id}-2"]
-        assert (await container.crawls.books(finished)).total == {}
+        assert (await container.crawls.counters(finished)).total == {}
         assert await container.crawls.samples(CRAWL.id) == {}
 
 

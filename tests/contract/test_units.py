@@ -95,8 +95,8 @@ async def test_units_of_a_page_stay_within_bounds(
         pass
     ended = await ports.crawls.get(crawl.id)
     assert ended.state is State.FINISHED
-    books = await ports.crawls.books(ended)
-    assert books.total["fetched"] == books.total["claimed"] == PAGES
+    counters = await ports.crawls.counters(ended)
+    assert counters.total["fetched"] == counters.total["claimed"] == PAGES
     used = cast("dict[Term, float]", line.used.units.by_term)
     line.used.pages = PAGES
     over = {

@@ -58,7 +58,7 @@ async def check_complete(deployed: Deployment) -> None:
     assert ended is not None
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.FINISHED)
     assert Counter(deployed.web.urls) == Counter(f"{SITE}/{place}" for place in range(PAGES))
-    total = (await container.crawls.books(ended)).total
+    total = (await container.crawls.counters(ended)).total
     assert (total["claimed"], total["fetched"], total["seeds"]) == (PAGES, PAGES, 8)
     records = await records_of(container.pages, deployed.clock.now_ms())
     assert sorted(record.url for record in records) == sorted(deployed.web.answers)

@@ -78,7 +78,7 @@ class Office:
 
     async def counts(self, crawl_id: str) -> dict[str, int]:
         """Read a crawl's books."""
-        return dict((await self._control.status(crawl_id)).books.total)
+        return dict((await self._control.status(crawl_id)).counters.total)
 
     async def ended(self, crawl_id: str) -> None:
         """Wait until a crawl's end is announced."""

@@ -11,7 +11,7 @@ from orbweaver.cli.commands.metrics import READ_MS
 from tests.e2e.stand import until
 from tests.integration.prometheus import NEEDED, prometheus
 from tests.unit.cli.scraping import serving
-from tests.unit.cli.test_exposing import CRAWL, TALLY, stage_with
+from tests.unit.cli.test_exposing import COUNTS, CRAWL, stage_with
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,12 +35,12 @@ async def test_prometheus_scrapes_it(tmp_path: Path) -> None:
                 await asyncio.to_thread(asked, query, value)
 
             claimed = f"orbweaver_urls_claimed_total{shop}"
-            await comes(claimed, TALLY["claimed"])
+            await comes(claimed, COUNTS["claimed"])
             await comes(f"sum(orbweaver_urls_ended_total{shop})", 9)
             await comes("orbweaver_queue_messages{state='waiting'}", 11)
             await comes('orbweaver_crawl_state{orbweaver_crawl_state="running"}', 1)
             await comes("up", 1)
-            stage.world.shards[CRAWL.id, 0].tally["claimed"] = 25
+            stage.world.shards[CRAWL.id, 0].counts["claimed"] = 25
             stage.clock.at_ms += READ_MS
             await comes(claimed, 25)
             (target,) = await asyncio.to_thread(server.targets)

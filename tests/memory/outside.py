@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from orbweaver.frontier.envelope import WaitingMessage
     from orbweaver.frontier.journal import OutgoingPack
     from orbweaver.frontier.messages import Close, SeedsMessage
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.model.metrics import Metric
     from orbweaver.model.outcome import Reason
 
@@ -86,7 +86,7 @@ class MemoryOrders(Gated):
 class MemoryEvents(Gated):
     """The event bus."""
 
-    async def completed(self, crawl: Crawl, total: Tally) -> None:
+    async def completed(self, crawl: Crawl, total: Counts) -> None:
         """See the port."""
         await self._do("events.completed", lambda: self._world.announced.append((crawl, total)))
 

@@ -16,7 +16,7 @@ from orbweaver.frontier.claims import (
     Unreadable,
 )
 from orbweaver.model import crawl_codec
-from orbweaver.model.crawl import MOVED, Books, CounterShard, Crawl, State, Tally
+from orbweaver.model.crawl import MOVED, Counters, CounterShard, Counts, Crawl, State
 from orbweaver.model.errors import NOTHING
 from orbweaver.model.page_record import shard_of
 from tests.memory.world import Gated, ShardItem
@@ -60,7 +60,7 @@ class MemoryPacks(Gated):
         return await self._do("packs.journal", put)
 
     async def commit(
-        self, crawl: Crawl, ledger: Ledger, tally: Tally, settled: Sequence[Settlement] = ()
+        self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
         """See the port."""
 
@@ -72,37 +72,37 @@ class MemoryPacks(Gated):
             shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
             if shard.closed:
                 return Closed()
-            claimed = shard.tally.get("claimed", 0)
+            claimed = shard.counts.get("claimed", 0)
             left = crawl.shard_quota(number) - claimed
-            if (wanted := tally.get("claimed", 0)) and wanted > left:
+            if (wanted := counts.get("claimed", 0)) and wanted > left:
                 return OverBudget(left=max(0, left))
-            shard.tally = dict(Counter(shard.tally) + Counter(dict(tally)))
+            shard.counts = dict(Counter(shard.counts) + Counter(dict(counts)))
             shard.commits += 1
             self._settle(crawl, settled)
             self._world.ledgers[ledger.pack] = ledger
-            self._world.commits.append((crawl.id, ledger, tally))
+            self._world.commits.append((crawl.id, ledger, counts))
             return Committed()
 
         return await self._do("packs.commit", transact)
 
-    async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Tally]]) -> bool:
+    async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> bool:
         """See the port."""
 
         def transact() -> bool:
             number = shard_of(commits[0][0].pack, crawl.shards)
             shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
             total: Counter[str] = Counter()
-            for _, tally in commits:
-                total.update(tally)
-            left = crawl.shard_quota(number) - shard.tally.get("claimed", 0)
+            for _, counts in commits:
+                total.update(counts)
+            left = crawl.shard_quota(number) - shard.counts.get("claimed", 0)
             done = any(ledger.pack in self._world.ledgers for ledger, _ in commits)
             if done or shard.closed or total["claimed"] > max(0, left):
                 return False
-            shard.tally = dict(Counter(shard.tally) + total)
+            shard.counts = dict(Counter(shard.counts) + total)
             shard.commits += 1
-            for ledger, tally in commits:
+            for ledger, counts in commits:
                 self._world.ledgers[ledger.pack] = ledger
-                self._world.commits.append((crawl.id, ledger, tally))
+                self._world.commits.append((crawl.id, ledger, counts))
             return True
 
         return await self._do("packs.commit", transact)
@@ -204,16 +204,16 @@ class MemoryCrawls(Gated):
         """See the port."""
         return await self._do("crawls.list", self._world.unreadable)
 
-    async def books(self, crawl: Crawl) -> Books:
+    async def counters(self, crawl: Crawl) -> Counters:
         """See the port."""
         shards = [
             await self._do("crawls.shard", lambda number=number: self._shard(crawl.id, number))  # type: ignore[misc]
             for number in range(crawl.shards)
         ]
-        return Books.of(tuple(shards))
+        return Counters.of(tuple(shards))
 
     async def seal(
-        self, crawl: Crawl, books: Books, finished: Crawl, rest: Tally = NOTHING
+        self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
     ) -> bool:
         """See the port."""
 
@@ -223,14 +223,14 @@ class MemoryCrawls(Gated):
             now = [self._shard(crawl.id, number) for number in range(crawl.shards)]
             if any(
                 is_now.closed or is_now.commits != then.commits
-                for is_now, then in zip(now, books.shards, strict=True)
+                for is_now, then in zip(now, counters.shards, strict=True)
             ):
                 return False
             for number in range(crawl.shards):
                 item = self._world.shards.setdefault((crawl.id, number), ShardItem())
                 item.closed = True
                 if number == 0:
-                    item.tally = dict(Counter(item.tally) + Counter(dict(rest)))
+                    item.counts = dict(Counter(item.counts) + Counter(dict(rest)))
             # As the item is written: an edit in between stays.
             self._world.crawls[crawl.id] = replace(
                 self._world.crawls[crawl.id],
@@ -295,4 +295,4 @@ class MemoryCrawls(Gated):
 
     def _shard(self, crawl_id: str, number: int) -> CounterShard:
         item = self._world.shards.get((crawl_id, number), ShardItem())
-        return CounterShard(commits=item.commits, closed=item.closed, tally=dict(item.tally))
+        return CounterShard(commits=item.commits, closed=item.closed, counts=dict(item.counts))

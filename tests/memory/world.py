@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orbweaver.exporting.manifest import Manifest
     from orbweaver.frontier.journal import Journal, Ledger
     from orbweaver.model.columns import Table
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.model.page_record import PageRecord
     from orbweaver.politeness.host_schedule import Host
 
@@ -82,7 +82,7 @@ class ShardItem:
 
     commits: int = 0
     closed: bool = False
-    tally: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class World:
     journals: dict[str, Journal] = field(default_factory=dict)
     ledgers: dict[str, Ledger] = field(default_factory=dict)
     # Every commit that took effect, in order: the crawl, its ledger, what it counted.
-    commits: list[tuple[str, Ledger, Tally]] = field(default_factory=list)
+    commits: list[tuple[str, Ledger, Counts]] = field(default_factory=list)
     strikes: dict[str, int] = field(default_factory=dict)
     # By crawl and part; what was counted of hosts by crawl and host, and which URLs by pack too.
     budgets: dict[tuple[str, str], BudgetState] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class World:
     samples: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     # Crawls of which only their end is left.
     forgotten: set[str] = field(default_factory=set)
-    announced: list[tuple[Crawl, Tally]] = field(default_factory=list)
+    announced: list[tuple[Crawl, Counts]] = field(default_factory=list)
     # Exports that were announced, with the keys of their manifests.
     exported: list[tuple[Manifest, str]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)

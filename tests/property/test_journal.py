@@ -18,7 +18,7 @@ from orbweaver.frontier.journal import (
     Ledger,
     Requeue,
     Unrecorded,
-    commit_tally,
+    commit_counts,
     outbox,
     surplus_of,
 )
@@ -78,7 +78,7 @@ JOURNALS = st.builds(
     records=st.lists(RECORDS, max_size=5).map(tuple),
     again=st.lists(AGAIN, max_size=25).map(tuple),
     candidates=st.lists(TARGETS, max_size=120).map(unique),
-    tally=st.dictionaries(KEYS, st.integers(0, 1_000)),
+    counts=st.dictionaries(KEYS, st.integers(0, 1_000)),
     alone=st.booleans(),
     unrecorded=st.lists(
         st.builds(
@@ -191,11 +191,11 @@ def test_a_commit_loses_no_count(both: tuple[Journal, Ledger], beyond: int) -> N
     journal, ledger = both
     children = len(ledger.children)
     won = children + beyond
-    tally = Counter(dict(commit_tally(journal, ledger, won, claim_nanodollars=CLAIM)))
-    tally.subtract(journal.tally)
+    counts = Counter(dict(commit_counts(journal, ledger, won, claim_nanodollars=CLAIM)))
+    counts.subtract(journal.counts)
     cost = CLAIM * children
     expected = {"claimed": children, "refused.budget": beyond, "nanodollars": cost}
-    assert {key: count for key, count in tally.items() if count} == {
+    assert {key: count for key, count in counts.items() if count} == {
         key: count for key, count in expected.items() if count
     }
 

@@ -61,7 +61,7 @@ def check(
     for record in world.pages.values():
         records[record.crawl].append(record)
     for crawl_id in world.crawls:
-        found += _books(world, crawl_id, records[crawl_id], stuck=crawl_id in stuck)
+        found += _counters(world, crawl_id, records[crawl_id], stuck=crawl_id in stuck)
     for crawl, crawl_id in runs:
         found += _budget(world, crawl, crawl_id)
         if crawl_id not in stuck:
@@ -144,7 +144,7 @@ def _poison(plan: Scenario, url: str) -> bool:
     return False
 
 
-def _books(
+def _counters(
     world: World, crawl_id: str, records: list[PageRecord], *, stuck: bool
 ) -> Iterator[Violation]:
     """I1, I2, I3, I8: each claimed URL has one outcome, one record, and the counters say so."""
@@ -185,7 +185,7 @@ def _total(world: World, crawl_id: str) -> Counter[str]:
     total: Counter[str] = Counter()
     for (owner, _), shard in world.shards.items():
         if owner == crawl_id:
-            total.update(shard.tally)
+            total.update(shard.counts)
     return total
 
 

@@ -72,7 +72,7 @@ def _sites(plan: Scenario, web: SimWeb) -> dict[str, bool]:
 def _limits(plan: Scenario, world: World) -> dict[str, bool]:
     total: Counter[str] = Counter()
     for shard in world.shards.values():
-        total.update(shard.tally)
+        total.update(shard.counts)
     reasons = (Reason.BYTES, Reason.DOLLARS, Reason.HOST_PAGES)
     return {
         "limits": any(crawl.limits for crawl in plan.crawls),

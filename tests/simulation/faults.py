@@ -34,7 +34,7 @@ class Faults:
     aged: float = 0.0
     latency_s: float = 0.02
     # So much longer takes each of the reads that add a crawl's books up.
-    books_s: float = 0.0
+    counters_s: float = 0.0
     # Seeds dropped on every running crawl just when one is about to be sealed, so many times.
     late_seeds: int = 0
     # How wrong clocks are from the beginning, and how often they jump (case 25).

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.frontier.messages import Past, SeedsMessage, past_of
 from orbweaver.frontier.resumption import earlier, resumed
-from orbweaver.model.crawl import Books, CounterShard, Crawl
+from orbweaver.model.crawl import Counters, CounterShard, Crawl
 from orbweaver.model.settings import Settings
 from orbweaver.model.url_rules import said_of
 from tests.simulation.budgets import cut
@@ -72,11 +72,11 @@ def going_on(world: World, crawl: Crawl) -> tuple[Crawl, list[SeedsMessage]]:
 
 def _total(world: World, crawl_id: str) -> Mapping[str, int]:
     shards = [
-        CounterShard(commits=0, closed=True, tally=shard.tally)
+        CounterShard(commits=0, closed=True, counts=shard.counts)
         for (owner, _), shard in world.shards.items()
         if owner == crawl_id
     ]
-    return Books.of(tuple(shards)).total
+    return Counters.of(tuple(shards)).total
 
 
 def check_sequels(

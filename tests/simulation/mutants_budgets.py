@@ -46,13 +46,13 @@ async def _count_every_time(self: Any, result: Any, host: str, targets: Any) -> 
 _WHOLE_COUNTING = reservation.Reservations.__dict__["count"]
 
 
-def _settled_nowhere(_reserved: Any, _tally: Any) -> tuple[()]:
+def _settled_nowhere(_reserved: Any, _counts: Any) -> tuple[()]:
     return ()
 
 
 async def _settled_before(self: Any, crawl: Any, pack_id: str, journal: Any, won: Any) -> Any:
     """Settle first, then commit: as often as the journal is carried out."""
-    settled = settlements(journal.reserved, dict(journal.tally))
+    settled = settlements(journal.reserved, dict(journal.counts))
     await self._packs._do("packs.settle", lambda: self._packs._settle(crawl, settled))
     return await _WHOLE_COMMIT(self, crawl, pack_id, replace(journal, reserved={}), won)
 

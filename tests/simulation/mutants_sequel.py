@@ -61,7 +61,7 @@ MUTANTS = mutants(
     ("a sequel has the limit for itself", going_on, "resumed", _nothing_carried),
     (
         "a sequel ends before all is looked through",
-        crawls.Books,
+        crawls.Counters,
         "seeds_missing",
         _missing_at_first,
     ),

@@ -85,7 +85,7 @@ async def _journal_overwritten(self: Any, pack_id: str, journal: Any) -> Any:
 
 
 async def _counter_outside(
-    self: Any, crawl: Any, ledger: Ledger, tally: Any, _settled: Any = ()
+    self: Any, crawl: Any, ledger: Ledger, counts: Any, _settled: Any = ()
 ) -> Any:
     """Put the ledger in one step and add the counts in another."""
 
@@ -93,50 +93,50 @@ async def _counter_outside(
         standing = self._world.ledgers.get(ledger.pack)
         if standing is not None:
             return AlreadyCommitted(ledger=standing)
-        refused = _refusal(self, crawl, ledger, tally)
+        refused = _refusal(self, crawl, ledger, counts)
         if refused is None:
             self._world.ledgers[ledger.pack] = ledger
-            self._world.commits.append((crawl.id, ledger, tally))
+            self._world.commits.append((crawl.id, ledger, counts))
         return refused
 
     def add() -> Any:
-        _add(self, crawl, ledger, tally)
+        _add(self, crawl, ledger, counts)
         return Committed()
 
     return await self._do("packs.ledger", put) or await self._do("packs.count", add)
 
 
-def _refusal(self: Any, crawl: Any, ledger: Ledger, tally: Any) -> Any:
+def _refusal(self: Any, crawl: Any, ledger: Ledger, counts: Any) -> Any:
     shard = _shard_item(self, crawl, ledger)
     if shard.closed:
         return Closed()
     quota = crawl.shard_quota(shard_of(ledger.pack, crawl.shards))
-    left = quota - shard.tally.get("claimed", 0)
-    return OverBudget(left=left) if tally.get("claimed", 0) > left else None
+    left = quota - shard.counts.get("claimed", 0)
+    return OverBudget(left=left) if counts.get("claimed", 0) > left else None
 
 
-def _add(self: Any, crawl: Any, ledger: Ledger, tally: Any) -> None:
+def _add(self: Any, crawl: Any, ledger: Ledger, counts: Any) -> None:
     shard = _shard_item(self, crawl, ledger)
-    for key, number in tally.items():
-        shard.tally[key] = shard.tally.get(key, 0) + number
+    for key, number in counts.items():
+        shard.counts[key] = shard.counts.get(key, 0) + number
     shard.commits += 1
 
 
 def _commit_without(*, ledger_check: bool = True, budget: bool = True) -> Callable[..., Any]:
     """Make a `MemoryPacks.commit` that lacks one of its conditions."""
 
-    async def commit(self: Any, crawl: Any, ledger: Ledger, tally: Any, settled: Any = ()) -> Any:
+    async def commit(self: Any, crawl: Any, ledger: Ledger, counts: Any, settled: Any = ()) -> Any:
         def transact() -> Any:
             standing = self._world.ledgers.get(ledger.pack)
             if ledger_check and standing is not None:
                 return AlreadyCommitted(ledger=standing)
-            refused = _refusal(self, crawl, ledger, tally)
+            refused = _refusal(self, crawl, ledger, counts)
             if refused is not None and (budget or isinstance(refused, Closed)):
                 return refused
-            _add(self, crawl, ledger, tally)
+            _add(self, crawl, ledger, counts)
             self._settle(crawl, settled)
             self._world.ledgers[ledger.pack] = ledger
-            self._world.commits.append((crawl.id, ledger, tally))
+            self._world.commits.append((crawl.id, ledger, counts))
             return Committed()
 
         return await self._do("packs.commit", transact)
@@ -151,13 +151,13 @@ def _shard_item(self: Any, crawl: Any, ledger: Ledger) -> ShardItem:
 
 
 async def _budget_looked_up_before(
-    self: Any, crawl: Any, ledger: Ledger, tally: Any, settled: Any = ()
+    self: Any, crawl: Any, ledger: Ledger, counts: Any, settled: Any = ()
 ) -> Any:
     """Look the budget up, then commit without its condition."""
-    refused = await self._do("packs.look", lambda: _refusal(self, crawl, ledger, tally))
+    refused = await self._do("packs.look", lambda: _refusal(self, crawl, ledger, counts))
     if isinstance(refused, OverBudget) and ledger.pack not in self._world.ledgers:
         return refused
-    return await _commit_without(budget=False)(self, crawl, ledger, tally, settled)
+    return await _commit_without(budget=False)(self, crawl, ledger, counts, settled)
 
 
 # --- the end ----------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ async def _budget_looked_up_before(
 def _seal(*, state: bool) -> Callable[..., Any]:
     """Make a `MemoryCrawls.seal` that believes the books: shards read one by one add up wrong."""
 
-    async def seal(self: Any, crawl: Any, _books: Any, finished: Any) -> bool:
+    async def seal(self: Any, crawl: Any, _counters: Any, finished: Any) -> bool:
         def transact() -> bool:
             standing = self._world.crawls[crawl.id].state
             if state and standing is not crawl.state:
@@ -203,8 +203,8 @@ async def _store_by_today(self: Any, records: Any) -> None:
         )
 
 
-def _seal_without_rest(self: Any, crawl: Any, books: Any, finished: Any, *_: Any) -> Any:
-    return _WHOLE_SEAL(self, crawl, books, finished)
+def _seal_without_rest(self: Any, crawl: Any, counters: Any, finished: Any, *_: Any) -> Any:
+    return _WHOLE_SEAL(self, crawl, counters, finished)
 
 
 _WHOLE_SEAL = tables.MemoryCrawls.__dict__["seal"]

@@ -25,18 +25,18 @@ def _together(
             number = shard_of(commits[0][0].pack, crawl.shards)
             shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
             total: Counter[str] = Counter()
-            for _, tally in commits if every else commits[:1]:
-                total.update(tally)
-            left = crawl.shard_quota(number) - shard.tally.get("claimed", 0)
+            for _, counts in commits if every else commits[:1]:
+                total.update(counts)
+            left = crawl.shard_quota(number) - shard.counts.get("claimed", 0)
             standing = any(ledger.pack in self._world.ledgers for ledger, _ in commits)
             over = total["claimed"] > max(0, left)
             if (ledgers and standing) or shard.closed or (budget and over):
                 return False
-            shard.tally = dict(Counter(shard.tally) + total)
+            shard.counts = dict(Counter(shard.counts) + total)
             shard.commits += 1
-            for ledger, tally in commits:
+            for ledger, counts in commits:
                 self._world.ledgers[ledger.pack] = ledger
-                self._world.commits.append((crawl.id, ledger, tally))
+                self._world.commits.append((crawl.id, ledger, counts))
             return True
 
         return bool(await self._do("packs.commit", transact))

@@ -144,7 +144,7 @@ MUTANTS = mutants(
     ("store after commit", APPLIER, "apply", _no_store),
     ("outbox not sent again", APPLIER, "resend", _no_resend),
     ("claimed again after the ledger", APPLIER, "resend", _claimed_again),
-    ("finished before all seeds are in", crawls.Books, "balance", _balance_without_seeds),
+    ("finished before all seeds are in", crawls.Counters, "balance", _balance_without_seeds),
     ("a finish seen is a finish told", APPLIER, "_announced_soon", _taken_for_announced),
     ("acknowledged on failure", batch.Worker, "run", _ack_everything),
     ("crashed packs stay together", advance, "apart", _never_apart),

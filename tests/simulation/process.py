@@ -101,7 +101,7 @@ class Process:
         random = self.chances
         await self._alive()
         if moment is Moment.BEFORE:
-            slow_s = faults.books_s if effect == "crawls.shard" else self.slow_s
+            slow_s = faults.counters_s if effect == "crawls.shard" else self.slow_s
             await asyncio.sleep(random.random() * (faults.latency_s + slow_s))
             if effect == "crawls.seal" and cloud.late_seeds < faults.late_seeds:
                 cloud.drop_late_seeds()

@@ -321,7 +321,7 @@ def _faults(random: Random) -> Faults:
         early=some(0.1),
         aged=some(0.2),
         latency_s=random.choice((0.0, 0.02, 0.5)),
-        books_s=random.choice((0.0, 1.0, 2.0)),
+        counters_s=random.choice((0.0, 1.0, 2.0)),
         late_seeds=random.choice((0, 2)),
         skew_ms=random.choice((0, 0, 0, 50, 600_000)),
         jumps=random.choice((0.0, 0.0, 0.0, 0.01)),

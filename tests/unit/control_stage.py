@@ -51,9 +51,9 @@ class Stage:
             settings=Settings(),
         )
 
-    def count(self, crawl: Crawl, **tally: int) -> None:
+    def count(self, crawl: Crawl, **counts: int) -> None:
         shard = self.world.shards.setdefault((crawl.id, 0), ShardItem())
-        shard.tally = {**shard.tally, **tally}
+        shard.counts = {**shard.counts, **counts}
 
     def put(self, crawl: str, url: str, at_ms: int, **fields: Any) -> PageRecord:
         outcome = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "depth": 0}

@@ -65,7 +65,7 @@ async def run(stage: Stage, plan: Crawl, *seeds: str) -> None:
     (message,) = messages(begun)
     assert await stage.deliver(message) == []
     await stage.drain()
-    ended = {key: number for key, number in stage.tally(begun).items() if "." not in key}
+    ended = {key: number for key, number in stage.counts(begun).items() if "." not in key}
     counted = ("fetched", "unchanged", "redirected", "skipped", "failed")
     assert ended["claimed"] == sum(ended.get(key, 0) for key in counted)
     assert stage.world.crawls[begun.id].finished_at_ms is not None

@@ -106,5 +106,5 @@ def meter_by(clock: Clock) -> UsageMeter:
 
 def used(meter: UsageMeter) -> dict[str, int]:
     """Spell what this invocation used, without what every one does."""
-    tally = meter.total.tally
-    return {key: n for key, n in tally.items() if not key.endswith(".run")}
+    counts = meter.total.counts
+    return {key: n for key, n in counts.items() if not key.endswith(".run")}

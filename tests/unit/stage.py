@@ -16,7 +16,7 @@ from orbweaver.budget.budget_rules import COUNTED
 from orbweaver.budget.reservation import BudgetKeeper
 from orbweaver.control.crawl_control import Control
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id, decode, encode
-from orbweaver.model.crawl import Crawl, Tally
+from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.settings import Settings
@@ -269,17 +269,17 @@ class Stage:
             self.count(crawl, claimed=len(urls))
         return pack_of(*urls, crawl=crawl.id, pack=pack)
 
-    def count(self, crawl: Crawl, **tally: int) -> None:
+    def count(self, crawl: Crawl, **counts: int) -> None:
         """Add to the books of a crawl."""
         shard = self.world.shards.setdefault((crawl.id, 0), ShardItem())
-        for key, number in tally.items():
-            shard.tally[key] = shard.tally.get(key, 0) + number
+        for key, number in counts.items():
+            shard.counts[key] = shard.counts.get(key, 0) + number
 
-    def tally(self, crawl: Crawl = CRAWL) -> Tally:
+    def counts(self, crawl: Crawl = CRAWL) -> Counts:
         """Add the books of a crawl up, but for what it has cost."""
         total: dict[str, int] = {}
         for (owner, _), shard in self.world.shards.items():
-            counted = shard.tally.items() if owner == crawl.id else ()
+            counted = shard.counts.items() if owner == crawl.id else ()
             for key, number in counted:
                 if key in COUNTED.values():
                     continue

@@ -62,7 +62,7 @@ async def show(means: Means, *, path: OfCrawl) -> Reply:
     """Show how a crawl stands."""
     crawl = await means.crawl(path.id)
     status = await means.control.status(crawl.id)
-    return Reply(status=200, body=Progress.of(status, dollars(status.books.total)))
+    return Reply(status=200, body=Progress.of(status, dollars(status.counters.total)))
 
 
 async def hosts(means: Means, *, path: OfCrawl, query: HostsShown) -> Reply:

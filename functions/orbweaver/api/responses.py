@@ -88,12 +88,12 @@ class Progress:
     @classmethod
     def of(cls, status: "Status", cost_usd: float) -> Self:
         """Show a crawl and its books."""
-        total = status.books.total
+        total = status.counters.total
         units = units_of(total).by_term
         return cls(
             crawl=Run.of(status.crawl),
-            claimed=status.books.claimed,
-            done=status.books.done,
+            claimed=status.counters.claimed,
+            done=status.counters.done,
             outcomes={outcome: total.get(outcome, 0) for outcome in Outcome},
             reasons={outcome: _below(total, outcome) for outcome in Outcome},
             refused=_below(total, "refused"),

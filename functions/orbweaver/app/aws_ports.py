@@ -125,7 +125,7 @@ class Ports:
         from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
 
         random = self.random
-        return DynamoCrawls(self._dynamo, clock=self.clock, random=random, **self._books)
+        return DynamoCrawls(self._dynamo, clock=self.clock, random=random, **self._counter_options)
 
     @cached_property
     def frontier(self) -> DynamoFrontier:
@@ -223,7 +223,7 @@ class Ports:
         return Dynamo(self.aws.later("dynamodb"), clock=self.clock, random=self.random)
 
     @property
-    def _books(self) -> dict[str, Any]:
+    def _counter_options(self) -> dict[str, Any]:
         kept_s = self.settings.crawl_retention_s
         return {"crawls_table": self.settings.crawls_table, "crawl_retention_s": kept_s}
 
@@ -232,7 +232,7 @@ class Ports:
         return {
             "packs_table": self.settings.packs_table,
             "ledger_retention_s": self.settings.ledger_retention_s,
-            **self._books,
+            **self._counter_options,
         }
 
 

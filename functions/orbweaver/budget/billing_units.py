@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from orbweaver.model.crawl import Tally
+    from orbweaver.model.crawl import Counts
 
 PREFIX = "units."
 WRITE_BYTES, READ_BYTES, CHUNK_BYTES = 1024, 4096, 64 * 1024
@@ -114,7 +114,7 @@ class Units(Counter[tuple[Term, Stage]]):
         self[term, stage] += number
 
     @property
-    def tally(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """Spell them as counters."""
         return {f"{PREFIX}{term}.{stage}": n for (term, stage), n in self.items() if n}
 
@@ -138,10 +138,10 @@ class Units(Counter[tuple[Term, Stage]]):
         return found
 
 
-def units_of(tally: Tally) -> Units:
+def units_of(counts: Counts) -> Units:
     """Read counters; those of another version are passed over."""
     units = Units()
-    for key, number in tally.items():
+    for key, number in counts.items():
         if not key.startswith(PREFIX):
             continue
         term, _, stage = key.removeprefix(PREFIX).partition(".")

@@ -26,7 +26,7 @@ from orbweaver.model.outcome import Reason
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
 
 # A function runs for at most 15 minutes.
 DEAD_MS = 900_000
@@ -139,10 +139,10 @@ def reasons_of(crawl: Crawl) -> tuple[Reason, ...]:
     return tuple(reason for reason, limit in limits if limit is not None)
 
 
-def settlements(reserved: Mapping[str, int], tally: Tally) -> tuple[Settlement, ...]:
+def settlements(reserved: Mapping[str, int], counts: Counts) -> tuple[Settlement, ...]:
     """List what a commit settles: what the journal's delivery reserved, by part."""
     return tuple(
-        Settlement(part=part, reserved=reserved[part], spent=tally.get(COUNTED[part], 0))
+        Settlement(part=part, reserved=reserved[part], spent=counts.get(COUNTED[part], 0))
         for part in LimitPart
         if part in reserved
     )

@@ -157,8 +157,8 @@ class Reservation:
 
     async def _begin(self) -> None:
         """Begin where the books are: what was spent before there was a limit counts as well."""
-        books = await self._budget_keeper.crawls.books(self._crawl)
-        used = books.total.get(COUNTED[self.part], 0)
+        counters = await self._budget_keeper.crawls.counters(self._crawl)
+        used = counters.total.get(COUNTED[self.part], 0)
         await self._budget_keeper.budgets.begin(self._crawl, self.part, used)
 
 

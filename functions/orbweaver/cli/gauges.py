@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from orbweaver.cli.stack import Depths
     from orbweaver.control.crawl_control import Status
-    from orbweaver.model.crawl import Tally
+    from orbweaver.model.crawl import Counts
 
 CRAWLS_MAX = 50
 # What is counted once a crawl: key of its books, name, unit, meaning.
@@ -48,7 +48,7 @@ def families(statuses: Sequence[Status], depths: Depths | None) -> Iterator[Metr
     for key, name, unit, meaning in _PLAIN:
         plain = CounterMetricFamily(name, meaning, labels=("crawl",), unit=unit)
         for status in statuses:
-            plain.add_metric((status.crawl.id,), status.books.total.get(key, 0))
+            plain.add_metric((status.crawl.id,), status.counters.total.get(key, 0))
         yield plain
     yield _ended(statuses)
     yield _refused(statuses)
@@ -80,7 +80,7 @@ def _ended(statuses: Sequence[Status]) -> Metric:
     )
     for status in statuses:
         for outcome in Outcome:
-            for reason, number in _within(status.books.total, outcome):
+            for reason, number in _within(status.counters.total, outcome):
                 ended.add_metric((status.crawl.id, outcome, reason), number)
     return ended
 
@@ -90,7 +90,7 @@ def _refused(statuses: Sequence[Status]) -> Metric:
         "orbweaver_links_refused", "Links that never became URLs", labels=("crawl", "reason")
     )
     for status in statuses:
-        for reason, number in _within(status.books.total, "refused"):
+        for reason, number in _within(status.counters.total, "refused"):
             refused.add_metric((status.crawl.id, reason), number)
     return refused
 
@@ -99,7 +99,7 @@ def _incomplete(statuses: Sequence[Status]) -> Metric:
     name, help_ = "orbweaver_pages_incomplete", "Pages of which a part is cut or withheld"
     incomplete = CounterMetricFamily(name, help_, labels=("crawl", "part"))
     for status in statuses:
-        for part, number in _within(status.books.total, COUNTER):
+        for part, number in _within(status.counters.total, COUNTER):
             incomplete.add_metric((status.crawl.id, part), number)
     return incomplete
 
@@ -109,7 +109,7 @@ def _items(statuses: Sequence[Status]) -> Metric:
         "orbweaver_items", "Items that rules found, and whether they fit", labels=("crawl", "valid")
     )
     for status in statuses:
-        total = status.books.total
+        total = status.counters.total
         found, invalid = total.get("items", 0), total.get("items_invalid", 0)
         if found:
             items.add_metric((status.crawl.id, "true"), found - invalid)
@@ -130,7 +130,7 @@ def _spent(statuses: Sequence[Status]) -> Iterator[Metric]:
         "orbweaver_metered", "What that costs by list prices", labels=labels, unit="dollars"
     )
     for status in statuses:
-        crawl, total = status.crawl.id, status.books.total
+        crawl, total = status.crawl.id, status.counters.total
         estimate.add_metric((crawl,), spending.dollars(total) or 0.0)
         for term, number in units_of(total).by_term.items():
             units.add_metric((crawl, term), number)
@@ -149,7 +149,7 @@ def _queue(depths: Depths) -> Iterator[Metric]:
     yield from (waiting, dead)
 
 
-def _within(total: Tally, group: str) -> Iterator[tuple[str, int]]:
+def _within(total: Counts, group: str) -> Iterator[tuple[str, int]]:
     """List the counts of a group by what follows its name."""
     prefix = f"{group}."
     for key in sorted(key for key in total if key.startswith(prefix)):

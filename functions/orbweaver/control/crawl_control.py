@@ -49,7 +49,7 @@ RELEASE_STEP = 100
 # A cancelled crawl ends this much later, whatever the queue still holds back.
 CLOSE_S = 35
 # Books of earlier runs that are read at once.
-BOOKS_AT_ONCE = 4
+COUNTERS_AT_ONCE = 4
 # Each time, somebody else's edit came first.
 EDIT_TRIES = 10
 
@@ -129,13 +129,13 @@ class Control(Lookout):
         run = before(crawl, others)
         if run is None:
             return crawl
-        return replace(crawl, pages_before=pages_of((await self._crawls.books(run)).total))
+        return replace(crawl, pages_before=pages_of((await self._crawls.counters(run)).total))
 
     async def _resumed(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
         """Have a run go on from earlier ones of its name, where these left anything out for it."""
         runs = earlier(crawl, others, self._settings.ledger_retention_s)
-        books = await all_of((self._crawls.books(run) for run in runs), BOOKS_AT_ONCE)
-        totals = {run.id: read.total for run, read in zip(runs, books, strict=True)}
+        counters = await all_of((self._crawls.counters(run) for run in runs), COUNTERS_AT_ONCE)
+        totals = {run.id: read.total for run, read in zip(runs, counters, strict=True)}
         return resumed(crawl, runs, totals)
 
     async def unfinished(self, plan: CrawlSpec) -> Crawl | None:
@@ -155,8 +155,8 @@ class Control(Lookout):
         """Send a crawl's seeds again, unless its books say that all of them were taken in."""
         if crawl.continuous or crawl.state is State.FINISHED:
             return
-        books = await self._crawls.books(crawl)
-        if books.seeds_missing(crawl):
+        counters = await self._crawls.counters(crawl)
+        if counters.seeds_missing(crawl):
             await self._send_seeds(crawl)
 
     async def retry(
@@ -187,8 +187,8 @@ class Control(Lookout):
         runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
         if not any(refetch.wants_more(crawl, run) for run in runs):
             return 0
-        books = await all_of((self._crawls.books(run) for run in runs), BOOKS_AT_ONCE)
-        totals = {run.id: read.total for run, read in zip(runs, books, strict=True)}
+        counters = await all_of((self._crawls.counters(run) for run in runs), COUNTERS_AT_ONCE)
+        totals = {run.id: read.total for run, read in zip(runs, counters, strict=True)}
         return refetch.count_of(crawl, runs, totals)
 
     # --- edit -------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class Control(Lookout):
                 raise Conflict(f"the crawl {crawl.id!r} is {crawl.state}: {_FIX[crawl.state]}")
             wanted = amended(crawl, changes, lines)
             if wanted.pages_max != crawl.pages_max:
-                wanted = shared_out(wanted, crawl, await self._crawls.books(crawl))
+                wanted = shared_out(wanted, crawl, await self._crawls.counters(crawl))
             if wanted == crawl:
                 return crawl
             if await self._crawls.edit(wanted, crawl):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from orbweaver.diagnostics.host_status import HostView
     from orbweaver.diagnostics.refusal_report import Report
     from orbweaver.frontier.ports import Crawls, Pages
-    from orbweaver.model.crawl import Books, Crawl
+    from orbweaver.model.crawl import Counters, Crawl
     from orbweaver.model.outcome import Outcome
     from orbweaver.model.page_record import PageRecord
     from orbweaver.model.ports import Clock
@@ -39,7 +39,7 @@ class Status:
     """A crawl and its books, as read at one moment."""
 
     crawl: Crawl
-    books: Books
+    counters: Counters
     at_ms: int
 
     @property
@@ -91,8 +91,8 @@ class Lookout:
     async def status(self, which: str | None = None) -> Status:
         """Read a crawl (see `find`) and its books."""
         crawl = await self.find(which)
-        books = await self._crawls.books(crawl)
-        return Status(crawl=crawl, books=books, at_ms=self._clock.now_ms())
+        counters = await self._crawls.counters(crawl)
+        return Status(crawl=crawl, counters=counters, at_ms=self._clock.now_ms())
 
     async def hosts(
         self, which: str | None = None, others: Sequence[str] = ()
@@ -107,13 +107,13 @@ class Lookout:
         names = dict.fromkeys((*hosts_of(crawl), *named_too))
         found = await asyncio.gather(*(self._hosts.look(name) for name in names))
         agent = self._settings.user_agent
-        total = status.books.total
+        total = status.counters.total
         return tuple(host_view(crawl, total, host, status.at_ms, agent) for host in found)
 
     async def report(self, which: str | None = None) -> Report:
         """Say what a crawl left out and why, with examples."""
         status = await self.status(which)
-        total = status.books.total
+        total = status.counters.total
         refused = await self._crawls.samples(status.crawl.id)
         examples = Examples.of(total)
         async with closing(self.pages(status.crawl)) as records:

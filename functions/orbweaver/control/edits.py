@@ -30,7 +30,7 @@ from orbweaver.model.user_agent import origins_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from orbweaver.model.crawl import Books, Crawl
+    from orbweaver.model.crawl import Counters, Crawl
 
 EDITABLE = tuple(one.key for one in SETTINGS if one.editable)
 _SEEDS = ("seeds", "sitemap_urls")
@@ -77,11 +77,11 @@ def _written(crawl: Crawl, path: str) -> Any:
     return None if value is None else BY_PATH[path].codec.write(value)
 
 
-def shared_out(crawl: Crawl, was: Crawl, books: Books) -> Crawl:
+def shared_out(crawl: Crawl, was: Crawl, counters: Counters) -> Crawl:
     """Share an edited page budget out among the shards, as the books stand."""
     quotas = [was.shard_quota(shard) for shard in range(was.shards)]
     if crawl.pages_own < sum(quotas):
-        quotas = [shard.tally.get("claimed", 0) for shard in books.shards]
+        quotas = [shard.counts.get("claimed", 0) for shard in counters.shards]
     base, rest = divmod(max(0, crawl.pages_own - sum(quotas)), crawl.shards)
     shares = (quota + base + (shard < rest) for shard, quota in enumerate(quotas))
     return replace(crawl, quotas=tuple(shares))

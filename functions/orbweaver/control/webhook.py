@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from orbweaver.control.crawl_spec import CrawlSpec
     from orbweaver.model.address_policy import Allowed
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.model.http_exchange import Headers
 
 EVENT = "CrawlCompleted"
@@ -136,7 +136,7 @@ def _is_address(host: str) -> bool:
 # --- what is posted -----------------------------------------------------------------------------
 
 
-def body_of(crawl: Crawl, total: Tally) -> bytes:
+def body_of(crawl: Crawl, total: Counts) -> bytes:
     """Write what is said of a crawl; the same every time it is said."""
     said = {
         "event": EVENT,
@@ -153,7 +153,7 @@ def body_of(crawl: Crawl, total: Tally) -> bytes:
     return json.dumps(said, separators=(",", ":")).encode()
 
 
-def public(total: Tally) -> dict[str, int]:
+def public(total: Counts) -> dict[str, int]:
     """Choose of a crawl's counters those that are documented; nought is left out."""
     told = {*TOLD, *Outcome, *(f"{outcome}.{reason}" for outcome in Outcome for reason in Reason)}
     told |= {f"refused.{refusal}" for refusal in Refusal}

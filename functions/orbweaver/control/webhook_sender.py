@@ -93,8 +93,8 @@ class Notifier:
                 assert_never(delivery)
 
     async def _post(self, crawl: Crawl, url: str) -> Delivery:
-        books = await self._crawls.books(crawl)
-        body = body_of(crawl, books.total)
+        counters = await self._crawls.counters(crawl)
+        body = body_of(crawl, counters.total)
         # Read every time, so that a key that was changed counts at once.
         key = await self._secrets.read(self._settings.webhook_secret)
         request = Request(

@@ -18,7 +18,7 @@ from orbweaver.politeness.host_schedule import FAILURES_MAX, delay_of, is_down
 from orbweaver.politeness.robots_txt import parse
 
 if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.politeness.host_schedule import Host
 
 
@@ -44,7 +44,7 @@ class HostView:
     robots: str = ""
 
 
-def host_view(crawl: Crawl, total: Tally, host: Host, now_ms: int, agent: str) -> HostView:
+def host_view(crawl: Crawl, total: Counts, host: Host, now_ms: int, agent: str) -> HostView:
     """Put together what is known of a host; `agent` asks where the crawl names nobody."""
     claimed, done, failed = counts_of(crawl, total, host.name)
     queued = None
@@ -76,7 +76,7 @@ def hosts_of(crawl: Crawl) -> tuple[str, ...]:
     return tuple(filter(None, crawl.hosts_counted)) or first_hosts(crawl.references)
 
 
-def counts_of(crawl: Crawl, total: Tally, host: str) -> tuple[int | None, int | None, int | None]:
+def counts_of(crawl: Crawl, total: Counts, host: str) -> tuple[int | None, int | None, int | None]:
     """Read what a crawl's books count of a host: claimed, done, failed; None where nothing is."""
     if host not in crawl.hosts_counted:
         return None, None, None

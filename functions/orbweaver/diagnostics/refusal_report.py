@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.model.page_record import PageRecord
 
 REFUSED = "refused"
@@ -69,7 +69,7 @@ class Examples:
     looked_at: int = 0
 
     @classmethod
-    def of(cls, total: Tally) -> Examples:
+    def of(cls, total: Counts) -> Examples:
         """Say for which reasons there are URLs to be found."""
         return cls(
             wanted={
@@ -101,7 +101,7 @@ class Examples:
 
 def report_of(
     crawl: Crawl,
-    total: Tally,
+    total: Counts,
     examples: Examples,
     refused: Mapping[str, Sequence[str]],
     ended: AbstractSet[str] = frozenset(),
@@ -130,7 +130,7 @@ def report_of(
     return Report(crawl=crawl, skipped=tuple(lines), nothing_new=nothing_new)
 
 
-def _counts(total: Tally) -> list[tuple[str, str, int]]:
+def _counts(total: Counts) -> list[tuple[str, str, int]]:
     counts = []
     for key, count in total.items():
         kind, dot, reason = key.partition(".")

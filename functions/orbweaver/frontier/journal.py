@@ -23,7 +23,7 @@ from orbweaver.model.url import host_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from orbweaver.model.crawl import Tally
+    from orbweaver.model.crawl import Counts
     from orbweaver.model.outcome import Reason
     from orbweaver.model.page_record import PageRecord
 
@@ -62,10 +62,10 @@ class Journal:
     records: tuple[PageRecord, ...] = ()
     again: tuple[Requeue, ...] = ()
     candidates: tuple[Target, ...] = ()
-    tally: Tally = field(default_factory=dict)
+    counts: Counts = field(default_factory=dict)
     alone: bool = False
-    # What was reserved of the crawl's budgets, by part: what of it the tally has not spent goes
-    # back with the commit.
+    # What was reserved of the crawl's budgets, by part: what of it the counts do not spend
+    # goes back with the commit.
     reserved: Mapping[str, int] = field(default_factory=dict)
     # URLs that ended without having been asked for, because the crawl did: other runs may.
     unasked: tuple[str, ...] = ()
@@ -148,35 +148,35 @@ def surplus_of(journal: Journal, ledger: Ledger) -> tuple[Target, ...]:
     return tuple(target for place, target in enumerate(journal.candidates) if place not in kept)
 
 
-def commit_tally(
+def commit_counts(
     journal: Journal,
     ledger: Ledger,
     won: int,
     hosts: Sequence[str] = (),
     *,
     claim_nanodollars: int,
-) -> Tally:
+) -> Counts:
     """Counts that a commit adds: the journal's, the claims kept, and those beyond the budget.
 
     `claim_nanodollars` is what a claim costs that is kept.
     Of `hosts` claims are counted by themselves, too, under the host's place.
     """
-    tally = dict(journal.tally)
-    tally["claimed"] = len(ledger.children)
+    counts = dict(journal.counts)
+    counts["claimed"] = len(ledger.children)
     if hosts:
         places = {host: place for place, host in enumerate(hosts)}
         for child in ledger.children:
             place = places.get(host_of(journal.candidates[child].url))
             if place is not None:
                 key = f"host.{place}.claimed"
-                tally[key] = tally.get(key, 0) + 1
+                counts[key] = counts.get(key, 0) + 1
     if ledger.children:
         paid = claim_nanodollars * len(ledger.children)
-        tally["nanodollars"] = tally.get("nanodollars", 0) + paid
+        counts["nanodollars"] = counts.get("nanodollars", 0) + paid
     if won > len(ledger.children):
         key = f"refused.{Refusal.BUDGET}"
-        tally[key] = tally.get(key, 0) + won - len(ledger.children)
-    return tally
+        counts[key] = counts.get(key, 0) + won - len(ledger.children)
+    return counts
 
 
 def _by_host(targets: Sequence[Target]) -> Iterator[list[Target]]:

@@ -43,7 +43,7 @@ def encode(journal: Journal) -> bytes:
         "columns": columns,
         "again": [_target_row(item.target, item.delay_s) for item in journal.again],
         "candidates": [_target_row(target) for target in journal.candidates],
-        "tally": dict(journal.tally),
+        "tally": dict(journal.counts),
         "alone": journal.alone,
         "unasked": journal.unasked,
         "unrecorded": [[one.url, one.outcome, one.reason] for one in journal.unrecorded],
@@ -70,7 +70,7 @@ def decode(blob: bytes) -> Journal:
         records=tuple(map(from_fields, rows)),
         again=tuple(Requeue(target=_target(row), delay_s=row[5]) for row in body["again"]),
         candidates=tuple(_target(row) for row in body["candidates"]),
-        tally=MappingProxyType(body["tally"]),
+        counts=MappingProxyType(body["tally"]),
         alone=body["alone"],
         unasked=tuple(body.get("unasked", ())),
         unrecorded=tuple(

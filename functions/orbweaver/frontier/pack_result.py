@@ -38,7 +38,7 @@ class PackResult:
         self._records: dict[str, PageRecord] = {}
         self._again: dict[str, Requeue] = {}
         self._candidates: dict[str, Target] = {}
-        self._tally: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._samples: defaultdict[str, list[str]] = defaultdict(list)
         self._unasked: list[str] = []
         self._unrecorded: set[str] = set()
@@ -56,12 +56,12 @@ class PackResult:
         self.end_unrecorded(record.outcome, record.reason)
         self._end_at_host(record.url, record.outcome)
         if record.bytes:
-            self._tally["bytes"] += record.bytes
+            self._counts["bytes"] += record.bytes
         for name in counters(record.cut):
-            self._tally[name] += 1
+            self._counts[name] += 1
         if record.items and recorded:
-            self._tally["items"] += record.items
-            self._tally["items_invalid"] += record.items_invalid or 0
+            self._counts["items"] += record.items
+            self._counts["items_invalid"] += record.items_invalid or 0
 
     def keep(self, kept: Kept) -> None:
         """Note what is to be stored of a page whose outcome is noted."""
@@ -80,8 +80,8 @@ class PackResult:
 
     def end_unrecorded(self, outcome: str, reason: str) -> None:
         """Count an outcome without a page record: a crawl that was stopped records nothing."""
-        self._tally[outcome] += 1
-        self._tally[f"{outcome}.{reason}"] += 1
+        self._counts[outcome] += 1
+        self._counts[f"{outcome}.{reason}"] += 1
 
     def leave(self, target: Target, reason: str) -> None:
         """Note a URL that is not asked for because its crawl is over."""
@@ -92,8 +92,8 @@ class PackResult:
     def _end_at_host(self, url: str, outcome: Outcome) -> None:
         place = self._hosts.get(host_of(url)) if self._hosts else None
         if place is not None:
-            self._tally[f"host.{place}.done"] += 1
-            self._tally[f"host.{place}.failed"] += outcome is Outcome.FAILED
+            self._counts[f"host.{place}.done"] += 1
+            self._counts[f"host.{place}.failed"] += outcome is Outcome.FAILED
 
     def requeue(self, target: Target, delay_s: float, *, why: str) -> None:
         """Send a URL round once more, `why` being `retries` or `deferrals`.
@@ -102,7 +102,7 @@ class PackResult:
         """
         delay = min(max(1, ceil(delay_s)), DELAY_S_MAX)
         self._again[target.url] = Requeue(target=target, delay_s=delay)
-        self._tally[why] += 1
+        self._counts[why] += 1
 
     def requeue_delay_s(self, order: Sequence[Target]) -> int | None:
         """Seconds until the first of a pack's URLs returns, if none of them was even asked for."""
@@ -131,7 +131,7 @@ class PackResult:
     def refuse(self, refusal: Refusal, count: int = 1, urls: Iterable[str] = ()) -> None:
         """Count references that are not to be claimed; some of them may serve as examples."""
         if count:
-            self._tally[f"refused.{refusal}"] += count
+            self._counts[f"refused.{refusal}"] += count
         taken = self._samples[refusal] if urls else []
         taken += [redacted(url) for url in islice(urls, max(0, SAMPLES_MAX - len(taken)))]
 
@@ -168,7 +168,7 @@ class PackResult:
 
     def count(self, key: str, count: int = 1) -> None:
         """Count anything else."""
-        self._tally[key] += count
+        self._counts[key] += count
 
     @property
     def candidates(self) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ class PackResult:
             records=tuple(record for record in ended if record.url not in self._unrecorded),
             again=tuple(self._again[url] for url in urls if url in self._again),
             candidates=tuple(self._candidates.values()),
-            tally=MappingProxyType(dict(sorted(self._tally.items()))),
+            counts=MappingProxyType(dict(sorted(self._counts.items()))),
             reserved=reserved,
             unasked=tuple(self._unasked),
             unrecorded=tuple(

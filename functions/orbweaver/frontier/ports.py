@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         Unreadable,
     )
     from orbweaver.frontier.journal import Journal, Ledger
-    from orbweaver.model.crawl import Books, Crawl, State, Tally
+    from orbweaver.model.crawl import Counters, Counts, Crawl, State
     from orbweaver.model.limits import Settlement
     from orbweaver.model.page_record import PageRecord
     from orbweaver.model.target import Prior, Target
@@ -38,16 +38,16 @@ class Packs(Protocol):
         """Write a journal if absent; the one that stands is returned."""
 
     async def commit(
-        self, crawl: Crawl, ledger: Ledger, tally: Tally, settled: Sequence[Settlement] = ()
+        self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
         """Put the ledger if absent, add the counts to a shard, settle reservations, in one go.
 
         The shard of a pack follows from its id. Refused whole when the ledger exists, when the
-        shard is closed, or when `tally["claimed"]` would take the shard over its quota
+        shard is closed, or when `counts["claimed"]` would take the shard over its quota
         (`Crawl.shard_quota`).
         """
 
-    async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Tally]]) -> bool:
+    async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> bool:
         """Put several ledgers and add all of their counts to one shard, in one go; or nothing.
 
         False if a ledger exists, the shard is closed, or its quota does not admit all claims.
@@ -87,11 +87,11 @@ class Crawls(Protocol):
     async def newer(self) -> tuple[Unreadable, ...]:
         """Name the crawls that newer versions have stored, newest first."""
 
-    async def books(self, crawl: Crawl) -> Books:
+    async def counters(self, crawl: Crawl) -> Counters:
         """Read all counter shards of a crawl, each of them strongly consistent."""
 
     async def seal(
-        self, crawl: Crawl, books: Books, finished: Crawl, rest: Tally = NOTHING
+        self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
     ) -> bool:
         """Finish a crawl if its books still are as read: close every shard, in one transaction.
 

@@ -19,7 +19,7 @@ from orbweaver.model.outcome import Outcome, Reason
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.model.page_record import PageRecord
 
 MISSING = "missing"
@@ -50,7 +50,7 @@ def _of_others(crawl: Crawl, run: Crawl) -> bool:
     return crawl.bodies is Bodies.ALL and run.bodies is not Bodies.ALL
 
 
-def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Tally]) -> int:
+def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) -> int:
     """Count, about, the pages that lack something, from the books of runs, oldest first."""
     number = 0
     for run in runs:

@@ -24,7 +24,7 @@ from orbweaver.model.outcome import Outcome, Reason, Refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from orbweaver.model.crawl import Tally
+    from orbweaver.model.crawl import Counts
 
 _UNASKED = tuple(f"{Outcome.SKIPPED}.{reason}" for reason in Reason if reason.resumable)
 LIMITED = (Refusal.BUDGET, Refusal.DOLLARS)
@@ -59,7 +59,7 @@ def earlier(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Cra
     return tuple(within[run] for run in ids if run in within)[:RUNS_MAX]
 
 
-def resumed(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Tally]) -> Crawl:
+def resumed(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) -> Crawl:
     """Have a run go on from earlier ones; as it is where these left nothing out for it."""
     runs = tuple(runs)
     if not runs or not _left_out(crawl, runs, totals):
@@ -72,17 +72,17 @@ def resumed(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Tally]) ->
     )
 
 
-def asked_for(total: Tally) -> int:
+def asked_for(total: Counts) -> int:
     """Count the URLs that a run has claimed, without those that ended unasked."""
     return total.get("claimed", 0) - unasked(total)
 
 
-def unasked(total: Tally) -> int:
+def unasked(total: Counts) -> int:
     """Count the URLs that a run has claimed and not asked for."""
     return sum(total.get(key, 0) for key in _UNASKED)
 
 
-def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Tally]) -> bool:
+def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> bool:
     """Whether earlier runs, the newest first, left something out that this one may ask for.
 
     The newest went on from the others, so what these left out counts where it would do so again.
@@ -101,7 +101,7 @@ def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Tally]) 
     return patterns and _refused(all_of_them, Refusal.INCLUDE, Refusal.EXCLUDE)
 
 
-def _refused(totals: Iterable[Tally], *reasons: Refusal) -> bool:
+def _refused(totals: Iterable[Counts], *reasons: Refusal) -> bool:
     return any(total.get(f"refused.{reason}", 0) for total in totals for reason in reasons)
 
 

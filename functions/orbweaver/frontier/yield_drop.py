@@ -20,7 +20,7 @@ from orbweaver.model.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from orbweaver.model.crawl import Tally
+    from orbweaver.model.crawl import Counts
 
 
 def before(crawl: Crawl, others: Iterable[Crawl]) -> Crawl | None:
@@ -37,12 +37,12 @@ def before(crawl: Crawl, others: Iterable[Crawl]) -> Crawl | None:
     return newest if newest is not None and _comparable(crawl, newest) else None
 
 
-def pages_of(total: Tally) -> int:
+def pages_of(total: Counts) -> int:
     """How many pages of a run could be read."""
     return total.get(Outcome.FETCHED, 0) + total.get(Outcome.UNCHANGED, 0)
 
 
-def drop_percent(crawl: Crawl, total: Tally) -> int | None:
+def drop_percent(crawl: Crawl, total: Counts) -> int | None:
     """By how much a run that ended came short of the one before it; None where nobody knows.
 
     A run that was given a smaller budget meanwhile can have no more than that.

@@ -21,7 +21,7 @@ from orbweaver.model.url import TRACKING_PARAMETERS, host_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Tally = Mapping[str, int]
+Counts = Mapping[str, int]
 
 HOSTS_COUNTED_MAX = 10
 # What a person's pausing, resuming or cancelling changes of a crawl.
@@ -192,22 +192,22 @@ class CounterShard:
 
     commits: int = 0
     closed: bool = False
-    tally: Tally = field(default_factory=dict)
+    counts: Counts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
+class Counters:
     """All counters of a crawl, read together."""
 
     shards: tuple[CounterShard, ...]
-    total: Tally = field(default_factory=dict)
+    total: Counts = field(default_factory=dict)
 
     @classmethod
-    def of(cls, shards: tuple[CounterShard, ...]) -> Books:
+    def of(cls, shards: tuple[CounterShard, ...]) -> Counters:
         """Add the shards up."""
         total: Counter[str] = Counter()
         for shard in shards:
-            total.update(shard.tally)
+            total.update(shard.counts)
         return cls(shards=shards, total=MappingProxyType(dict(total)))
 
     @property
@@ -230,16 +230,16 @@ class Books:
         return planned - self.total.get("seeds", 0)
 
 
-def stop_reason(crawl: Crawl, books: Books) -> Stop:
+def stop_reason(crawl: Crawl, counters: Counters) -> Stop:
     """Say why a crawl whose books balance has ended."""
     if crawl.stop is not None:
         return crawl.stop
-    if books.total.get(f"skipped.{Stop.DURATION}", 0):
+    if counters.total.get(f"skipped.{Stop.DURATION}", 0):
         return Stop.DURATION
     for spent in (Stop.BYTES, Stop.DOLLARS):
-        if any(books.total.get(f"{how}.{spent}", 0) for how in ("skipped", "refused", "cut")):
+        if any(counters.total.get(f"{how}.{spent}", 0) for how in ("skipped", "refused", "cut")):
             return spent
-    if books.total.get(f"refused.{Refusal.BUDGET}", 0):
+    if counters.total.get(f"refused.{Refusal.BUDGET}", 0):
         return Stop.MAX_PAGES
     return Stop.FINISHED
 
@@ -253,10 +253,10 @@ def moved(crawl: Crawl, state: State, stop: Stop | None, at_ms: int) -> Crawl:
     return replace(crawl, state=state, stop=stop, paused_at_ms=None, paused_ms=paused_ms)
 
 
-def finished(crawl: Crawl, books: Books, at_ms: int) -> Crawl:
+def finished(crawl: Crawl, counters: Counters, at_ms: int) -> Crawl:
     """The crawl as it stands once its books are sealed."""
     return replace(
-        crawl, state=State.FINISHED, stop=stop_reason(crawl, books), finished_at_ms=at_ms
+        crawl, state=State.FINISHED, stop=stop_reason(crawl, counters), finished_at_ms=at_ms
     )
 
 

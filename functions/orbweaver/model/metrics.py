@@ -22,7 +22,7 @@ from orbweaver.model.outcome import FAILURES, Outcome, Reason
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orbweaver.model.crawl import Tally
+    from orbweaver.model.crawl import Counts
 
 NAMESPACE = "Orbweaver"
 DIMENSIONS = STACK, SERVICE = "stack", "service"
@@ -91,24 +91,24 @@ _ROBOTS = tuple(
 _FAILURES = {f"{Outcome.FAILED}.{reason}": reason for reason in FAILURES}
 
 
-def counted(tally: Tally) -> Iterator[tuple[Metric, int]]:
+def counted(counts: Counts) -> Iterator[tuple[Metric, int]]:
     """List the metrics of what a pack came to, those that are not zero."""
     for metric in _COUNTED:
-        if number := tally.get(metric, 0):
+        if number := counts.get(metric, 0):
             yield metric, number
-    found, invalid = tally.get("items", 0), tally.get("items_invalid", 0)
+    found, invalid = counts.get("items", 0), counts.get("items_invalid", 0)
     sums = {
-        Metric.URLS_ENDED: sum(tally.get(outcome, 0) for outcome in Outcome),
-        Metric.ROBOTS_REFUSED: sum(tally.get(key, 0) for key in _ROBOTS),
+        Metric.URLS_ENDED: sum(counts.get(outcome, 0) for outcome in Outcome),
+        Metric.ROBOTS_REFUSED: sum(counts.get(key, 0) for key in _ROBOTS),
         Metric.ITEMS_VALID: found - invalid,
         Metric.ITEMS_INVALID: invalid,
     }
     yield from ((metric, number) for metric, number in sums.items() if number)
 
 
-def failures(tally: Tally) -> Iterator[tuple[Reason, int]]:
+def failures(counts: Counts) -> Iterator[tuple[Reason, int]]:
     """List why URLs of a pack failed, and how many."""
-    for key, number in tally.items():
+    for key, number in counts.items():
         if (reason := _FAILURES.get(key)) is not None:
             yield reason, number
 

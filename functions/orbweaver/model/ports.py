@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.model.http_exchange import Failure, Request, Response
     from orbweaver.model.metrics import Metric
     from orbweaver.model.outcome import Reason
@@ -60,7 +60,7 @@ class Files(Protocol):
 class Events(Protocol):
     """The event bus, as workers need it."""
 
-    async def completed(self, crawl: Crawl, total: Tally) -> None:
+    async def completed(self, crawl: Crawl, total: Counts) -> None:
         """Announce that a crawl is finished; the event's id is the crawl's."""
 
 

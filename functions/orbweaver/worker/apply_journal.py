@@ -25,13 +25,13 @@ from orbweaver.frontier.claims import AlreadyCommitted, Claimer, Closed, Committ
 from orbweaver.frontier.journal import (
     Journal,
     Ledger,
-    commit_tally,
+    commit_counts,
     outbox,
     outbox_past,
     surplus_of,
 )
 from orbweaver.frontier.messages import Pack, SeedsMessage
-from orbweaver.model.crawl import Crawl, State, Tally, finished
+from orbweaver.model.crawl import Counts, Crawl, State, finished
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.url import redacted
@@ -158,18 +158,18 @@ class JournalApplier:
             if crawl.state is State.FINISHED:
                 await self.finish(crawl.id)
                 return
-            books = await self._crawls.books(crawl)
-            left = max(0, books.claimed - books.done)
+            counters = await self._crawls.counters(crawl)
+            left = max(0, counters.claimed - counters.done)
             rest = {Outcome.SKIPPED: left, f"{Outcome.SKIPPED}.{Reason.CANCELLED}": left}
-            done = finished(crawl, books, self._clock.now_ms())
-            if await self._crawls.seal(crawl, books, done, rest if left else {}):
+            done = finished(crawl, counters, self._clock.now_ms())
+            if await self._crawls.seal(crawl, counters, done, rest if left else {}):
                 _log.info("crawl.closed", extra={"crawl": crawl.id, "unasked": left})
-                await self._announce(done, Counter(books.total) + Counter(rest))
+                await self._announce(done, Counter(counters.total) + Counter(rest))
                 return
             await self._clock.sleep(CLOSE_WAIT_S)
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
-    async def finish(self, crawl_id: str) -> tuple[Crawl, Tally] | None:
+    async def finish(self, crawl_id: str) -> tuple[Crawl, Counts] | None:
         """Finish a crawl if its books balance, and see to it that this is announced.
 
         The crawl and its books, if it is this that has ended it.
@@ -185,17 +185,17 @@ class JournalApplier:
                 return None
             if crawl.state is State.FINISHED:
                 if not await self._announced_soon(crawl):
-                    books = await self._crawls.books(crawl)
-                    await self._announce(crawl, books.total)
+                    counters = await self._crawls.counters(crawl)
+                    await self._announce(crawl, counters.total)
                 return None
-            books = await self._crawls.books(crawl)
-            if not books.balance(crawl):
+            counters = await self._crawls.counters(crawl)
+            if not counters.balance(crawl):
                 return None
-            done = finished(crawl, books, self._clock.now_ms())
-            if await self._crawls.seal(crawl, books, done):
+            done = finished(crawl, counters, self._clock.now_ms())
+            if await self._crawls.seal(crawl, counters, done):
                 _log.info("crawl.finished", extra={"crawl": crawl.id, "stop": done.stop})
-                await self._announce(done, books.total)
-                return done, books.total
+                await self._announce(done, counters.total)
+                return done, counters.total
         return None
 
     async def _announced_soon(self, crawl: Crawl) -> bool:
@@ -206,7 +206,7 @@ class JournalApplier:
             crawl = await self._crawls.get(crawl.id) or crawl
         return crawl.announced
 
-    async def _announce(self, crawl: Crawl, total: Tally) -> None:
+    async def _announce(self, crawl: Crawl, total: Counts) -> None:
         await self._events.completed(crawl, total)
         await self._crawls.announced(crawl.id)
 
@@ -217,11 +217,11 @@ class JournalApplier:
         kept = places
         while True:
             ledger = Ledger(pack=pack_id, children=tuple(kept), surplus=len(kept) < len(places))
-            tally = commit_tally(
+            counts = commit_counts(
                 journal, ledger, len(places), crawl.hosts_counted, claim_nanodollars=CLAIM
             )
-            settled = settlements(journal.reserved, tally)
-            result = await self.commits.commit(crawl, ledger, tally, settled)
+            settled = settlements(journal.reserved, counts)
+            result = await self.commits.commit(crawl, ledger, counts, settled)
             match result:
                 case Committed():
                     return ledger

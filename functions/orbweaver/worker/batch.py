@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from orbweaver.frontier.ports import Packs
     from orbweaver.frontier.queues import Queue
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.model.ports import Clock, Metrics
     from orbweaver.model.settings import Settings
     from orbweaver.worker.apply_journal import JournalApplier
@@ -233,7 +233,7 @@ class Worker:
                 failed += [deliveries[place].id for place in asking]
         return failed
 
-    def _compare(self, crawl: Crawl, total: Tally) -> None:
+    def _compare(self, crawl: Crawl, total: Counts) -> None:
         """Note how a run that ended did beside the one before it."""
         drop = drop_percent(crawl, total)
         if drop is None:

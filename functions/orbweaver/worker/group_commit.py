@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from orbweaver.frontier.claims import CommitResult
     from orbweaver.frontier.journal import Ledger
     from orbweaver.frontier.ports import Packs
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.model.limits import Settlement
 
 # How long a pack that is ready waits for others: they are past everything but their own writes.
@@ -39,7 +39,7 @@ class _Batch:
     """What is to be committed together."""
 
     crawl: Crawl
-    commits: list[tuple[Ledger, Tally]] = field(default_factory=list)
+    commits: list[tuple[Ledger, Counts]] = field(default_factory=list)
 
 
 class Commits:
@@ -61,21 +61,21 @@ class Commits:
             self._gathering.came(crawl_id, pack_id)
 
     async def commit(
-        self, crawl: Crawl, ledger: Ledger, tally: Tally, settled: Sequence[Settlement] = ()
+        self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
         """Commit a pack, with others if they are at hand; see the port."""
         self._gathering.came(crawl.id, ledger.pack)
-        if not settled and await self._together(crawl, ledger, tally):
+        if not settled and await self._together(crawl, ledger, counts):
             return Committed()
-        return await self._packs.commit(crawl, ledger, tally, settled)
+        return await self._packs.commit(crawl, ledger, counts, settled)
 
-    async def _together(self, crawl: Crawl, ledger: Ledger, tally: Tally) -> bool:
+    async def _together(self, crawl: Crawl, ledger: Ledger, counts: Counts) -> bool:
         """Commit a pack with others; False if nothing was written."""
         group = self._gathering.group(crawl.id, lambda: _Batch(crawl))
         batch = group.what
         if batch.crawl != crawl or any(one.pack == ledger.pack for one, _ in batch.commits):
             return False  # it has been edited meanwhile; or this is a copy
-        batch.commits.append((ledger, tally))
+        batch.commits.append((ledger, counts))
         done, _ = await self._gathering.outcome(group, _is_full, self._write)
         return done
 

@@ -310,7 +310,7 @@ class PackProcessor:
         return min(latest_ms, self._clock.now_ms() + round(settings.wait_s_max * 1000))
 
     def _count(self, journal: Journal) -> None:
-        for metric, number in counted(journal.tally):
+        for metric, number in counted(journal.counts):
             self._metrics.add(metric, number)
-        for reason, number in failures(journal.tally):
+        for reason, number in failures(journal.counts):
             self._metrics.fail(reason, number)

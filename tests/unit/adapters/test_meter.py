@@ -42,8 +42,8 @@ def test_a_container_begins_once(meter: UsageMeter, clock: Clock) -> None:
             totals.append(meter.total[Term.MB_MS, Stage.RUN])
     memory_mb = 1_000
     assert totals == [2_750 * memory_mb, 2_000 * memory_mb]
-    with meter.booking("a") as tally:
-        assert tally["units.mb_ms.run"] == 4_750 * memory_mb
+    with meter.booking("a") as counts:
+        assert counts["units.mb_ms.run"] == 4_750 * memory_mb
 
 
 # --- for whom -----------------------------------------------------------------------------------
@@ -61,10 +61,10 @@ async def test_tasks_are_at_work_for_crawls(meter: UsageMeter) -> None:
                 meter.use(Term.SQS, Stage.SEND, number)
 
     await asyncio.gather(work("a", 2), work("b", 3))
-    with meter.booking("a") as tally:
-        assert tally == {"units.write.claim": 2, "units.sqs.send": 2}
-    with meter.booking("b") as tally:
-        assert tally == {"units.write.claim": 3, "units.sqs.send": 3}
+    with meter.booking("a") as counts:
+        assert counts == {"units.write.claim": 2, "units.sqs.send": 2}
+    with meter.booking("b") as counts:
+        assert counts == {"units.write.claim": 3, "units.sqs.send": 3}
 
 
 def test_a_stage_may_be_named(meter: UsageMeter) -> None:
@@ -73,8 +73,8 @@ def test_a_stage_may_be_named(meter: UsageMeter) -> None:
     meter.watch(client)
     with meter.of("a"), meter.at(Stage.ROBOTS):
         client.ask("PutItem", dict(PUT), {})
-    with meter.booking("a") as tally:
-        assert tally == {"units.write.robots": 2}
+    with meter.booking("a") as counts:
+        assert counts == {"units.write.robots": 2}
 
 
 def test_a_commit_that_fails_books_nothing(meter: UsageMeter) -> None:
@@ -85,18 +85,18 @@ def test_a_commit_that_fails_books_nothing(meter: UsageMeter) -> None:
         raise RuntimeError
     with meter.of("a"):
         meter.use(Term.WRITE, Stage.CLAIM, 1)
-    with meter.booking("a") as tally:
-        assert tally == {"units.write.claim": 2}
-    with meter.booking("a") as tally:
-        assert tally == {}
+    with meter.booking("a") as counts:
+        assert counts == {"units.write.claim": 2}
+    with meter.booking("a") as counts:
+        assert counts == {}
 
 
 def test_what_is_nobodys_goes_along(meter: UsageMeter, clock: Clock) -> None:
     """Time, the invocation and its messages are of whoever commits next; the rest, of the next."""
     with meter.invocation(["x" * 70_000, "y"]):
         clock.now_s += 1.5
-        with meter.booking("a") as tally:
-            assert tally == {
+        with meter.booking("a") as counts:
+            assert counts == {
                 "units.invocations.run": 1,
                 "units.log_bytes.run": PLATFORM_BYTES,
                 "units.sqs.receive": 2 + 1,
@@ -106,8 +106,8 @@ def test_what_is_nobodys_goes_along(meter: UsageMeter, clock: Clock) -> None:
         assert meter.total.by_term[Term.MB_MS] == 2_000_000
         assert meter.dollars() > 0
     clock.now_s += 3_600  # between invocations
-    with meter.booking("b") as tally:
-        assert tally == {"units.mb_ms.run": 500_000}
+    with meter.booking("b") as counts:
+        assert counts == {"units.mb_ms.run": 500_000}
 
 
 def test_the_total_is_of_one_invocation(meter: UsageMeter) -> None:
@@ -123,8 +123,8 @@ def test_crawls_that_never_commit_are_forgotten(meter: UsageMeter) -> None:
     for number in range(CRAWLS_MAX + 5):
         with meter.of(f"crawl-{number}"):
             meter.use(Term.WRITE, Stage.CLAIM, 1)
-    with meter.booking("another") as tally:
-        assert units_of(tally).by_term[Term.WRITE] == 5 + 1
+    with meter.booking("another") as counts:
+        assert units_of(counts).by_term[Term.WRITE] == 5 + 1
 
 
 # --- what is sent, what is logged ---------------------------------------------------------------

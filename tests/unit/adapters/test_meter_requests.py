@@ -44,7 +44,7 @@ ACTIONS = {"TransactItems": [{"Put": PUT}, {"Update": ADD}]}
 
 
 @pytest.mark.parametrize(
-    ("operation", "asked", "answer", "tally"),
+    ("operation", "asked", "answer", "counts"),
     [
         ("PutItem", PUT, {}, {"write.claim": 2}),
         ("PutItem", PUT, FAILED, {"write.claim": 2}),
@@ -135,13 +135,13 @@ def test_requests_to_tables(
     operation: str,
     asked: dict[str, Any],
     answer: dict[str, Any],
-    tally: dict[str, int],
+    counts: dict[str, int],
 ) -> None:
     """By size, where no answer says what was consumed, at the stage that its table belongs to."""
     client = FakeClient("dynamodb")
     meter.watch(client)
     client.ask(operation, dict(asked), answer)
-    assert used(meter) == {f"units.{key}": number for key, number in tally.items()}
+    assert used(meter) == {f"units.{key}": number for key, number in counts.items()}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ TEXT = {"DataType": "String", "StringValue": "y" * 94}
 
 
 @pytest.mark.parametrize(
-    ("service", "operation", "asked", "answer", "tally"),
+    ("service", "operation", "asked", "answer", "counts"),
     [
         ("sqs", "SendMessage", {"MessageBody": "x"}, {}, {"sqs.send": 1}),
         (
@@ -222,10 +222,10 @@ def test_other_requests(
     operation: str,
     asked: dict[str, Any],
     answer: dict[str, Any],
-    tally: dict[str, int],
+    counts: dict[str, int],
 ) -> None:
     """By their number, and every started 64 KB of messages and events."""
     client = FakeClient(service)
     meter.watch(client)
     client.ask(operation, asked, answer)
-    assert used(meter) == {f"units.{key}": number for key, number in tally.items()}
+    assert used(meter) == {f"units.{key}": number for key, number in counts.items()}

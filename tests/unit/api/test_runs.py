@@ -146,10 +146,10 @@ async def test_a_crawl_is_shown() -> None:
         CRAWL, state=State.FINISHED, stop=Stop.MAX_PAGES, finished_at_ms=NOW_MS + 61_500
     )
     stage.begin(ended)
-    tally = {"claimed": 5, "fetched": 3, "fetched.ok": 2, "fetched.noindex": 1, "failed": 2}
-    tally |= {"failed.dns": 2, "refused.scope": 7, "retries": 4, "deferrals": 1, "bytes": 900}
-    tally |= {"nanodollars": 1_250_000, "units.write.claim": 400, "units.write.store": 600}
-    stage.world.shards[CRAWL.id, 0] = ShardItem(tally=tally)
+    counts = {"claimed": 5, "fetched": 3, "fetched.ok": 2, "fetched.noindex": 1, "failed": 2}
+    counts |= {"failed.dns": 2, "refused.scope": 7, "retries": 4, "deferrals": 1, "bytes": 900}
+    counts |= {"nanodollars": 1_250_000, "units.write.claim": 400, "units.write.store": 600}
+    stage.world.shards[CRAWL.id, 0] = ShardItem(counts=counts)
     body = (await stage.get("/crawls/site-1")).body
     assert body["crawl"]["stop"] == "max_pages"
     assert body["crawl"]["finished_at"] == "2026-11-21T09:01:01.500Z"
@@ -183,7 +183,7 @@ async def test_what_was_left_out_is_reported() -> None:
     """Reasons with their counts, their meaning and examples."""
     stage = Stage()
     stage.begin(CRAWL)
-    stage.world.shards[CRAWL.id, 0] = ShardItem(tally={"failed.dns": 2, "refused.scope": 7})
+    stage.world.shards[CRAWL.id, 0] = ShardItem(counts={"failed.dns": 2, "refused.scope": 7})
     stage.put("/gone", outcome=Outcome.FAILED, reason=Reason.DNS)
     body = (await stage.get("/crawls/site-1/report")).body
     found = {one["reason"]: (one["kind"], one["count"], one["samples"]) for one in body["skipped"]}

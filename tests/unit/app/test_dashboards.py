@@ -16,7 +16,7 @@ from orbweaver.cli.gauges import families
 from orbweaver.model.metrics import Metric, Service, field_of
 from orbweaver.model.outcome import FAILURES, Outcome, Reason
 from tests.unit.cli.scraping import samples, scraped, serving
-from tests.unit.cli.test_exposing import CRAWL, TALLY, stage_with
+from tests.unit.cli.test_exposing import COUNTS, CRAWL, stage_with
 from tests.unit.emission import crawl_everything, export_a_day, functions
 
 if TYPE_CHECKING:
@@ -177,4 +177,4 @@ def test_families_are_registered_as_they_are() -> None:
     registry.register(Once())
     names = [family.name for family in registry.collect()]
     assert len(names) == len({*names})
-    assert TALLY
+    assert COUNTS

@@ -60,12 +60,12 @@ def test_medians_are_taken_of_all_rounds_of_a_client_on_a_site() -> None:
 
 def test_money_and_units_are_those_of_the_books() -> None:
     """Whatever a meter counts, per page, and its price; the estimate where nobody counted."""
-    tally = {"nanodollars": 8_000, "claimed": 4}
-    (row,) = rows([replace(RUN, **units_of(tally)).as_json()])
+    counts = {"nanodollars": 8_000, "claimed": 4}
+    (row,) = rows([replace(RUN, **units_of(counts)).as_json()])
     assert row.dollars_per_million == pytest.approx(2.0)
     assert row.units_per_page == {}
-    tally |= {"units.write.claim": 4, "units.write.store": 5}
-    (row,) = rows([replace(RUN, **units_of(tally)).as_json()])
+    counts |= {"units.write.claim": 4, "units.write.store": 5}
+    (row,) = rows([replace(RUN, **units_of(counts)).as_json()])
     assert row.dollars_per_million == pytest.approx(9 * 0.625 / 4)
     assert row.units_per_page == {"write": 9 / 4}
 

@@ -129,10 +129,10 @@ def test_counters_are_read_as_they_were_spelled() -> None:
     units.use(Term.WRITE, Stage.COMMIT, 4)
     units.use(Term.SQS, Stage.SEND, 1)
     units.use(Term.S3_PUT, Stage.BODIES, 0)
-    tally = units.tally
-    assert tally == {"units.write.claim": 3, "units.write.commit": 4, "units.sqs.send": 1}
+    counts = units.counts
+    assert counts == {"units.write.claim": 3, "units.write.commit": 4, "units.sqs.send": 1}
     others = {"fetched": 9, "units.gold.claim": 1, "units.write.dig": 1, "units.write": 1}
-    read = units_of({**tally, **others})
+    read = units_of({**counts, **others})
     assert read.by_term == {Term.WRITE: 7, Term.SQS: 1}
     assert {stage: part.by_term for stage, part in read.by_stage.items()} == {
         Stage.CLAIM: {Term.WRITE: 3},

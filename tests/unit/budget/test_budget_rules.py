@@ -87,9 +87,9 @@ def test_limits_are_those_of_the_crawl() -> None:
 
 def test_a_commit_settles_what_its_journal_reserved() -> None:
     """What was spent of it is in the counts."""
-    tally = {"received_bytes": 30, "nanodollars": 4}
-    assert settlements({}, tally) == ()
-    assert settlements({"nanodollars": 9, "bytes": 50}, tally) == (
+    counts = {"received_bytes": 30, "nanodollars": 4}
+    assert settlements({}, counts) == ()
+    assert settlements({"nanodollars": 9, "bytes": 50}, counts) == (
         Settlement(part=LimitPart.BYTES, reserved=50, spent=30),
         Settlement(part=LimitPart.NANODOLLARS, reserved=9, spent=4),
     )

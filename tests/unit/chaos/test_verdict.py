@@ -14,7 +14,7 @@ from tests.chaos.faults import Fault
 from tests.chaos.gaps import Gaps
 
 HOST = "http://host"
-TALLY = {
+COUNTS = {
     "claimed": 4,
     "fetched": 2,
     "fetched.ok": 2,
@@ -42,16 +42,16 @@ GOOD = Evidence(
         requests_in_vain=1,
     ),
     rows=ROWS,
-    main=Ended(crawl="chaos", state="finished", tally=TALLY, announced=(TALLY,)),
+    main=Ended(crawl="chaos", state="finished", counts=COUNTS, announced=(COUNTS,)),
     others=(
         Ended(
             crawl="lethal",
             state="finished",
-            tally={"claimed": 1, "fetched": 1},
+            counts={"claimed": 1, "fetched": 1},
             announced=({"claimed": 1, "fetched": 1},),
         ),
     ),
-    tally_before_late=TALLY,
+    counts_before_late=COUNTS,
     queued=0,
     requests={HOST + "/a": 1, HOST + "/b": 3, HOST + "/moved": 1},
     gaps={HOST: GAPS},
@@ -98,9 +98,9 @@ def test_a_run_as_promised_holds() -> None:
         ({"rows": (*ROWS, replace(ROWS[0], outcome="failed"))}, "no record has another outcome"),
         ({"main": replace(GOOD.main, state="running")}, "the crawl is finished"),
         ({"queued": 1}, "the crawl is finished"),
-        ({"main": replace(GOOD.main, tally=TALLY | {"claimed": 5})}, "claimed = ended = rows"),
-        ({"main": replace(GOOD.main, tally=TALLY | {"fetched.ok": 3})}, "counters are exact"),
-        ({"tally_before_late": TALLY | {"claimed": 3}}, "late copies count nothing"),
+        ({"main": replace(GOOD.main, counts=COUNTS | {"claimed": 5})}, "claimed = ended = rows"),
+        ({"main": replace(GOOD.main, counts=COUNTS | {"fetched.ok": 3})}, "counters are exact"),
+        ({"counts_before_late": COUNTS | {"claimed": 3}}, "late copies count nothing"),
         ({"requests": {HOST + "/a": 1, HOST + "/moved": 1}}, "every page was asked for"),
         ({"requests": {**GOOD.requests, HOST + "/private": 1}}, "every page was asked for"),
         ({"gaps": {HOST: replace(GAPS, short=1)}}, f"{HOST} is asked every 40 ms"),
@@ -108,7 +108,7 @@ def test_a_run_as_promised_holds() -> None:
         ({"dead": (*GOOD.dead, OTHER)}, "what was planted lies with the dead letters"),
         ({"dead_left": 1}, "no dead letter comes later"),
         ({"main": replace(GOOD.main, announced=())}, "CrawlCompleted of chaos"),
-        ({"main": replace(GOOD.main, announced=(TALLY, {}))}, "CrawlCompleted of chaos"),
+        ({"main": replace(GOOD.main, announced=(COUNTS, {}))}, "CrawlCompleted of chaos"),
         ({"others": (replace(GOOD.others[0], state="running"),)}, "CrawlCompleted of lethal"),
         ({"storm": replace(GOOD.storm, kills=2)}, "enough went wrong"),
         ({"storm": replace(GOOD.storm, faults={})}, "enough went wrong"),
@@ -127,6 +127,8 @@ def test_a_broken_promise_is_named(changes: dict[str, Any], promise: str) -> Non
 
 def test_a_dead_letter_may_come_twice_and_an_event_too() -> None:
     """Both come at least once; a repetition with the same words breaks no promise."""
-    evidence = replace(GOOD, dead=GOOD.dead * 2, main=replace(GOOD.main, announced=(TALLY, TALLY)))
+    evidence = replace(
+        GOOD, dead=GOOD.dead * 2, main=replace(GOOD.main, announced=(COUNTS, COUNTS))
+    )
 
     assert violated(evidence) == []

@@ -318,16 +318,16 @@ class Stage:
                 self._end(crawl, Stop.CANCELLED)
 
     def _advance(self, crawl: Crawl) -> None:
-        tally = self._tally(crawl)
-        if not tally:
+        counts = self._counts(crawl)
+        if not counts:
             older = [one for one in self.world.crawls.values() if one.name == crawl.name]
-            tally["seeds"] = crawl.seeds_planned
+            counts["seeds"] = crawl.seeds_planned
             if len(older) > 1 and crawl.window_s and crawl.retry_of is None:
                 self._end(crawl, Stop.FINISHED)
                 return
-            tally["claimed"] = len(self.site)
-            tally["refused.scope"] = 4
-        done = sum(tally[outcome] for outcome in Outcome)
+            counts["claimed"] = len(self.site)
+            counts["refused.scope"] = 4
+        done = sum(counts[outcome] for outcome in Outcome)
         for row in self.site[done : done + self.per_step]:
             self._end_url(crawl, row)
         if done + self.per_step >= len(self.site):
@@ -347,16 +347,16 @@ class Stage:
             error=row.error,
         )
         self.world.pages[page_key(record, 16)] = record
-        tally = self._tally(crawl)
-        tally[row.outcome] += 1
-        tally[f"{row.outcome}.{row.reason}"] += 1
-        tally["bytes"] += row.bytes or 0
+        counts = self._counts(crawl)
+        counts[row.outcome] += 1
+        counts[f"{row.outcome}.{row.reason}"] += 1
+        counts["bytes"] += row.bytes or 0
 
-    def _tally(self, crawl: Crawl) -> Counter[str]:
+    def _counts(self, crawl: Crawl) -> Counter[str]:
         item = self.world.shards.setdefault((crawl.id, 0), ShardItem())
-        if not isinstance(item.tally, Counter):
-            item.tally = Counter(item.tally)
-        return item.tally
+        if not isinstance(item.counts, Counter):
+            item.counts = Counter(item.counts)
+        return item.counts
 
     def _end(self, crawl: Crawl, stop: Stop) -> None:
         ended = replace(crawl, state=State.FINISHED, stop=stop, finished_at_ms=self.clock.at_ms)

@@ -31,8 +31,8 @@ def stage(tmp_path: Path) -> Stage:
 
 def test_hosts(stage: Stage) -> None:
     """A row each: counts, pace, and when they may be asked."""
-    tally = {"host.0.claimed": 1_200, "host.0.done": 200, "host.0.failed": 3, "host.1.claimed": 1}
-    stage._tally(stage.world.crawls[ID]).update(tally)
+    counts = {"host.0.claimed": 1_200, "host.0.done": 200, "host.0.failed": 3, "host.1.claimed": 1}
+    stage._counts(stage.world.crawls[ID]).update(counts)
     stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 95_000, failures=2)
     stage.world.hosts[OTHER] = Host(name=OTHER, blocked_until_ms=NOW_MS + 60_000, strikes=1)
     assert stage.run("hosts shop --host third.example") == 0

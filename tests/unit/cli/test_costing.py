@@ -37,7 +37,7 @@ def stage(tmp_path: Path) -> Stage:
 def count(stage: Stage) -> None:
     """Have units stand in the crawl's books."""
     shard = next(item for (crawl, _), item in stage.world.shards.items() if crawl == RUN)
-    shard.tally.update(COUNTED)
+    shard.counts.update(COUNTED)
 
 
 def test_cost_by_term_and_by_stage(stage: Stage) -> None:
@@ -108,8 +108,8 @@ def test_status_names_one_cost() -> None:
 def test_a_page_has_no_price_before_each_host_has_one() -> None:
     """While robots.txt of thousands of hosts are read, dollars a page and times say nothing."""
     seeds = tuple(f"https://h{number}.example/" for number in range(5_000))
-    tally = {"claimed": 5_000, "fetched": 300, "units.write.claim": 10_000_000}
-    view = view_of(tally, seeds=seeds, hosts_counted=())
+    counts = {"claimed": 5_000, "fetched": 300, "units.write.claim": 10_000_000}
+    view = view_of(counts, seeds=seeds, hosts_counted=())
     assert words.cost(view) == "$6.25 so far (estimate)"
     assert "units" not in dict(words.rows(view))
     assert view.forecast.left_s is None
@@ -117,9 +117,9 @@ def test_a_page_has_no_price_before_each_host_has_one() -> None:
         "not known yet: of 5,000 hosts each is asked for its robots.txt first;"
         " 4,700 known URLs left"
     )
-    later = view_of({**tally, "fetched": 1_300}, seeds=seeds, hosts_counted=())
+    later = view_of({**counts, "fetched": 1_300}, seeds=seeds, hosts_counted=())
     assert later.forecast.left_s is not None
-    ignoring = view_of(tally, seeds=seeds, hosts_counted=(), obey_robots=False)
+    ignoring = view_of(counts, seeds=seeds, hosts_counted=(), obey_robots=False)
     assert ignoring.forecast.left_s is not None
 
 

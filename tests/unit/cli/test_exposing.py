@@ -20,7 +20,7 @@ from tests.unit.cli.fakes import NOW_MS, Machine, Stage
 from tests.unit.cli.scraping import samples, scraped, serving
 
 CRAWL = Crawl(id="shop-1", name="shop", started_at_ms=NOW_MS)
-TALLY = {
+COUNTS = {
     "claimed": 20,
     "fetched": 7,
     "fetched.ok": 6,
@@ -41,13 +41,15 @@ TALLY = {
 }
 
 
-def stage_with(*crawls: Crawl, tally: dict[str, int] | None = None) -> Stage:
+def stage_with(*crawls: Crawl, counts: dict[str, int] | None = None) -> Stage:
     """Put crawls there that have come so far."""
     queue = Depths(waiting=11, in_work=2, delayed=3, dead=1)
     stage = Stage(machine=Machine(up_already=True, queue=queue))
     for crawl in crawls:
         stage.world.crawls[crawl.id] = crawl
-        stage.world.shards[crawl.id, 0] = ShardItem(tally=dict(TALLY if tally is None else tally))
+        stage.world.shards[crawl.id, 0] = ShardItem(
+            counts=dict(COUNTS if counts is None else counts)
+        )
     return stage
 
 
@@ -143,7 +145,7 @@ async def test_scrapes_are_not_what_is_read() -> None:
         assert read.count("crawls.list") == 1
         assert read.count("crawls.shard") == 1
         stage.clock.at_ms += READ_MS
-        stage.world.shards[CRAWL.id, 0].tally["claimed"] = 21
+        stage.world.shards[CRAWL.id, 0].counts["claimed"] = 21
         stage.world.crawls["new-1"] = replace(CRAWL, id="new-1")
         _, _, text = await scraped(url)
         found = samples(text)

@@ -27,7 +27,7 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
 
 
 @pytest.mark.parametrize(
-    ("tally", "changes", "left_s", "basis", "said"),
+    ("counts", "changes", "left_s", "basis", "said"),
     [
         ({}, {}, None, "none", "not known yet: the seeds are on the queue"),
         ({"claimed": 9, "fetched": 9}, {}, None, "none", "all known URLs are done: it ends, or"),
@@ -72,10 +72,10 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
     ],
 )
 def test_how_long_it_takes(
-    tally: dict[str, int], changes: dict[str, Any], left_s: float | None, basis: str, said: str
+    counts: dict[str, int], changes: dict[str, Any], left_s: float | None, basis: str, said: str
 ) -> None:
     """A time with its basis in words, or why there is none."""
-    view = view_of(tally, **changes)
+    view = view_of(counts, **changes)
     assert view.forecast.left_s == (None if left_s is None else pytest.approx(left_s))
     assert view.forecast.basis == basis
     assert view.forecast.words.startswith(said) or said in view.forecast.words
@@ -85,10 +85,10 @@ def test_how_long_it_takes(
 def test_nothing_is_guessed_while_nothing_ends() -> None:
     """A rate of zero gives no time, and after a while the silence is named."""
     meter = ProgressMeter()
-    tallies = {
+    all_counts = {
         after_s: {"claimed": 90, "fetched": min(40, after_s)} for after_s in range(0, 200, 10)
     }
-    *_, view = [meter.see(reading_of(tally, after_s=at_s)) for at_s, tally in tallies.items()]
+    *_, view = [meter.see(reading_of(counts, after_s=at_s)) for at_s, counts in all_counts.items()]
     assert view.forecast.words == "not known: nothing has ended lately; 50 known URLs left"
     assert ("quiet", "no URL has ended for 2 min") in lines.notices(view)
 
@@ -135,8 +135,8 @@ def test_nothing_is_guessed_while_nothing_ends() -> None:
 )
 def test_a_host(host: Host, standing: HostStanding, bound_s: float, said: str) -> None:
     """When it is asked next and why not now, and how long its queue takes at least."""
-    tally = {"claimed": 40, "host.0.claimed": 30, "host.0.done": 20, "host.0.failed": 3}
-    row, other, _ = view_of(tally, hosts=(host,)).hosts
+    counts = {"claimed": 40, "host.0.claimed": 30, "host.0.done": 20, "host.0.failed": 3}
+    row, other, _ = view_of(counts, hosts=(host,)).hosts
     assert (row.claimed, row.done, row.failed, row.queued) == (30, 20, 3, 10)
     assert (row.standing, row.words) == (standing, said)
     assert row.bound_ms == bound_s * 1000
@@ -156,16 +156,16 @@ def test_the_shortest_delay_of_rules_bounds_a_queue() -> None:
 
 def test_hosts_that_nobody_counted() -> None:
     """Unknown is unknown; a crawl of one host that keeps to it needs no counts."""
-    tally = {"claimed": 40, "fetched": 20, "failed": 1}
-    assert [row.queued for row in view_of(tally).hosts] == [None] * 3
-    (row,) = view_of(tally, **ALONE).hosts
+    counts = {"claimed": 40, "fetched": 20, "failed": 1}
+    assert [row.queued for row in view_of(counts).hosts] == [None] * 3
+    (row,) = view_of(counts, **ALONE).hosts
     assert (row.claimed, row.done, row.failed, row.queued) == (40, 21, 1, 19)
-    (row,) = view_of(tally, **ALONE, scope=Scope.ANY).hosts
+    (row,) = view_of(counts, **ALONE, scope=Scope.ANY).hosts
     assert (row.done, row.bound_ms) == (None, 0)
     (row,) = view_of({}, **ALONE, scope=Scope.ANY).hosts
     assert row.done == 0
     ended = view_of(
-        tally,
+        counts,
         state=State.FINISHED,
         hosts=(Host(name=SHOP, blocked_until_ms=NOW_MS + 99_000),),
     )
@@ -174,10 +174,10 @@ def test_hosts_that_nobody_counted() -> None:
 
 def test_budgets_are_listed_where_they_matter() -> None:
     """Those that somebody set, and the usual ones once they are half used."""
-    tally = {"claimed": 300, "host.0.claimed": 200, "bytes": 5, "nanodollars": 12_300_000}
-    assert view_of(tally).budgets == ()
+    counts = {"claimed": 300, "host.0.claimed": 200, "bytes": 5, "nanodollars": 12_300_000}
+    assert view_of(counts).budgets == ()
     view = view_of(
-        tally,
+        counts,
         pages_max=400,
         host_pages_max=200,
         bytes_max=10_000_000,
@@ -219,26 +219,26 @@ def test_dollars_in_words(amount: float, said: str) -> None:
 def test_cost_in_words() -> None:
     """What was spent, and what a thousand pages come to; nothing where nobody counted."""
     assert lines.cost(view_of({})) == ""
-    tally = {"nanodollars": 1_200_000}
-    assert lines.cost(view_of(tally)) == "$0.0012 so far (estimate)"
-    said = lines.cost(view_of({**tally, "fetched": 10}, state=State.FINISHED))
+    counts = {"nanodollars": 1_200_000}
+    assert lines.cost(view_of(counts)) == "$0.0012 so far (estimate)"
+    said = lines.cost(view_of({**counts, "fetched": 10}, state=State.FINISHED))
     assert said == "$0.0012 in all (estimate) · $0.12 per 1,000 pages"
 
 
 def test_a_crawl_that_stands_still() -> None:
     """Empty queues are named after a moment and given up on after a minute, not while it is paused."""  # noqa: E501 - one sentence
     meter, empty = ProgressMeter(), Depths(dead=1)
-    tally = {"claimed": 12, "fetched": 11}
-    view = meter.see(reading_of(tally, after_s=1, depths=empty))
+    counts = {"claimed": 12, "fetched": 11}
+    view = meter.see(reading_of(counts, after_s=1, depths=empty))
     assert not stalled(view)
-    view = meter.see(reading_of(tally, after_s=40, depths=empty))
+    view = meter.see(reading_of(counts, after_s=40, depths=empty))
     assert lines.notices(view) == [
         ("idle", "nothing has been queued for 39 s: 1 URL without an outcome")
     ]
-    assert stalled(meter.see(reading_of(tally, after_s=61, depths=empty)))
-    assert not stalled(meter.see(reading_of(tally, after_s=62)))
-    assert not stalled(meter.see(reading_of(tally, after_s=63, depths=empty)))
-    paused = meter.see(reading_of(tally, after_s=300, depths=empty, state=State.PAUSED))
+    assert stalled(meter.see(reading_of(counts, after_s=61, depths=empty)))
+    assert not stalled(meter.see(reading_of(counts, after_s=62)))
+    assert not stalled(meter.see(reading_of(counts, after_s=63, depths=empty)))
+    paused = meter.see(reading_of(counts, after_s=300, depths=empty, state=State.PAUSED))
     assert not stalled(paused)
     assert lines.notices(paused) == [("paused", "`orbweaver resume shop-20261121-090000` goes on")]
 
@@ -328,9 +328,9 @@ def test_a_message_that_a_dead_worker_has_is_told_of() -> None:
     """The queue says how many are in work, and for how long each is held back at most."""
     held = Depths(in_work=1, hidden_s=360)
     meter = ProgressMeter()
-    tally = {"claimed": 9, "fetched": 3}
-    meter.see(reading_of(tally, after_s=60, depths=held))
-    view = meter.see(reading_of(tally, after_s=240, depths=held))
+    counts = {"claimed": 9, "fetched": 3}
+    meter.see(reading_of(counts, after_s=60, depths=held))
+    view = meter.see(reading_of(counts, after_s=240, depths=held))
     assert dict(lines.notices(view))["quiet"] == (
         "no URL has ended for 3 min; 1 message in work: one whose worker died comes back at"
         " 09:07:00 UTC, or so"

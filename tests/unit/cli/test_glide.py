@@ -16,11 +16,11 @@ def shown(counts: list[int], *, apart_s: float = 1.0, **changes: object) -> list
     meter, glide = ProgressMeter(), Glide()
     found = []
     for second, fetched in enumerate(counts):
-        tally = {"claimed": 100, "fetched": fetched}
-        view = meter.see(reading_of(tally, after_s=10 + second * apart_s, **changes))  # type: ignore[arg-type]
+        total = {"claimed": 100, "fetched": fetched}
+        view = meter.see(reading_of(total, after_s=10 + second * apart_s, **changes))  # type: ignore[arg-type]
         drawn = glide.show(view)
         assert drawn.of("fetched") <= fetched
-        assert drawn.reading.status.books.done == drawn.of("fetched")
+        assert drawn.reading.status.counters.done == drawn.of("fetched")
         found.append(drawn.of("fetched"))
     return found
 
@@ -37,8 +37,8 @@ def test_other_counters_do_not_hold_it_up() -> None:
     meter, glide = ProgressMeter(), Glide()
     found = []
     for second in range(31):
-        tally = {"claimed": 100 + second, "fetched": 5 * (second // 5)}
-        view = glide.show(meter.see(reading_of(tally, after_s=10 + second)))
+        counts = {"claimed": 100 + second, "fetched": 5 * (second // 5)}
+        view = glide.show(meter.see(reading_of(counts, after_s=10 + second)))
         found.append(view.of("fetched"))
     assert {later - one for one, later in pairwise(found[10:])} == {1}
 

@@ -13,8 +13,8 @@ CUT = {"incomplete.text": 1, "incomplete.links": 2, "incomplete.pages": 2}
 
 def test_numbers_of_pages_stand_below_one_another() -> None:
     """Outcomes are a table with the numbers on the right of their column."""
-    tally = {"fetched": 1_233, "fetched.ok": 1_233, "failed": 1, "failed.timeout": 1}
-    assert crawl_summary.outcomes(view_of(tally, state=State.FINISHED)) == [
+    counts = {"fetched": 1_233, "fetched.ok": 1_233, "failed": 1, "failed.timeout": 1}
+    assert crawl_summary.outcomes(view_of(counts, state=State.FINISHED)) == [
         "outcome  pages  reasons",
         "fetched  1,233  ok 1,233",
         "failed       1  timeout 1",

@@ -173,8 +173,8 @@ def test_a_robots_txt_that_cannot_be_had_is_said_at_once() -> None:
     assert f"robots    {said}\n" in picture(view, 120, None)
     assert "no robots.txt: connection refused" in picture(view, 120, None)
     assert words.line(view).endswith(said)
-    tally = {"claimed": 1, "skipped": 1, "skipped.robots_unreachable": 1}
-    over = view_of({**tally, "robots_unreachable.connect": 1}, state=State.FINISHED, **given)
+    counts = {"claimed": 1, "skipped": 1, "skipped.robots_unreachable": 1}
+    over = view_of({**counts, "robots_unreachable.connect": 1}, state=State.FINISHED, **given)
     assert "skipped   robots_unreachable (no connection) 1\n" in picture(over, 120, None)
     assert "could not be had" not in picture(over, 120, None)
 
@@ -192,7 +192,7 @@ OTHERS = st.sampled_from(
     ["claimed", "seeds", "bytes", "retries", "deferrals", "nanodollars", "received_bytes"]
     + [f"host.{place}.{what}" for place in range(3) for what in ("claimed", "done", "failed")]
 )
-TALLIES = st.dictionaries(st.sampled_from(Outcome) | REASONS | OTHERS, COUNTS, max_size=20)
+COUNTS_OF_HOSTS = st.dictionaries(st.sampled_from(Outcome) | REASONS | OTHERS, COUNTS, max_size=20)
 MOMENTS = st.integers(NOW_MS - 10**6, NOW_MS + 10**9)
 HOSTS = st.builds(
     Host,
@@ -224,7 +224,7 @@ CHANGES = st.fixed_dictionaries(
 
 
 @given(
-    readings=st.lists(st.tuples(TALLIES, CHANGES), min_size=1, max_size=4),
+    readings=st.lists(st.tuples(COUNTS_OF_HOSTS, CHANGES), min_size=1, max_size=4),
     columns=st.integers(0, 220),
     lines=st.integers(0, 60),
     age_ms=st.integers(0, 10**7),
@@ -239,7 +239,7 @@ def test_every_screen_fits(
 ) -> None:
     """Whatever is read, in whatever order: nothing raises, nothing is too wide or too high, nothing steers the terminal, and no guess is negative."""  # noqa: E501 - one sentence
     meter = ProgressMeter()
-    views = [meter.see(reading_of(tally, **changes)) for tally, changes in readings]
+    views = [meter.see(reading_of(counts, **changes)) for counts, changes in readings]
     view = replace(views[-1], age_ms=age_ms)
     drawn = draw(view, columns, lines, footer)
     assert len(drawn) <= lines

@@ -183,9 +183,9 @@ def test_a_summary_has_hosts_and_cost(stage: Stage) -> None:
     stage.site = [Row("/"), Row("/a", Outcome.FAILED, Reason.DNS, bytes=None)]
     stage.run(f"start {SITE} https://b.example --name two")
     crawl = next(one for one in stage.world.crawls.values() if one.name == "two")
-    tally = stage._tally(crawl)
-    tally.update({"host.0.claimed": 2, "host.0.done": 2, "host.0.failed": 1})
-    tally.update({"nanodollars": 1_200_000, "claimed": 2, "seeds": 1})
+    counts = stage._counts(crawl)
+    counts.update({"host.0.claimed": 2, "host.0.done": 2, "host.0.failed": 1})
+    counts.update({"nanodollars": 1_200_000, "claimed": 2, "seeds": 1})
     assert stage.run("status two --watch") == 0
     after = stage.said.rpartition(FIRST_SCREEN)[2]
     assert "example.com     2       1\nb.example       0       0\n" in after

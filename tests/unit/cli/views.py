@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.cli.live.status import ProgressMeter, StatusReading, View
 from orbweaver.cli.stack import Depths
 from orbweaver.control.crawl_control import Status
-from orbweaver.model.crawl import Books, CounterShard, Crawl
+from orbweaver.model.crawl import Counters, CounterShard, Crawl
 from orbweaver.politeness.host_schedule import Host
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ DEPTHS = Depths(waiting=180, in_work=20, delayed=7)
 
 
 def reading_of(
-    tally: Mapping[str, int],
+    counts: Mapping[str, int],
     *,
     after_s: float = 60.0,
     depths: Depths | None = DEPTHS,
@@ -37,14 +37,14 @@ def reading_of(
     """Read a crawl that has counted this, so long after its start."""
     crawl = replace(CRAWL, **changes)
     at_ms = NOW_MS + round(after_s * 1000)
-    books = Books.of((CounterShard(tally=dict(tally)),))
-    status = Status(crawl=crawl, books=books, at_ms=at_ms)
+    counters = Counters.of((CounterShard(counts=dict(counts)),))
+    status = Status(crawl=crawl, counters=counters, at_ms=at_ms)
     return StatusReading(status=status, depths=depths, hosts=hosts)
 
 
-def view_of(tally: Mapping[str, int], **given: Any) -> View:
+def view_of(counts: Mapping[str, int], **given: Any) -> View:
     """See it for the first time."""
-    return ProgressMeter().see(reading_of(tally, **given))
+    return ProgressMeter().see(reading_of(counts, **given))
 
 
 def example(**changes: Any) -> View:
@@ -57,9 +57,9 @@ def example(**changes: Any) -> View:
         Host(name="http://old.example:8080", failures=9, blocked_until_ms=at_ms + 3_480_000),
     )
     views = [
-        meter.see(reading_of(tally, after_s=after_s, hosts=hosts, **changes))
+        meter.see(reading_of(counts, after_s=after_s, hosts=hosts, **changes))
         for after_s in (*range(30, 120, 3), *range(141, 241, 3))
-        for tally in ({**EXAMPLE, "fetched": _fetched(after_s)},)
+        for counts in ({**EXAMPLE, "fetched": _fetched(after_s)},)
     ]
     return views[-1]
 

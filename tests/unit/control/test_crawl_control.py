@@ -166,11 +166,11 @@ async def test_status_is_the_crawl_and_its_books() -> None:
     """Counters are added up over all shards, and time stands still once the crawl has ended."""
     stage = Stage()
     crawl = await stage.control.start(PLAN)
-    stage.world.shards[crawl.id, 3] = ShardItem(tally={"claimed": 2, "fetched": 1})
+    stage.world.shards[crawl.id, 3] = ShardItem(counts={"claimed": 2, "fetched": 1})
     stage.count(crawl, claimed=3, failed=1)
     stage.clock.at_ms += 5_000
     status = await stage.control.status(crawl.id)
-    assert (status.books.claimed, status.books.done, status.elapsed_ms) == (5, 2, 5_000)
+    assert (status.counters.claimed, status.counters.done, status.elapsed_ms) == (5, 2, 5_000)
     stage.world.crawls[crawl.id] = replace(crawl, finished_at_ms=NOW_MS + 2_000)
     assert (await stage.control.status()).elapsed_ms == 2_000
 
@@ -324,7 +324,7 @@ async def test_a_run_knows_what_the_one_before_came_to() -> None:
     plan = replace(PLAN, window_s=60)
     first = await stage.control.start(replace(plan, id="run-1"))
     assert first.pages_before is None
-    stage.world.shards[first.id, 0] = ShardItem(tally={"fetched": 7, "unchanged": 2, "failed": 1})
+    stage.world.shards[first.id, 0] = ShardItem(counts={"fetched": 7, "unchanged": 2, "failed": 1})
     ended_at_ms = NOW_MS + 1_000
     stage.world.crawls[first.id] = replace(
         first, state=State.FINISHED, stop=Stop.FINISHED, finished_at_ms=ended_at_ms

@@ -120,7 +120,7 @@ async def test_a_lowered_budget_is_shared_as_the_books_stand() -> None:
     """What each shard has claimed it keeps; what is left is shared."""
     stage = Stage()
     crawl = await stage.control.start(PLAN)
-    stage.world.shards[crawl.id, 3] = ShardItem(tally={"claimed": 50})
+    stage.world.shards[crawl.id, 3] = ShardItem(counts={"claimed": 50})
     edited = await stage.control.edit(crawl.id, {"limits": {"pages": 60}})
     assert edited.shard_quota(3) == 51
     assert sum(map(edited.shard_quota, range(edited.shards))) == 60
@@ -179,12 +179,12 @@ async def crawling(pages_max: int | None) -> tuple[Site, Control, Crawl]:
 async def test_a_raised_budget_holds_for_what_is_found_from_then_on() -> None:
     """A container that had seen the old one used up goes on; what it had refused is found again."""
     site, control, crawl = await crawling(pages_max=2)
-    assert site.tally(crawl)["refused.budget"] == 2
+    assert site.counts(crawl)["refused.budget"] == 2
     await control.edit(crawl.id, {"limits": {"pages": 4}})
     site.clock.at_ms += CRAWL_FRESH_MS
     await site.drain()
-    tally = site.tally(crawl)
-    assert tally["claimed"] == 4
+    counts = site.counts(crawl)
+    assert counts["claimed"] == 4
     assert {url.removeprefix(SITE) for url in site.web.urls} == {"/", "/a", "/b", "/d"}
     ended = site.world.crawls[crawl.id]
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.MAX_PAGES)
@@ -197,5 +197,5 @@ async def test_a_lowered_budget_lets_nothing_more_in(pages_max: int | None) -> N
     await control.edit(crawl.id, {"limits": {"pages": 3}})
     site.clock.at_ms += CRAWL_FRESH_MS
     await site.drain()
-    assert site.tally(crawl)["claimed"] == 4
+    assert site.counts(crawl)["claimed"] == 4
     assert site.world.crawls[crawl.id].stop is Stop.MAX_PAGES

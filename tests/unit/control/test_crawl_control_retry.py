@@ -69,7 +69,7 @@ async def test_what_failed_is_asked_for_again_and_nothing_else() -> None:
     }
     ended = stage.world.crawls[run.id]
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.FINISHED)
-    assert stage.tally(run)["refused.depth"] == 2
+    assert stage.counts(run)["refused.depth"] == 2
     assert [crawl.id for crawl, _ in stage.world.announced] == ["site-1", run.id]
 
 
@@ -96,7 +96,7 @@ async def test_a_retry_keeps_to_the_budget_of_a_run() -> None:
     stage.web.put(f"{SITE}/busy", html("/x", "/y", "/z"))
     (run,) = await control.retry("site")
     await stage.drain()
-    assert stage.tally(run)["claimed"] == 5
+    assert stage.counts(run)["claimed"] == 5
     assert stage.world.crawls[run.id].stop is Stop.MAX_PAGES
 
 

@@ -12,7 +12,7 @@ from orbweaver.control.definition import DefinitionError, document_of
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.edits import EDITABLE, amended, differences, shared_out
 from orbweaver.control.spec_checks import crawl_of
-from orbweaver.model.crawl import Books, CounterShard, Crawl, default_crawl
+from orbweaver.model.crawl import Counters, CounterShard, Crawl, default_crawl
 
 NOW_MS = 1_795_251_600_000
 PLAN = CrawlSpec(
@@ -135,8 +135,8 @@ def test_differences_are_written_as_in_a_definition() -> None:
 
 def quotas(pages_max: int, was: Crawl, *claimed: int) -> tuple[int, ...]:
     """Share a new budget out, so much being claimed on each shard."""
-    books = Books.of(tuple(CounterShard(tally={"claimed": number}) for number in claimed))
-    crawl = shared_out(replace(was, pages_max=pages_max), was, books)
+    counters = Counters.of(tuple(CounterShard(counts={"claimed": number}) for number in claimed))
+    crawl = shared_out(replace(was, pages_max=pages_max), was, counters)
     return tuple(crawl.shard_quota(shard) for shard in range(crawl.shards))
 
 

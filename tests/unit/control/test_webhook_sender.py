@@ -62,7 +62,7 @@ class Stage:
 
     def __init__(self, answer: Response | Failure = TAKEN) -> None:
         self.world = World(crawls={CRAWL.id: CRAWL}, secrets={"the-key": KEY})
-        self.world.shards["shop-1", 0] = ShardItem(tally=COUNTED)
+        self.world.shards["shop-1", 0] = ShardItem(counts=COUNTED)
         self.receiver = Receiver(answer)
         self.metrics = MemoryMetrics()
         self.notifier = Notifier(

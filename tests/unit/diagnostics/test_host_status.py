@@ -15,12 +15,12 @@ from orbweaver.politeness.host_schedule import DOWN_S, FAILURES_MAX, ROUNDS_MAX,
 NOW_MS = 1_795_251_600_000
 SITE, OTHER = "https://example.com", "https://other.example"
 CRAWL = crawl_of(CrawlSpec(seeds=(f"{SITE}/", f"{OTHER}/a", f"{SITE}/b"), name="shop"), NOW_MS)
-TALLY = {"host.0.claimed": 9, "host.0.done": 4, "host.0.failed": 1, "host.1.claimed": 2}
+COUNTS = {"host.0.claimed": 9, "host.0.done": 4, "host.0.failed": 1, "host.1.claimed": 2}
 
 
 def view(name: str = SITE, **host: Any) -> HostView:
     """Look at a host."""
-    return host_view(CRAWL, TALLY, Host(name=name, **host), NOW_MS, "bot/1.0")
+    return host_view(CRAWL, COUNTS, Host(name=name, **host), NOW_MS, "bot/1.0")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_counts_are_those_of_the_books(name: str, counts: tuple[int | None, ...]
 def test_nothing_is_queued_once_a_crawl_has_ended() -> None:
     """What a cancelled crawl left is nobody's any more."""
     ended = replace(CRAWL, finished_at_ms=NOW_MS)
-    assert host_view(ended, TALLY, Host(name=SITE), NOW_MS, "bot").queued == 0
+    assert host_view(ended, COUNTS, Host(name=SITE), NOW_MS, "bot").queued == 0
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_robots_txt_is_known_to_say(
     seen = view(robots=entry)
     assert (seen.robots, seen.delay_ms) == (words, delay_ms)
     ignoring = replace(CRAWL, obey_robots=False)
-    seen = host_view(ignoring, TALLY, Host(name=SITE, robots=entry), NOW_MS, "bot")
+    seen = host_view(ignoring, COUNTS, Host(name=SITE, robots=entry), NOW_MS, "bot")
     assert (seen.robots, seen.delay_ms) == ("ignored", 1_000)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOW_MS = 1_795_251_600_000
 SITE = "https://example.com"
 CRAWL = crawl_of(CrawlSpec(seeds=(f"{SITE}/",)), NOW_MS)
-TALLY = {
+COUNTS = {
     "claimed": 20,
     "failed": 9,
     "failed.dns": 7,
@@ -46,7 +46,7 @@ def record(path: str, outcome: Outcome, reason: Reason) -> PageRecord:
 
 def test_a_report_has_every_reason_with_its_meaning() -> None:
     """Refusals, skips and failures, the most frequent first; nothing else that is counted."""
-    report = report_of(CRAWL, TALLY, Examples.of(TALLY), {"scope": ("https://other.example/",)})
+    report = report_of(CRAWL, COUNTS, Examples.of(COUNTS), {"scope": ("https://other.example/",)})
     assert [(line.kind, line.reason, line.count) for line in report.skipped] == [
         ("refused", "depth", 50),
         ("refused", "scope", 40),
@@ -103,8 +103,8 @@ def test_a_result_keeps_a_few_examples_of_what_it_refused() -> None:
         "scope": ("https://…@other.example/0?…", "https://…@other.example/1?…"),
         "depth": tuple(f"{SITE}/{number}" for number in range(SAMPLES_MAX)),
     }
-    tally = result.journal((), NOW_MS).tally
-    assert tally == {"refused.scope": 9, "refused.depth": 20, "refused.nofollow": 3}
+    counts = result.journal((), NOW_MS).counts
+    assert counts == {"refused.scope": 9, "refused.depth": 20, "refused.nofollow": 3}
 
 
 def test_a_report_names_the_causes_that_records_have() -> None:

@@ -317,10 +317,10 @@ async def test_a_paused_crawl_still_finishes(steps: int, *, parked: bool) -> Non
         stage.world.sent += [Mail(body=body) for body in bodies]
         await stage.drain()
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
-    tally = stage.tally()
-    assert tally["claimed"] == sum(tally.get(end, 0) for end in ("fetched", "skipped", "failed"))
+    counts = stage.counts()
+    assert counts["claimed"] == sum(counts.get(end, 0) for end in ("fetched", "skipped", "failed"))
     assert set(ends(stage.world)) == {OTHER, f"{SITE}/a", f"{SITE}/b"}
-    assert tally.get("skipped.forgotten", 0) == (1 if steps == 2 else 0)
+    assert counts.get("skipped.forgotten", 0) == (1 if steps == 2 else 0)
 
 
 @pytest.mark.parametrize("steps", [2, 3])

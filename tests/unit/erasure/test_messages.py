@@ -255,8 +255,8 @@ async def test_seeds_of_a_paused_crawl_are_taken_in(
     assert traces_of(stage.world, PATH) == []
     assert {url for _, url in stage.world.claims} == ({OTHER} if others else set())
     assert urls_of(stage.sent()) == ({OTHER} if others else set())
-    assert stage.tally().get("claimed", 0) == int(others)
-    assert stage.tally().get("seeds", 0) == int(planned)
+    assert stage.counts().get("claimed", 0) == int(others)
+    assert stage.counts().get("seeds", 0) == int(planned)
 
 
 async def test_a_pack_of_a_paused_crawl_ends(stage: Stage) -> None:
@@ -280,7 +280,7 @@ async def test_a_pack_of_a_paused_crawl_ends(stage: Stage) -> None:
         (OTHER, None),
         (led.url, None),
     ]
-    assert stage.tally()["skipped.forgotten"] == 1
+    assert stage.counts()["skipped.forgotten"] == 1
     assert stage.world.ledgers[pack.id].sent
 
 
@@ -293,7 +293,7 @@ async def test_a_journal_that_was_written_counts(stage: Stage) -> None:
     assert await sweeper_of(stage).sweep()
     assert stage.world.journals[pack.id] == journal
     assert stage.world.claims[CRAWL.name, OTHER].pack == pack.id
-    assert "skipped" not in stage.tally()
+    assert "skipped" not in stage.counts()
 
 
 @pytest.mark.parametrize("sent", [False, True])
@@ -394,15 +394,15 @@ async def test_a_journal_of_an_earlier_version_stays_uncommitted(stage: Stage) -
 async def test_a_paused_crawls_journal_is_carried_out(stage: Stage) -> None:
     """Its claims, records and counts stand, and what it gave rise to is sent before it goes."""
     pack = stage.begin(PAUSED, OTHER)
-    stage.world.journals[pack.id] = replace(CHILDREN, tally={"fetched": 1, "fetched.ok": 1})
+    stage.world.journals[pack.id] = replace(CHILDREN, counts={"fetched": 1, "fetched.ok": 1})
     assert await sweeper_of(stage).sweep()
     assert pack.id not in stage.world.journals
     assert stage.world.ledgers[pack.id].sent
-    assert stage.tally() == {"claimed": 2, "fetched": 1, "fetched.ok": 1}
+    assert stage.counts() == {"claimed": 2, "fetched": 1, "fetched.ok": 1}
     assert traces_of(stage.world, PATH) == [f"claims {(CRAWL.name, URL)}", "sent 0"]
     assert await sweeper_of(stage).sweep()
     assert stage.world.sent == []
-    assert stage.tally()["skipped.forgotten"] == 1
+    assert stage.counts()["skipped.forgotten"] == 1
 
 
 async def test_a_paused_crawls_committed_pack_is_sent_on(stage: Stage) -> None:

@@ -261,7 +261,7 @@ def test_a_pack_ends() -> None:
         (target(OTHER), AGAIN_S),
         (target(THERE), AGAIN_S),
     ]
-    counted = {key: count for key, count in found.tally.items() if count}
+    counted = {key: count for key, count in found.counts.items() if count}
     assert counted == {
         "skipped": 1,
         "skipped.forgotten": 1,

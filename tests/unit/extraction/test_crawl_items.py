@@ -68,7 +68,7 @@ async def test_items_are_recorded_and_counted() -> None:
     (item,) = records["/books/2"].extracted
     assert item.problems == ("price: not a price: 'call us' (no digit in it)",)
     assert records["/books/3"].outcome is Outcome.FAILED
-    books = await stage.crawls.books(crawl)
+    books = await stage.crawls.counters(crawl)
     assert (books.total["items"], books.total["items_invalid"]) == (2, 1)
     assert (stage.metrics.totals["ItemsValid"], stage.metrics.totals["ItemsInvalid"]) == (1, 1)
     assert not {"items", "items_invalid"} & stage.metrics.totals.keys()

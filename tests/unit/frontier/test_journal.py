@@ -15,7 +15,7 @@ from orbweaver.frontier.journal import (
     Requeue,
     Unrecorded,
     apart,
-    commit_tally,
+    commit_counts,
     outbox,
     surplus_of,
 )
@@ -69,7 +69,7 @@ def test_a_result_keeps_the_order_of_the_pack() -> None:
     assert [item.url for item in journal.records] == [f"{SITE}/b", f"{SITE}/d"]
     assert [item.target for item in journal.again] == [order[0], order[2]]
     assert journal.at_ms == NOW_MS
-    assert journal.tally == {
+    assert journal.counts == {
         "bytes": 10,
         "deferrals": 1,
         "fetched": 2,
@@ -84,7 +84,7 @@ def test_an_outcome_without_a_record_is_counted_alike() -> None:
     result.end_unrecorded(Outcome.SKIPPED, Reason.CANCELLED)
     journal = result.journal([target("a")], NOW_MS)
     assert journal.records == ()
-    assert journal.tally == {"skipped": 1, "skipped.cancelled": 1}
+    assert journal.counts == {"skipped": 1, "skipped.cancelled": 1}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_an_outcome_that_is_not_recorded_stands_in_the_journal() -> None:
     assert journal.unrecorded == (
         Unrecorded(url=f"{SITE}/a", outcome=Outcome.FETCHED, reason=Reason.OK),
     )
-    assert journal.tally == {"bytes": 10, "fetched": 2, "fetched.ok": 2}
+    assert journal.counts == {"bytes": 10, "fetched": 2, "fetched.ok": 2}
     assert result.knows(f"{SITE}/a")
     assert result.outcome(f"{SITE}/a") is Outcome.FETCHED
 
@@ -154,7 +154,7 @@ def test_refusals_and_other_counts_add_up() -> None:
     result.refuse(Refusal.SCOPE, 3)
     result.refuse(Refusal.DEPTH, 0)
     result.count("seeds")
-    assert result.journal([], NOW_MS).tally == {"refused.scope": 4, "seeds": 1}
+    assert result.journal([], NOW_MS).counts == {"refused.scope": 4, "seeds": 1}
 
 
 # --- outbox -----------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def test_a_pack_that_failed_is_sent_on_apart() -> None:
         (target("b"),),
     ]
     assert [outgoing.pack.failures for outgoing in packs] == [0, 0]
-    assert journal.tally == {}
+    assert journal.counts == {}
 
 
 # --- counts -----------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_surplus_is_what_the_ledger_leaves_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "children", "wins", "tally"),
+    ("before", "children", "wins", "counts"),
     [
         ({}, (), 0, {"claimed": 0}),
         ({"fetched": 1}, (0, 1), 2, {"fetched": 1, "claimed": 2, "nanodollars": 2 * CLAIM}),
@@ -246,12 +246,12 @@ def test_surplus_is_what_the_ledger_leaves_out() -> None:
     ],
 )
 def test_a_commit_counts_claims_and_what_the_budget_refused(
-    before: dict[str, int], children: tuple[int, ...], wins: int, tally: dict[str, int]
+    before: dict[str, int], children: tuple[int, ...], wins: int, counts: dict[str, int]
 ) -> None:
     """What was won and not kept is refused by the budget."""
-    journal = Journal(at_ms=NOW_MS, tally=before)
+    journal = Journal(at_ms=NOW_MS, counts=before)
     ledger = Ledger(pack="p", children=children)
-    assert commit_tally(journal, ledger, wins, claim_nanodollars=CLAIM) == tally
+    assert commit_counts(journal, ledger, wins, claim_nanodollars=CLAIM) == counts
 
 
 def test_a_journal_is_stored_and_read_back() -> None:
@@ -264,7 +264,7 @@ def test_a_journal_is_stored_and_read_back() -> None:
             Requeue(target=replace(target("d"), prior=PRIOR), delay_s=8),
         ),
         candidates=(target("c"), Target(url=SITE, depth=0, attempt=2, hops=3)),
-        tally={"fetched": 1},
+        counts={"fetched": 1},
         alone=True,
         reserved={"bytes": 12},
         unrecorded=(Unrecorded(url=SITE, outcome=Outcome.FAILED, reason=Reason.DNS),),
@@ -277,7 +277,7 @@ def test_a_journal_of_the_release_before_is_read() -> None:
     digest = "0f" * 32
     records = (replace(record("a"), sha256=digest), record("b"))
     journal = Journal(
-        at_ms=NOW_MS, records=records, candidates=(target("c"),), tally={"fetched": 2}
+        at_ms=NOW_MS, records=records, candidates=(target("c"),), counts={"fetched": 2}
     )
     parts = json.loads(zlib.decompressobj().decompress(encode(journal)))
     for later in ("unrecorded", "unasked", "reserved", "columns"):

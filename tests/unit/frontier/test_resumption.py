@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from orbweaver.frontier.messages import child_id, seeds_of
 from orbweaver.frontier.resumption import earlier, resumed, roots_of
-from orbweaver.model.crawl import DAY_S, Books, CounterShard, Crawl, State, Stop
+from orbweaver.model.crawl import DAY_S, Counters, CounterShard, Crawl, State, Stop
 from orbweaver.model.crawl_settings import Scope
 
 if TYPE_CHECKING:
-    from orbweaver.model.crawl import Tally
+    from orbweaver.model.crawl import Counts
 
 NOW_MS = 1_795_251_600_000
 JOURNALS_S = 26 * DAY_S
@@ -32,7 +32,7 @@ FIRST = replace(
 LIMITED = {"claimed": 60, "fetched": 60, "refused.budget": 9}
 
 
-def gone_on(crawl: Crawl, *runs: tuple[Crawl, Tally]) -> Crawl:
+def gone_on(crawl: Crawl, *runs: tuple[Crawl, Counts]) -> Crawl:
     """Have a run go on from others, as far as it does."""
     totals = {run.id: total for run, total in runs}
     found = earlier(crawl, [run for run, _ in runs], JOURNALS_S)
@@ -139,6 +139,6 @@ def test_the_shards_share_what_is_left(limit: int, carried: int, shards: int) ->
 def test_a_run_waits_for_what_was_planned_since() -> None:
     """Messages that look through more are planned in the commit that sends them."""
     for taken_in, missing in ((1, 3), (3, 1), (4, 0)):
-        shard = CounterShard(tally={"seeds": taken_in, "seeds_more": 3})
-        books = Books.of((shard,))
-        assert (books.seeds_missing(CRAWL), books.balance(CRAWL)) == (missing, not missing)
+        shard = CounterShard(counts={"seeds": taken_in, "seeds_more": 3})
+        counters = Counters.of((shard,))
+        assert (counters.seeds_missing(CRAWL), counters.balance(CRAWL)) == (missing, not missing)

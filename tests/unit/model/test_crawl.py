@@ -9,7 +9,7 @@ import pytest
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import (
     DAY_S,
-    Books,
+    Counters,
     CounterShard,
     Crawl,
     State,
@@ -103,16 +103,16 @@ def test_a_run_is_named_by_its_start() -> None:
     assert run_id("site", NOW_MS + 999) == "site-20261121-090000"
 
 
-def test_books_add_the_shards_up() -> None:
+def test_counters_add_the_shards_up() -> None:
     """Totals are the sums of all shards; outcomes are counted once, their reasons beside them."""
-    books = Books.of(
+    counters = Counters.of(
         (
-            CounterShard(tally={"claimed": 5, "fetched": 2, "fetched.ok": 2}),
+            CounterShard(counts={"claimed": 5, "fetched": 2, "fetched.ok": 2}),
             CounterShard(),
-            CounterShard(tally={"claimed": 1, "failed": 1, "failed.dns": 1, "seeds": 1}),
+            CounterShard(counts={"claimed": 1, "failed": 1, "failed.dns": 1, "seeds": 1}),
         )
     )
-    assert books.total == {
+    assert counters.total == {
         "claimed": 6,
         "fetched": 2,
         "fetched.ok": 2,
@@ -120,12 +120,12 @@ def test_books_add_the_shards_up() -> None:
         "failed.dns": 1,
         "seeds": 1,
     }
-    assert (books.claimed, books.done) == (6, 3)
-    assert (Books.of(()).claimed, Books.of(()).done) == (0, 0)
+    assert (counters.claimed, counters.done) == (6, 3)
+    assert (Counters.of(()).claimed, Counters.of(()).done) == (0, 0)
 
 
 @pytest.mark.parametrize(
-    ("tally", "balance"),
+    ("counts", "balance"),
     [
         ({}, False),
         ({"seeds": 2}, True),
@@ -146,16 +146,16 @@ def test_books_add_the_shards_up() -> None:
         ),
     ],
 )
-def test_books_balance_when_all_is_in_and_all_is_out(
-    tally: dict[str, int], *, balance: bool
+def test_counters_balance_when_all_is_in_and_all_is_out(
+    counts: dict[str, int], *, balance: bool
 ) -> None:
     """Every planned seed was taken in, and every claimed URL has its outcome."""
     crawl = replace(CRAWL, seeds_planned=2)
-    assert Books.of((CounterShard(tally=tally),)).balance(crawl) is balance
+    assert Counters.of((CounterShard(counts=counts),)).balance(crawl) is balance
 
 
 @pytest.mark.parametrize(
-    ("stop", "tally", "reason"),
+    ("stop", "counts", "reason"),
     [
         (None, {}, Stop.FINISHED),
         (None, {"refused.budget": 1}, Stop.MAX_PAGES),
@@ -163,11 +163,11 @@ def test_books_balance_when_all_is_in_and_all_is_out(
         (Stop.CANCELLED, {"skipped.duration": 1}, Stop.CANCELLED),
     ],
 )
-def test_a_crawl_says_why_it_ended(stop: Stop | None, tally: dict[str, int], reason: Stop) -> None:
+def test_a_crawl_says_why_it_ended(stop: Stop | None, counts: dict[str, int], reason: Stop) -> None:
     """What somebody ordered comes first, then time, then budget."""
-    crawl, books = replace(CRAWL, stop=stop), Books.of((CounterShard(tally=tally),))
-    assert stop_reason(crawl, books) is reason
-    end = finished(crawl, books, NOW_MS + 5)
+    crawl, counters = replace(CRAWL, stop=stop), Counters.of((CounterShard(counts=counts),))
+    assert stop_reason(crawl, counters) is reason
+    end = finished(crawl, counters, NOW_MS + 5)
     assert (end.state, end.stop, end.finished_at_ms) == (State.FINISHED, reason, NOW_MS + 5)
 
 

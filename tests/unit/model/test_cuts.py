@@ -148,8 +148,8 @@ def test_pages_are_counted_by_what_they_lack() -> None:
     result.end(RECORD)
     result.end(replace(RECORD, url=f"{URL}2", cut=None))
     result.end(replace(RECORD, url=f"{URL}3", cut="links=9"))
-    tally = result.journal([], 0).tally
-    assert {key: number for key, number in tally.items() if key.startswith("incomplete")} == {
+    counts = result.journal([], 0).counts
+    assert {key: number for key, number in counts.items() if key.startswith("incomplete")} == {
         "incomplete.links": 2,
         "incomplete.pages": 2,
         "incomplete.text": 1,
@@ -158,10 +158,10 @@ def test_pages_are_counted_by_what_they_lack() -> None:
 
 def test_a_report_has_parts_that_are_cut_with_examples() -> None:
     """Behind all that was left out whole; the number of pages is no part."""
-    tally = {"incomplete.text": 1, "incomplete.pages": 1, "refused.scope": 1, "incomplete.new": 2}
-    examples = Examples.of(tally)
+    counts = {"incomplete.text": 1, "incomplete.pages": 1, "refused.scope": 1, "incomplete.new": 2}
+    examples = Examples.of(counts)
     examples.see(RECORD)
-    *_, new, text = report_of(CRAWL, tally, examples, {}).skipped
+    *_, new, text = report_of(CRAWL, counts, examples, {}).skipped
     assert (text.kind, text.reason, text.samples) == ("incomplete", "text", (URL,))
     assert text.means == cuts.PARTS["text"]
     assert (new.reason, new.means) == ("new", "")

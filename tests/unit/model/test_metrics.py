@@ -5,7 +5,7 @@ from __future__ import annotations
 from orbweaver.model.metrics import Metric, Service, counted, failures, field_of
 from orbweaver.model.outcome import Reason
 
-TALLY = {
+COUNTS = {
     "fetched": 5,
     "fetched.ok": 5,
     "skipped": 3,
@@ -29,7 +29,7 @@ TALLY = {
 
 def test_what_is_counted() -> None:
     """Outcomes, sums of them, and what else is listed; what is zero is left out."""
-    assert dict(counted(TALLY)) == {
+    assert dict(counted(COUNTS)) == {
         Metric.URLS_ENDED: 11,
         Metric.FETCHED: 5,
         Metric.SKIPPED: 3,
@@ -44,7 +44,7 @@ def test_what_is_counted() -> None:
 
 def test_why_urls_failed() -> None:
     """Only reasons that are known here; no other outcome has any."""
-    assert dict(failures(TALLY)) == {Reason.TIMEOUT: 2}
+    assert dict(failures(COUNTS)) == {Reason.TIMEOUT: 2}
     assert field_of(Reason.HTTP_CLIENT_ERROR) == "failed_http_client_error"
 
 

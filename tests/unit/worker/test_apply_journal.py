@@ -47,9 +47,9 @@ JOURNAL = Journal(
     records=(RECORD,),
     again=(LATER,),
     candidates=TARGETS,
-    tally={"fetched": 1, "fetched.ok": 1},
+    counts={"fetched": 1, "fetched.ok": 1},
 )
-EMPTY = Journal(at_ms=NOW_MS, records=(RECORD,), tally={"fetched": 1})
+EMPTY = Journal(at_ms=NOW_MS, records=(RECORD,), counts={"fetched": 1})
 
 
 def stage_of(crawl: Crawl = CRAWL, gate: Gate | None = None) -> Stage:
@@ -81,7 +81,7 @@ async def test_a_journal_is_carried_out() -> None:
     assert ledger == Ledger(pack=ROOT, children=(0, 1, 2, 3, 4))
     assert owners(stage) == dict.fromkeys(URLS, ROOT)
     assert list(stage.world.pages.values()) == [RECORD]
-    assert stage.tally() == {"fetched": 1, "fetched.ok": 1, "claimed": 5}
+    assert stage.counts() == {"fetched": 1, "fetched.ok": 1, "claimed": 5}
     assert [mail.delay_s for mail in stage.world.sent] == [0, 30]
     assert urls_of(stage.sent()) == URLS | {LATER.target.url}
     assert stage.world.ledgers[ROOT] == replace(ledger, sent=True)
@@ -116,7 +116,7 @@ async def test_urls_of_others_are_left_to_them() -> None:
     hold(stage, f"{SITE}/b", "other")
     ledger = await stage.applier.apply(CRAWL, ROOT, JOURNAL)
     assert ledger == Ledger(pack=ROOT, children=(0, 2, 3, 4))
-    assert stage.tally()["claimed"] == 4
+    assert stage.counts()["claimed"] == 4
     assert owners(stage)[f"{SITE}/b"] == "other"
     assert f"{SITE}/b" not in urls_of(stage.sent())
 
@@ -162,9 +162,9 @@ async def test_the_budget_is_kept_to_the_page(pages_max: int, before: int) -> No
     ledger = await stage.applier.apply(crawl, ROOT, JOURNAL)
     kept = min(5, pages_max - before)
     assert ledger == Ledger(pack=ROOT, children=tuple(range(kept)), surplus=kept < 5)
-    assert stage.tally()["claimed"] == before + kept
-    assert stage.tally().get("refused.budget", 0) == 5 - kept
-    assert stage.tally()["fetched"] == 1
+    assert stage.counts()["claimed"] == before + kept
+    assert stage.counts().get("refused.budget", 0) == 5 - kept
+    assert stage.counts()["fetched"] == 1
     assert set(owners(stage)) == {target.url for target in TARGETS[:kept]}
     assert urls_of(stage.sent()) == set(owners(stage)) | {LATER.target.url}
 
@@ -185,7 +185,7 @@ async def test_a_budget_that_shrinks_meanwhile_is_kept() -> None:
     ledger = await stage.applier.apply(crawl, ROOT, JOURNAL)
     assert ledger is not None
     assert ledger.children == (0,)
-    assert stage.tally()["claimed"] == 4
+    assert stage.counts()["claimed"] == 4
     assert commits == 3
 
 
@@ -195,7 +195,7 @@ async def test_the_first_commit_stands() -> None:
     stage.world.ledgers[ROOT] = Ledger(pack=ROOT, children=(0, 1))
     ledger = await stage.applier.apply(CRAWL, ROOT, JOURNAL)
     assert ledger == Ledger(pack=ROOT, children=(0, 1))
-    assert stage.tally() == {}
+    assert stage.counts() == {}
     assert set(owners(stage)) == {f"{SITE}/a", f"{SITE}/b"}
     assert urls_of(stage.sent()) == {f"{SITE}/a", f"{SITE}/b", LATER.target.url}
 
@@ -215,7 +215,7 @@ async def test_after_the_end_nothing_counts() -> None:
     assert await stage.applier.apply(CRAWL, ROOT, JOURNAL) is None
     assert owners(stage) == {}
     assert stage.world.sent == []
-    assert stage.tally() == {}
+    assert stage.counts() == {}
 
 
 # --- crashes ----------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ async def test_a_crash_at_any_step_is_made_good(pages_max: int) -> None:
         if await survives(stage.applier.apply(crawl, ROOT, JOURNAL)):
             break
         await repeat(stage, crawl)
-        assert stage.tally() == calm.tally(), moment
+        assert stage.counts() == calm.counts(), moment
         assert owners(stage) == owners(calm), moment
         assert stage.world.pages == calm.world.pages, moment
         assert {mail.body for mail in stage.world.sent} == {mail.body for mail in calm.world.sent}
@@ -262,7 +262,7 @@ async def test_an_effect_that_failed_or_may_have_is_repeated(effect: str, moment
     with pytest.raises(Transient):
         await stage.applier.apply(CRAWL, ROOT, JOURNAL)
     await repeat(stage, CRAWL)
-    assert stage.tally() == {"fetched": 1, "fetched.ok": 1, "claimed": 5}
+    assert stage.counts() == {"fetched": 1, "fetched.ok": 1, "claimed": 5}
     assert owners(stage) == dict.fromkeys(URLS, ROOT)
     assert urls_of(stage.sent()) == URLS | {LATER.target.url}
     assert stage.world.ledgers[ROOT].sent

@@ -43,17 +43,17 @@ async def test_a_crawl_whose_books_balance_is_finished_and_announced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("crawl", "tally"),
+    ("crawl", "counts"),
     [
         (CRAWL, {"claimed": 2, "fetched": 1}),
         (replace(CRAWL, seeds_planned=1), {}),
         (replace(CRAWL, continuous=True), {"claimed": 1, "fetched": 1}),
     ],
 )
-async def test_a_crawl_with_something_left_goes_on(crawl: Crawl, tally: dict[str, int]) -> None:
+async def test_a_crawl_with_something_left_goes_on(crawl: Crawl, counts: dict[str, int]) -> None:
     """URLs in flight, seeds not taken in, or no end at all: it is not finished."""
     stage = stage_of(crawl)
-    stage.count(crawl, **tally)
+    stage.count(crawl, **counts)
     await stage.applier.finish(crawl.id)
     assert stage.world.crawls[crawl.id] == crawl
     assert stage.world.announced == []

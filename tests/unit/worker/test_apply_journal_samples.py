@@ -83,8 +83,8 @@ async def test_hosts_are_counted_in_the_books() -> None:
     stage.web.put(f"{SITE}/a", html())
     await stage.deliver(stage.begin(crawl, HOME))
     await stage.drain()
-    tally = stage.tally(crawl)
-    hosts = {key: count for key, count in tally.items() if key.startswith("host.")}
+    counts = stage.counts(crawl)
+    hosts = {key: count for key, count in counts.items() if key.startswith("host.")}
     # The one that was there from the start was claimed by no worker.
     assert hosts == {"host.1.claimed": 2, "host.1.done": 3, "host.1.failed": 1}
     assert stage.world.crawls[crawl.id].state is State.FINISHED
@@ -96,5 +96,5 @@ async def test_unasked_urls_are_counted_at_their_host() -> None:
     stage = Stage()
     crawl = replace(CRAWL, hosts_counted=(SITE,), state=State.STOPPING)
     await stage.deliver(stage.begin(crawl, HOME))
-    assert stage.tally(crawl)["host.0.done"] == 1
-    assert stage.tally(crawl).get("host.0.failed", 0) == 0
+    assert stage.counts(crawl)["host.0.done"] == 1
+    assert stage.counts(crawl).get("host.0.failed", 0) == 0

@@ -46,8 +46,8 @@ async def test_a_bare_url_becomes_pages() -> None:
     assert outcomes(stage.world) == {f"{SITE}/": "fetched.ok", A: "fetched.ok"}
     crawl = default_crawl(NOW_MS)
     assert stage.world.crawls == {"default": crawl}
-    books = stage.tally(crawl)
-    assert (books["claimed"], books["fetched"], books["refused.scope"]) == (2, 2, 1)
+    counters = stage.counts(crawl)
+    assert (counters["claimed"], counters["fetched"], counters["refused.scope"]) == (2, 2, 1)
 
 
 async def test_a_crawl_runs_from_its_seeds_to_its_end() -> None:
@@ -69,7 +69,7 @@ async def test_a_crawl_runs_from_its_seeds_to_its_end() -> None:
     assert outcomes(stage.world) == expected
     ended = stage.world.crawls[crawl.id]
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.FINISHED)
-    assert stage.tally()["claimed"] == 42
+    assert stage.counts()["claimed"] == 42
     assert len(stage.world.announced) == 1
     assert stage.world.buried == []
 
@@ -83,7 +83,7 @@ async def test_a_chain_of_forty_links_is_followed_to_its_end() -> None:
     await stage.deliver(pack)
     assert await stage.drain() == 40
     assert len(outcomes(stage.world)) == 41
-    assert stage.tally()["refused.depth"] == 1
+    assert stage.counts()["refused.depth"] == 1
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 
@@ -98,7 +98,7 @@ async def test_links_to_what_is_claimed_are_not_counted_as_too_deep() -> None:
     (seeds,) = seeds_of(crawl.id, crawl.id, [f"{SITE}/"], at_ms=NOW_MS, planned=True)
     await stage.deliver(seeds)
     await stage.drain()
-    assert stage.tally()["refused.depth"] == 3
+    assert stage.counts()["refused.depth"] == 3
     assert set(stage.world.samples[CRAWL.id]["depth"]) == {f"{SITE}/deep", f"{SITE}/deeper"}
 
 
@@ -242,7 +242,7 @@ async def test_a_mistake_outside_of_all_messages_fails_the_batch() -> None:
     stage.restart()
     assert await stage.deliver(*packs(2), receives=2) == []
     assert len(stage.web.urls) == 2
-    assert stage.tally()["failed"] == 2
+    assert stage.counts()["failed"] == 2
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 

@@ -128,7 +128,7 @@ async def test_once_it_is_deployed_it_goes_on() -> None:
     assert stage.world.sent == [held(encode(pack))]
     stage.world.newer.clear()
     await stage.drain()
-    assert stage.tally()["fetched"] == 1
+    assert stage.counts()["fetched"] == 1
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 
@@ -148,7 +148,7 @@ async def test_a_crawl_that_is_upgraded_meanwhile_waits_for_its_end(effect: str)
     stage.restart()
     stage.world.newer.clear()
     await stage.drain()
-    assert stage.tally()["fetched"] == 1
+    assert stage.counts()["fetched"] == 1
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 

@@ -45,8 +45,8 @@ async def test_the_same_message_twice_at_once_counts_once() -> None:
     one, other = await asyncio.gather(stage.deliver(pack, pack), twin.deliver(pack))
     assert (one, other) == ([], [])
     assert outcomes(stage.world) == {A: "fetched.ok"}
-    assert stage.tally()["claimed"] == 3
-    assert stage.tally()["fetched"] == 1
+    assert stage.counts()["claimed"] == 3
+    assert stage.counts()["fetched"] == 1
     assert {message.id for message in stage.sent()} == {child_id(ROOT, 0)}
 
 
@@ -79,7 +79,7 @@ async def test_what_lay_with_the_dead_goes_on_when_it_is_moved_back() -> None:
     for _ in range(3):
         assert await stage.deliver(mail.body) == []
     assert stage.web.urls == [A]
-    assert stage.tally(crawl)["fetched"] == 1
+    assert stage.counts(crawl)["fetched"] == 1
 
 
 async def test_a_lost_announcement_is_made_up_for_by_the_redelivery() -> None:

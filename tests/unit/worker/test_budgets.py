@@ -58,7 +58,7 @@ def stage_of(crawl: Crawl, *urls: str, size: int = 100) -> Stage:
 
 def ends(stage: Stage, crawl: Crawl) -> dict[str, int]:
     """Say how URLs ended, by the books."""
-    return {key: count for key, count in stage.tally(crawl).items() if "." in key}
+    return {key: count for key, count in stage.counts(crawl).items() if "." in key}
 
 
 def budget_state(stage: Stage, part: LimitPart) -> BudgetState:
@@ -138,7 +138,7 @@ async def test_bodies_that_come_to_nothing_count() -> None:
     stage.web.put(PAGES[1], replace(answer(404), received=30))
     await stage.deliver(pack_of(*PAGES[:2]))
     assert budget_state(stage, LimitPart.BYTES).used == 430
-    assert stage.world.journals[ROOT].tally["received_bytes"] == 430
+    assert stage.world.journals[ROOT].counts["received_bytes"] == 430
 
 
 async def test_what_a_dead_worker_reserved_is_taken_for_received() -> None:
@@ -233,8 +233,8 @@ async def test_crawls_without_limits_pay_nothing_for_them() -> None:
     stage.restart(gate)
     await stage.deliver(pack_of(*PAGES))
     assert not [effect for effect in effects if effect.startswith("budgets")]
-    assert stage.world.journals[ROOT].tally["received_bytes"] == 500
-    assert stage.world.journals[ROOT].tally["nanodollars"] > 0
+    assert stage.world.journals[ROOT].counts["received_bytes"] == 500
+    assert stage.world.journals[ROOT].counts["nanodollars"] > 0
 
 
 # --- pages of a host --------------------------------------------------------------------------
@@ -316,11 +316,11 @@ async def test_links_are_claimed_as_far_as_dollars_reach() -> None:
     links = [f"/{place}/x" for place in range(1_000)]
     stage.web.put(PAGES[0], html(*links))
     await stage.deliver(pack_of(PAGES[0]))
-    tally = stage.world.journals[ROOT].tally
+    counts = stage.world.journals[ROOT].counts
     kept = len(stage.world.journals[ROOT].candidates)
     assert 0 < kept < 1_000
-    assert tally["refused.dollars"] == 1_000 - kept
-    assert tally["nanodollars"] + kept * crawl_cost.CLAIM <= least
+    assert counts["refused.dollars"] == 1_000 - kept
+    assert counts["nanodollars"] + kept * crawl_cost.CLAIM <= least
     assert budget_state(stage, LimitPart.NANODOLLARS).used <= least
     assert budget_state(stage, LimitPart.NANODOLLARS).reserved == 0
 
@@ -393,8 +393,8 @@ async def test_packs_share_the_time_of_their_function() -> None:
     alone.web.takes_ms = both.web.takes_ms = 2_000
     await alone.deliver(pack_of(PAGES[0]))
     await both.deliver(pack_of(PAGES[0]), pack_of(PAGES[1], pack="b"))
-    single = alone.world.journals[ROOT].tally["nanodollars"]
-    shared = [both.world.journals[pack].tally["nanodollars"] for pack in (ROOT, "b")]
+    single = alone.world.journals[ROOT].counts["nanodollars"]
+    shared = [both.world.journals[pack].counts["nanodollars"] for pack in (ROOT, "b")]
     # Both asked, one after the other, in 4 s.
     assert sum(shared) + crawl_cost.FILE == pytest.approx(2 * single, rel=0.05)
 

@@ -55,11 +55,11 @@ async def test_a_cancelled_crawl_waits_for_nothing_that_is_held_back() -> None:
     crawl = stage.world.crawls[CRAWL.id]
     assert (crawl.state, crawl.stop) == (State.FINISHED, Stop.CANCELLED)
     ended = {"claimed": 3, "fetched": 1, "skipped": 2, "skipped.cancelled": 2}
-    assert stage.tally() == ended
+    assert stage.counts() == ended
     ((_, total),) = stage.world.announced
     assert total == ended
     assert await stage.deliver(encode(CLOSE), encode(CLOSE)) == []
-    assert stage.tally() == ended
+    assert stage.counts() == ended
     assert len(stage.world.announced) == 1
 
 
@@ -98,7 +98,7 @@ async def test_a_crawl_that_goes_on_is_not_closed(state: State) -> None:
     assert stage.world.announced == []
 
 
-async def test_books_that_move_all_the_time_are_closed_a_little_later() -> None:
+async def test_counters_that_move_all_the_time_are_closed_a_little_later() -> None:
     """While packs drain faster than the books can be sealed, word goes out again."""
     stage = stopped()
 
@@ -141,9 +141,9 @@ async def test_what_comes_after_the_end_is_neither_asked_nor_recorded() -> None:
     stage = stopped()
     await stage.frontier.claim(_claimer(CRAWL.id), pack_of(B).targets)
     await stage.deliver(encode(CLOSE))
-    books = dict(stage.tally())
+    counters = dict(stage.counts())
     assert await stage.deliver(pack_of(B, pack=LATER_ID)) == []
-    assert (stage.web.urls, stage.world.pages, stage.tally()) == ([], {}, books)
+    assert (stage.web.urls, stage.world.pages, stage.counts()) == ([], {}, counters)
     assert await stage.frontier.claim(_claimer("other"), pack_of(B).targets) == {B}
 
 
@@ -159,9 +159,9 @@ async def test_an_answer_that_was_not_counted_is_let_go() -> None:
     stage.world.crawls[CRAWL.id] = STOPPING
     stage.restart()
     await stage.deliver(encode(CLOSE))
-    books = dict(stage.tally())
+    counters = dict(stage.counts())
     assert await stage.deliver(pack, receives=2) == []
-    assert stage.tally() == books
+    assert stage.counts() == counters
     assert not any(claim.pack == LATER_ID for claim in stage.world.claims.values())
 
 
@@ -172,7 +172,7 @@ async def test_what_a_stopped_crawl_leaves_others_may_ask_for() -> None:
     await stage.frontier.claim(_claimer(CRAWL.id), pack_of(A, B).targets)
     stage.world.crawls[CRAWL.id] = STOPPING
     assert await stage.deliver(pack_of(A, B)) == []
-    assert stage.tally()["skipped.cancelled"] == 2
+    assert stage.counts()["skipped.cancelled"] == 2
     again = replace(_claimer("other"), at_ms=NOW_MS + 60_000)
     assert (await stage.frontier.known(again, [A, B])).held == frozenset()
     assert await stage.frontier.claim(again, pack_of(A, B).targets) == {A, B}

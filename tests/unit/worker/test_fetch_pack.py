@@ -106,7 +106,7 @@ async def test_every_answer_comes_to_an_outcome(
     assert f"{record.outcome}.{record.reason}" == end
     assert record.url == A.url
     assert record.fetched_at == NOW_MS
-    assert journal.tally[end] == 1
+    assert journal.counts[end] == 1
     assert [target.url for target in journal.candidates] == found
     assert journal.again == ()
 
@@ -155,7 +155,7 @@ async def test_a_redirect_out_of_scope_is_counted() -> None:
     """Where a redirect leads that is not followed, its refusal says why."""
     stage = Stage()
     stage.web.put(A.url, redirect(f"{OTHER}/"))
-    assert (await visit(stage, [A])).tally["refused.scope"] == 1
+    assert (await visit(stage, [A])).counts["refused.scope"] == 1
     wide = await visit(stage, [A], replace(CRAWL, scope=Scope.ANY))
     assert [target.url for target in wide.candidates] == [f"{OTHER}/"]
 
@@ -168,11 +168,11 @@ async def test_links_are_admitted_or_counted() -> None:
     stage.web.put(A.url, Response(status=200, headers={"content-type": "text/html"}, body=body))
     journal = await visit(stage, [A])
     assert journal.candidates == (Target(url=f"{SITE}/b", depth=2, referrer=A.url),)
-    refused = {key: count for key, count in journal.tally.items() if key.startswith("refused")}
+    refused = {key: count for key, count in journal.counts.items() if key.startswith("refused")}
     assert refused == {"refused.invalid": 1, "refused.nofollow": 1, "refused.scope": 1}
     deep = await visit(stage, [replace(A, depth=CRAWL.depth_max)])
     assert deep.candidates == ()
-    assert deep.tally["refused.depth"] == 2
+    assert deep.counts["refused.depth"] == 2
 
 
 async def test_links_that_are_claimed_are_passed_over_where_they_belong() -> None:
@@ -183,7 +183,7 @@ async def test_links_that_are_claimed_are_passed_over_where_they_belong() -> Non
     for depth, refused in ((1, "refused.scope"), (CRAWL.depth_max, "refused.depth")):
         journal = await visit(stage, [replace(A, depth=depth)], seen=claimed)
         assert journal.candidates == ()
-        found = {key: count for key, count in journal.tally.items() if key.startswith("refused")}
+        found = {key: count for key, count in journal.counts.items() if key.startswith("refused")}
         assert found == {refused: 1}
 
 
@@ -209,7 +209,7 @@ async def test_a_leaf_that_did_not_change_keeps_its_record() -> None:
     (record,) = journal.records
     assert (record.outcome, record.reason) == (Outcome.UNCHANGED, Reason.NOT_MODIFIED)
     assert (record.crawl, record.title, record.etag) == (CRAWL.id, "leaf", '"1"')
-    assert journal.tally["unchanged"] == 1
+    assert journal.counts["unchanged"] == 1
 
 
 async def test_a_header_can_forbid_to_follow() -> None:
@@ -218,7 +218,7 @@ async def test_a_header_can_forbid_to_follow() -> None:
     stage.web.put(A.url, html("/b", "/c", x_robots_tag="noindex, NOFOLLOW"))
     journal = await visit(stage, [A])
     assert journal.candidates == ()
-    assert journal.tally["refused.nofollow"] == 2
+    assert journal.counts["refused.nofollow"] == 2
 
 
 async def test_links_of_a_page_are_bounded() -> None:
@@ -227,7 +227,7 @@ async def test_links_of_a_page_are_bounded() -> None:
     stage.web.put(A.url, html(*(f"/{place}" for place in range(10))))
     journal = await visit(stage, [A])
     assert len(journal.candidates) == 3
-    assert journal.tally["refused.cut"] == 7
+    assert journal.counts["refused.cut"] == 7
 
 
 async def test_the_request_is_the_crawls() -> None:
@@ -283,7 +283,7 @@ async def test_trouble_of_the_moment_is_tried_again_until_it_is_enough(
         if attempt < ATTEMPTS_MAX:
             (item,) = journal.again
             assert item.target == replace(A, attempt=attempt + 1)
-            assert journal.tally == {"retries": 1}
+            assert journal.counts == {"retries": 1}
         else:
             (record,) = journal.records
             assert f"{record.outcome}.{record.reason}" == end
@@ -318,7 +318,7 @@ async def test_a_host_that_wants_quiet_gets_it(status: int, attempt: int) -> Non
     assert [item.target.url for item in journal.again] == [
         target.url for target in asked if attempt == 1 or target is not asked[0]
     ]
-    assert journal.tally["deferrals"] == 1
+    assert journal.counts["deferrals"] == 1
 
 
 async def test_trouble_of_one_url_is_not_the_hosts() -> None:

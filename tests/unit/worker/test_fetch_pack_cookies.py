@@ -96,8 +96,8 @@ async def test_refused_cookies_are_counted() -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/a", setting(html(), "x=1; Domain=com", "", "ok=1"))
     await stage.deliver(stage.begin(KEEPING, f"{SITE}/a"))
-    books = await stage.crawls.books(stage.world.crawls[KEEPING.id])
-    assert books.total["cookies.refused"] == 2
+    counters = await stage.crawls.counters(stage.world.crawls[KEEPING.id])
+    assert counters.total["cookies.refused"] == 2
 
 
 async def test_a_cookie_that_a_person_gave_stays() -> None:

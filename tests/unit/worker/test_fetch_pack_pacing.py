@@ -43,7 +43,7 @@ async def test_what_robots_forbid_is_skipped_unasked() -> None:
     journal = await visit(stage, targets("private/x", "b"), OBEDIENT)
     ends = {record.url: record.reason for record in journal.records}
     assert ends[f"{SITE}/private/x"] is Reason.ROBOTS
-    assert journal.tally["skipped.robots"] == 1
+    assert journal.counts["skipped.robots"] == 1
     assert stage.web.urls == [f"{SITE}/robots.txt", f"{SITE}/b"]
 
 
@@ -81,7 +81,7 @@ async def test_what_is_too_much_to_compare_is_skipped_and_counted() -> None:
     (skipped,) = (record for record in journal.records if record.outcome is Outcome.SKIPPED)
     assert skipped.reason is Reason.ROBOTS
     assert skipped.error == f"robots.txt: {UNDECIDED.pattern}"
-    assert journal.tally["robots.undecided"] == 1
+    assert journal.counts["robots.undecided"] == 1
     assert stage.web.urls == [f"{SITE}/robots.txt", f"{SITE}/b"]
 
 
@@ -132,7 +132,7 @@ async def test_unreachable_robots_put_off_and_then_skip() -> None:
     (record,) = journal.records
     assert (record.outcome, record.reason) == (Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
     assert record.error == "robots.txt could not be had: HTTP 503"
-    assert journal.tally["robots_unreachable.answered"] == 1
+    assert journal.counts["robots_unreachable.answered"] == 1
     assert stage.web.urls == [f"{SITE}/robots.txt"]
 
 
@@ -150,7 +150,7 @@ async def test_what_time_does_not_mend_is_not_waited_for(reason: Reason, attempt
     (record,) = journal.records
     assert (record.outcome, record.reason) == (Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
     assert record.error == "robots.txt could not be had: so it is"
-    assert journal.tally[f"robots_unreachable.{reason}"] == 1
+    assert journal.counts[f"robots_unreachable.{reason}"] == 1
 
 
 async def test_without_a_slot_for_robots_all_is_put_off() -> None:
@@ -160,7 +160,7 @@ async def test_without_a_slot_for_robots_all_is_put_off() -> None:
     journal = await visit(stage, targets("a", "b"), OBEDIENT)
     assert [item.target for item in journal.again] == targets("a", "b")
     assert {item.delay_s for item in journal.again} == {90}
-    assert journal.tally == {"deferrals": 2}
+    assert journal.counts == {"deferrals": 2}
 
 
 # --- who is asked when ------------------------------------------------------------------------
@@ -175,7 +175,7 @@ async def test_a_host_is_asked_in_its_slots() -> None:
     assert len(times) == 5
     assert all(other - one >= 1_000 for one, other in pairwise(times))
     assert [item.target for item in journal.again] == targets(*paths[5:])
-    assert journal.tally["deferrals"] == 3
+    assert journal.counts["deferrals"] == 3
 
 
 async def test_a_slow_server_does_not_shorten_the_delay() -> None:
@@ -209,7 +209,7 @@ async def test_a_slot_that_passed_while_others_were_served_is_not_used() -> None
     assert await reservations.bytes.take(1_000, 1) == 1_000
     assert stage.web.urls == [A.url]
     assert [item.target.url for item in journal.again] == [f"{OTHER}/x"]
-    assert journal.tally["deferrals"] == 1
+    assert journal.counts["deferrals"] == 1
 
 
 class CountingWeb:

@@ -71,7 +71,7 @@ async def test_any_answer_is_a_sign_of_life(said: Response) -> None:
     journal = await visit(stage, targets(*paths), POLITE)
     assert len(stage.web.asked) == 8
     assert stage.world.hosts[SITE].failures == 3
-    assert journal.tally.get("deferrals", 0) == 0
+    assert journal.counts.get("deferrals", 0) == 0
 
 
 async def test_what_is_no_fault_of_the_host_does_not_count() -> None:
@@ -226,8 +226,8 @@ async def test_the_same_page_at_many_urls_leads_nowhere_in_the_end() -> None:
     journal = await visit(stage, targets(*paths))
     reasons = [record.reason for record in journal.records]
     assert reasons == [Reason.OK] * REPEATS_MAX + [Reason.REPEATED] * 2
-    assert journal.tally["refused.repeated"] == 4
-    assert journal.tally["fetched"] == REPEATS_MAX + 2
+    assert journal.counts["refused.repeated"] == 4
+    assert journal.counts["fetched"] == REPEATS_MAX + 2
 
 
 # --- what pages wish --------------------------------------------------------------------------

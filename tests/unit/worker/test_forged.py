@@ -102,9 +102,9 @@ async def test_forged_bodies_have_no_effect_but_seeds(scope: Scope) -> None:
 
     assert await stage.deliver(pack_of(f"{SITE}/")) == []
     await stage.drain(1_000)
-    books = stage.tally(crawl)
-    ended = [books.get(outcome, 0) for outcome in ("fetched", "redirected", "skipped", "failed")]
-    assert books["claimed"] == sum(ended) == BUDGET
+    counters = stage.counts(crawl)
+    ended = [counters.get(outcome, 0) for outcome in ("fetched", "redirected", "skipped", "failed")]
+    assert counters["claimed"] == sum(ended) == BUDGET
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from orbweaver.frontier.claims import CommitResult
     from orbweaver.model.crawl import Crawl
 
-TALLY = {"claimed": 1, "fetched": 1}
+COUNTS = {"claimed": 1, "fetched": 1}
 
 
 class Batch:
@@ -50,17 +50,17 @@ class Batch:
                 stack.enter_context(self.commits.awaited(crawl.id, pack))
             return await asyncio.gather(
                 *(
-                    self.commits.commit(crawl, Ledger(pack=pack, children=()), TALLY)
+                    self.commits.commit(crawl, Ledger(pack=pack, children=()), COUNTS)
                     for pack in packs
                 ),
                 return_exceptions=True,
             )
 
     @property
-    def tally(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """What is in the books."""
         (shard,) = self.world.shards.values()
-        return dict(shard.tally)
+        return dict(shard.counts)
 
 
 async def test_packs_share_a_commit() -> None:
@@ -68,7 +68,7 @@ async def test_packs_share_a_commit() -> None:
     batch = Batch()
     assert await batch.settle("a", "b", "c") == [Committed()] * 3
     assert batch.effects == ["packs.commit"]
-    assert batch.tally == {"claimed": 3, "fetched": 3}
+    assert batch.counts == {"claimed": 3, "fetched": 3}
     assert sorted(batch.world.ledgers) == ["a", "b", "c"]
 
 
@@ -106,7 +106,7 @@ async def test_a_transaction_has_its_size(monkeypatch: pytest.MonkeyPatch) -> No
     batch = Batch()
     assert await batch.settle("a", "b", "c", "d") == [Committed()] * 4
     assert batch.effects == ["packs.commit"] * 2
-    assert batch.tally["claimed"] == 4
+    assert batch.counts["claimed"] == 4
 
 
 async def test_a_refusal_is_each_ones_own() -> None:
@@ -120,7 +120,7 @@ async def test_a_refusal_is_each_ones_own() -> None:
         AlreadyCommitted(ledger=standing),
         Committed(),
     ]
-    assert batch.tally["claimed"] == 3
+    assert batch.counts["claimed"] == 3
 
 
 @pytest.mark.parametrize("limit", [1, 2])
@@ -130,7 +130,7 @@ async def test_a_budget_is_kept_to_the_page(limit: int) -> None:
     told = await batch.settle("a", "b", "c", crawl=replace(CRAWL, pages_max=limit))
     assert told.count(Committed()) == limit
     assert told.count(OverBudget(left=0)) == 3 - limit
-    assert batch.tally["claimed"] == limit
+    assert batch.counts["claimed"] == limit
 
 
 async def test_after_the_end_all_are_refused() -> None:
@@ -139,7 +139,7 @@ async def test_after_the_end_all_are_refused() -> None:
     await batch.settle("first")
     next(iter(batch.world.shards.values())).closed = True
     assert await batch.settle("a", "b") == [Closed()] * 2
-    assert batch.tally["claimed"] == 1
+    assert batch.counts["claimed"] == 1
 
 
 @pytest.mark.parametrize("failure", [Transient("lost"), Permanent("too large")])
@@ -148,7 +148,7 @@ async def test_a_failure_is_not_shared(failure: Exception) -> None:
     batch = Batch(failure)
     assert await batch.settle("a", "b") == [Committed()] * 2
     assert batch.effects == ["packs.commit"] * 3
-    assert batch.tally["claimed"] == 2
+    assert batch.counts["claimed"] == 2
 
 
 async def test_copies_in_a_batch_count_once() -> None:
@@ -156,7 +156,7 @@ async def test_copies_in_a_batch_count_once() -> None:
     batch = Batch()
     told = await batch.settle("a", "a", "b")
     assert told.count(Committed()) == 2
-    assert batch.tally["claimed"] == 2
+    assert batch.counts["claimed"] == 2
 
 
 async def test_packs_of_an_edited_crawl_are_apart() -> None:
@@ -165,8 +165,8 @@ async def test_packs_of_an_edited_crawl_are_apart() -> None:
     edited = replace(CRAWL, pages_max=CRAWL.pages_max + 1)
     with batch.commits.awaited(CRAWL.id, "a"), batch.commits.awaited(CRAWL.id, "b"):
         told = await asyncio.gather(
-            batch.commits.commit(CRAWL, Ledger(pack="a", children=()), TALLY),
-            batch.commits.commit(edited, Ledger(pack="b", children=()), TALLY),
+            batch.commits.commit(CRAWL, Ledger(pack="a", children=()), COUNTS),
+            batch.commits.commit(edited, Ledger(pack="b", children=()), COUNTS),
         )
     assert list(told) == [Committed()] * 2
     assert batch.effects == ["packs.commit"] * 2
@@ -180,7 +180,7 @@ async def test_budgets_are_settled_alone() -> None:
     ledger = Ledger(pack="a", children=())
     with batch.commits.awaited(crawl.id, "b"), pytest.raises(KeyError):
         # Nobody is waited for; and nothing was reserved, so there is nothing to settle.
-        await batch.commits.commit(crawl, ledger, TALLY, settled)
+        await batch.commits.commit(crawl, ledger, COUNTS, settled)
     assert batch.effects == ["packs.commit"]
 
 
@@ -189,11 +189,11 @@ async def test_who_was_to_write_may_be_gone() -> None:
     batch = Batch()
     with batch.commits.awaited(CRAWL.id, "a"), batch.commits.awaited(CRAWL.id, "b"):
         first = asyncio.create_task(
-            batch.commits.commit(CRAWL, Ledger(pack="a", children=()), TALLY)
+            batch.commits.commit(CRAWL, Ledger(pack="a", children=()), COUNTS)
         )
         await asyncio.sleep(0)
         last = asyncio.create_task(
-            batch.commits.commit(CRAWL, Ledger(pack="b", children=()), TALLY)
+            batch.commits.commit(CRAWL, Ledger(pack="b", children=()), COUNTS)
         )
         await asyncio.sleep(0)
         last.cancel()

@@ -41,7 +41,7 @@ async def test_packs_of_a_batch_do_not_race() -> None:
     assert effects.count("frontier.known") == 1
     (sent,) = stage.sent()
     assert len(urls_of([sent])) == 15
-    assert stage.tally()["claimed"] == 20
+    assert stage.counts()["claimed"] == 20
 
 
 async def test_links_are_not_lost_with_another_packs_journal() -> None:
@@ -80,7 +80,7 @@ async def test_whoever_waits_too_long_goes_on(monkeypatch: pytest.MonkeyPatch) -
     packs = batch(stage, ("/a",), ("/b",), ("/c",))
     assert await stage.deliver(*packs) == []
     assert len(urls_of(stage.sent())) == 3
-    assert stage.tally()["claimed"] == 6
+    assert stage.counts()["claimed"] == 6
 
 
 async def test_new_links_are_not_all_looked_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ async def test_new_links_are_not_all_looked_up_for_ever(monkeypatch: pytest.Monk
     stage.world.claims[CRAWL.name, another.url] = another
     await stage.deliver(third)
     assert looks == [ASKED_MIN, 17, 20, 20]
-    assert stage.tally()["claimed"] == 3 + ASKED_MIN + 50 + 39
+    assert stage.counts()["claimed"] == 3 + ASKED_MIN + 50 + 39
 
 
 async def test_what_was_given_back_is_not_remembered() -> None:

@@ -43,13 +43,13 @@ async def test_a_pack_that_is_done_is_not_asked_for_again() -> None:
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html("/b"))
     await stage.deliver(pack)
-    sent, books = list(stage.world.sent), stage.tally()
+    sent, counters = list(stage.world.sent), stage.counts()
     effects: list[str] = []
     stage.restart(noting(effects))
     assert await stage.deliver(pack) == []
     assert stage.web.urls == [A]
     assert stage.world.sent == sent
-    assert stage.tally() == books
+    assert stage.counts() == counters
     assert effects == ["packs.recall", "crawls.get"]
 
 
@@ -118,7 +118,7 @@ async def test_a_crash_before_the_journal_costs_a_second_fetch() -> None:
     stage.restart()
     assert await stage.deliver(pack, receives=2) == []
     assert stage.web.urls == [A, A]
-    assert stage.tally() == {"claimed": 1, "fetched": 1, "fetched.ok": 1, "bytes": 19}
+    assert stage.counts() == {"claimed": 1, "fetched": 1, "fetched.ok": 1, "bytes": 19}
 
 
 async def test_a_delivery_that_comes_too_late_is_overruled() -> None:
@@ -126,7 +126,7 @@ async def test_a_delivery_that_comes_too_late_is_overruled() -> None:
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html("/late"))
-    first = Journal(at_ms=NOW_MS, candidates=(Target(url=B, depth=1),), tally={"failed": 1})
+    first = Journal(at_ms=NOW_MS, candidates=(Target(url=B, depth=1),), counts={"failed": 1})
 
     async def meanwhile(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("packs.journal", Moment.BEFORE):
@@ -136,7 +136,7 @@ async def test_a_delivery_that_comes_too_late_is_overruled() -> None:
     await stage.deliver(pack)
     assert stage.world.journals[ROOT] == first
     assert stage.world.pages == {}
-    assert stage.tally() == {"claimed": 2, "failed": 1}
+    assert stage.counts() == {"claimed": 2, "failed": 1}
     assert urls_of(stage.sent()) == {B}
 
 
@@ -153,8 +153,8 @@ async def test_a_crash_at_any_step_of_a_pack_is_made_good(*, remains: bool) -> N
         stage.restart()
         assert await stage.deliver(pack, receives=2) == []
         assert outcomes(stage.world) == {A: "fetched.ok"}, moment
-        assert stage.tally()["fetched"] == 1, moment
-        assert stage.tally()["claimed"] == 1 + remains, moment
+        assert stage.counts()["fetched"] == 1, moment
+        assert stage.counts()["claimed"] == 1 + remains, moment
         assert {message.id for message in stage.sent()} == (
             {child_id(ROOT, 0)} if remains else set()
         )
@@ -173,7 +173,7 @@ async def test_seeds_are_claimed_and_become_a_pack() -> None:
     stage.begin()
     for _ in range(2):
         assert await stage.deliver(SEEDS) == []
-    assert stage.tally() == {"claimed": 2}
+    assert stage.counts() == {"claimed": 2}
     (pack,) = stage.sent()
     assert isinstance(pack, Pack)
     assert pack.targets == (Target(url=A, depth=0), Target(url=B, depth=0))
@@ -229,7 +229,7 @@ async def test_urls_of_a_stopped_crawl_end_unasked(crawl: Crawl, after_s: int, r
     assert await stage.deliver(pack) == []
     assert stage.web.urls == []
     assert stage.world.pages == {}
-    assert stage.tally() == {"claimed": 2, "skipped": 2, f"skipped.{reason}": 2}
+    assert stage.counts() == {"claimed": 2, "skipped": 2, f"skipped.{reason}": 2}
     ended = stage.world.crawls[crawl.id]
     assert (ended.state, str(ended.stop)) == (State.FINISHED, reason)
 
@@ -239,9 +239,9 @@ async def test_a_pack_of_a_sealed_crawl_ends_quietly() -> None:
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.world.shards[CRAWL.id, 0].closed = True
-    books = dict(stage.tally())
+    counters = dict(stage.counts())
     assert await stage.deliver(pack) == []
-    assert stage.tally() == books
+    assert stage.counts() == counters
     assert stage.world.announced == []
 
 
@@ -293,9 +293,9 @@ async def test_urls_of_a_pack_that_do_not_fit_end_with_a_reason() -> None:
     assert await stage.deliver(pack) == []
     assert stage.web.urls == [B]
     skipped = {f"skipped.{reason}": 1 for reason in bad}
-    books = stage.tally()
-    assert {key: books[key] for key in skipped} == skipped
-    assert (books["claimed"], books["fetched"], books["skipped"]) == (4, 1, 3)
+    counters = stage.counts()
+    assert {key: counters[key] for key in skipped} == skipped
+    assert (counters["claimed"], counters["fetched"], counters["skipped"]) == (4, 1, 3)
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
     recorded = {B: "fetched.ok"}
     recorded |= {bad[reason].url: f"skipped.{reason}" for reason in ("scope", "depth")}

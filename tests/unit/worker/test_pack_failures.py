@@ -70,7 +70,7 @@ async def test_a_pack_that_comes_a_second_time_is_taken_apart() -> None:
     one, other = stage.sent()
     assert (urls_of([one]), urls_of([other])) == ({A}, {B})
     assert stage.web.urls == []
-    assert stage.tally() == {"claimed": 2}
+    assert stage.counts() == {"claimed": 2}
 
 
 async def test_only_what_brings_a_worker_down_is_to_blame() -> None:
@@ -177,7 +177,7 @@ async def test_copies_that_are_put_off_again_and_again_become_one() -> None:
             await stage.deliver(copy)
         copies = stage.sent()
     assert [copy.id for copy in copies] == [child_id(ROOT, 0)]
-    assert stage.tally()["deferrals"] == 1
+    assert stage.counts()["deferrals"] == 1
 
 
 async def test_a_pack_may_be_put_off_any_number_of_times() -> None:
@@ -197,7 +197,7 @@ async def test_a_pack_may_be_put_off_any_number_of_times() -> None:
     await stage.deliver(pack)
     (record,) = stage.world.pages.values()
     assert record.attempt == 1
-    assert stage.tally()["fetched"] == 1
+    assert stage.counts()["fetched"] == 1
 
 
 async def test_what_was_asked_is_settled_and_the_rest_comes_back() -> None:
@@ -213,7 +213,7 @@ async def test_what_was_asked_is_settled_and_the_rest_comes_back() -> None:
     (rest,) = stage.sent()
     assert urls_of([rest]) == set(paths) - set(asked)
     assert rest.id == child_id(ROOT, 0)
-    assert stage.tally()["deferrals"] == 25 - len(asked)
+    assert stage.counts()["deferrals"] == 25 - len(asked)
 
 
 @pytest.mark.parametrize(("remaining_ms", "asked"), [(28_000, False), (28_500, True)])
@@ -250,7 +250,7 @@ async def test_links_that_are_claimed_already_cost_no_write() -> None:
             stage.processor._sifter.seen = seen
         await stage.deliver(pack_of(A, pack=child_id(name, 0)))
         assert {key: effects.count(key) for key in effects_expected} == effects_expected, name
-    assert stage.tally()["claimed"] == 6
+    assert stage.counts()["claimed"] == 6
 
 
 async def test_a_short_window_is_not_outlived_by_memory() -> None:
@@ -278,8 +278,8 @@ async def test_a_spent_budget_is_not_tried_again() -> None:
     effects.clear()
     await stage.deliver(pack_of(B, pack=child_id("b", 0)))
     assert not {"frontier.known", "frontier.claim", "queue.send"} & set(effects)
-    assert stage.tally()["claimed"] == 3
-    assert stage.tally()["refused.budget"] == 4
+    assert stage.counts()["claimed"] == 3
+    assert stage.counts()["refused.budget"] == 4
 
 
 async def test_outcomes_are_metrics() -> None:

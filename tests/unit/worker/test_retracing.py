@@ -114,7 +114,7 @@ async def test_links_beyond_what_a_journal_remembers_are_counted() -> None:
     links = [f"/{place}" for place in range(LEFT_MAX + 7)]
     stage.web.put(f"{SITE}/0", html(*links))
     first = await crawl(stage, depth_max=0)
-    assert stage.tally(first)["left_beyond"] == 6  # one of them is the page itself
+    assert stage.counts(first)["left_beyond"] == 6  # one of them is the page itself
     lefts = [journal.left for journal in stage.world.journals.values() if journal.left]
     assert list(map(len, lefts)) == [LEFT_MAX]
 

@@ -67,7 +67,7 @@ async def test_a_rule_lets_some_urls_in_deeper_and_others_less_deep() -> None:
     await seed(stage, with_rules(*rules, depth_max=1))
     await stage.drain()
     assert set(outcomes(stage.world)) == {HOME, f"{SITE}/list/1", f"{SITE}/list/2", f"{SITE}/news"}
-    assert stage.tally()["refused.depth"] == 3
+    assert stage.counts()["refused.depth"] == 3
     assert stage.world.crawls[PLAN.id].state is State.FINISHED
 
 
@@ -82,7 +82,7 @@ async def test_links_of_a_page_are_left_where_a_rule_says_so() -> None:
     assert found[f"{SITE}/list/1"] == "fetched.ok"
     assert found[f"{SITE}/a"] == "fetched.ok"
     assert f"{SITE}/list/2" not in found
-    assert stage.tally()["refused.unfollowed"] == 2
+    assert stage.counts()["refused.unfollowed"] == 2
 
 
 async def test_what_is_not_recorded_is_counted_all_the_same() -> None:
@@ -93,11 +93,11 @@ async def test_what_is_not_recorded_is_counted_all_the_same() -> None:
     stage.web.put(f"{SITE}/list/2", answer(500))
     await seed(stage, with_rules(UrlRule(match="/list/|/news", record=False), obey_robots=True))
     await stage.drain()
-    tally = stage.tally()
+    counts = stage.counts()
     assert not any("/list/" in url or "/news" in url for url in outcomes(stage.world))
-    assert tally["claimed"] == 9
-    assert (tally["skipped.robots"], tally["failed.http_server_error"]) == (1, 1)
-    assert tally["fetched"] == len(outcomes(stage.world)) + 1
+    assert counts["claimed"] == 9
+    assert (counts["skipped.robots"], counts["failed.http_server_error"]) == (1, 1)
+    assert counts["fetched"] == len(outcomes(stage.world)) + 1
     assert stage.world.crawls[PLAN.id].state is State.FINISHED
     unrecorded = {
         one.url.removeprefix(SITE): f"{one.outcome}.{one.reason}"
@@ -174,7 +174,7 @@ async def test_rules_that_change_do_not_change_what_is_under_way() -> None:
     assert lanes(stage) == [(True, ("/archive/1",)), (False, ("/list/1", "/news"))]
     assert outcomes(stage.world) == {}
     await stage.drain()
-    assert stage.tally()["fetched"] == 10
+    assert stage.counts()["fetched"] == 10
     assert stage.world.crawls[crawl.id].state is State.FINISHED
 
 

@@ -68,7 +68,7 @@ async def test_a_crawl_keeps_what_urls_hold_to_itself(caplog: pytest.LogCaptureF
     ended = outcomes(stage.world)
     assert ended[f"{SITE}/link"] == "fetched.ok"
     assert ended[f"{SITE}/target"] == "failed.redirect_invalid"
-    assert stage.tally()["refused.invalid"] > len(BROKEN)
+    assert stage.counts()["refused.invalid"] > len(BROKEN)
     assert clean("".join(stage.web.urls), token=False)
     # The URL is the record: what it holds is stored with it.
     assert clean(stored(stage.world), token=False)

@@ -90,7 +90,7 @@ async def test_one_usable_reference_is_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("crawl", "references", "planned", "urls", "tally"),
+    ("crawl", "references", "planned", "urls", "counts"),
     [
         (CRAWL, (f"{SITE}/a#x", f"{SITE}/a"), True, (f"{SITE}/a",), {"seeds": 1}),
         (CRAWL, (f"{SITE}/a", "nonsense", "\ud800"), False, (f"{SITE}/a",), {"refused.invalid": 2}),
@@ -115,7 +115,7 @@ def test_seeds_become_candidates_at_depth_0(
     crawl: Crawl,
     references: tuple[str, ...],
     urls: tuple[str, ...],
-    tally: dict[str, int],
+    counts: dict[str, int],
     *,
     planned: bool,
 ) -> None:
@@ -124,4 +124,4 @@ def test_seeds_become_candidates_at_depth_0(
     journal = result_of(seeds, crawl).journal((), seeds.at_ms)
     assert journal.candidates == tuple(Target(url=url, depth=0) for url in urls)
     assert journal.at_ms == 5
-    assert journal.tally == tally
+    assert journal.counts == counts

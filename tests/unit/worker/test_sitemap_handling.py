@@ -44,8 +44,8 @@ async def test_robots_names_sitemaps() -> None:
         "/b": OK,
         "/no": "skipped.robots",
     }
-    tally = stage.tally(POLITE)
-    assert (tally["refused.scope"], tally["refused.invalid"]) == (1, 1)
+    counts = stage.counts(POLITE)
+    assert (counts["refused.scope"], counts["refused.invalid"]) == (1, 1)
     record = next(record for record in stage.world.pages.values() if record.url == MAP)
     assert (record.depth, record.referrer, record.links) == (0, f"{SITE}/robots.txt", 4)
     entry = next(record for record in stage.world.pages.values() if record.url == f"{SITE}/a")
@@ -106,21 +106,21 @@ async def test_a_sitemap_may_lie_elsewhere() -> None:
     assert how[f"{SITE}/a"] == OK
     assert how[f"{OTHER}/1.xml"] == READ
     assert f"{OTHER}/b" not in how
-    assert stage.tally(POLITE)["refused.invalid"] == 1
+    assert stage.counts(POLITE)["refused.invalid"] == 1
 
 
 async def test_a_person_may_name_sitemaps_alone() -> None:
     """A crawl may begin with nothing but a sitemap; it counts as one planned message of seeds."""
     stage = await crawl({"/sitemap.xml": urlset(f"{SITE}/a"), "/a": "/b", "/b": ""}, NAMED)
     assert paths(stage) == {"/sitemap.xml": READ, "/a": OK, "/b": OK}
-    assert stage.tally(NAMED)["seeds"] == 1
+    assert stage.counts(NAMED)["seeds"] == 1
 
 
 async def test_nothing_is_asked_without_depth() -> None:
     """With --max-depth 0 a sitemap that a person named is refused, and the crawl ends."""
     stage = await crawl({}, replace(NAMED, depth_max=0), f"{SITE}/")
     assert paths(stage) == {"/": "failed.http_client_error"}
-    assert stage.tally(NAMED)["refused.depth"] == 1
+    assert stage.counts(NAMED)["refused.depth"] == 1
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ async def test_traps_are_refused_in_sitemaps_too() -> None:
     """What looks like a trap is one wherever it is listed."""
     stage = await crawl({"/sitemap.xml": urlset(f"{SITE}/a/a/a/a/a")}, NAMED)
     assert paths(stage) == {"/sitemap.xml": READ}
-    assert stage.tally(NAMED)["refused.repetition"] == 1
+    assert stage.counts(NAMED)["refused.repetition"] == 1
 
 
 async def test_a_sitemap_that_a_page_links_to_is_one() -> None:

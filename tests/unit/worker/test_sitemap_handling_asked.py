@@ -86,7 +86,7 @@ async def test_a_busy_host_is_asked_again() -> None:
     stage.web.put(MAP, answer(500), answer(200, urlset(f"{SITE}/a")))
     await run(stage, NAMED)
     assert paths(stage)["/sitemap.xml"] == READ
-    assert stage.tally(NAMED)["retries"] == 1
+    assert stage.counts(NAMED)["retries"] == 1
 
 
 # --- indexes ------------------------------------------------------------------------------------
@@ -104,8 +104,8 @@ async def test_an_index_that_lists_itself_ends() -> None:
         "/2.xml": READ,
         "/3.xml": READ,
     }
-    tally = stage.tally(NAMED)
-    assert (tally["refused.depth"], tally["refused.scope"]) == (2, 1)
+    counts = stage.counts(NAMED)
+    assert (counts["refused.depth"], counts["refused.scope"]) == (2, 1)
 
 
 async def test_sitemaps_travel_alone() -> None:

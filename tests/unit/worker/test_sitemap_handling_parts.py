@@ -33,8 +33,8 @@ async def test_a_long_sitemap_is_taken_in_by_parts() -> None:
     assert set(outcomes(stage.world)) == {MAP, *PAGES}
     assert stage.web.urls.count(MAP) == 1
     assert max(len(journal.candidates) for journal in stage.world.journals.values()) == 5
-    tally = stage.tally(NAMED)
-    assert (tally["claimed"], tally["fetched.sitemap"], tally["deferrals"]) == (13, 1, 2)
+    counts = stage.counts(NAMED)
+    assert (counts["claimed"], counts["fetched.sitemap"], counts["deferrals"]) == (13, 1, 2)
     record = next(record for record in stage.world.pages.values() if record.url == MAP)
     assert record.links == 12
 
@@ -91,7 +91,7 @@ async def test_killed_anywhere_a_long_sitemap_is_complete() -> None:
                 stage.world.sent.remove(mail)
         await stage.drain()
         assert set(outcomes(stage.world)) == {MAP, *PAGES}, moment
-        assert stage.tally(NAMED)["claimed"] == 13, moment
+        assert stage.counts(NAMED)["claimed"] == 13, moment
         assert stage.world.crawls[NAMED.id].finished_at_ms is not None, moment
 
 
@@ -100,8 +100,8 @@ async def test_the_budget_holds() -> None:
     stage = await crawl(
         {"/sitemap.xml": urlset(*PAGES)}, replace(NAMED, pages_max=7), settings=PARTS
     )
-    tally = stage.tally(NAMED)
-    assert (tally["claimed"], tally[f"refused.{Refusal.BUDGET}"]) == (7, 6)
+    counts = stage.counts(NAMED)
+    assert (counts["claimed"], counts[f"refused.{Refusal.BUDGET}"]) == (7, 6)
     assert stage.world.crawls[NAMED.id].stop == "max_pages"
 
 

@@ -105,7 +105,7 @@ async def test_a_trap_ends_and_harms_nobody(
     assert {url for url in asked if url.startswith(GOOD)} == GOOD_PAGES
     assert len(asked) - len(GOOD_PAGES) <= fetched_max
     if reason is not None:
-        assert stage.tally()[reason] > 0
+        assert stage.counts()[reason] > 0
 
 
 async def test_a_seed_that_looks_like_a_trap_is_asked_for() -> None:

@@ -18,7 +18,7 @@ from orbweaver.adapters.aws import clients
 
 if TYPE_CHECKING:
     from orbweaver.exporting.manifest import Manifest
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
 
 SOURCE = "orbweaver"
 COMPLETED = "CrawlCompleted"
@@ -36,7 +36,7 @@ class BusEvents:
         self._bus = bus
         self._bucket = bucket
 
-    async def completed(self, crawl: Crawl, total: Tally) -> None:
+    async def completed(self, crawl: Crawl, total: Counts) -> None:
         """See the port."""
         detail = {
             "id": crawl.id,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TextIO
 
-    from orbweaver.model.crawl import Tally
+    from orbweaver.model.crawl import Counts
     from orbweaver.model.http_exchange import Failure, Request, Response
     from orbweaver.model.ports import Fetcher
 
@@ -181,14 +181,14 @@ class UsageMeter:
         return dollars(self.total.by_term)
 
     @contextmanager
-    def booking(self, crawl: str) -> Iterator[Tally]:
+    def booking(self, crawl: str) -> Iterator[Counts]:
         """Hand out what a crawl is to book; it is put back if that raises."""
         self._pass_time()
         nobodys, self._pots[None] = self._pots[None], Units()
         used = self._pots.pop(crawl, Units())
         used.update(nobodys)
         try:
-            yield used.tally
+            yield used.counts
         except BaseException:
             self._pots.setdefault(crawl, Units()).update(used)
             raise

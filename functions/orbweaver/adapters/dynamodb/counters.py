@@ -1,7 +1,7 @@
 """How a crawl's counters are spelled: one item a shard in the `crawls` table.
 
 k            <crawl id>#count#<shard>
-n.<key>      one number a tally key (`n.claimed`, `n.fetched.ok`), only ever added to
+n.<key>      one number a key of counts (`n.claimed`, `n.fetched.ok`), only ever added to
 u.<code>     the same of billed units, shortly: there are many, and a KB of them costs every commit
 commits      how many commits it took: its version
 closed       there once the crawl is sealed; no commit gets by
@@ -18,10 +18,10 @@ from orbweaver.budget.billing_units import CODES
 from orbweaver.model.crawl import CounterShard
 
 if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
 
-TALLY_PREFIX, UNITS_PREFIX = "n.", "u."
-CLAIMED = f"{TALLY_PREFIX}claimed"
+COUNTS_PREFIX, UNITS_PREFIX = "n.", "u."
+CLAIMED = f"{COUNTS_PREFIX}claimed"
 CRAWL_KEPT_S = 90 * 86_400
 _KEYS = {code: key for key, code in CODES.items()}
 
@@ -42,40 +42,40 @@ def shard(item: Item) -> CounterShard:
     """Read a shard; an empty item is a shard that nobody has counted on."""
     fields = from_item(item)
     keys = {_key_of(name): count for name, count in fields.items()}
-    tally = {key: count for key, count in keys.items() if key is not None}
+    counts = {key: count for key, count in keys.items() if key is not None}
     return CounterShard(
         commits=fields.get("commits", 0),
         closed=fields.get("closed", False),
-        tally=MappingProxyType(tally),
+        counts=MappingProxyType(counts),
     )
 
 
 def _name_of(key: str) -> str:
     code = CODES.get(key)
-    return TALLY_PREFIX + key if code is None else UNITS_PREFIX + code
+    return COUNTS_PREFIX + key if code is None else UNITS_PREFIX + code
 
 
 def _key_of(name: str) -> str | None:
-    """Read a tally key; None for what is none, or one of another version."""
+    """Read a key of counts; None for what is none, or one of another version."""
     if name.startswith(UNITS_PREFIX):
         return _KEYS.get(name.removeprefix(UNITS_PREFIX))
-    return name.removeprefix(TALLY_PREFIX) if name.startswith(TALLY_PREFIX) else None
+    return name.removeprefix(COUNTS_PREFIX) if name.startswith(COUNTS_PREFIX) else None
 
 
 def add_counts(
-    table: str, crawl: Crawl, number: int, tally: Tally, kept_s: int = CRAWL_KEPT_S
+    table: str, crawl: Crawl, number: int, counts: Counts, kept_s: int = CRAWL_KEPT_S
 ) -> Item:
     """Add to a shard that is open and whose quota is not exceeded by it: a transaction's Update."""
     names = {"#commits": "commits", "#closed": "closed"}
     values: dict[str, Any] = {":one": 1}
     adds = ["#commits :one"]
-    for place, (key, count) in enumerate(entry for entry in tally.items() if entry[1]):
+    for place, (key, count) in enumerate(entry for entry in counts.items() if entry[1]):
         names[f"#n{place}"] = _name_of(key)
         values[f":n{place}"] = count
         adds.append(f"#n{place} :n{place}")
     update = "ADD " + ", ".join(adds)
     condition = "attribute_not_exists(#closed)"
-    claimed, quota = tally.get("claimed", 0), crawl.shard_quota(number)
+    claimed, quota = counts.get("claimed", 0), crawl.shard_quota(number)
     if claimed:
         names["#claimed"] = CLAIMED
         values[":room"] = quota - claimed
@@ -100,12 +100,12 @@ def add_counts(
     }
 
 
-def close(
+def close_shard(
     table: str,
     crawl: Crawl,
     number: int,
     seen: CounterShard,
-    rest: Tally,
+    rest: Counts,
     kept_s: int = CRAWL_KEPT_S,
 ) -> Item:
     """Close a shard if it still is as seen, with the last counts: a transaction's Update."""

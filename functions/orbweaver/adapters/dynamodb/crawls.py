@@ -12,7 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.dynamodb import counters
+from orbweaver.adapters.dynamodb.counters import (
+    CRAWL_KEPT_S,
+    close_shard,
+    expires_s,
+    shard,
+    shard_key,
+)
 from orbweaver.adapters.dynamodb.table import (
     Cancelled,
     ConditionFailed,
@@ -23,7 +29,7 @@ from orbweaver.adapters.dynamodb.table import (
 )
 from orbweaver.frontier.claims import Unreadable
 from orbweaver.model import crawl_codec
-from orbweaver.model.crawl import MOVED, Books, State
+from orbweaver.model.crawl import MOVED, Counters, State
 from orbweaver.model.errors import NOTHING, readable
 from orbweaver.model.version import FIELD, NewerVersion
 
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from random import Random
 
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.model.ports import Clock
 
 
@@ -49,7 +55,7 @@ class DynamoCrawls:
         clock: Clock,
         random: Random,
         crawls_table: str,
-        crawl_retention_s: int = counters.CRAWL_KEPT_S,
+        crawl_retention_s: int = CRAWL_KEPT_S,
     ) -> None:
         self._dynamo = dynamo
         self._clock = clock
@@ -63,7 +69,7 @@ class DynamoCrawls:
         fields = {
             "k": crawl.id,
             "nonce": nonce,
-            "expires_at": counters.expires_s(crawl, self._kept_s),
+            "expires_at": expires_s(crawl, self._kept_s),
             **crawl_codec.to_fields(crawl),
         }
         try:
@@ -117,15 +123,15 @@ class DynamoCrawls:
                     others.append(_unreadable(fields, str(error)))
         return tuple(sorted(crawls, key=_newest_first)), tuple(sorted(others, key=_newest_first))
 
-    async def books(self, crawl: Crawl) -> Books:
+    async def counters(self, crawl: Crawl) -> Counters:
         """See the port."""
-        keys = [counters.shard_key(crawl.id, number) for number in range(crawl.shards)]
+        keys = [shard_key(crawl.id, number) for number in range(crawl.shards)]
         items = await self._dynamo.get_many(self._table, keys, consistent=True)
         by_key = {item["k"]["S"]: item for item in items}
-        return Books.of(tuple(counters.shard(by_key.get(key["k"]["S"], {})) for key in keys))
+        return Counters.of(tuple(shard(by_key.get(key["k"]["S"], {})) for key in keys))
 
     async def seal(
-        self, crawl: Crawl, books: Books, finished: Crawl, rest: Tally = NOTHING
+        self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
     ) -> bool:
         """See the port."""
         finish = assign(
@@ -143,10 +149,8 @@ class DynamoCrawls:
             {":was": crawl.state, ":seeds_planned": crawl.seeds_planned}
         )
         closings = [
-            counters.close(
-                self._table, crawl, number, seen, NOTHING if number else rest, self._kept_s
-            )
-            for number, seen in enumerate(books.shards)
+            close_shard(self._table, crawl, number, seen, NOTHING if number else rest, self._kept_s)
+            for number, seen in enumerate(counters.shards)
         ]
         try:
             await self._dynamo.transact([{"Update": finish}, *closings])
@@ -177,7 +181,7 @@ class DynamoCrawls:
         """See the port."""
         nonce = self._nonce()
         changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
-        kept_s = counters.expires_s(crawl, self._kept_s)
+        kept_s = expires_s(crawl, self._kept_s)
         update = assign(changed | {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce})
         update["ExpressionAttributeNames"]["#state"] = "state"
         states = {":running": State.RUNNING, ":paused": State.PAUSED}
@@ -205,7 +209,7 @@ class DynamoCrawls:
             f":{place}": tuple(urls) for place, urls in enumerate(samples.values())
         }
         sets = [f"#{place} = if_not_exists(#{place}, :{place})" for place in range(len(samples))]
-        kept_s = counters.expires_s(crawl, self._kept_s)
+        kept_s = expires_s(crawl, self._kept_s)
         if kept_s is not None:
             names["#expires_at"] = "expires_at"
             values[":expires_at"] = kept_s

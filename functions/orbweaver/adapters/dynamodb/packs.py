@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from orbweaver.frontier.claims import CommitResult
     from orbweaver.frontier.journal import Journal, Ledger
-    from orbweaver.model.crawl import Crawl, Tally
+    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.model.limits import Settlement
     from orbweaver.model.ports import Clock
 
@@ -56,7 +56,7 @@ STRIKES = "strikes"
 PARKED_KEPT_S = 365 * 86_400
 
 
-def _nothing_used(_crawl: str) -> AbstractContextManager[Tally]:
+def _nothing_used(_crawl: str) -> AbstractContextManager[Counts]:
     return nullcontext({})
 
 
@@ -72,7 +72,7 @@ class DynamoPacks:
         crawls_table: str,
         ledger_retention_s: int,
         crawl_retention_s: int = CRAWL_KEPT_S,
-        booking: Callable[[str], AbstractContextManager[Tally]] = _nothing_used,
+        booking: Callable[[str], AbstractContextManager[Counts]] = _nothing_used,
     ) -> None:
         self._dynamo = dynamo
         self._clock = clock
@@ -125,7 +125,7 @@ class DynamoPacks:
         return journal
 
     async def commit(
-        self, crawl: Crawl, ledger: Ledger, tally: Tally, settled: Sequence[Settlement] = ()
+        self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
         """See the port."""
         number = shard_of(ledger.pack, crawl.shards)
@@ -134,31 +134,31 @@ class DynamoPacks:
         try:
             with self._booking(crawl.id) as used:
                 kept_s = self._crawl_kept_s
-                counts = add_counts(self._crawls, crawl, number, {**tally, **used}, kept_s)
-                await self._dynamo.transact([put, counts, *settlings])
+                update = add_counts(self._crawls, crawl, number, {**counts, **used}, kept_s)
+                await self._dynamo.transact([put, update, *settlings])
         except Cancelled as cancelled:
             standing = cancelled.items.get(0) or await self._read_ledger(ledger.pack)
             if standing:
                 return AlreadyCommitted(ledger=dynamodb_ledger.read(standing))
-            books = shard(cancelled.items[1])
-            if books.closed:
+            counters = shard(cancelled.items[1])
+            if counters.closed:
                 return Closed()
-            left = crawl.shard_quota(number) - books.tally.get("claimed", 0)
+            left = crawl.shard_quota(number) - counters.counts.get("claimed", 0)
             return OverBudget(left=max(0, left))
         return Committed()
 
-    async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Tally]]) -> bool:
+    async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> bool:
         """See the port."""
         number = shard_of(commits[0][0].pack, crawl.shards)
         total: Counter[str] = Counter()
-        for _, tally in commits:
-            total.update(tally)
+        for _, counts in commits:
+            total.update(counts)
         puts = [self._ledger_put(ledger) for ledger, _ in commits]
         try:
             with self._booking(crawl.id) as used:
                 total.update(used)
-                counts = add_counts(self._crawls, crawl, number, total, self._crawl_kept_s)
-                await self._dynamo.transact([*puts, counts])
+                update = add_counts(self._crawls, crawl, number, total, self._crawl_kept_s)
+                await self._dynamo.transact([*puts, update])
         except Cancelled:
             return False
         return True

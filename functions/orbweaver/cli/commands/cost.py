@@ -64,10 +64,10 @@ async def cost(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Show what a crawl has used."""
     async with chosen(arguments, around) as session:
         status = await session.control.status(arguments.which)
-    units, pages = units_of(status.books.total), status.books.total.get(Outcome.FETCHED, 0)
+    units, pages = units_of(status.counters.total), status.counters.total.get(Outcome.FETCHED, 0)
     if arguments.json:
         body = {"type": "cost", "crawl": status.crawl.id, **as_json(units, pages)}
-        around.write(json.dumps({**body, "limit_estimate_usd": charged(status.books.total)}))
+        around.write(json.dumps({**body, "limit_estimate_usd": charged(status.counters.total)}))
         return OK
     if not units:
         around.note(f"{status.crawl.id}: nothing has been counted")

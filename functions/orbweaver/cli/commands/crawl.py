@@ -394,7 +394,7 @@ def conclude(
     view, written, why = ended.view, ended.written, ended.why
     failed = view.of(Outcome.FAILED)
     too_many = fail_above is not None and fail_above.exceeded(
-        failed, view.reading.status.books.done
+        failed, view.reading.status.counters.done
     )
     empty = status.empty(view)
     code = FAILED if too_many or empty else OK
@@ -429,9 +429,13 @@ def _why(record: PageRecord) -> str:
 def _give_up(view: View, around: Surroundings, display: Display) -> int:
     """Say why a crawl will not end by itself; the exit code."""
     display.close()
-    crawl, books, depths = view.reading.status.crawl, view.reading.status.books, view.reading.depths
+    crawl, counters, depths = (
+        view.reading.status.crawl,
+        view.reading.status.counters,
+        view.reading.depths,
+    )
     dead = depths.dead if depths is not None else 0
-    missing = text.plural(books.claimed - books.done, "URL")
+    missing = text.plural(counters.claimed - counters.done, "URL")
     around.note(f"{crawl.id} stands still: nothing is queued, and {missing} came to no outcome")
     if dead:
         messages = text.plural(dead, "message")

@@ -146,7 +146,7 @@ async def _crawl(
     except (ControlError, PortError, Stalled, TimeoutError, StackUnreachable) as error:
         around.note(f"the crawl did not end: {error}")
         raise LocalStackError(str(error)) from error
-    total = view.reading.status.books.total
+    total = view.reading.status.counters.total
     return total.get(Outcome.FETCHED, 0), total.get(Outcome.FAILED, 0)
 
 

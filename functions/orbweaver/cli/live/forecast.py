@@ -55,23 +55,23 @@ class Forecast:
 
 def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast:
     """Say how long a crawl will take."""
-    crawl, books = status.crawl, status.books
-    left = max(0, books.claimed - books.done)
+    crawl, counters = status.crawl, status.counters
+    left = max(0, counters.claimed - counters.done)
     match crawl.state:
         case State.FINISHED:
             return Forecast()
         case State.PAUSED:
             return Forecast(words=f"not before it is resumed: {_known(left)} left")
     if not left:
-        taken = books.claimed or books.total.get("seeds", 0)
+        taken = counters.claimed or counters.total.get("seeds", 0)
         words = "all known URLs are done: it ends, or goes on with new links"
         return Forecast(words=words if taken else "not known yet: the seeds are on the queue")
-    rate_s = left / per_s if per_s > 0 and books.done >= DONE_MIN else None
+    rate_s = left / per_s if per_s > 0 and counters.done >= DONE_MIN else None
     slowest = max(hosts, key=lambda row: row.bound_ms, default=None)
     if crawl.state is State.STOPPING:  # what is queued ends unasked, whatever the pace
         slowest = None
     hosts_all = hosts_begun_at(crawl)
-    if crawl.state is State.RUNNING and DONE_MIN < books.done < hosts_all * HOSTS_SHARE:
+    if crawl.state is State.RUNNING and DONE_MIN < counters.done < hosts_all * HOSTS_SHARE:
         words = f"not known yet: of {hosts_all:,} hosts each is asked for its robots.txt first"
         return Forecast(words=f"{words}; {_known(left)} left")
     found = _guess(status, left, per_s, rate_s, slowest)
@@ -112,16 +112,16 @@ def _guess(
     if rate_s is not None:
         words = f"about {text.roughly(rate_s)}: {_known(left)} left at {text.rate(per_s)} a second"
         return Forecast(left_s=rate_s, basis=Basis.RATE, words=words + more)
-    few = status.books.done < DONE_MIN
+    few = status.counters.done < DONE_MIN
     why = "too early to tell" if few else "not known: nothing has ended lately"
     return Forecast(words=f"{why}; {_known(left)} left")
 
 
 def _more(status: Status) -> str:
-    crawl, books = status.crawl, status.books
+    crawl, counters = status.crawl, status.counters
     if crawl.state is State.STOPPING:
         return ""
-    if books.claimed >= crawl.pages_own:
+    if counters.claimed >= crawl.pages_own:
         return "; no more fit its pages"
     return "; new links make it longer"
 

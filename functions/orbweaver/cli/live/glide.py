@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from orbweaver.cli.live.hosts import rows_of
 from orbweaver.cli.live.spending import budgets_of
 from orbweaver.cli.live.status import WORKING
-from orbweaver.model.crawl import Books
+from orbweaver.model.crawl import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ class Glide:
         if view.crawl.state not in WORKING:
             self._to = None
             return view
-        done = view.reading.status.books.done
+        done = view.reading.status.counters.done
         if self._to is None:
             self._from, self._began_ms, self._span_ms = total, now_ms, 0
         elif done != self._done:
@@ -69,8 +69,8 @@ def _with(view: View, total: Mapping[str, int]) -> View:
     if total == view.total:
         return view
     status = view.reading.status
-    books = Books(shards=status.books.shards, total=total)
-    status = replace(status, books=books)
+    counters = Counters(shards=status.counters.shards, total=total)
+    status = replace(status, counters=counters)
     hosts = rows_of(status, view.reading.hosts)
     return replace(
         view,

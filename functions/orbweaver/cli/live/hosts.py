@@ -128,13 +128,13 @@ def _no_robots(crawl: Crawl, host: Host) -> str:
 
 
 def _counts(status: Status, host: str) -> tuple[int | None, int | None, int | None]:
-    total, crawl = status.books.total, status.crawl
+    total, crawl = status.counters.total, status.crawl
     if any(key.startswith("host.") for key in total):
         return counts_of(crawl, total, host)
     alone = len(hosts_of(crawl)) == 1 and crawl.scope in (Scope.HOST, Scope.PREFIX)
     if alone:
-        return status.books.claimed, status.books.done, total.get(Outcome.FAILED, 0)
-    return (None, None, None) if status.books.claimed else (0, 0, 0)
+        return status.counters.claimed, status.counters.done, total.get(Outcome.FAILED, 0)
+    return (None, None, None) if status.counters.claimed else (0, 0, 0)
 
 
 def _delay_ms(crawl: Crawl, host: Host) -> int:

@@ -84,11 +84,11 @@ def line(view: View) -> str:
 
 def pages(view: View) -> str:
     """Say how many pages there are, of how many known URLs, and how fast they come."""
-    books = view.reading.status.books
+    counters = view.reading.status.counters
     per_s = status.mean_per_s(view) if view.ended else view.rates.now
     return (
-        f"{view.of(Outcome.FETCHED):,} fetched, {books.done:,} of {books.claimed:,} known URLs"
-        f"  {text.rate(per_s)} a second"
+        f"{view.of(Outcome.FETCHED):,} fetched, {counters.done:,} of {counters.claimed:,}"
+        f" known URLs  {text.rate(per_s)} a second"
     )
 
 
@@ -232,8 +232,8 @@ def notices(view: View) -> list[tuple[str, str]]:
         since = text.roughly(view.quiet_ms / 1000)
         found.append(("quiet", f"no URL has ended for {since}{_held(view)}"))
     if view.idle_ms >= IDLE_MS_MIN:
-        books = view.reading.status.books
-        missing = text.plural(max(0, books.claimed - books.done), "URL")
+        counters = view.reading.status.counters
+        missing = text.plural(max(0, counters.claimed - counters.done), "URL")
         since = text.roughly(view.idle_ms / 1000)
         found.append(("idle", f"nothing has been queued for {since}: {missing} without an outcome"))
     return found

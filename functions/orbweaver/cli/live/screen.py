@@ -191,10 +191,10 @@ def _subtitle(view: View) -> str:
 
 def _bar(view: View, columns: int) -> Text:
     """Draw how much of what is known has come to which outcome."""
-    books = view.reading.status.books
-    known = max(books.claimed, books.done)
-    share = books.done / known if known else 0.0
-    said = f"  {books.done:,} of {books.claimed:,} known URLs · {int(share * 100)} %"
+    counters = view.reading.status.counters
+    known = max(counters.claimed, counters.done)
+    share = counters.done / known if known else 0.0
+    said = f"  {counters.done:,} of {counters.claimed:,} known URLs · {int(share * 100)} %"
     length = max(10, columns - len(said))
     drawn, so_far, cells = Text(), 0, 0
     for outcome in Outcome:

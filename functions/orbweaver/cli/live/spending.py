@@ -57,17 +57,17 @@ class Budget:
 
 def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
     """List the budgets of a crawl that matter."""
-    crawl, total = status.crawl, status.books.total
+    crawl, total = status.crawl, status.counters.total
     if crawl.continuous:
         return ()
     of_a_host = max((row.claimed or 0 for row in rows), default=0)
     listed = (
         _budget(
             "pages",
-            status.books.claimed + crawl.pages_carried,
+            status.counters.claimed + crawl.pages_carried,
             crawl.pages_max,
             "{:,.0f}".format,
-            beside=f"found, {status.books.done:,} done",
+            beside=f"found, {status.counters.done:,} done",
         ),
         _budget("pages of a host", of_a_host, crawl.host_pages_max, "{:,.0f}".format),
         _budget(

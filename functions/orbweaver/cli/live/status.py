@@ -93,7 +93,7 @@ class View:
     @property
     def total(self) -> Mapping[str, int]:
         """All counters."""
-        return self.reading.status.books.total
+        return self.reading.status.counters.total
 
     def of(self, outcome: str) -> int:
         """How many URLs ended so."""
@@ -129,7 +129,7 @@ class ProgressMeter:
         status = reading.status
         rates = self._history.see(
             status.at_ms,
-            status.books.done,
+            status.counters.done,
             started_at_ms=status.at_ms - status.elapsed_ms,
             elapsed_ms=status.elapsed_ms,
         )
@@ -147,7 +147,7 @@ class ProgressMeter:
     def _idle_ms(self, reading: StatusReading) -> int:
         """How long nothing has been queued, and nothing done, of a crawl that runs."""
         depths, at_ms = reading.depths, reading.status.at_ms
-        done = reading.status.books.done
+        done = reading.status.counters.done
         if depths is None or reading.status.crawl.state not in WORKING or not depths.idle:
             self._idle = None
             return 0
@@ -157,7 +157,7 @@ class ProgressMeter:
 
     def _quiet_ms(self, reading: StatusReading) -> int:
         status = reading.status
-        done = status.books.done
+        done = status.counters.done
         if status.crawl.state not in WORKING:
             self._quiet = None
             return 0
@@ -173,7 +173,7 @@ def stalled(view: View) -> bool:
 
 def nothing_new(view: View) -> bool:
     """Whether a crawl ended without one URL, because all of them were seen before."""
-    if not view.ended or view.reading.status.books.claimed:
+    if not view.ended or view.reading.status.counters.claimed:
         return False
     return bool(view.crawl.resumes) or not view.reasons("refused")
 
@@ -211,8 +211,8 @@ def as_json(view: View) -> dict[str, Any]:
         "stop": None if crawl.stop is None else str(crawl.stop),
         "at_ms": status.at_ms,
         "age_s": round(view.age_ms / 1000, 3),
-        "claimed": status.books.claimed,
-        "done": status.books.done,
+        "claimed": status.counters.claimed,
+        "done": status.counters.done,
         "outcomes": {str(outcome): view.of(outcome) for outcome in Outcome},
         "reasons": {str(outcome): view.reasons(outcome) for outcome in Outcome},
         "refused": view.reasons("refused"),
