@@ -56,7 +56,7 @@ async def export(
     from orbweaver.adapters.local.folder import FolderFiles
     from orbweaver.exporting.assembly import Assembly
     from orbweaver.exporting.local_exporter import Alone, WaitingExport
-    from orbweaver.exporting.workspace import FolderDesk
+    from orbweaver.exporting.workspace import FolderWorkspace
     from tests.memory import MemoryCrawls, World
 
     clock, random, waiting = SystemClock(), Random(1), WaitingExport()
@@ -78,7 +78,7 @@ async def export(
             formats=formats,
             part_rows_max=part_rows_max,
             part_bytes_max=256 * MIB,
-            desk=FolderDesk(folder=scratch),
+            workspace=FolderWorkspace(folder=scratch),
             prefix="",
         ).exporter()
         idle = peak(os.getpid()) / MIB

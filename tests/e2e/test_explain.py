@@ -22,7 +22,7 @@ SCRIPTS: dict[str, graph.Script] = {
 }
 
 
-def test_urls_of_different_fates_are_explained(stand: Stand) -> None:
+def test_urls_of_different_statuses_are_explained(stand: Stand) -> None:
     """Fetched, redirected, forbidden, failed, out of scope and never seen: each by its facts."""
     with graph.serve_in_background(SCRIPTS) as site:
         crawled = stand.crawl(f"{site.url}/", "--name", "explain", "--delay", "0")

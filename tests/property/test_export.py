@@ -35,7 +35,7 @@ from orbweaver.model.columns import Column, Type
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import COLUMNS, PageRecord
-from tests.simulation.tables import SimDesk
+from tests.simulation.tables import SimWorkspace
 from tests.unit.export_stage import (
     DAY,
     NOON_MS,
@@ -196,7 +196,7 @@ def test_paths_read_back(table: str, crawl: str, group: int, chunk: int) -> None
 
 # --- timing ------------------------------------------------------------------------------------
 
-OPTIONS: dict[str, Any] = {"desk": SimDesk(), "part_rows_max": 3, "cuts_crawls": True}
+OPTIONS: dict[str, Any] = {"workspace": SimWorkspace(), "part_rows_max": 3, "cuts_crawls": True}
 
 
 def jitter(seed: int, faults: float = 0.0) -> Gate:

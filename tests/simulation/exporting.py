@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.exporting.orders import decode_order
 from orbweaver.exporting.requests import identity_of
 from orbweaver.model.errors import Transient
-from tests.simulation.exports import Run, Watch, days_meant
+from tests.simulation.exports import Run, Watch, days_wanted
 from tests.simulation.process import ExporterProcess
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ExportFunction:
         """Take an event; it is delivered at least once."""
         self._events += 1
         identity = f"request-{self._events}"
-        days = days_meant(event, self._plan.span)
+        days = days_wanted(event, self._plan.span)
         known = identity_of(dict(event), identity)
         for day in days:
             # By the hour, a day that is not over waits for a run that is going on. What comes again

@@ -39,7 +39,7 @@ LATE_HOURS = 2
 COPIES_MAX = 40
 
 
-def days_meant(event: Mapping[str, Any], span: str) -> tuple[str, ...]:
+def days_wanted(event: Mapping[str, Any], span: str) -> tuple[str, ...]:
     """Say which days an event is about: its own, or what follows from the schedule's time."""
     if "day" in event:
         return (str(event["day"]),)

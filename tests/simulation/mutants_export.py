@@ -29,7 +29,7 @@ from tests.simulation.mutant import mutants
 if TYPE_CHECKING:
     from tests.simulation.scenario import Scenario
 
-WORKER, SEALER, MENDER = unit_worker.UnitWorker, finalizer.Finalizer, repair.Repairer
+WORKER, FINALIZER, REPAIRER = unit_worker.UnitWorker, finalizer.Finalizer, repair.Repairer
 
 
 async def _manifest_early(self: Any, order: Any, unit: Any, plan: Any) -> None:
@@ -117,8 +117,8 @@ def _asked_again(plan: Scenario) -> bool:
 
 MUTANTS = mutants(
     ("manifest before all is done", WORKER, "_finish", _manifest_early),
-    ("manifest not withdrawn", MENDER, "withdraw", _not_withdrawn),
-    ("state of a run left", SEALER, "_remove", _left_behind),
+    ("manifest not withdrawn", REPAIRER, "withdraw", _not_withdrawn),
+    ("state of a run left", FINALIZER, "_remove", _left_behind),
     ("file not idempotent", tables.SimWriter, "close", _with_a_stamp),
     ("day boundary off by an hour", page_record, "day_of", _an_hour_late),
     ("the schedule's own day exported", requests, "_scheduled", _same_day),
@@ -131,7 +131,7 @@ MUTANTS = mutants(
     ("a long unit is not continued", WORKER, "_go_on", _not_continued),
     ("a shard left out", run_state.Unit, "shards", _one_shard_less),
 ) + mutants(
-    ("files of earlier runs left", MENDER, "clear", _not_cleared),
+    ("files of earlier runs left", REPAIRER, "clear", _not_cleared),
     ("a later request joins an old run", runs.ExportRuns, "begin", _joined),
     where=_asked_again,
 )

@@ -36,7 +36,7 @@ from tests.memory import (
 from tests.simulation.budgets import BODY_BYTES_MAX
 from tests.simulation.clock import ERROR_MS_MAX, SimClock
 from tests.simulation.sqs import RECEIVE_MAX, SimQueue
-from tests.simulation.tables import SimDesk, SimFiles, SimOrders, SimPages, fault_of
+from tests.simulation.tables import SimFiles, SimOrders, SimPages, SimWorkspace, fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -291,7 +291,7 @@ class ExporterProcess(Process):
             formats=plan.formats,
             part_rows_max=plan.part_rows,
             part_bytes_max=plan.part_bytes,
-            desk=SimDesk(),
+            workspace=SimWorkspace(),
             span=plan.span,
             read_ahead_rows=plan.read_ahead_rows,
             reserve_ms=plan.reserve_ms,

@@ -134,16 +134,16 @@ def line_of(row: Mapping[str, Any]) -> bytes:
     return json.dumps(row, separators=(",", ":")).encode() + b"\n"
 
 
-class SimDesk:
+class SimWorkspace:
     """Room for the files of a chunk, in memory."""
 
     @contextmanager
     def opened(self) -> Iterator[ChunkWorkspace]:
-        """See `Desk`."""
-        yield SimBench()
+        """See `Workspace`."""
+        yield SimChunkWorkspace()
 
 
-class SimBench:
+class SimChunkWorkspace:
     """Makes files in memory."""
 
     def writer(self, name: str, table: Table) -> SimWriter:

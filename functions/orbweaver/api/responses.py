@@ -255,7 +255,7 @@ class Explained:
         return cls(
             url=next((one.words for one in statements if one.about == "url"), None),
             crawl=facts.crawl.id,
-            fate=told.fate,
+            fate=told.url_status,
             verdict=told.verdict,
             refusal=told.refusal,
             statements=statements,

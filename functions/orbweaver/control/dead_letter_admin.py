@@ -103,13 +103,13 @@ class Undertaker:
         purged = 0
         async with _held(self._dead_letters) as held, aclosing(held.rounds(limit)) as rounds:
             async for some in rounds:
-                meant = [
+                chosen = [
                     case
                     for case in some
                     if selection.takes(case) and (only is None or case.letter.id in only)
                 ]
-                await held.delete(meant)
-                purged += len(meant)
+                await held.delete(chosen)
+                purged += len(chosen)
             return purged, held.cut
 
     async def redrive(

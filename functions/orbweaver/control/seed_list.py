@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from orbweaver.diagnostics.url_changes import meant_by
+from orbweaver.diagnostics.url_changes import suggested
 from orbweaver.model.crawl import DEFAULT_CRAWL
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, redacted
 
@@ -107,8 +107,8 @@ def _of_reference(
     try:
         _canonical_of(reference, tracking)
     except ValueError as error:
-        meant = meant_by(reference)
-        hint = f"; did you mean {meant}?" if meant else ""
+        suggestion = suggested(reference)
+        hint = f"; did you mean {suggestion}?" if suggestion else ""
         return part, f"{redacted(reference)!r} cannot be crawled: {error}{hint}"
     return None
 

@@ -19,7 +19,7 @@ from orbweaver.diagnostics.rule_texts import (
     trap_rule,
 )
 from orbweaver.diagnostics.url_changes import changes
-from orbweaver.diagnostics.url_status import UrlStatus, fate_of, refusal_of, robots_of
+from orbweaver.diagnostics.url_status import UrlStatus, refusal_of, robots_of, url_status_of
 from orbweaver.frontier.admission import in_scope
 from orbweaver.frontier.crawler_traps import trap
 from orbweaver.model.backoff import ATTEMPTS_MAX
@@ -54,7 +54,7 @@ class Statement:
 class Explanation:
     """What became of a URL in one sentence, and everything that is known of it, in order."""
 
-    fate: UrlStatus
+    url_status: UrlStatus
     verdict: str
     refusal: str | None = None
     statements: tuple[Statement, ...] = ()
@@ -68,18 +68,21 @@ def explain(facts: Facts) -> Explanation:
         verdict = f"it would be refused as {Refusal.INVALID}: {error}"
         said = (Statement(about="crawl", words=_crawl(facts)),)
         return Explanation(
-            fate=UrlStatus.MALFORMED, verdict=verdict, refusal=Refusal.INVALID, statements=said
+            url_status=UrlStatus.MALFORMED,
+            verdict=verdict,
+            refusal=Refusal.INVALID,
+            statements=said,
         )
-    fate, refused = fate_of(facts, url), refusal_of(facts, url)
-    if fate is UrlStatus.UNSEEN and refused is not None:
-        fate = UrlStatus.REFUSED
+    url_status, refused = url_status_of(facts, url), refusal_of(facts, url)
+    if url_status is UrlStatus.UNSEEN and refused is not None:
+        url_status = UrlStatus.REFUSED
     statements = tuple(
-        Statement(about=about, words=words) for about, words in _statements(facts, url, fate)
+        Statement(about=about, words=words) for about, words in _statements(facts, url, url_status)
     )
     return Explanation(
-        fate=fate,
-        verdict=_verdict(facts, url, fate, refused),
-        refusal=refused[0] if refused and fate is UrlStatus.REFUSED else None,
+        url_status=url_status,
+        verdict=_verdict(facts, url, url_status, refused),
+        refusal=refused[0] if refused and url_status is UrlStatus.REFUSED else None,
         statements=statements,
     )
 
@@ -87,22 +90,22 @@ def explain(facts: Facts) -> Explanation:
 # --- the sentence -------------------------------------------------------------------------------
 
 
-def _verdict(facts: Facts, url: str, fate: UrlStatus, refused: tuple[str, str] | None) -> str:
+def _verdict(facts: Facts, url: str, url_status: UrlStatus, refused: tuple[str, str] | None) -> str:
     record, run, journey = facts.record, facts.run, facts.journey
     if (
-        fate is UrlStatus.ENDED
+        url_status is UrlStatus.ENDED
         and record is None
         and journey is not None
         and journey.end is not None
     ):
         end = journey.end
         return f"{end.outcome}: {end.reason} ({end.reason.means}); {_not_recorded(facts, url)}"
-    if fate is UrlStatus.ENDED and record is not None:
+    if url_status is UrlStatus.ENDED and record is not None:
         other = f", by the run {record.crawl}" if record.crawl != facts.crawl.id else ""
         return f"{record.outcome}: {record.reason} ({record.reason.means}){other}"
-    if fate is UrlStatus.UNASKED:
+    if url_status is UrlStatus.UNASKED:
         return f"never asked for: {_unasked(facts, url)}"
-    if fate is UrlStatus.REFUSED and refused is not None:
+    if url_status is UrlStatus.REFUSED and refused is not None:
         return f"never claimed; it is refused as {refused[0]}: {refused[1]}"
     words = {
         UrlStatus.LAPSED: (
@@ -112,7 +115,7 @@ def _verdict(facts: Facts, url: str, fate: UrlStatus, refused: tuple[str, str] |
         UrlStatus.RETRYING: "it was asked for, which failed; it is tried again",
         UrlStatus.WAITING: "it is claimed, and waits for its turn or is being asked for",
     }
-    return words.get(fate) or _unseen(facts.crawl, url)
+    return words.get(url_status) or _unseen(facts.crawl, url)
 
 
 def _unseen(crawl: Crawl, url: str) -> str:
@@ -153,12 +156,12 @@ def _unasked(facts: Facts, url: str) -> str:
 # --- the statements -----------------------------------------------------------------------------
 
 
-def _statements(facts: Facts, url: str, fate: UrlStatus) -> Iterator[tuple[str, str]]:
+def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
     yield "url", url
     for change in changes(facts.reference, tracking=facts.crawl.stripped):
         yield "changed", change
     yield "crawl", _crawl(facts)
-    yield "scope", _scope(facts, url, fate)
+    yield "scope", _scope(facts, url, url_status)
     for place, words in rules_words(facts.crawl.rules, url) if _is_page(facts, url) else ():
         yield "rule", f"rules[{place}], where {facts.crawl.rules[place].match} is found: {words}"
     trapped = trap(url, facts.bounds)
@@ -173,8 +176,8 @@ def _statements(facts: Facts, url: str, fate: UrlStatus) -> Iterator[tuple[str, 
     yield from _origin(facts, url)
     if facts.claim is not None:
         yield from _claim(facts, url, facts.claim)
-    if fate in (UrlStatus.WAITING, UrlStatus.RETRYING, UrlStatus.PARKED):
-        yield from _waiting(facts, fate)
+    if url_status in (UrlStatus.WAITING, UrlStatus.RETRYING, UrlStatus.PARKED):
+        yield from _waiting(facts, url_status)
     if facts.host is not None:
         yield from _host(facts.host, facts.now_ms)
     if facts.record is not None:
@@ -189,13 +192,13 @@ def _crawl(facts: Facts) -> str:
     return f"{crawl.id} ({crawl.state}{stop}): {facts.chosen}"
 
 
-def _scope(facts: Facts, url: str, fate: UrlStatus) -> str:
+def _scope(facts: Facts, url: str, url_status: UrlStatus) -> str:
     crawl, referrer = facts.crawl, _referrer(facts)
     if url in crawl.references:
         return "it is a seed"
     if referrer is not None:
         said = scope_rule(crawl, url, referrer)
-        taken = fate not in (UrlStatus.REFUSED, UrlStatus.UNSEEN)
+        taken = url_status not in (UrlStatus.REFUSED, UrlStatus.UNSEEN)
         widened = taken and not in_scope(crawl, url, referrer)
         return f"{said}; a redirect of a seed widens it" if widened else said
     begun = crawl.anchors or crawl.references
@@ -286,7 +289,7 @@ def _again(facts: Facts, url: str, claim: StandingClaim) -> str:
     return f"by {who}, from {moment(at_ms)} on, or as soon as a sitemap says that it has changed"
 
 
-def _waiting(facts: Facts, fate: UrlStatus) -> Iterator[tuple[str, str]]:
+def _waiting(facts: Facts, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
     journey = facts.journey
     if journey is None or journey.target is None:
         yield "queue", "its pack's journal is gone, so where it waits is not known"
@@ -296,7 +299,7 @@ def _waiting(facts: Facts, fate: UrlStatus) -> Iterator[tuple[str, str]]:
     # At least: a pack that is put off whole leaves no journal.
     requeued = f", put off at least {times}" if journey.deferrals else ""
     yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{requeued}"
-    if fate is UrlStatus.PARKED:
+    if url_status is UrlStatus.PARKED:
         yield "queue", f"in pack {journey.pack}, which is set aside until the crawl goes on"
     elif journey.due_at_ms is not None and journey.due_at_ms > facts.now_ms:
         yield "queue", f"in pack {journey.pack}, not before {moment(journey.due_at_ms)}"

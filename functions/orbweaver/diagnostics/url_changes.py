@@ -100,7 +100,7 @@ def _tracked(whole: str, tracking: frozenset[str]) -> dict[str, None]:
     return dict.fromkeys(name for name in names if name and is_tracking(name, tracking))
 
 
-def meant_by(reference: str) -> str | None:
+def suggested(reference: str) -> str | None:
     """Guess the URL behind a seed without a scheme, or with one that is mistyped."""
     reference = reference.strip()
     scheme, sign, rest = reference.partition("://")

@@ -1,6 +1,6 @@
 """What is stored of a URL, of which crawl it is, what became of it, which rule would refuse it.
 
-Its *fate* is decided in this order: it is no URL; it has ended (there is a record); it is claimed,
+Its status is decided in this order: it is no URL; it has ended (there is a record); it is claimed,
 and its claim has lapsed, its run was over first, waits with its run, or waits for its turn; it was
 never claimed, and a rule refuses it, or none does.
 """
@@ -128,7 +128,7 @@ def _canonical(reference: str, crawl: Crawl) -> str | None:
         return None
 
 
-def fate_of(facts: Facts, url: str) -> UrlStatus:
+def url_status_of(facts: Facts, url: str) -> UrlStatus:
     """Decide what became of a URL; one that was never claimed is `UNSEEN` here."""
     claim, journey = facts.claim, facts.journey
     unrecorded = journey is not None and journey.end is not None

@@ -5,7 +5,7 @@ see it a few moments longer, and nothing that is gone returns, wherever this is 
 
     look       count, and refuse while a crawl that is at work has any of it
     wait       until no worker is at it that began before its crawl was paused or had ended
-    sweep      dead letters, queues, parked packs, journals; again until there is none of it: what
+    messages   dead letters, queues, parked packs, journals; again until there is none of it: what
                ends there gives rise to new messages
     claims     a journal that is carried out again would claim again
     crawls     seeds of definitions, examples of what was refused
@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 
 from orbweaver.control.crawl_control import CLOSE_S, Conflict
 from orbweaver.erasure.exports import OnlyRead
-from orbweaver.erasure.files import Blotter
-from orbweaver.erasure.messages import Sweeper
-from orbweaver.erasure.preview import exported, is_claimed, survey
+from orbweaver.erasure.files import FileEraser
+from orbweaver.erasure.messages import MessageEraser
+from orbweaver.erasure.preview import exported, is_claimed, preview
 from orbweaver.erasure.rules import definition_left, record_left, samples_left
 from orbweaver.fetching.cookies import jar_of
 from orbweaver.model.columns import items_folder
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from orbweaver.erasure.messages import Stores
     from orbweaver.erasure.ports import ClaimTrace, RecordTrace
     from orbweaver.erasure.preview import Look
-    from orbweaver.erasure.scope import Meant
+    from orbweaver.erasure.scope import ErasureScope
     from orbweaver.model.crawl import Crawl
 
     Say = Callable[[str], None]
 
 BATCH = 100
-SWEEPS_MAX = 50
+PASSES_MAX = 50
 # What a queue holds back, it holds back for a quarter of an hour.
 HIDDEN_WAIT_S, HIDDEN_LOOK_S = 960, 15
 EDIT_TRIES = 5
@@ -75,53 +75,53 @@ class Forgetter:
         self._clock = stores.clock
         self._say = say
 
-    async def count(self, meant: Meant, look: Look) -> Forgotten:
+    async def count(self, scope: ErasureScope, look: Look) -> Forgotten:
         """Count what would be removed or changed; messages on the queues are not looked at."""
         files = OnlyRead(self._stores.files)
-        blotter = Blotter(files=files, clock=self._clock, meant=meant, say=self._say)
-        await blotter.count()
+        file_eraser = FileEraser(files=files, clock=self._clock, scope=scope, say=self._say)
+        await file_eraser.count()
         done = Counter(look.found)
-        done.update(blotter.done)
-        return Forgotten(done=+done, left=tuple(blotter.left))
+        done.update(file_eraser.done)
+        return Forgotten(done=+done, left=tuple(file_eraser.left))
 
-    async def forget(self, meant: Meant, look: Look | None = None) -> Forgotten:
+    async def forget(self, scope: ErasureScope, look: Look | None = None) -> Forgotten:
         """Remove all of it; raises Conflict while a crawl that has any is at work."""
         if look is None:
             self._say("looking through the tables")
-            look = await survey(self._stores, meant)
-        refuse(look, meant)
+            look = await preview(self._stores, scope)
+        refuse(look, scope)
         await self._quiet(look)
-        sweeper = Sweeper(self._stores, meant)
-        await self._sweep(sweeper, look)
-        done, left = Counter(sweeper.done), sorted(sweeper.left)
-        done.update(await self._claims(meant))
-        if not meant.runs:
-            left += await self._definitions(meant, done)
-        done.update(await self._records(meant))
-        blotter = Blotter(
+        message_eraser = MessageEraser(self._stores, scope)
+        await self._erase_messages(message_eraser, look)
+        done, left = Counter(message_eraser.done), sorted(message_eraser.left)
+        done.update(await self._claims(scope))
+        if not scope.runs:
+            left += await self._definitions(scope, done)
+        done.update(await self._records(scope))
+        file_eraser = FileEraser(
             files=self._stores.files,
             clock=self._clock,
-            meant=meant,
+            scope=scope,
             say=self._say,
             events=self._stores.events,
         )
-        names = await self._names(meant, look)
-        await blotter.blot()
-        done.update(blotter.done)
-        left += await self._tables(names, meant, done)
-        if meant.host is not None:
-            kept = await self._hosts(meant, done)
+        names = await self._names(scope, look)
+        await file_eraser.erase()
+        done.update(file_eraser.done)
+        left += await self._tables(names, scope, done)
+        if scope.host is not None:
+            kept = await self._hosts(scope, done)
             left += [f"{host}: when it may be asked again, until that has passed" for host in kept]
-        await self._cookies(meant, done)
+        await self._cookies(scope, done)
         for crawl in look.crawls:
-            if meant.run(crawl.id):
+            if scope.run(crawl.id):
                 await self._traces.bury_crawl(crawl)
                 done["crawls"] += 1
         # What ended here may have been the last of a paused crawl.
         for crawl in await self._crawls.list():
             if crawl.state is State.PAUSED:
                 await self._stores.applier.finish(crawl.id)
-        return Forgotten(done=+done, left=(*left, *blotter.left))
+        return Forgotten(done=+done, left=(*left, *file_eraser.left))
 
     async def _quiet(self, look: Look) -> None:
         """Wait until nobody is at it who had just looked when its crawl was paused or ended."""
@@ -134,34 +134,34 @@ class Forgetter:
             self._say(f"waiting {wait_ms / 1000:.0f} s for workers to be done")
             await self._clock.sleep(wait_ms / 1000)
 
-    async def _sweep(self, sweeper: Sweeper, look: Look) -> None:
+    async def _erase_messages(self, message_eraser: MessageEraser, look: Look) -> None:
         self._say("looking through queues and journals")
         paused = any(crawl.live for crawl in look.crawls)
         until_ms = self._clock.now_ms() + HIDDEN_WAIT_S * 1000
         found = 0
-        while found < SWEEPS_MAX:
-            if await sweeper.sweep():
+        while found < PASSES_MAX:
+            if await message_eraser.erase():
                 found += 1
                 continue
             # Of a crawl that has ended, they come to nothing by themselves.
-            if not paused or not await sweeper.hidden():
+            if not paused or not await message_eraser.hidden():
                 return
             if self._clock.now_ms() >= until_ms:
                 break
             self._say("waiting for messages that the queue holds back, up to a quarter of an hour")
             await self._clock.sleep(HIDDEN_LOOK_S)
-        sweeper.left.add(
+        message_eraser.left.add(
             "messages kept coming, or are held back: run this again when the queues are empty"
         )
 
-    async def _claims(self, meant: Meant) -> Counter[str]:
+    async def _claims(self, scope: ErasureScope) -> Counter[str]:
         self._say("removing claims")
         done: Counter[str] = Counter()
         gone: list[ClaimTrace] = []
         stripped: list[ClaimTrace] = []
         async for claim in self._traces.claims():
-            if is_claimed(claim, meant):
-                whole = meant.url(claim.url) or meant.run(claim.crawl)
+            if is_claimed(claim, scope):
+                whole = scope.url(claim.url) or scope.run(claim.crawl)
                 (gone if whole else stripped).append(claim)
                 done["claims"] += 1
             if len(gone) + len(stripped) >= BATCH:
@@ -172,13 +172,13 @@ class Forgetter:
         await self._traces.strip_claims(stripped)
         return done
 
-    async def _definitions(self, meant: Meant, done: Counter[str]) -> list[str]:
+    async def _definitions(self, scope: ErasureScope, done: Counter[str]) -> list[str]:
         """Take it out of definitions and examples; name what was edited again and again."""
         edited = []
         for listed in await self._crawls.list():
             crawl: Crawl | None = listed
             for _ in range(EDIT_TRIES):
-                if crawl is None or (left := definition_left(crawl, meant)) == crawl:
+                if crawl is None or (left := definition_left(crawl, scope)) == crawl:
                     break
                 if await self._traces.redefine(left, crawl):
                     done["definitions"] += 1
@@ -187,18 +187,18 @@ class Forgetter:
             else:
                 edited.append(f"the definition of {listed.id} was edited meanwhile: run this again")
             samples = await self._crawls.samples(listed.id)
-            kept = samples_left(samples, meant)
+            kept = samples_left(samples, scope)
             if kept != dict(samples):
                 await self._traces.put_samples(listed.id, kept)
                 done["samples"] += 1
         return edited
 
-    async def _records(self, meant: Meant) -> Counter[str]:
+    async def _records(self, scope: ErasureScope) -> Counter[str]:
         self._say("removing page records")
         done: Counter[str] = Counter()
         gone: list[RecordTrace] = []
         async for trace in self._traces.records():
-            left = record_left(trace.record, meant)
+            left = record_left(trace.record, scope)
             if left is None:
                 gone.append(trace)
             elif left is not trace.record:
@@ -212,26 +212,26 @@ class Forgetter:
         done["records"] += len(gone)
         return done
 
-    async def _cookies(self, meant: Meant, done: Counter[str]) -> None:
+    async def _cookies(self, scope: ErasureScope, done: Counter[str]) -> None:
         """Remove the cookies of a crawl, or those of a host's whole site: they are in one item."""
         async for crawl_id, site in self._traces.cookies():
-            if meant.run(crawl_id) or (meant.host is not None and _site_of(meant.host) == site):
+            if scope.run(crawl_id) or (scope.host is not None and _site_of(scope.host) == site):
                 await self._traces.remove_cookies(crawl_id, site)
                 done["cookies"] += 1
 
-    async def _names(self, meant: Meant, look: Look) -> set[str]:
+    async def _names(self, scope: ErasureScope, look: Look) -> set[str]:
         """Name the crawls of which runs go as a whole."""
-        known = await exported(self._stores.files) if meant.runs else {}
+        known = await exported(self._stores.files) if scope.runs else {}
         known |= {crawl.id: crawl.name for crawl in look.crawls}
-        return {name for run, name in known.items() if meant.run(run)}
+        return {name for run, name in known.items() if scope.run(run)}
 
-    async def _tables(self, names: set[str], meant: Meant, done: Counter[str]) -> list[str]:
+    async def _tables(self, names: set[str], scope: ErasureScope, done: Counter[str]) -> list[str]:
         """Remove the tables of items of crawls no run of which is left; what could not be."""
         catalogue = self._stores.catalogue
         if catalogue is None or not names:
             return []
         crawls = await self._crawls.list()
-        stay = {crawl.name for crawl in crawls if not meant.run(crawl.id)}
+        stay = {crawl.name for crawl in crawls if not scope.run(crawl.id)}
         stay |= set((await exported(self._stores.files)).values())
         left = []
         for name in sorted(names - stay):
@@ -241,10 +241,10 @@ class Forgetter:
                 left.append(f"the tables of items of {name} in the catalogue: {error}")
         return left
 
-    async def _hosts(self, meant: Meant, done: Counter[str]) -> list[str]:
+    async def _hosts(self, scope: ErasureScope, done: Counter[str]) -> list[str]:
         kept = []
         async for host in self._traces.hosts():
-            if meant.url(f"{host}/"):
+            if scope.url(f"{host}/"):
                 done["hosts"] += 1
                 if not await self._traces.remove_host(host, self._clock.now_ms()):
                     kept.append(host)
@@ -256,9 +256,9 @@ def _site_of(host: str) -> str:
     return jar_of(f"{host if '://' in host else f'https://{host}'}/")
 
 
-def refuse(look: Look, meant: Meant) -> None:
+def refuse(look: Look, scope: ErasureScope) -> None:
     """Raise Conflict if a crawl that has any of it is at work."""
-    unfinished = [crawl for crawl in look.crawls if meant.run(crawl.id)]
+    unfinished = [crawl for crawl in look.crawls if scope.run(crawl.id)]
     unfinished = [crawl for crawl in unfinished if crawl.state is not State.FINISHED]
     if unfinished:
         named = ", ".join(f"{crawl.id} is {crawl.state}" for crawl in unfinished)

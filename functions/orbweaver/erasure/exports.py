@@ -46,7 +46,7 @@ from orbweaver.model.columns import ITEMS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from orbweaver.erasure.scope import Meant
+    from orbweaver.erasure.scope import ErasureScope
     from orbweaver.exporting.manifest import FilePlace
     from orbweaver.exporting.ports import ExportEvents
     from orbweaver.model.ports import Clock, Files
@@ -66,10 +66,10 @@ EXPORT_WAIT_S, EXPORT_LOOK_S = 960, 15
 class ExportReader:
     """Looks through files; `done` counts what was done, `left` says what could not be."""
 
-    def __init__(self, *, files: Files | OnlyRead, meant: Meant) -> None:
+    def __init__(self, *, files: Files | OnlyRead, scope: ErasureScope) -> None:
         """Take the port, and what is meant."""
         self.files = files
-        self.meant = meant
+        self.scope = scope
         self.done: Counter[str] = Counter()
         self.left: list[str] = []
 
@@ -79,7 +79,7 @@ class ExportReader:
         if body is None:
             return Erased(gone={})
         try:
-            return await asyncio.to_thread(erased, key, body, self.meant)
+            return await asyncio.to_thread(erased, key, body, self.scope)
         except UNREADABLE as error:
             said = f"{key} cannot be read ({error}): look at it, or remove it"
             self.left += [] if said in self.left else [said]
@@ -97,7 +97,7 @@ class ExportReader:
         return await all_of(calls, AT_ONCE)
 
 
-class Restater:
+class ExportEraser:
     """Goes through exports."""
 
     def __init__(
@@ -106,7 +106,7 @@ class Restater:
         """Take who looks through files, who is told of it, and the bus if any export changes."""
         self._reader = reader
         self._files = reader.files
-        self._meant = reader.meant
+        self._scope = reader.scope
         self._clock = clock
         self._say = say
         self._events = events
@@ -139,7 +139,7 @@ class Restater:
                 days.add(parts[0])
         return days
 
-    async def restate(self) -> None:
+    async def erase(self) -> None:
         """Go through all exports."""
         parts: dict[str, list[FilePlace]] = {}
         manifests: dict[str, set[str]] = {}
@@ -175,7 +175,7 @@ class Restater:
             await self._files.delete([f"{NOTES}{path}"])
 
     def _concerns(self, manifest: Manifest, affected: set[str]) -> bool:
-        if self._meant.run(manifest.crawl) or any(map(self._meant.run, manifest.crawls)):
+        if self._scope.run(manifest.crawl) or any(map(self._scope.run, manifest.crawls)):
             return True
         return any(file.path in affected for file in manifest.files)
 
@@ -192,7 +192,7 @@ class Restater:
 
     def _whole(self, place: FilePlace) -> bool:
         """Whether a file goes by its name."""
-        return self._meant.run(place.crawl)
+        return self._scope.run(place.crawl)
 
     async def _rewrite(self, path: str) -> None:
         place = place_of(path)
@@ -218,14 +218,14 @@ class Restater:
         crawls = {}
         for crawl, sums in manifest.crawls.items():
             mine = [file for file in kept if file.crawl == crawl]
-            if not mine or self._meant.run(crawl):
+            if not mine or self._scope.run(crawl):
                 continue
             rows = _rows(mine, sums.rows)
             counted = await self._outcomes(mine)
             crawls[crawl] = replace(
                 sums, rows=rows, outcomes=sums.outcomes if counted is None else counted
             )
-        if self._meant.run(manifest.crawl) or (manifest.crawls and not crawls):
+        if self._scope.run(manifest.crawl) or (manifest.crawls and not crawls):
             return  # there is nothing that it could mean
         # Tables of items are called after their crawls: those without a file are not named.
         tables = {file.table for file in kept}
@@ -248,7 +248,7 @@ class Restater:
         if digest == file.sha256:
             return file
         try:
-            found = await asyncio.to_thread(erased, file.path, body, self._meant)
+            found = await asyncio.to_thread(erased, file.path, body, self._scope)
         except UNREADABLE:
             return file  # left as it is, which was said
         return replace(file, rows=found.rows, bytes=len(body), sha256=digest)

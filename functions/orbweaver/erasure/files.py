@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.erasure.exports import NOTES, ExportReader, OnlyRead, Restater
+from orbweaver.erasure.exports import NOTES, ExportEraser, ExportReader, OnlyRead
 from orbweaver.exporting.manifest import PREFIX, SNAPSHOTS, WORK
 from orbweaver.frontier.body_file import PREFIX as BODIES
 from orbweaver.frontier.body_file import folder_of
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from orbweaver.erasure.exports import Say
-    from orbweaver.erasure.scope import Meant
+    from orbweaver.erasure.scope import ErasureScope
     from orbweaver.exporting.ports import ExportEvents
     from orbweaver.model.ports import Clock, Files
 
 RESULTS = "athena-results/"
 
 
-class Blotter:
+class FileEraser:
     """Goes through all files that may hold it."""
 
     def __init__(
@@ -36,16 +36,16 @@ class Blotter:
         *,
         files: Files | OnlyRead,
         clock: Clock,
-        meant: Meant,
+        scope: ErasureScope,
         say: Say,
         events: ExportEvents | None = None,
     ) -> None:
         """Take the ports, and what is meant; files that are only read need no bus."""
         self._files = files
-        self._meant = meant
+        self._scope = scope
         self._say = say
-        self._reader = ExportReader(files=files, meant=meant)
-        self._exports = Restater(reader=self._reader, clock=clock, say=say, events=events)
+        self._reader = ExportReader(files=files, scope=scope)
+        self._exports = ExportEraser(reader=self._reader, clock=clock, say=say, events=events)
 
     @property
     def done(self) -> Counter[str]:
@@ -57,26 +57,26 @@ class Blotter:
         """What could not be done."""
         return self._reader.left
 
-    async def blot(self) -> None:
+    async def erase(self) -> None:
         """Take it out of everything."""
         await self._segments()
         waited = await self._exports.under_way()
-        await self._exports.restate()
+        await self._exports.erase()
         if waited:
-            await self._exports.restate()
+            await self._exports.erase()
         await self._beside()
 
     async def count(self) -> None:
         """Go through everything without a wait: over files that are only read, to count."""
         await self._segments()
-        await self._exports.restate()
+        await self._exports.erase()
         await self._beside()
 
     # --- stored pages -----------------------------------------------------------------------
 
     async def _segments(self) -> None:
-        if self._meant.runs:
-            for run in sorted(self._meant.runs):
+        if self._scope.runs:
+            for run in sorted(self._scope.runs):
                 await self._reader.remove(await self._files.list(folder_of(run)), "segments")
             return
         keys = await self._files.list(BODIES)
@@ -106,7 +106,7 @@ class Blotter:
 
     def _of_run(self, key: str) -> bool:
         name, _, rest = key.removeprefix(f"{PREFIX}{SNAPSHOTS}").partition("/")
-        return name in self._meant.names or self._meant.run(rest.partition("/")[0])
+        return name in self._scope.names or self._scope.run(rest.partition("/")[0])
 
     async def _snapshot(self, key: str) -> None:
         found = await self._reader.look(key)
@@ -115,7 +115,7 @@ class Blotter:
             self._reader.done["snapshots"] += 1
 
     async def _holds(self, key: str) -> bool:
-        if any(self._meant.run(part.removeprefix("crawl=")) for part in key.split("/")):
+        if any(self._scope.run(part.removeprefix("crawl=")) for part in key.split("/")):
             return True
         body = await self._files.get(key)
-        return body is not None and self._meant.line(body)
+        return body is not None and self._scope.line(body)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from orbweaver.erasure.ports import JournalTrace, Lane, Traces
-    from orbweaver.erasure.scope import Meant
+    from orbweaver.erasure.scope import ErasureScope
     from orbweaver.exporting.ports import Catalogue, ExportEvents
     from orbweaver.frontier.dead_letters import DeadLetter
     from orbweaver.frontier.journal import Journal
@@ -62,10 +62,10 @@ TAKEN_MAX = 40
 MESSAGES_MAX = 50_000
 
 
-class Sweeper:
+class MessageEraser:
     """Goes through messages and journals; `done` counts what it did, `left` says what it left."""
 
-    def __init__(self, stores: Stores, meant: Meant) -> None:
+    def __init__(self, stores: Stores, scope: ErasureScope) -> None:
         """Take all that is stored, and what is meant."""
         self._traces = stores.traces
         self._lanes = stores.lanes
@@ -75,12 +75,12 @@ class Sweeper:
         self._crawls = stores.crawls
         self._applier = stores.applier
         self._clock = stores.clock
-        self._meant = meant
+        self._scope = scope
         self._known: dict[str, Crawl | None] = {}
         self.done: Counter[str] = Counter()
         self.left: set[str] = set()
 
-    async def sweep(self) -> bool:
+    async def erase(self) -> bool:
         """Go through everything once; whether there was any of it."""
         before = self.done.total()
         await self._dead()
@@ -149,7 +149,7 @@ class Sweeper:
 
     def _holds(self, letter: DeadLetter) -> bool:
         message = decode(letter.body, letter.source)
-        return message_left(message, letter.body, self._meant) is not message
+        return message_left(message, letter.body, self._scope) is not message
 
     async def _send(self, message: Message) -> None:
         if isinstance(message, Malformed | Newer):
@@ -175,7 +175,7 @@ class Sweeper:
         if isinstance(message, Newer):
             self.left.add(f"messages {message.said}: {REMEDY}, and run this again")
             return False
-        left = message_left(message, body, self._meant)
+        left = message_left(message, body, self._scope)
         crawl = None if isinstance(message, Malformed) else await self._crawl(message.crawl)
         if crawl is not None and crawl.live and isinstance(message, Pack | SeedsMessage):
             if crawl.state is not State.PAUSED:
@@ -201,7 +201,7 @@ class Sweeper:
 
     def _journal(self, crawl: Crawl, message: Pack | SeedsMessage, left: Message | None) -> Journal:
         if isinstance(message, Pack):
-            return ended(message, crawl, self._meant, self._clock.now_ms())
+            return ended(message, crawl, self._scope, self._clock.now_ms())
         if isinstance(left, SeedsMessage):
             return result_of(left, crawl).journal((), message.at_ms)
         result = PackResult(crawl.id, crawl.hosts_counted)
@@ -214,7 +214,7 @@ class Sweeper:
     async def _parked(self) -> None:
         async for trace in self._traces.parked():
             message = decode(trace.body)
-            if message_left(message, trace.body, self._meant) is message:
+            if message_left(message, trace.body, self._scope) is message:
                 continue
             if await self._settle(message, trace.body, self._send):
                 await self._packs.unpark(trace.crawl, [trace.pack])
@@ -224,7 +224,7 @@ class Sweeper:
         async for trace in self._traces.journals():
             if trace.journal is None:
                 await self._traces.remove_journals([trace])  # nobody can read what it holds
-            elif in_journal(trace.journal, self._meant) and await self._served(trace):
+            elif in_journal(trace.journal, self._scope) and await self._served(trace):
                 await self._traces.remove_journals([trace])
                 self.done["journals"] += 1
 

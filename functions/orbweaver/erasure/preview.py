@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.erasure.messages import Stores, Sweeper
+from orbweaver.erasure.messages import MessageEraser, Stores
 from orbweaver.erasure.rules import definition_left, in_journal, message_left, record_left
 from orbweaver.exporting.manifest import MANIFESTS, PREFIX, decode_manifest
 from orbweaver.frontier.messages import Malformed, decode
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from orbweaver.erasure.ports import ClaimTrace
-    from orbweaver.erasure.scope import Meant
+    from orbweaver.erasure.scope import ErasureScope
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Files
 
@@ -53,7 +53,7 @@ async def exported(files: Files) -> dict[str, str]:
     return known
 
 
-async def survey(stores: Stores, meant: Meant) -> Look:
+async def preview(stores: Stores, scope: ErasureScope) -> Look:
     """Count what there is of it, and name the crawls that have any.
 
     Raises StoredNewer where a newer version has stored a crawl: that may have some.
@@ -61,14 +61,14 @@ async def survey(stores: Stores, meant: Meant) -> Look:
     for other in await stores.crawls.newer():
         raise StoredNewer(other.said)
     found: Counter[str] = Counter()
-    owners: set[str] = set(meant.runs)
+    owners: set[str] = set(scope.runs)
     for kind, of in _KINDS.items():
-        async for name, who in of(stores, meant):
+        async for name, who in of(stores, scope):
             found[name or kind] += 1
             owners.update(who)
     crawls = await stores.crawls.list()
     for crawl in crawls:
-        if not meant.runs and definition_left(crawl, meant) != crawl:
+        if not scope.runs and definition_left(crawl, scope) != crawl:
             found["definitions"] += 1
             owners.add(crawl.id)
     return Look(found=found, crawls=tuple(one for one in crawls if one.id in owners))
@@ -77,35 +77,35 @@ async def survey(stores: Stores, meant: Meant) -> Look:
 # Each says of everything that holds any of it what that is, if it has a name of its own, and whose.
 
 
-async def _claims(stores: Stores, meant: Meant) -> Holding:
+async def _claims(stores: Stores, scope: ErasureScope) -> Holding:
     async for claim in stores.traces.claims():
-        if is_claimed(claim, meant):
+        if is_claimed(claim, scope):
             yield "", {claim.crawl, claim.was}
 
 
-async def _records(stores: Stores, meant: Meant) -> Holding:
+async def _records(stores: Stores, scope: ErasureScope) -> Holding:
     async for trace in stores.traces.records():
-        left = record_left(trace.record, meant)
+        left = record_left(trace.record, scope)
         if left is not trace.record:
             yield "" if left is None else "mentions_in_records", {trace.record.crawl}
 
 
-async def _journals(stores: Stores, meant: Meant) -> Holding:
+async def _journals(stores: Stores, scope: ErasureScope) -> Holding:
     async for trace in stores.traces.journals():
         journal = trace.journal
-        if journal is not None and in_journal(journal, meant):
+        if journal is not None and in_journal(journal, scope):
             yield "", {journal.crawl, *(record.crawl for record in journal.records)}
 
 
-async def _parked(stores: Stores, meant: Meant) -> Holding:
+async def _parked(stores: Stores, scope: ErasureScope) -> Holding:
     async for trace in stores.traces.parked():
         message = decode(trace.body)
-        if message_left(message, trace.body, meant) is not message:
+        if message_left(message, trace.body, scope) is not message:
             yield "", {trace.crawl}
 
 
-async def _dead_letters(stores: Stores, meant: Meant) -> Holding:
-    for letter in await Sweeper(stores, meant).dead_letters():
+async def _dead_letters(stores: Stores, scope: ErasureScope) -> Holding:
+    for letter in await MessageEraser(stores, scope).dead_letters():
         message = decode(letter.body, letter.source)
         crawl = None if isinstance(message, Malformed) else message.crawl
         yield "", set() if crawl is None else {crawl}
@@ -120,8 +120,8 @@ _KINDS = {
 }
 
 
-def is_claimed(claim: ClaimTrace, meant: Meant) -> bool:
+def is_claimed(claim: ClaimTrace, scope: ErasureScope) -> bool:
     """Whether a claim is of it, or keeps one that is."""
     return (
-        meant.url(claim.url) or meant.run(claim.crawl) or bool(claim.was and meant.run(claim.was))
+        scope.url(claim.url) or scope.run(claim.crawl) or bool(claim.was and scope.run(claim.was))
     )

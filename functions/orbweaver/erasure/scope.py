@@ -32,7 +32,7 @@ BytesPattern: TypeAlias = "re.Pattern[bytes]"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Meant:
+class ErasureScope:
     """What is to be forgotten; `runs` and `names` are those of crawls all of which is."""
 
     urls: frozenset[str] = frozenset()
@@ -143,7 +143,9 @@ class Meant:
         return rf"(?<![\w/.~%-])(?:{any_of}){END}" if any_of else ""
 
 
-def meant_url(reference: str, crawls: Iterable[Crawl], *, mentions: bool = False) -> Meant:
+def scope_of_url(
+    reference: str, crawls: Iterable[Crawl], *, mentions: bool = False
+) -> ErasureScope:
     """Mean a URL, as all these crawls spell it; raises ValueError for what is none."""
     urls = {canonicalize(reference)}
     for tracking in (frozenset[str](), *(crawl.stripped for crawl in crawls)):
@@ -151,26 +153,26 @@ def meant_url(reference: str, crawls: Iterable[Crawl], *, mentions: bool = False
             urls.add(canonicalize(reference, tracking=tracking))
         except ValueError:  # too long with all its parameters
             continue
-    return Meant(urls=frozenset(urls), mentions=mentions)
+    return ErasureScope(urls=frozenset(urls), mentions=mentions)
 
 
-def meant_host(named: str, *, mentions: bool = False) -> Meant:
+def scope_of_host(named: str, *, mentions: bool = False) -> ErasureScope:
     """Mean a host; raises ValueError for what names none."""
     text = named.strip().lower().rstrip("/")
     spelled = text if "://" in text else f"http://{text}"
     origin = host_of(canonicalize(f"{spelled}/"))
     if "://" in text:
-        return Meant(host=origin, mentions=mentions)
-    return Meant(host=origin.partition("://")[2], mentions=mentions)
+        return ErasureScope(host=origin, mentions=mentions)
+    return ErasureScope(host=origin.partition("://")[2], mentions=mentions)
 
 
-def meant_crawl(which: str, crawls: Iterable[Crawl], known: Mapping[str, str]) -> Meant:
+def scope_of_crawl(which: str, crawls: Iterable[Crawl], known: Mapping[str, str]) -> ErasureScope:
     """Mean a run by its id, or all runs of a name; `known` names runs that only exports know."""
     runs = {crawl.id: crawl.name for crawl in crawls}
     runs = {**known, **runs}
     if which in runs:
-        return Meant(runs=frozenset({which}))
-    return Meant(
+        return ErasureScope(runs=frozenset({which}))
+    return ErasureScope(
         runs=frozenset({run for run, name in runs.items() if name == which} | {which}),
         names=frozenset({which}),
     )

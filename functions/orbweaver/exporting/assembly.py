@@ -15,7 +15,7 @@ from orbweaver.exporting.row_reader import READ_AHEAD_ROWS, RowReader
 from orbweaver.exporting.run_state import Cut
 from orbweaver.exporting.runs import ExportRuns
 from orbweaver.exporting.unit_worker import UnitWorker
-from orbweaver.exporting.workspace import FolderDesk
+from orbweaver.exporting.workspace import FolderWorkspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ class Assembly:
     events: ExportEvents | None = None
     feed: Feed | None = None
     catalogue: Catalogue | None = None
-    desk: Workspace = field(default_factory=FolderDesk)
+    workspace: Workspace = field(default_factory=FolderWorkspace)
     prefix: str = PREFIX
     span: str = "day"
     tell: Callable[[UnitProgress], None] | None = None
@@ -65,7 +65,7 @@ class Assembly:
         """Put it together."""
         store = Store(files=self.files, clock=self.clock, random=self.random, prefix=self.prefix)
         runs = ExportRuns(store=store, orders=self.orders)
-        mender = Repairer(store=store, runs=runs)
+        repairer = Repairer(store=store, runs=runs)
         cut = Cut(
             shards=self.pages.shards,
             formats=self.formats,
@@ -86,7 +86,7 @@ class Assembly:
             worker=UnitWorker(
                 store=store,
                 runs=runs,
-                mender=mender,
+                repairer=repairer,
                 reader=RowReader(
                     pages=self.pages,
                     store=store,
@@ -95,15 +95,15 @@ class Assembly:
                 ),
                 crawls=self.crawls,
                 feed=self.feed,
-                desk=self.desk,
+                workspace=self.workspace,
                 clock=self.clock,
                 reserve_ms=self.reserve_ms,
                 tell=self.tell,
             ),
-            sealer=Finalizer(
+            finalizer=Finalizer(
                 store=store,
                 runs=runs,
-                mender=mender,
+                repairer=repairer,
                 events=self.events,
                 catalogue=self.catalogue,
             ),

@@ -77,9 +77,9 @@ class Chunk:
     """Rows on their way into files."""
 
     def __init__(
-        self, bench: ChunkWorkspace, tables: ChunkTables, *, day: str, unit: Unit, number: int
+        self, workspace: ChunkWorkspace, tables: ChunkTables, *, day: str, unit: Unit, number: int
     ) -> None:
-        self._bench = bench
+        self._workspace = workspace
         self._tables = tables
         self._day, self._unit, self._number = day, unit, number
         self._writers: dict[tuple[str, str], Writer] = {}
@@ -105,7 +105,9 @@ class Chunk:
             self._put(TEXTS, text_row(record, row.text), cut)
         if row.answer is not None:
             if self._archive is None:
-                self._archive = self._bench.archive(self._path(PAGES.name, WARC, ARCHIVE.suffix))
+                self._archive = self._workspace.archive(
+                    self._path(PAGES.name, WARC, ARCHIVE.suffix)
+                )
             self._archive.add(record, row.answer)
         self._outcomes[str(record.outcome)] += 1
         self._last = row
@@ -165,7 +167,7 @@ class Chunk:
                 continue
             writer = self._writers.get((table.name, name))
             if writer is None:
-                writer = self._bench.writer(name, table)
+                writer = self._workspace.writer(name, table)
                 self._writers[table.name, name] = writer
                 self._columns[table.name] = table.columns
             writer.add(cells)

@@ -2,7 +2,7 @@
 
     planning  a run of a day begins: its units      runs     what stands of it meanwhile
     units     a unit is worked through              reading  its rows
-    chunk     a stretch of them, in all formats     desk     where its files are made
+    chunk     a stretch of them, in all formats     workspace  where its files are made
     sealing   all units are done: the manifest      mending  manifests and files kept together
     store     files, with patience                  feed     what is asked of the change feed
     alone     all of it in one process, without a queue
@@ -61,7 +61,7 @@ class Exporter:
     store: Store
     planner: Planner
     worker: UnitWorker
-    sealer: Finalizer
+    finalizer: Finalizer
     clock: Clock
     span: str = "day"
 
@@ -84,7 +84,7 @@ class Exporter:
             case OrderKind.PLAN:
                 await self.planner.begin(order.scope, token_of(order.run))
             case OrderKind.SEAL:
-                return await self.sealer.seal(order)
+                return await self.finalizer.seal(order)
             case OrderKind.UNIT if order.unit is not None:
                 await self.worker.work(order, order.unit, deadline_ms)
         return None

@@ -46,7 +46,7 @@ class Finalizer:
 
     store: Store
     runs: ExportRuns
-    mender: Repairer
+    repairer: Repairer
     events: ExportEvents | None
     catalogue: Catalogue | None
 
@@ -54,7 +54,7 @@ class Finalizer:
         """Seal a run whose units are done; its manifest, if it stands."""
         scope, run = order.scope, order.run
         if not await self._counts(order):
-            await self.mender.missing(scope)
+            await self.repairer.missing(scope)
             return None
         plan = await self.runs.plan(scope, run)
         if plan is None:  # somebody who sealed it died in the end
@@ -79,7 +79,7 @@ class Finalizer:
         """
         if await self.runs.current(order.scope) == order.run:
             return True
-        await self.runs.sweep(order.scope, order.run)
+        await self.runs.clean_up(order.scope, order.run)
         return False
 
     async def _tell(self, manifest: Manifest) -> None:
@@ -98,11 +98,11 @@ class Finalizer:
         scope, body = order.scope, encode_manifest(manifest)
         if not await self._put(order, body):
             return False
-        await self.mender.clear(scope, None, manifest.files)
+        await self.repairer.clear(scope, None, manifest.files)
         damaged = await self.store.damaged(manifest.files)
         if not await self._counts(order):
             if damaged:
-                await self.mender.replace(scope, body)
+                await self.repairer.replace(scope, body)
             return False
         if damaged:
             await self._again(order, states, damaged)
@@ -120,7 +120,7 @@ class Finalizer:
 
     async def _remove(self, order: ExportOrder) -> None:
         await self.runs.remove(order.scope, order.run)
-        await self.mender.missing(order.scope)
+        await self.repairer.missing(order.scope)
 
     async def _again(
         self,

@@ -44,7 +44,7 @@ class Repairer:
         if manifest is None or any(named.get(file.path, file) != file for file in files):
             await self.store.delete([scope.manifest])
 
-    async def mend(self, scope: ExportScope, crawl: str) -> None:
+    async def repair(self, scope: ExportScope, crawl: str) -> None:
         """Look after what a worker may have left of a crawl, of a run that does not count."""
         current = await self.runs.current(scope)
         body, manifest = await self.store.manifest(scope.manifest)

@@ -52,11 +52,11 @@ class UnitWorker:
 
     store: Store
     runs: ExportRuns
-    mender: Repairer
+    repairer: Repairer
     reader: RowReader
     crawls: Crawls
     feed: Feed | None
-    desk: Workspace
+    workspace: Workspace
     clock: Clock
     reserve_ms: int
     # Who is told how far a unit is, after each of its chunks.
@@ -95,8 +95,8 @@ class UnitWorker:
 
     async def _stop(self, order: ExportOrder, unit: Unit) -> None:
         """See to what is left of work that nobody waits for any more."""
-        await self.runs.sweep(order.scope, order.run)
-        await self.mender.mend(order.scope, unit.crawl)
+        await self.runs.clean_up(order.scope, order.run)
+        await self.repairer.repair(order.scope, unit.crawl)
 
     # --- a turn -----------------------------------------------------------------------------
 
@@ -153,8 +153,8 @@ class UnitWorker:
 
         None: somebody else goes on with the unit, or nobody.
         """
-        with self.desk.opened() as bench:
-            chunk = Chunk(bench, tables, day=order.scope.day, unit=unit, number=progress.chunk)
+        with self.workspace.opened() as workspace:
+            chunk = Chunk(workspace, tables, day=order.scope.day, unit=unit, number=progress.chunk)
             try:
                 ended = await _fill(chunk, rows, cut)
                 if chunk.empty:
@@ -177,10 +177,10 @@ class UnitWorker:
         changed = await self.store.damaged(files)
         if not changed:
             return False
-        await self.mender.withdraw(order.scope, changed)
+        await self.repairer.withdraw(order.scope, changed)
         for file in changed:
             await self.store.put_file(file.path, paths[file.path], file.sha256)
-        await self.mender.withdraw(order.scope, changed)
+        await self.repairer.withdraw(order.scope, changed)
         return True
 
     async def _mine(self, order: ExportOrder, unit: Unit) -> Hold:

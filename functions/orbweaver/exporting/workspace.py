@@ -37,7 +37,7 @@ class Workspace(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderDesk:
+class FolderWorkspace:
     """A folder for temporary files; None: the system's own."""
 
     folder: Path | None = None
@@ -46,11 +46,11 @@ class FolderDesk:
     def opened(self) -> Iterator[ChunkWorkspace]:
         """See `Workspace`."""
         with TemporaryDirectory(dir=self.folder, prefix="orbweaver-") as folder:
-            yield FolderBench(folder=Path(folder))
+            yield FolderChunkWorkspace(folder=Path(folder))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderBench:
+class FolderChunkWorkspace:
     """A temporary folder for the files of one chunk."""
 
     folder: Path

@@ -81,8 +81,8 @@ def test_what_is_not_there_any_more_is_said(stage: Stage) -> None:
     whole = stage.world.files[key]
     length = record.body_length or 0
     end = (record.body_offset or 0) + length
-    blotted = whole[: record.body_offset] + warc.tombstone(length) + whole[end:]
-    stage.world.files[key] = blotted
+    erased = whole[: record.body_offset] + warc.tombstone(length) + whole[end:]
+    stage.world.files[key] = erased
     assert stage.run(f"page {SITE}/ --body") == 1
     assert "was forgotten" in stage.noted
     del stage.world.files[key]

@@ -91,7 +91,7 @@ async def test_a_finished_crawl_tells_how_each_url_ended() -> None:
         ("/busy", "failed: http_server_error"),
     ):
         explanation = await told(stage, SITE + path)
-        assert explanation.fate is UrlStatus.ENDED
+        assert explanation.url_status is UrlStatus.ENDED
         assert explanation.verdict.startswith(verdict)
         if path != "/":
             assert words(explanation, "linked by") == [HOME]
@@ -101,7 +101,7 @@ async def test_a_finished_crawl_tells_how_each_url_ended() -> None:
     (rule,) = words(await told(stage, f"{SITE}/no"), "robots")
     assert rule.startswith("line 2: Disallow: /no")
     unseen = await told(stage, f"{SITE}/never")
-    assert unseen.fate is UrlStatus.UNSEEN
+    assert unseen.url_status is UrlStatus.UNSEEN
     assert (await told(stage, f"{SITE}/no/deeper")).refusal == "robots"
 
 
@@ -109,16 +109,16 @@ async def test_a_url_is_followed_from_pack_to_pack() -> None:
     """While it waits, its journals say who linked it, how often it was tried, and when it is due."""  # noqa: E501 - one sentence
     stage = await begun()
     waiting = await told(stage, HOME)
-    assert waiting.fate is UrlStatus.WAITING
+    assert waiting.url_status is UrlStatus.WAITING
     assert words(waiting, "linked by") == ["nobody: it is a seed"]
     await step(stage)
     linked = await told(stage, f"{SITE}/busy")
-    assert linked.fate is UrlStatus.WAITING
+    assert linked.url_status is UrlStatus.WAITING
     assert words(linked, "linked by") == [HOME]
     assert words(linked, "attempt") == ["1 of at most 4"]
     await step(stage)
     retrying = await told(stage, f"{SITE}/busy")
-    assert retrying.fate is UrlStatus.RETRYING
+    assert retrying.url_status is UrlStatus.RETRYING
     assert words(retrying, "attempt") == ["2 of at most 4"]
     assert "not before 2026-11-21 09:00:" in words(retrying, "queue")[0]
 
@@ -129,7 +129,7 @@ async def test_waiting_for_a_slot_is_no_attempt() -> None:
     stage = await begun(replace(PLAN, delay_ms=15 * 60_000, obey_robots=False, seeds=seeds))
     await step(stage)  # the first one has the only slot
     explanation = await told(stage, f"{SITE}/a")
-    assert explanation.fate is UrlStatus.WAITING
+    assert explanation.url_status is UrlStatus.WAITING
     assert words(explanation, "attempt") == ["1 of at most 4, put off at least once"]
     assert "not before 2026-11-21 09:15:" in words(explanation, "queue")[0]
     assert "may be asked from 2026-11-21 09:" in words(explanation, "host")[0]
@@ -141,12 +141,12 @@ async def test_a_paused_crawl_parks_and_a_cancelled_one_leaves_no_record() -> No
     await step(stage)
     running = stage.world.crawls[PLAN.id]
     stage.world.crawls[PLAN.id] = replace(running, state=State.PAUSED)
-    assert (await told(stage, f"{SITE}/a")).fate is UrlStatus.PARKED
+    assert (await told(stage, f"{SITE}/a")).url_status is UrlStatus.PARKED
     stage.world.crawls[PLAN.id] = replace(running, state=State.STOPPING)
     stage.restart()
     await step(stage)
     explanation = await told(stage, f"{SITE}/a")
-    assert explanation.fate is UrlStatus.UNASKED
+    assert explanation.url_status is UrlStatus.UNASKED
     assert stage.web.urls == [f"{SITE}/robots.txt", HOME]
 
 
@@ -160,7 +160,7 @@ async def test_what_is_not_recorded_is_told_by_its_journal() -> None:
         ("/no", "skipped: robots"),
     ):
         explanation = await told(stage, SITE + path)
-        assert explanation.fate is UrlStatus.ENDED
+        assert explanation.url_status is UrlStatus.ENDED
         assert explanation.verdict.startswith(verdict)
         assert explanation.verdict.endswith("; rules[0] keeps no record of it")
         assert words(explanation, "linked by") == [HOME]
@@ -176,7 +176,7 @@ async def test_an_expired_claim_has_lapsed() -> None:
     stage.world.journals.clear()
     stage.clock.at_ms += 8 * DAY_MS
     explanation = await told(stage, f"{SITE}/a")
-    assert explanation.fate is UrlStatus.LAPSED
+    assert explanation.url_status is UrlStatus.LAPSED
     assert words(explanation, "again")[0].startswith("at once")
 
 
@@ -231,7 +231,7 @@ async def test_a_claim_chooses_the_crawl_where_no_scope_does() -> None:
     nobody = await told(stage, "https://elsewhere.example/")
     assert words(nobody, "crawl") == ["n-1 (running): the newest; it lies in the scope of none"]
     assert nobody.refusal == "scope"
-    assert (await told(stage, "mailto:x")).fate is UrlStatus.MALFORMED
+    assert (await told(stage, "mailto:x")).url_status is UrlStatus.MALFORMED
 
 
 async def test_robots_are_asked_for_only_where_somebody_wants_that() -> None:

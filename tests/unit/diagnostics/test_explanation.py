@@ -1,4 +1,4 @@
-"""What is said of URLs of every fate, from facts alone."""
+"""What is said of URLs of every status, from facts alone."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from orbweaver.diagnostics.explanation import explain
 from orbweaver.diagnostics.url_status import UrlStatus, choose
 from orbweaver.model.crawl_settings import Scope
 from tests.unit.diagnostics.facts import CLAIM, CRAWL, RULES, SITE, URL, facts, said
-from tests.unit.diagnostics.fates import FATES
+from tests.unit.diagnostics.url_statuses import URL_STATUSES
 
 
-@pytest.mark.parametrize("name", FATES)
-def test_every_fate_is_explained(name: str) -> None:
-    """The fate is the right one, and what matters of it is said."""
-    known, fate, words = FATES[name]
+@pytest.mark.parametrize("name", URL_STATUSES)
+def test_every_url_status_is_explained(name: str) -> None:
+    """The status is the right one, and what matters of it is said."""
+    known, url_status, words = URL_STATUSES[name]
     found = facts(**known)
-    assert explain(found).fate is fate
+    assert explain(found).url_status is url_status
     text = said(found)
     for part in words:
         assert part in text, text
 
 
-def test_every_fate_is_tried() -> None:
+def test_every_url_status_is_tried() -> None:
     """The table has them all."""
-    assert {fate for _, fate, _ in FATES.values()} == set(UrlStatus)
+    assert {url_status for _, url_status, _ in URL_STATUSES.values()} == set(UrlStatus)
 
 
 def test_refusals_are_named_for_machines() -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.crawl_control import Conflict
-from orbweaver.erasure.preview import exported, survey
-from orbweaver.erasure.scope import Meant, meant_crawl, meant_host, meant_url
+from orbweaver.erasure.preview import exported, preview
+from orbweaver.erasure.scope import ErasureScope, scope_of_crawl, scope_of_host, scope_of_url
 from orbweaver.exporting.formats import outcomes
 from orbweaver.exporting.glue_schema import query_name
 from orbweaver.exporting.manifest import (
@@ -58,13 +58,13 @@ from tests.unit.stage import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-WHOLE = Meant(urls=frozenset({URL}))
+WHOLE = ErasureScope(urls=frozenset({URL}))
 # Bodies of other pages, too, that lead there.
 LINKS = replace(WHOLE, mentions=True)
-MEANT = {
+SCOPE = {
     "url": (WHOLE, (PATH,)),
-    "host": (Meant(host="other.example"), ("other.example",)),
-    "crawl": (Meant(runs=frozenset({ENDED.id})), (PATH, ELSEWHERE, OTHER)),
+    "host": (ErasureScope(host="other.example"), ("other.example",)),
+    "crawl": (ErasureScope(runs=frozenset({ENDED.id})), (PATH, ELSEWHERE, OTHER)),
 }
 
 
@@ -76,17 +76,17 @@ def stage(tmp_path: Path) -> Stage:
     return made
 
 
-@pytest.mark.parametrize("which", MEANT)
+@pytest.mark.parametrize("which", SCOPE)
 async def test_it_is_nowhere(stage: Stage, which: str) -> None:
     """No table, message or file holds it afterwards, and before all of them did."""
-    meant, needles = MEANT[which]
+    scope, needles = SCOPE[which]
     _of_the_crawl(stage, which)
     before = traces_of(stage.world, *needles)
     assert {place.split()[0] for place in before} >= {"claims", "pages", "journals", "sent", "file"}
-    done = await forgetter_of(stage).forget(meant)
+    done = await forgetter_of(stage).forget(scope)
     assert traces_of(stage.world, *needles) == []
     assert done.left == ()
-    again = await forgetter_of(stage).forget(meant)
+    again = await forgetter_of(stage).forget(scope)
     assert {kind: count for kind, count in again.done.items() if kind != "crawls"} == {}
 
 
@@ -134,23 +134,23 @@ async def test_manifests_say_what_stands(stage: Stage) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("which", MEANT)
+@pytest.mark.parametrize("which", SCOPE)
 async def test_killed_anywhere(tmp_path: Path, which: str) -> None:
     """Killed at any moment and run again, it is nowhere, and files are as without a kill."""
-    meant, needles = MEANT[which]
+    scope, needles = SCOPE[which]
     whole = Stage()
     fill(whole.world, tmp_path)
     _of_the_crawl(whole, which)
-    await forgetter_of(whole).forget(meant)
+    await forgetter_of(whole).forget(scope)
     wanted = _files(whole)
     number, finished = 1, False
     while not finished:
         stage = Stage()
         fill(stage.world, tmp_path)
         _of_the_crawl(stage, which)
-        finished = await survives(forgetter_of(stage, kill_at(number)).forget(meant))
+        finished = await survives(forgetter_of(stage, kill_at(number)).forget(scope))
         stage.clock.at_ms += 1_000_000  # what it held comes back
-        await forgetter_of(stage).forget(meant)
+        await forgetter_of(stage).forget(scope)
         assert traces_of(stage.world, *needles) == [], number
         assert _files(stage) == wanted, number
         number += 7  # every moment in turn takes minutes
@@ -193,7 +193,7 @@ async def test_of_a_crawl_its_end_is_left(stage: Stage) -> None:
     """A copy of a message finds the crawl finished and is no dead letter; it is listed no more."""
     _of_the_crawl(stage, "crawl")
     late = [mail.body for mail in stage.world.sent]
-    await forgetter_of(stage).forget(MEANT["crawl"][0])
+    await forgetter_of(stage).forget(SCOPE["crawl"][0])
     assert await stage.crawls.list() == ()
     stage.restart()
     assert await stage.deliver(*late[:2]) == []
@@ -235,7 +235,7 @@ async def test_a_crawl_goes_when_it_has_ended(stage: Stage) -> None:
     """All of a crawl is forgotten only once it has finished."""
     stage.world.crawls[ENDED.id] = replace(ENDED, state=State.PAUSED, finished_at_ms=None)
     with pytest.raises(Conflict, match="cancel"):
-        await forgetter_of(stage).forget(MEANT["crawl"][0])
+        await forgetter_of(stage).forget(SCOPE["crawl"][0])
 
 
 async def test_the_name_of_a_crawl_goes_with_its_last_run(stage: Stage) -> None:
@@ -245,9 +245,9 @@ async def test_the_name_of_a_crawl_goes_with_its_last_run(stage: Stage) -> None:
     world.catalogue |= {query_name(table.name): table for table in tables}
     other = replace(ENDED, id=f"{ENDED.name}-20200101-000000")
     world.crawls[other.id] = other
-    await forgetter_of(stage).forget(MEANT["crawl"][0])
+    await forgetter_of(stage).forget(SCOPE["crawl"][0])
     assert len(world.catalogue) == 2
-    done = await forgetter_of(stage).forget(Meant(runs=frozenset({other.id})))
+    done = await forgetter_of(stage).forget(ErasureScope(runs=frozenset({other.id})))
     assert done.done["tables"] == 1
     assert [table.name for table in world.catalogue.values()] == ["items/other/books"]
 
@@ -272,7 +272,7 @@ async def test_manifests_name_no_table_without_files(stage: Stage) -> None:
     columns = {f"items/{name}/books": () for name in (ENDED.name, "other")} | {"pages": ()}
     manifest = replace(manifest, crawls=sums, files=(*manifest.files, theirs), columns=columns)
     world.files[key] = encode_manifest(manifest)
-    await forgetter_of(stage).forget(MEANT["crawl"][0])
+    await forgetter_of(stage).forget(SCOPE["crawl"][0])
     left = decode_manifest(world.files[key])
     assert left is not None
     assert left.columns.keys() == {"items/other/books", "pages"}
@@ -365,14 +365,14 @@ async def test_journals_that_do_not_say_whose_they_are(stage: Stage, *, sent: bo
 def test_a_url_is_meant_as_crawls_spell_it() -> None:
     """What a crawl leaves out of URLs is left out of what is meant, and what it keeps is kept."""
     kept = replace(CRAWL, tracking=())
-    meant = meant_url(f"{URL}?utm_source=x&a=1#top", [CRAWL, kept])
-    assert meant.urls == {f"{URL}?a=1", f"{URL}?utm_source=x&a=1"}
+    scope = scope_of_url(f"{URL}?utm_source=x&a=1#top", [CRAWL, kept])
+    assert scope.urls == {f"{URL}?a=1", f"{URL}?utm_source=x&a=1"}
     with pytest.raises(ValueError, match="http"):
-        meant_url("mailto:x@example.org", [])
+        scope_of_url("mailto:x@example.org", [])
 
 
 @pytest.mark.parametrize(
-    ("named", "url", "is_meant"),
+    ("named", "url", "in_scope"),
     [
         ("Example.org", "https://example.org/a", True),
         ("example.org", "http://example.org:8080/", True),
@@ -384,9 +384,9 @@ def test_a_url_is_meant_as_crawls_spell_it() -> None:
         ("example.org", "ftp://example.org/", False),
     ],
 )
-def test_hosts(named: str, url: str, is_meant: bool) -> None:
+def test_hosts(named: str, url: str, in_scope: bool) -> None:
     """A host is meant by name, with its port, or with its scheme; never those below it."""
-    assert meant_host(named).url(url) is is_meant
+    assert scope_of_host(named).url(url) is in_scope
 
 
 async def test_crawls_are_meant_by_id_or_name(stage: Stage) -> None:
@@ -394,15 +394,15 @@ async def test_crawls_are_meant_by_id_or_name(stage: Stage) -> None:
     known = await exported(stores_of(stage).files)
     assert known == {ENDED.id: ENDED.name}
     second = replace(ENDED, id="site-2")
-    assert meant_crawl("site-2", [ENDED, second], known).runs == {"site-2"}
-    assert meant_crawl("site", [second], known).runs == {"site-1", "site-2", "site"}
-    assert meant_crawl("site", [second], known).names == {"site"}
+    assert scope_of_crawl("site-2", [ENDED, second], known).runs == {"site-2"}
+    assert scope_of_crawl("site", [second], known).runs == {"site-1", "site-2", "site"}
+    assert scope_of_crawl("site", [second], known).names == {"site"}
 
 
 async def test_a_look_counts_and_changes_nothing(stage: Stage) -> None:
     """What there is is counted by kind, and whose it is said; everything stays."""
     before = everything(stage.world)
-    look = await survey(stores_of(stage), WHOLE)
+    look = await preview(stores_of(stage), WHOLE)
     assert dict(look.found) == {
         "claims": 1,
         "records": 1,
@@ -440,7 +440,7 @@ async def test_slots_ahead_stay(stage: Stage) -> None:
     """A host that may not be asked yet keeps when it may be, and loses its robots.txt."""
     host = "https://other.example"
     stage.world.hosts[host] = replace(stage.world.hosts[host], tat_ms=NOW_MS + 10**9)
-    done = await forgetter_of(stage).forget(Meant(host="other.example"))
+    done = await forgetter_of(stage).forget(ErasureScope(host="other.example"))
     assert stage.world.hosts[host].tat_ms == NOW_MS + 10**9
     assert stage.world.hosts[host].robots is None
     assert any(host in left for left in done.left)
@@ -465,8 +465,8 @@ async def test_cookies_go_with_their_crawl_or_site(
     stage.world.cookies |= dict.fromkeys(
         [(ENDED.id, "example.com"), ("other-1", "example.com"), ("other-1", "example.org")], "[]"
     )
-    meant = Meant(host="example.com") if which == "host" else MEANT[which][0]
-    done = await forgetter_of(stage).forget(meant)
+    scope = ErasureScope(host="example.com") if which == "host" else SCOPE[which][0]
+    done = await forgetter_of(stage).forget(scope)
     assert set(stage.world.cookies) == left
     assert done.done.get("cookies", 0) == 3 - len(left)
 
@@ -475,5 +475,5 @@ async def test_headers_of_a_host_go_with_it(stage: Stage) -> None:
     """A definition names no host any more that is forgotten."""
     own = ((SITE, (("X-Key", "k"),)), ("https://other.example", (("X-Key", "o"),)))
     stage.world.crawls[ENDED.id] = replace(ENDED, host_headers=own)
-    await forgetter_of(stage).forget(Meant(host="example.com"))
+    await forgetter_of(stage).forget(ErasureScope(host="example.com"))
     assert stage.world.crawls[ENDED.id].host_headers == own[1:]

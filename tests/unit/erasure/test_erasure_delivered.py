@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.delivery.plan import DeliveryOrder, spelled
-from orbweaver.erasure.exports import ExportReader, Restater
-from orbweaver.erasure.preview import survey
-from orbweaver.erasure.scope import Meant
+from orbweaver.erasure.exports import ExportEraser, ExportReader
+from orbweaver.erasure.preview import preview
+from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.manifest import PREFIX, encode_manifest, manifest_path
 from tests.memory import MemoryEvents, MemoryFiles
 from tests.memory.world import Gate, World, open_gate
@@ -33,8 +33,8 @@ from tests.unit.stage import Stage, kill_at, survives
 if TYPE_CHECKING:
     from pathlib import Path
 
-WHOLE = Meant(urls=frozenset({URL}))
-OTHERS = Meant(urls=frozenset({"https://nowhere.example/"}))
+WHOLE = ErasureScope(urls=frozenset({URL}))
+OTHERS = ErasureScope(urls=frozenset({"https://nowhere.example/"}))
 MANIFESTS = [PREFIX + manifest_path(DAY, crawl) for crawl in (None, ENDED.id)]
 
 
@@ -46,10 +46,12 @@ def stage(tmp_path: Path) -> Stage:
     return made
 
 
-def restater_of(world: World, meant: Meant = WHOLE, gate: Gate = open_gate) -> Restater:
+def export_eraser_of(
+    world: World, scope: ErasureScope = WHOLE, gate: Gate = open_gate
+) -> ExportEraser:
     """Make who says exports anew."""
-    return Restater(
-        reader=ExportReader(files=MemoryFiles(world, gate), meant=meant),
+    return ExportEraser(
+        reader=ExportReader(files=MemoryFiles(world, gate), scope=scope),
         clock=Stage().clock,
         say=lambda _: None,
         events=MemoryEvents(world, gate),
@@ -72,14 +74,14 @@ async def test_what_was_said_anew_is_announced_once(stage: Stage) -> None:
 
 async def test_what_stays_as_it_was_is_not_announced(stage: Stage) -> None:
     """Exports that hold none of it are nobody's news, nor is what was only counted."""
-    await restater_of(stage.world, OTHERS).restate()
-    await forgetter_of(stage).count(WHOLE, await survey(stores_of(stage), WHOLE))
+    await export_eraser_of(stage.world, OTHERS).erase()
+    await forgetter_of(stage).count(WHOLE, await preview(stores_of(stage), WHOLE))
     assert stage.world.exported == []
 
 
 async def test_of_what_means_nothing_any_more_nobody_is_told(stage: Stage) -> None:
     """A day of whose exports nothing is left has no manifest, and there is nothing to bring."""
-    await restater_of(stage.world, Meant(runs=frozenset({ENDED.id}))).restate()
+    await export_eraser_of(stage.world, ErasureScope(runs=frozenset({ENDED.id}))).erase()
     assert stage.world.exported == []
     assert not stage.world.files.keys() & set(MANIFESTS)
 
@@ -92,8 +94,8 @@ async def test_killed_anywhere_all_are_told_in_the_end(tmp_path: Path) -> None:
     while not finished:
         world = World()
         export(world, tmp_path, records)
-        finished = await survives(restater_of(world, gate=kill_at(number)).restate())
-        await restater_of(world).restate()
+        finished = await survives(export_eraser_of(world, gate=kill_at(number)).erase())
+        await export_eraser_of(world).erase()
         assert told_of(world) == {key: world.files[key] for key in MANIFESTS}, number
         number += 2
     assert number > 50

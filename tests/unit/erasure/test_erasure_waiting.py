@@ -9,9 +9,9 @@ import pytest
 
 from orbweaver.control.crawl_control import CLOSE_S
 from orbweaver.erasure import erasure
-from orbweaver.erasure.erasure import HIDDEN_LOOK_S, HIDDEN_WAIT_S, SWEEPS_MAX, Forgetter
-from orbweaver.erasure.preview import Look, survey
-from orbweaver.erasure.scope import Meant
+from orbweaver.erasure.erasure import HIDDEN_LOOK_S, HIDDEN_WAIT_S, PASSES_MAX, Forgetter
+from orbweaver.erasure.preview import Look, preview
+from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.frontier.messages import MessageSource, encode
 from orbweaver.model.columns import item_table
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from orbweaver.model.crawl import Crawl
 
-WHOLE = Meant(urls=frozenset({URL}))
-RUN = Meant(runs=frozenset({ENDED.id}))
+WHOLE = ErasureScope(urls=frozenset({URL}))
+RUN = ErasureScope(runs=frozenset({ENDED.id}))
 PAUSED = replace(CRAWL, state=State.PAUSED, seeds=(URL,))
 
 
@@ -69,7 +69,7 @@ async def test_workers_get_time_to_end(
         effects.append((effect, stage.clock.at_ms))
 
     stores = stores_of(stage, gate)
-    look = await survey(stores, WHOLE)
+    look = await preview(stores, WHOLE)
     del effects[:]
     await Forgetter(stores, said.append).forget(WHOLE, look)
     assert effects[0] == ("dead_letters.take", NOW_MS + waited_s * 1000)
@@ -133,7 +133,7 @@ async def test_it_ends_though_messages_keep_coming(stage: Stage) -> None:
     unparked: list[str] = []
     stage.world.parked["x-1", "p"] = encode(pack_of(URL, crawl="x-1"))
     done = await forgetter_of(stage, gate).forget(WHOLE)
-    assert len(unparked) == SWEEPS_MAX
+    assert len(unparked) == PASSES_MAX
     assert any("messages kept coming" in left for left in done.left)
 
 
@@ -261,7 +261,7 @@ async def test_tables_stay_while_an_export_knows_the_name(stage: Stage, tmp_path
     stage.world.sent.pop()
     stage.world.crawls["site-2"] = replace(ENDED, id="site-2", seeds=())
     stage.world.catalogue["site_books"] = item_table(ENDED.name, "books", ())
-    done = await forgetter_of(stage).forget(Meant(runs=frozenset({"site-2"})))
+    done = await forgetter_of(stage).forget(ErasureScope(runs=frozenset({"site-2"})))
     assert "tables" not in done.done
     assert stage.world.catalogue.keys() == {"site_books"}
 
@@ -288,7 +288,7 @@ async def test_only_what_is_meant_is_buried(stage: Stage) -> None:
     done = await forgetter_of(stage).forget(WHOLE)
     assert "crawls" not in done.done
     assert stage.world.forgotten == set()
-    assert await survey(stores_of(stage), WHOLE) == Look(found={})
+    assert await preview(stores_of(stage), WHOLE) == Look(found={})
     done = await forgetter_of(stage).forget(RUN)
     assert stage.world.forgotten == {ENDED.id}
 
@@ -298,7 +298,7 @@ async def test_a_forged_letter_names_no_crawl(stage: Stage) -> None:
     stage.world.crawls[CRAWL.id] = CRAWL
     letter = Mail(body=encode(pack_of(URL)), reason="seeds only", source=MessageSource.SEEDS)
     stage.world.buried.append(letter)
-    look = await survey(stores_of(stage), WHOLE)
+    look = await preview(stores_of(stage), WHOLE)
     assert (dict(look.found), look.crawls) == ({"dead_letters": 1}, ())
     await forgetter_of(stage).forget(WHOLE)
     assert stage.world.buried == []

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.erasure.exports import EXPORT_LOOK_S, EXPORT_WAIT_S, ExportReader, Restater
-from orbweaver.erasure.files import Blotter
-from orbweaver.erasure.scope import Meant
+from orbweaver.erasure.exports import EXPORT_LOOK_S, EXPORT_WAIT_S, ExportEraser, ExportReader
+from orbweaver.erasure.files import FileEraser
+from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.formats import writer
 from orbweaver.exporting.formats.rows import page_row
 from orbweaver.exporting.manifest import (
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
     from tests.memory.world import Gate
 
-WHOLE = Meant(urls=frozenset({URL}))
-RUN = Meant(runs=frozenset({ENDED.id}))
+WHOLE = ErasureScope(urls=frozenset({URL}))
+RUN = ErasureScope(runs=frozenset({ENDED.id}))
 ALL = PREFIX + manifest_path(DAY, None)
 
 
@@ -59,24 +59,24 @@ class Stage:
         self.clock = ManualClock(NOW_MS)
         self.said: list[str] = []
 
-    def blotter(self, meant: Meant, gate: Gate | None = None) -> Blotter:
+    def file_eraser(self, scope: ErasureScope, gate: Gate | None = None) -> FileEraser:
         """Make who goes through all files."""
         given = () if gate is None else (gate,)
-        return Blotter(
+        return FileEraser(
             files=MemoryFiles(self.world, *given),
             clock=self.clock,
-            meant=meant,
+            scope=scope,
             say=self.said.append,
             events=MemoryEvents(self.world, *given),
         )
 
-    async def restate(self, meant: Meant = WHOLE) -> ExportReader:
+    async def erase(self, scope: ErasureScope = WHOLE) -> ExportReader:
         """Go through all exports; what was done and left."""
-        reader = ExportReader(files=MemoryFiles(self.world), meant=meant)
+        reader = ExportReader(files=MemoryFiles(self.world), scope=scope)
         events = MemoryEvents(self.world)
-        await Restater(
+        await ExportEraser(
             reader=reader, clock=self.clock, say=self.said.append, events=events
-        ).restate()
+        ).erase()
         return reader
 
     def put(self, path: str, rows: Iterable[str], folder: Path, **more: Any) -> File:
@@ -152,9 +152,9 @@ async def test_an_export_under_way_is_waited_for(stage: Stage, tmp_path: Path, e
             stage.put(late, [URL, OTHER], tmp_path)
 
     stage.clock.sleep = sleep  # type: ignore[method-assign]
-    blotter = stage.blotter(WHOLE)
-    await blotter.blot()
-    assert blotter.left == []
+    file_eraser = stage.file_eraser(WHOLE)
+    await file_eraser.erase()
+    assert file_eraser.left == []
     assert f"waiting for the export of {DAY}" in stage.said
     waited_s = -(-ends_s // EXPORT_LOOK_S) * EXPORT_LOOK_S
     assert stage.clock.at_ms == NOW_MS + waited_s * 1000
@@ -166,11 +166,11 @@ async def test_an_export_under_way_is_waited_for(stage: Stage, tmp_path: Path, e
 async def test_the_wait_for_an_export_ends(stage: Stage, days: tuple[str, ...]) -> None:
     """One that does not end is named; exports are looked through all the same, once more."""
     stage.world.files |= {run_of(NOW_MS, day): b"{}" for day in days}
-    blotter = stage.blotter(WHOLE)
+    file_eraser = stage.file_eraser(WHOLE)
     stage.world.files[PREFIX + part("csv")] = b""
-    await blotter.blot()
+    await file_eraser.erase()
     assert stage.clock.at_ms == NOW_MS + EXPORT_WAIT_S * 1000
-    exports, broken = blotter.left
+    exports, broken = file_eraser.left
     assert f"an export of {', '.join(days)} has not ended" in exports
     assert "cannot be read" in broken
     assert stage.said.count(f"looking through the exports of {DAY}") == 2
@@ -181,7 +181,7 @@ async def test_a_dead_export_is_not_waited_for(stage: Stage, age_ms: int, *, wai
     """A run that is taken for dead is waited for no more, nor what else lies beside it."""
     stage.world.files[run_of(NOW_MS - age_ms)] = b"{}"
     stage.world.files[f"{PREFIX}{WORK}dt={DAY}/all/other"] = b"{}"
-    await stage.blotter(WHOLE).blot()
+    await stage.file_eraser(WHOLE).erase()
     assert (stage.clock.at_ms > NOW_MS) is waits
     assert stage.said.count(f"looking through the exports of {DAY}") == 0
 
@@ -191,7 +191,7 @@ async def test_a_dead_export_is_not_waited_for(stage: Stage, age_ms: int, *, wai
 
 async def test_files_are_looked_at_that_are_there(stage: Stage) -> None:
     """A file that went meanwhile is none, and no reason to stop."""
-    reader = ExportReader(files=MemoryFiles(stage.world), meant=WHOLE)
+    reader = ExportReader(files=MemoryFiles(stage.world), scope=WHOLE)
     found = await reader.look("gone.jsonl.gz")
     assert (found.body, found.rows, reader.left) == (None, 0, [])
     await reader.remove([], "files")
@@ -207,7 +207,7 @@ async def test_a_file_that_went_meanwhile(stage: Stage, tmp_path: Path) -> None:
         if (effect, moment) == ("files.delete", Moment.AFTER):
             stage.world.files.pop(PREFIX + file.path, None)
 
-    await stage.blotter(WHOLE, gate).blot()
+    await stage.file_eraser(WHOLE, gate).erase()
     assert stage.world.files == {}
 
 
@@ -220,7 +220,7 @@ async def test_a_file_that_cannot_be_read_ends_nothing(
     broken = replace(other, path=part(name, chunk=1), format=name, sha256="0" * 64)
     stage.world.files[PREFIX + broken.path] = b"\x1f\x8b\xff no such file"
     stage.mean(other, broken)
-    reader = await stage.restate()
+    reader = await stage.erase()
     (left,) = reader.left
     assert broken.path in left
     assert PATH not in unpacked(other.path, stage.world.files[PREFIX + other.path])
@@ -235,7 +235,7 @@ async def test_a_file_without_rows_goes(stage: Stage, tmp_path: Path) -> None:
     gone = stage.put(part("csv"), [URL], tmp_path)
     kept = stage.put(part("csv", chunk=1), [OTHER], tmp_path)
     stage.mean(gone, kept)
-    reader = await stage.restate()
+    reader = await stage.erase()
     assert PREFIX + gone.path not in stage.world.files
     assert stage.meaning().files == (kept,)
     assert stage.meaning().crawls[ENDED.id].rows == {"pages": 1}
@@ -251,9 +251,9 @@ async def test_rows_are_counted_once(stage: Stage, tmp_path: Path, names: tuple[
         for name in names
         for chunk in range(3)
     ]
-    referred = Meant(urls=frozenset({OTHER}))  # the referrer of the other row
+    referred = ErasureScope(urls=frozenset({OTHER}))  # the referrer of the other row
     stage.mean(*files)
-    reader = await stage.restate(referred)
+    reader = await stage.erase(referred)
     assert dict(reader.done) == {"export_files": 3 * len(names), "rows": 3, "cells": 3}
 
 
@@ -271,7 +271,7 @@ async def test_other_days_are_left_alone(stage: Stage, tmp_path: Path) -> None:
     async def gate(effect: str, _moment: Moment) -> None:
         effects.append(effect)
 
-    await stage.blotter(WHOLE, gate).blot()
+    await stage.file_eraser(WHOLE, gate).erase()
     assert stage.world.files == before
     assert "files.put" not in effects
     assert "events.exported" not in effects
@@ -282,7 +282,7 @@ async def test_of_two_crawls_one_stays(stage: Stage, tmp_path: Path) -> None:
     mine = stage.put(part("jsonl"), [URL], tmp_path)
     theirs = stage.put(part("jsonl", "other-1"), [ELSEWHERE], tmp_path, crawl="other-1")
     stage.mean(mine, theirs)
-    reader = await stage.restate(RUN)
+    reader = await stage.erase(RUN)
     assert reader.done["export_files"] == 1
     assert stage.meaning().files == (theirs,)
     assert stage.meaning().crawls.keys() == {"other-1"}
@@ -298,7 +298,7 @@ async def test_a_run_goes_whose_files_are_gone(stage: Stage, tmp_path: Path) -> 
     stage.mean(theirs, crawls=sums)
     own = PREFIX + manifest_path(DAY, ENDED.id)
     stage.world.files[own] = encode_manifest(Manifest(day=DAY, crawl=ENDED.id))
-    await stage.restate(RUN)
+    await stage.erase(RUN)
     assert stage.meaning().crawls.keys() == {"other-1"}
     assert own not in stage.world.files
 
@@ -308,7 +308,7 @@ async def test_a_crawl_without_files_is_named_no_more(stage: Stage, tmp_path: Pa
     mine = stage.put(part("jsonl"), [URL], tmp_path)
     theirs = stage.put(part("jsonl", "other-1"), [ELSEWHERE], tmp_path, crawl="other-1")
     stage.mean(mine, theirs)
-    await stage.restate()
+    await stage.erase()
     assert stage.meaning().crawls.keys() == {"other-1"}
     assert stage.meaning().files == (theirs,)
 
@@ -317,7 +317,7 @@ async def test_a_manifest_without_crawls_comes_back(stage: Stage, tmp_path: Path
     """One that counts by no crawl means its files all the same."""
     file = stage.put(part("jsonl"), [URL, OTHER], tmp_path)
     stage.mean(file, crawls={})
-    await stage.restate()
+    await stage.erase()
     assert [one.rows for one in stage.meaning().files] == [1]
 
 
@@ -334,7 +334,7 @@ async def test_outcomes_are_counted_in_one_format(
     archive = replace(files[0], path=part("warc"), format="warc", rows=99)
     stage.world.files[PREFIX + archive.path] = b""
     stage.mean(archive, *files)
-    await stage.restate()
+    await stage.erase()
     sums = stage.meaning().crawls[ENDED.id]
     assert (sums.rows, sums.outcomes) == ({"pages": 4}, {"fetched": 4})
 
@@ -345,7 +345,7 @@ async def test_archives_alone_keep_what_was_counted(stage: Stage, tmp_path: Path
     archive = replace(gone, path=part("warc"), format="warc", rows=99, sha256="")
     stage.world.files[PREFIX + archive.path] = b""
     stage.mean(gone, archive)
-    await stage.restate()
+    await stage.erase()
     sums = stage.meaning().crawls[ENDED.id]
     assert (sums.rows, sums.outcomes) == ({"pages": 99}, {"fetched": 9})
 
@@ -363,13 +363,13 @@ async def test_unfinished_work_goes(stage: Stage) -> None:
         f"{work}/all/runs/1/units/{ENDED.id}/00": b"{}",
         f"{work}/crawl={ENDED.id}0/d": b"{}",
     }
-    blotter = stage.blotter(WHOLE)
-    await blotter.blot()
-    assert blotter.done["work_files"] == 1
+    file_eraser = stage.file_eraser(WHOLE)
+    await file_eraser.erase()
+    assert file_eraser.done["work_files"] == 1
     assert f"{work}/all/a" not in stage.world.files
-    blotter = stage.blotter(RUN)
-    await blotter.blot()
-    assert blotter.done["work_files"] == 2
+    file_eraser = stage.file_eraser(RUN)
+    await file_eraser.erase()
+    assert file_eraser.done["work_files"] == 2
     assert stage.world.files.keys() == {f"{work}/all/b", f"{work}/crawl={ENDED.id}0/d"}
 
 
@@ -378,9 +378,9 @@ async def test_snapshots_of_a_run_or_a_name_go(stage: Stage) -> None:
     of = f"{PREFIX}_snapshots/"
     keys = [f"{of}{name}/{run}/pages" for name, run in (("a", "a-1"), ("a", "a-2"), ("b", "a"))]
     stage.world.files |= dict.fromkeys(keys, b"")
-    blotter = stage.blotter(Meant(runs=frozenset({"a-1"})))
-    await blotter.blot()
-    assert blotter.done["snapshots"] == 1
+    file_eraser = stage.file_eraser(ErasureScope(runs=frozenset({"a-1"})))
+    await file_eraser.erase()
+    assert file_eraser.done["snapshots"] == 1
     assert sorted(stage.world.files) == keys[1:]
-    await stage.blotter(Meant(runs=frozenset({"x"}), names=frozenset({"a"}))).blot()
+    await stage.file_eraser(ErasureScope(runs=frozenset({"x"}), names=frozenset({"a"}))).erase()
     assert sorted(stage.world.files) == keys[2:]

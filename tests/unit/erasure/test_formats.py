@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.erasure.scope import Meant
+from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting import formats
 from orbweaver.exporting.formats import NAMES, erased, outcomes, writer
 from orbweaver.exporting.snapshot import Bundle, SnapshotEntry, entry_line
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from orbweaver.model.columns import Table
 
 URL = "https://example.org/people/jane?a=1"
-MEANT = {
-    "url": Meant(urls=frozenset({URL})),
-    "host": Meant(host="example.org"),
-    "mentions": Meant(urls=frozenset({URL}), mentions=True),
+SCOPE = {
+    "url": ErasureScope(urls=frozenset({URL})),
+    "host": ErasureScope(host="example.org"),
+    "mentions": ErasureScope(urls=frozenset({URL}), mentions=True),
 }
 THINGS = item_table(
     "shop",
@@ -97,17 +97,17 @@ def file_of(name: str, table: Table, rows: Sequence[Mapping[str, Any]], folder: 
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("which", MEANT)
+@pytest.mark.parametrize("which", SCOPE)
 @pytest.mark.parametrize("rows", ROWS)
 def test_the_rest_is_as_it_was_written(name: str, which: str, rows: str, tmp_path: Path) -> None:
     """What is left is what the writer makes of what is left; nothing changes for nothing."""
     table, given = ROWS[rows]
-    meant = MEANT[which]
+    scope = SCOPE[which]
     if name == "csv":  # a list is a text of JSON there, and goes as one
         given = [{**row, "links": None} if "links" in row else row for row in given]
-    left = [kept for row in given if (kept := meant.row_left(row)) is not None]
+    left = [kept for row in given if (kept := scope.row_left(row)) is not None]
     before = file_of(name, table, given, tmp_path)
-    found = erased(f"part-00-00000{SUFFIXES[name]}", before, meant)
+    found = erased(f"part-00-00000{SUFFIXES[name]}", before, scope)
     assert found.rows == len(left)
     assert (found.body or before) == file_of(name, table, left, tmp_path)
     assert (found.body is None) == (left == list(given))
@@ -116,7 +116,7 @@ def test_the_rest_is_as_it_was_written(name: str, which: str, rows: str, tmp_pat
 
 def test_a_host_is_no_part_of_another() -> None:
     """Neither a longer name nor a longer path is meant, and a mention is found within words."""
-    host, url = MEANT["host"], MEANT["url"]
+    host, url = SCOPE["host"], SCOPE["url"]
     assert host.text("see https://example.org/x")
     assert not host.text("see https://example.organic/x")
     assert not host.text("see https://an.example.org/x")
@@ -130,7 +130,7 @@ def test_a_host_is_no_part_of_another() -> None:
 
 def test_other_files_are_left() -> None:
     """A file of another kind holds no rows, and is not opened."""
-    found = erased("plan.json", URL.encode(), MEANT["url"])
+    found = erased("plan.json", URL.encode(), SCOPE["url"])
     assert (found.body, found.rows, found.gone) == (None, 0, {})
     assert outcomes("part.warc.gz", b"") is None
 
@@ -140,7 +140,7 @@ def test_other_files_are_left() -> None:
 def test_what_cannot_be_read_is_one_error(name: str, body: bytes) -> None:
     """A broken file is told from one without it, by an error that says so."""
     with pytest.raises((warc.WarcError, ValueError, OSError)):
-        erased(name, body, MEANT["url"])
+        erased(name, body, SCOPE["url"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -158,7 +158,7 @@ def test_json_that_others_wrote(tmp_path: Path) -> None:
         '"deep":{"a":[1.0,{"b":null}],"c":"\\u2028x"},"all":[true,false,null,"y"]}\n'
     )
     before = gzip.compress((row % f'"{URL}"').encode())
-    found = erased("part.jsonl.gz", before, MEANT["url"])
+    found = erased("part.jsonl.gz", before, SCOPE["url"])
     assert found.body is not None
     assert gzip.decompress(found.body).decode() == row % "null"
     assert (found.rows, found.gone) == (1, {"rows": 0, "cells": 1})
@@ -175,11 +175,11 @@ def test_entries_of_a_snapshot() -> None:
         bundle.add(entry_line(entry))
     left.add(entry_line(replace(entries[1], referrer=None)))
     left.add(entry_line(entries[2]))
-    found = erased("pages-0000-00000.jsonl.gz", bundle.close(), MEANT["url"])
+    found = erased("pages-0000-00000.jsonl.gz", bundle.close(), SCOPE["url"])
     assert found.body is not None
     assert gzip.decompress(found.body) == gzip.decompress(left.close())
     assert (found.rows, found.gone) == (2, {"rows": 1, "cells": 1})
-    run = erased("pages-0000-00000.jsonl.gz", _all(entries), Meant(runs=frozenset({"c-1"})))
+    run = erased("pages-0000-00000.jsonl.gz", _all(entries), ErasureScope(runs=frozenset({"c-1"})))
     assert (run.rows, run.gone) == (0, {"rows": 3, "cells": 0})
 
 
@@ -204,8 +204,8 @@ def test_an_archive_keeps_its_places(*, mentions: bool) -> None:
         for url, text in ((URL, "x"), (OTHER, URL))
     ]
     body = b"".join((*records, *texts))
-    meant = replace(MEANT["url"], mentions=mentions)
-    found = erased("part.warc.gz", body, meant)
+    scope = replace(SCOPE["url"], mentions=mentions)
+    found = erased("part.warc.gz", body, scope)
     assert found.body is not None
     assert len(found.body) == len(body)
     assert found.gone == ({"bodies": 2, "texts": 2} if mentions else {"bodies": 1, "texts": 1})
@@ -213,7 +213,7 @@ def test_an_archive_keeps_its_places(*, mentions: bool) -> None:
     left = [member.record for member in warc.members(found.body)]
     kept = {record.url for record in left if not warc.is_tombstone(record)}
     assert kept == {f"{OTHER}b"} | (set() if mentions else {OTHER})
-    again = erased("part.warc.gz", found.body, meant)
+    again = erased("part.warc.gz", found.body, scope)
     assert (again.body, again.rows, again.gone) == (None, found.rows, {})
 
 
@@ -223,5 +223,5 @@ def test_an_index_loses_its_lines() -> None:
         f'org,example)/jane 20260101 {{"url": "{URL}"}}\n',
         f'example,other)/a 20260101 {{"url": "{OTHER}", "to": "{URL}"}}\n',
     ]
-    found = erased("part.cdxj", "".join(lines).encode(), MEANT["url"])
+    found = erased("part.cdxj", "".join(lines).encode(), SCOPE["url"])
     assert (found.body, found.rows, found.gone) == (lines[1].encode(), 1, {"rows": 1, "cells": 0})

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.erasure import messages as sweeping
-from orbweaver.erasure.messages import HOLD_S, Sweeper
+from orbweaver.erasure import messages as erasure_messages
+from orbweaver.erasure.messages import HOLD_S, MessageEraser
 from orbweaver.erasure.ports import JournalTrace
-from orbweaver.erasure.scope import Meant
+from orbweaver.erasure.scope import ErasureScope
 from orbweaver.frontier.dead_letters import RECEIVED_TOO_OFTEN
 from orbweaver.frontier.journal import Journal, Ledger, Requeue
 from orbweaver.frontier.messages import (
@@ -32,7 +32,7 @@ from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, outcomes, pack_of
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-WHOLE = Meant(urls=frozenset({URL}))
+WHOLE = ErasureScope(urls=frozenset({URL}))
 PAUSED = replace(CRAWL, state=State.PAUSED)
 CHILD = child_id(ROOT, 1)
 SEEDS = SeedsMessage(id="5eed", crawl=CRAWL.id, at_ms=NOW_MS, references=(URL, OTHER))
@@ -45,9 +45,9 @@ def stage() -> Stage:
     return Stage()
 
 
-def sweeper_of(stage: Stage, meant: Meant = WHOLE) -> Sweeper:
+def message_eraser_of(stage: Stage, scope: ErasureScope = WHOLE) -> MessageEraser:
     """Make who sweeps, anew."""
-    return Sweeper(stores_of(stage), meant)
+    return MessageEraser(stores_of(stage), scope)
 
 
 def visible(stage: Stage, mails: Sequence[Mail]) -> bool:
@@ -76,8 +76,8 @@ async def test_other_messages_come_back_as_they_were(
     bodies = [encode(message) for message in messages]
     before = [Mail(body=body) for body in bodies]
     stage.world.sent += before
-    sweeper = sweeper_of(stage)
-    assert not await sweeper.sweep()
+    message_eraser = message_eraser_of(stage)
+    assert not await message_eraser.erase()
     after = {mail.body: mail for mail in stage.world.sent}
     assert len(stage.world.sent) == len(bodies)
     assert after.keys() == set(bodies)
@@ -87,7 +87,7 @@ async def test_other_messages_come_back_as_they_were(
     assert close.delay_s == 0
     assert loose.source is MessageSource.SEEDS
     assert visible(stage, stage.world.sent)
-    assert (dict(sweeper.done), sweeper.left) == ({}, set())
+    assert (dict(message_eraser.done), message_eraser.left) == ({}, set())
 
 
 @pytest.mark.parametrize("body", ['{"no": "message"}', NEWER], ids=["malformed", "newer"])
@@ -95,8 +95,8 @@ async def test_what_only_a_worker_deals_with_is_put_back(stage: Stage, body: str
     """A message that cannot be read stays the same one, to be received at once."""
     mails = [Mail(body=body), Mail(body=encode(pack_of(OTHER)))]
     stage.world.sent += mails
-    meant = Meant(runs=frozenset({"another-1"}))
-    assert not await sweeper_of(stage, meant).sweep()
+    scope = ErasureScope(runs=frozenset({"another-1"}))
+    assert not await message_eraser_of(stage, scope).erase()
     assert mails[0].id in {mail.id for mail in stage.world.sent}
     assert len(stage.world.sent) == 2
     assert visible(stage, stage.world.sent)
@@ -108,9 +108,9 @@ async def test_malformed_messages_that_hold_it_go(stage: Stage, source: MessageS
     bodies = [f'{{"strange": "{URL}"}}', f"[{URL}]", f'{{"strange": "{URL}0"}}']
     stage.world.sent += [Mail(body=body, source=source) for body in bodies]
     stage.world.buried += [Mail(body=body, source=source, reason="malformed") for body in bodies]
-    sweeper = sweeper_of(stage)
-    assert await sweeper.sweep()
-    assert dict(sweeper.done) == {"messages": 2, "dead_letters": 2}
+    message_eraser = message_eraser_of(stage)
+    assert await message_eraser.erase()
+    assert dict(message_eraser.done) == {"messages": 2, "dead_letters": 2}
     assert [mail.body for mail in stage.world.sent] == bodies[2:]
     assert [mail.body for mail in stage.world.buried] == bodies[2:]
 
@@ -122,14 +122,14 @@ async def test_the_rest_of_a_message_is_sent(stage: Stage) -> None:
     )
     stage.world.sent.append(mail)
     stage.world.sent.append(Mail(body=encode(Loose(crawl="site-1", references=(URL,)))))
-    sweeper = sweeper_of(stage)
-    assert await sweeper.sweep()
-    assert not await sweeper.sweep()
+    message_eraser = message_eraser_of(stage)
+    assert await message_eraser.erase()
+    assert not await message_eraser.erase()
     assert [mail.body for mail in stage.world.sent] == [
         encode(Loose(crawl="site-1", references=(OTHER,)))
     ]
     assert [mail.source for mail in stage.world.sent] == [MessageSource.SEEDS]
-    assert sweeper.done["messages"] == 2
+    assert message_eraser.done["messages"] == 2
 
 
 @pytest.mark.parametrize(("reason", "said"), [("crashed", "crashed"), (None, RECEIVED_TOO_OFTEN)])
@@ -144,12 +144,12 @@ async def test_the_rest_of_a_dead_letter_stays_dead(
         source=MessageSource.SEEDS,
     )
     stage.world.buried += [held, other]
-    sweeper = sweeper_of(stage)
-    assert [letter.id for letter in await sweeper.dead_letters()] == [held.id]
+    message_eraser = message_eraser_of(stage)
+    assert [letter.id for letter in await message_eraser.dead_letters()] == [held.id]
     assert visible(stage, stage.world.buried)
     assert [mail.id for mail in stage.world.buried] == [held.id, other.id]
-    assert await sweeper.sweep()
-    assert sweeper.done["dead_letters"] == 1
+    assert await message_eraser.erase()
+    assert message_eraser.done["dead_letters"] == 1
     kept, left = stage.world.buried
     assert kept.id == other.id
     assert left.body == encode(Loose(crawl="site-1", references=(OTHER,)))
@@ -161,11 +161,11 @@ async def test_the_rest_of_a_dead_letter_stays_dead(
 async def test_dead_letters_come_back_after_a_fault(stage: Stage) -> None:
     """A fault in between leaves none of them hidden for a quarter of an hour."""
     stage.world.buried += [Mail(body=encode(pack_of(URL))), Mail(body=encode(pack_of(OTHER)))]
-    sweeper = sweeper_of(stage)
+    message_eraser = message_eraser_of(stage)
     stage.world.newer[CRAWL.id] = "stored by a newer version"
     stage.world.crawls[CRAWL.id] = CRAWL
     with pytest.raises(Exception, match="newer"):
-        await sweeper.sweep()
+        await message_eraser.erase()
     assert len(stage.world.buried) == 2
     assert visible(stage, stage.world.buried)
 
@@ -175,14 +175,14 @@ async def test_a_queue_too_long_for_memory_is_named(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, count: int, *, left: bool
 ) -> None:
     """All that can be held is dealt with, and what may be left is said."""
-    monkeypatch.setattr(sweeping, "MESSAGES_MAX", 3)
-    monkeypatch.setattr(sweeping, "TAKEN_MAX", 2)
+    monkeypatch.setattr(erasure_messages, "MESSAGES_MAX", 3)
+    monkeypatch.setattr(erasure_messages, "TAKEN_MAX", 2)
     packs = [pack_of(URL, pack=child_id(ROOT, place)) for place in range(count)]
     stage.world.sent += [Mail(body=encode(pack)) for pack in packs]
-    sweeper = sweeper_of(stage)
-    assert await sweeper.sweep()
+    message_eraser = message_eraser_of(stage)
+    assert await message_eraser.erase()
     assert stage.world.sent == []
-    assert any("the queue has more than 3 messages" in said for said in sweeper.left) is left
+    assert any("the queue has more than 3 messages" in said for said in message_eraser.left) is left
 
 
 async def test_what_others_hold_is_counted(stage: Stage) -> None:
@@ -190,18 +190,18 @@ async def test_what_others_hold_is_counted(stage: Stage) -> None:
     mail = Mail(body=encode(pack_of(URL)))
     stage.world.sent.append(mail)
     stage.world.looks[mail.id] = (1, NOW_MS + 1)
-    sweeper = sweeper_of(stage)
-    assert await sweeper.hidden() == 1
-    assert not await sweeper.sweep()
+    message_eraser = message_eraser_of(stage)
+    assert await message_eraser.hidden() == 1
+    assert not await message_eraser.erase()
     assert stage.world.sent == [mail]
     stage.clock.at_ms += 1
-    assert await sweeper.hidden() == 0
+    assert await message_eraser.hidden() == 0
 
 
 async def test_messages_are_held_while_they_are_looked_through(stage: Stage) -> None:
     """Nobody else receives a message meanwhile: it would be asked for after it was forgotten."""
     stage.world.sent.append(Mail(body=encode(pack_of(URL))))
-    taken = await sweeper_of(stage)._take(stores_of(stage).lanes[0], "the queue")
+    taken = await message_eraser_of(stage)._take(stores_of(stage).lanes[0], "the queue")
     assert [letter.body for letter in taken] == [stage.world.sent[0].body]
     assert stage.world.looks[stage.world.sent[0].id][1] == NOW_MS + HOLD_S * 1000
 
@@ -217,14 +217,14 @@ async def test_what_a_worker_may_have_stays(stage: Stage) -> None:
     buried = Mail(body=body, reason="crashed")
     stage.world.buried.append(buried)
     stage.world.parked[CRAWL.id, ROOT] = body
-    sweeper = sweeper_of(stage)
-    assert not await sweeper.sweep()
+    message_eraser = message_eraser_of(stage)
+    assert not await message_eraser.erase()
     assert sorted(mail.body for mail in stage.world.sent) == sorted([body, encode(SEEDS)])
     assert visible(stage, stage.world.sent)
     assert stage.world.buried == [buried]
     assert visible(stage, [buried])
     assert stage.world.parked == {(CRAWL.id, ROOT): body}
-    (said,) = sweeper.left
+    (said,) = message_eraser.left
     assert CRAWL.id in said
     assert f"is {State.RUNNING}" in said
 
@@ -233,10 +233,10 @@ async def test_of_a_cancelled_crawl_messages_go(stage: Stage) -> None:
     """Its end counts what had no outcome: nothing of a message is brought to an end here."""
     stage.world.crawls[CRAWL.id] = replace(CRAWL, state=State.STOPPING)
     stage.world.sent.append(Mail(body=encode(SEEDS)))
-    sweeper = sweeper_of(stage)
-    assert await sweeper.sweep()
+    message_eraser = message_eraser_of(stage)
+    assert await message_eraser.erase()
     assert [mail.body for mail in stage.world.sent] == [encode(replace(SEEDS, references=(OTHER,)))]
-    assert (stage.world.commits, stage.world.journals, sweeper.left) == ([], {}, set())
+    assert (stage.world.commits, stage.world.journals, message_eraser.left) == ([], {}, set())
 
 
 @pytest.mark.parametrize("planned", [False, True])
@@ -250,8 +250,8 @@ async def test_seeds_of_a_paused_crawl_are_taken_in(
     stage.world.sent.append(
         Mail(body=encode(replace(SEEDS, references=references, planned=planned)))
     )
-    sweeper = sweeper_of(stage)
-    assert await sweeper.sweep()
+    message_eraser = message_eraser_of(stage)
+    assert await message_eraser.erase()
     assert traces_of(stage.world, PATH) == []
     assert {url for _, url in stage.world.claims} == ({OTHER} if others else set())
     assert urls_of(stage.sent()) == ({OTHER} if others else set())
@@ -268,7 +268,7 @@ async def test_a_pack_of_a_paused_crawl_ends(stage: Stage) -> None:
         url=URL, pack="p", at_ms=1, expires_s=NOW_MS, crawl=CRAWL.id
     )
     stage.world.sent.append(Mail(body=encode(pack)))
-    assert await sweeper_of(stage).sweep()
+    assert await message_eraser_of(stage).erase()
     assert (CRAWL.name, URL) not in {
         key for key, claim in stage.world.claims.items() if not claim.unasked
     }
@@ -290,7 +290,7 @@ async def test_a_journal_that_was_written_counts(stage: Stage) -> None:
     journal = Journal(at_ms=7, candidates=(Target(url=OTHER, depth=1),), crawl=CRAWL.id)
     stage.world.journals[pack.id] = journal
     stage.world.sent.append(Mail(body=encode(pack)))
-    assert await sweeper_of(stage).sweep()
+    assert await message_eraser_of(stage).erase()
     assert stage.world.journals[pack.id] == journal
     assert stage.world.claims[CRAWL.name, OTHER].pack == pack.id
     assert "skipped" not in stage.counts()
@@ -305,7 +305,7 @@ async def test_a_committed_pack_is_sent_on_once(stage: Stage, *, sent: bool) -> 
     )
     stage.world.ledgers[pack.id] = Ledger(pack=pack.id, children=(0,), sent=sent)
     stage.world.sent.append(Mail(body=encode(pack)))
-    assert await sweeper_of(stage).sweep()
+    assert await message_eraser_of(stage).erase()
     assert len(stage.sent()) == (0 if sent else 1)
     assert stage.world.ledgers[pack.id].sent
     assert stage.world.commits == []
@@ -316,11 +316,11 @@ async def test_a_ledger_without_a_journal_ends_a_message(stage: Stage) -> None:
     pack = stage.begin(PAUSED, URL)
     stage.world.ledgers[pack.id] = Ledger(pack=pack.id, children=(), sent=True)
     stage.world.parked[CRAWL.id, pack.id] = encode(pack)
-    sweeper = sweeper_of(stage)
-    assert await sweeper.sweep()
+    message_eraser = message_eraser_of(stage)
+    assert await message_eraser.erase()
     assert (stage.world.parked, stage.world.sent, stage.world.commits) == ({}, [], [])
     assert stage.world.journals == {}
-    assert dict(sweeper.done) == {"parked": 1}
+    assert dict(message_eraser.done) == {"parked": 1}
 
 
 # --- journals -----------------------------------------------------------------------------------
@@ -359,11 +359,11 @@ async def test_a_journal_stays_while_a_worker_goes_by_it(
     stage.world.journals[ROOT] = journal
     if ledger is not None:
         stage.world.ledgers[ROOT] = ledger
-    sweeper = sweeper_of(stage)
-    assert await sweeper.sweep() is goes
+    message_eraser = message_eraser_of(stage)
+    assert await message_eraser.erase() is goes
     assert (ROOT not in stage.world.journals) is goes
-    assert sweeper.done.get("journals", 0) == int(goes)
-    assert bool(sweeper.left) is not goes
+    assert message_eraser.done.get("journals", 0) == int(goes)
+    assert bool(message_eraser.left) is not goes
     assert stage.world.ledgers == ({} if ledger is None else {ROOT: ledger})
     assert stage.world.sent == []
 
@@ -375,32 +375,32 @@ async def test_a_journal_without_a_crawl_goes(stage: Stage, *, ended: bool) -> N
         stage.world.crawls[CRAWL.id] = replace(CRAWL, state=State.FINISHED)
     other = replace(CHILDREN, candidates=(Target(url=OTHER, depth=1),))
     stage.world.journals |= {ROOT: CHILDREN, CHILD: other}
-    sweeper = sweeper_of(stage)
-    assert await sweeper.sweep()
+    message_eraser = message_eraser_of(stage)
+    assert await message_eraser.erase()
     assert stage.world.journals == {CHILD: other}
-    assert (stage.world.ledgers, sweeper.left) == ({}, set())
+    assert (stage.world.ledgers, message_eraser.left) == ({}, set())
 
 
 async def test_a_journal_of_an_earlier_version_stays_uncommitted(stage: Stage) -> None:
     """One that does not say whose it is, and has no ledger, may be of any crawl at work."""
     stage.world.crawls[CRAWL.id] = CRAWL
     stage.world.journals[ROOT] = replace(CHILDREN, crawl="")
-    sweeper = sweeper_of(stage)
-    assert not await sweeper.sweep()
+    message_eraser = message_eraser_of(stage)
+    assert not await message_eraser.erase()
     assert ROOT in stage.world.journals
-    assert len(sweeper.left) == 1
+    assert len(message_eraser.left) == 1
 
 
 async def test_a_paused_crawls_journal_is_carried_out(stage: Stage) -> None:
     """Its claims, records and counts stand, and what it gave rise to is sent before it goes."""
     pack = stage.begin(PAUSED, OTHER)
     stage.world.journals[pack.id] = replace(CHILDREN, counts={"fetched": 1, "fetched.ok": 1})
-    assert await sweeper_of(stage).sweep()
+    assert await message_eraser_of(stage).erase()
     assert pack.id not in stage.world.journals
     assert stage.world.ledgers[pack.id].sent
     assert stage.counts() == {"claimed": 2, "fetched": 1, "fetched.ok": 1}
     assert traces_of(stage.world, PATH) == [f"claims {(CRAWL.name, URL)}", "sent 0"]
-    assert await sweeper_of(stage).sweep()
+    assert await message_eraser_of(stage).erase()
     assert stage.world.sent == []
     assert stage.counts()["skipped.forgotten"] == 1
 
@@ -410,7 +410,7 @@ async def test_a_paused_crawls_committed_pack_is_sent_on(stage: Stage) -> None:
     stage.world.crawls[CRAWL.id] = PAUSED
     stage.world.journals[ROOT] = CHILDREN
     stage.world.ledgers[ROOT] = Ledger(pack=ROOT, children=(0,))
-    assert await sweeper_of(stage).sweep()
+    assert await message_eraser_of(stage).erase()
     assert stage.world.commits == []
     assert len(stage.world.sent) == 1
     assert stage.world.ledgers[ROOT].sent
@@ -436,9 +436,9 @@ async def test_strays_go(stage: Stage, journal: Journal | None, counted: int | N
         async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
             removed.extend(journals)
 
-    sweeper = Sweeper(replace(stores, traces=Traces(stage.world)), WHOLE)
-    await sweeper.sweep()
+    message_eraser = MessageEraser(replace(stores, traces=Traces(stage.world)), WHOLE)
+    await message_eraser.erase()
     assert removed == ([] if counted is None else [trace])
-    assert sweeper.done.get("journals", 0) == (counted or 0)
-    assert sweeper.left == set()
+    assert message_eraser.done.get("journals", 0) == (counted or 0)
+    assert message_eraser.left == set()
     assert outcomes(stage.world) == {}

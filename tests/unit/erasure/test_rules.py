@@ -16,7 +16,7 @@ from orbweaver.erasure.rules import (
     record_left,
     samples_left,
 )
-from orbweaver.erasure.scope import Meant
+from orbweaver.erasure.scope import ErasureScope
 from orbweaver.frontier.journal import Journal, Requeue, Unrecorded
 from orbweaver.frontier.messages import Close, Loose, Pack, SeedsMessage, decode
 from orbweaver.model.crawl import Crawl
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 URL = "https://example.com/jane?a=1"
 OTHER = "https://example.com/"
 THERE = "https://other.example/x"
-WHOLE = Meant(urls=frozenset({URL}))
-HOST = Meant(host="example.com")
-RUN = Meant(runs=frozenset({"c-1"}))
+WHOLE = ErasureScope(urls=frozenset({URL}))
+HOST = ErasureScope(host="example.com")
+RUN = ErasureScope(runs=frozenset({"c-1"}))
 CRAWL = Crawl(id="c-1", name="c", started_at_ms=0)
 SAME = object()
 
@@ -68,12 +68,12 @@ def test_mentions_in_a_record_are_cut(name: str, text: str) -> None:
     assert record_left(whole, WHOLE) is whole
 
 
-@pytest.mark.parametrize("meant", [HOST, RUN], ids=["host", "run"])
-def test_a_record_goes(meant: Meant) -> None:
+@pytest.mark.parametrize("scope", [HOST, RUN], ids=["host", "run"])
+def test_a_record_goes(scope: ErasureScope) -> None:
     """What is of the URL's host or of the run is gone; of others it is the same."""
-    assert record_left(record(url=URL), meant) is None
+    assert record_left(record(url=URL), scope) is None
     other = record(crawl="c-2")
-    assert record_left(other, meant) is other
+    assert record_left(other, scope) is other
     assert record_left(record(url=URL), WHOLE) is None
 
 
@@ -202,12 +202,12 @@ def test_messages(message: Message, left: Message | object | None) -> None:
     found = message_left(message, "", WHOLE)
     assert found is message if left is SAME else found == left
     assert message_left(message, "", RUN) is None
-    other = Meant(runs=frozenset({"c-2"}))
+    other = ErasureScope(runs=frozenset({"c-2"}))
     assert message_left(message, "", other) is message
 
 
 @pytest.mark.parametrize(
-    ("body", "meant", "goes"),
+    ("body", "scope", "goes"),
     [
         (f'{{"strange": "{URL}"}}', WHOLE, True),
         ('{"strange": "x"}', WHOLE, False),
@@ -217,10 +217,10 @@ def test_messages(message: Message, left: Message | object | None) -> None:
         ('{"v":2,"at":1}', RUN, True),
     ],
 )
-def test_unread_messages(body: str, meant: Meant, *, goes: bool) -> None:
+def test_unread_messages(body: str, scope: ErasureScope, *, goes: bool) -> None:
     """What cannot be read is of it if it says so; a newer version's is, unless it is another's."""
     message = decode(body)
-    assert message_left(message, body, meant) is (None if goes else message)
+    assert message_left(message, body, scope) is (None if goes else message)
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_unread_messages(body: str, meant: Meant, *, goes: bool) -> None:
 def test_journals(journal: Journal) -> None:
     """A journal holds it wherever it names it; one of another run holds none of a run."""
     assert in_journal(journal, WHOLE)
-    assert not in_journal(journal, Meant(urls=frozenset({f"{URL}0"})))
-    assert not in_journal(replace(journal, crawl="c-2"), Meant(runs=frozenset({"c-3"})))
-    assert in_journal(replace(journal, crawl="c-3"), Meant(runs=frozenset({"c-3"})))
+    assert not in_journal(journal, ErasureScope(urls=frozenset({f"{URL}0"})))
+    assert not in_journal(replace(journal, crawl="c-2"), ErasureScope(runs=frozenset({"c-3"})))
+    assert in_journal(replace(journal, crawl="c-3"), ErasureScope(runs=frozenset({"c-3"})))
 
 
 def test_journals_of_a_run_by_their_records() -> None:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.erasure.scope import Meant, meant_crawl, meant_host, meant_url
+from orbweaver.erasure.scope import ErasureScope, scope_of_crawl, scope_of_host, scope_of_url
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.url import URL_CHARS_MAX
 
 URL = "https://example.org/people/jane"
-WHOLE = Meant(urls=frozenset({URL}))
-NAMED = Meant(host="example.org")
+WHOLE = ErasureScope(urls=frozenset({URL}))
+NAMED = ErasureScope(host="example.org")
 CRAWL = Crawl(id="c-1", name="c", started_at_ms=0)
 
 
@@ -74,7 +74,7 @@ def test_a_host_in_a_text(text: str, *, mentioned: bool) -> None:
     """A longer name, in front or behind, is another host; users and ports are of it."""
     assert NAMED.text(text) is mentioned
     assert NAMED.bytes(text.encode()) is mentioned
-    assert Meant(host="https://example.org").text(text) is mentioned
+    assert ErasureScope(host="https://example.org").text(text) is mentioned
 
 
 @pytest.mark.parametrize(
@@ -91,19 +91,19 @@ def test_a_path_in_a_body(body: str, *, mentioned: bool) -> None:
     """Links of the site itself have the path alone; texts and rows are matched by the whole URL."""
     assert WHOLE.bytes(body.encode()) is mentioned
     assert not WHOLE.text('<a href="/people/jane">')
-    root = Meant(urls=frozenset({"https://example.org/"}))
+    root = ErasureScope(urls=frozenset({"https://example.org/"}))
     assert not root.bytes(b'<a href="/">')
 
 
 def test_html_spells_queries_otherwise() -> None:
     """A URL with an ampersand is found as HTML escapes it."""
-    meant = Meant(urls=frozenset({f"{URL}?a=1&b=2"}))
-    assert meant.bytes(b'<a href="/people/jane?a=1&amp;b=2">')
-    assert meant.bytes(b'<a href="/people/jane?a=1&b=2">')
+    scope = ErasureScope(urls=frozenset({f"{URL}?a=1&b=2"}))
+    assert scope.bytes(b'<a href="/people/jane?a=1&amp;b=2">')
+    assert scope.bytes(b'<a href="/people/jane?a=1&b=2">')
 
 
 @pytest.mark.parametrize(
-    ("reference", "is_meant"),
+    ("reference", "in_scope"),
     [
         (URL, True),
         ("HTTPS://EXAMPLE.ORG:443/people/jane#top", True),
@@ -114,16 +114,16 @@ def test_html_spells_queries_otherwise() -> None:
         (f"{URL}?a={'x' * 3_000}", False),
     ],
 )
-def test_references(reference: str, *, is_meant: bool) -> None:
+def test_references(reference: str, *, in_scope: bool) -> None:
     """A reference is meant however it is spelled; what is no URL means none."""
-    assert WHOLE.reference(reference) is is_meant
+    assert WHOLE.reference(reference) is in_scope
 
 
 def test_references_with_parameters_that_are_kept() -> None:
     """A URL that keeps its tracking parameters is meant by itself."""
     tracked = f"{URL}?utm_source=x"
-    assert Meant(urls=frozenset({tracked})).reference(f"{tracked}#a")
-    assert not Meant(urls=frozenset({tracked})).reference(URL)
+    assert ErasureScope(urls=frozenset({tracked})).reference(f"{tracked}#a")
+    assert not ErasureScope(urls=frozenset({tracked})).reference(URL)
 
 
 def test_a_url_that_is_too_long_for_some_crawls() -> None:
@@ -132,22 +132,22 @@ def test_a_url_that_is_too_long_for_some_crawls() -> None:
     kept = replace(CRAWL, tracking=())
     tracking = tuple(f"utm_{place}" for place in range(400))
     assert len(long) > URL_CHARS_MAX
-    assert meant_url(long, []).urls == {URL}
+    assert scope_of_url(long, []).urls == {URL}
     with pytest.raises(ValueError, match="longer"):
-        meant_url(f"{URL}?a={'x' * URL_CHARS_MAX}", [])
+        scope_of_url(f"{URL}?a={'x' * URL_CHARS_MAX}", [])
     long = f"{URL}?utm_source={'x' * (URL_CHARS_MAX - len(URL) - 12)}"
     assert len(long) == URL_CHARS_MAX
-    assert meant_url(long, [kept, replace(CRAWL, tracking=tracking)]).urls == {URL, long}
-    assert meant_url(f"{long}x", [kept, CRAWL]).urls == {URL}
+    assert scope_of_url(long, [kept, replace(CRAWL, tracking=tracking)]).urls == {URL, long}
+    assert scope_of_url(f"{long}x", [kept, CRAWL]).urls == {URL}
 
 
 @pytest.mark.parametrize(
-    ("url", "is_meant"),
+    ("url", "in_scope"),
     [("https://example.org/x", True), ("https://example.org", True), ("", False), (None, False)],
 )
-def test_urls_of_a_host(url: str | None, *, is_meant: bool) -> None:
+def test_urls_of_a_host(url: str | None, *, in_scope: bool) -> None:
     """All of a host's URLs are meant, and what is no URL is not."""
-    assert NAMED.url(url) is is_meant
+    assert NAMED.url(url) is in_scope
     assert not NAMED.url("mailto://example.org/x")
 
 
@@ -162,24 +162,24 @@ def test_urls_of_a_host(url: str | None, *, is_meant: bool) -> None:
 )
 def test_hosts_are_named(named: str, host: str) -> None:
     """A name, with its port or its scheme, as a person spells it."""
-    assert meant_host(named, mentions=True) == Meant(host=host, mentions=True)
+    assert scope_of_host(named, mentions=True) == ErasureScope(host=host, mentions=True)
 
 
 def test_a_run_is_not_a_name() -> None:
     """An id means that run alone, whether a table or an export knows it."""
     second = replace(CRAWL, id="c-2")
-    assert meant_crawl("c-1", [CRAWL, second], {}) == Meant(runs=frozenset({"c-1"}))
-    assert meant_crawl("c-0", [CRAWL], {"c-0": "c"}) == Meant(runs=frozenset({"c-0"}))
-    assert meant_crawl("c", [CRAWL], {"c-0": "c", "d-0": "d"}) == Meant(
+    assert scope_of_crawl("c-1", [CRAWL, second], {}) == ErasureScope(runs=frozenset({"c-1"}))
+    assert scope_of_crawl("c-0", [CRAWL], {"c-0": "c"}) == ErasureScope(runs=frozenset({"c-0"}))
+    assert scope_of_crawl("c", [CRAWL], {"c-0": "c", "d-0": "d"}) == ErasureScope(
         runs=frozenset({"c", "c-0", "c-1"}), names=frozenset({"c"})
     )
 
 
 def test_examples_without_queries() -> None:
     """An example of the URL, as examples are shown, is of it; of a longer one it is not."""
-    meant = Meant(urls=frozenset({f"{URL}?a=1"}))
-    assert meant.shown(f"{URL}?a=1")
-    assert not meant.shown(URL)
+    scope = ErasureScope(urls=frozenset({f"{URL}?a=1"}))
+    assert scope.shown(f"{URL}?a=1")
+    assert not scope.shown(URL)
     from orbweaver.model.url import redacted
 
-    assert meant.shown(redacted(f"{URL}?a=1"))
+    assert scope.shown(redacted(f"{URL}?a=1"))

@@ -11,7 +11,7 @@ import pytest
 from orbweaver.adapters.local.folder import FolderFiles
 from orbweaver.exporting.assembly import Assembly
 from orbweaver.exporting.local_exporter import Alone, WaitingExport
-from orbweaver.exporting.workspace import FolderDesk
+from orbweaver.exporting.workspace import FolderWorkspace
 from tests.memory import ManualClock, MemoryCrawls, World
 from tests.unit.export_stage import CRAWL, DAY, NOON_MS, page
 
@@ -70,7 +70,7 @@ async def _peak_bytes(rows: int, part_rows_max: int, root: Path) -> int:
         formats=("csv", "jsonl"),
         part_rows_max=part_rows_max,
         part_bytes_max=100 * MIB,
-        desk=FolderDesk(folder=root),
+        workspace=FolderWorkspace(folder=root),
         read_ahead_rows=part_rows_max // 20,
     ).exporter()
     tracemalloc.start()

@@ -9,7 +9,7 @@ import pytest
 
 from orbweaver.exporting.orders import ExportOrder, OrderKind, decode_order, encode_order
 from orbweaver.exporting.run_state import Unit
-from tests.simulation.tables import SimDesk
+from tests.simulation.tables import SimWorkspace
 from tests.unit.export_stage import (
     CRAWL,
     DAY,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from orbweaver.model.page_record import PageRecord
     from tests.memory import Moment, World
 
-OPTIONS: dict[str, Any] = {"desk": SimDesk(), "part_rows_max": 3, "cuts_crawls": True}
+OPTIONS: dict[str, Any] = {"workspace": SimWorkspace(), "part_rows_max": 3, "cuts_crawls": True}
 
 
 CHANGING = frozenset({"files.put", "files.delete", "orders.send", "events.exported"})

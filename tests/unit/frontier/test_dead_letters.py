@@ -82,7 +82,7 @@ def test_when_it_was_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("selection", "meant"),
+    ("selection", "chosen"),
     [
         (DeadLetterSelection(), True),
         (DeadLetterSelection(reason="Unknown Crawl"), True),
@@ -95,12 +95,12 @@ def test_when_it_was_seen() -> None:
         (DeadLetterSelection(reason="unknown crawl", host="other.example"), False),
     ],
 )
-def test_selection(selection: DeadLetterSelection, *, meant: bool) -> None:
+def test_selection(selection: DeadLetterSelection, *, chosen: bool) -> None:
     """By words of the reason, and by any URL's host, however that is spelled."""
     letter = case(
         pack("https://a.example/", "https://example.com:8443/x"), "unknown crawl 'shop-1'"
     )
-    assert selection.takes(letter) is meant
+    assert selection.takes(letter) is chosen
 
 
 def test_a_letter_without_urls_has_no_host() -> None:

@@ -67,7 +67,7 @@ def _body(facts: Facts, told: Explanation) -> dict[str, Any]:
     return {
         "url": url,
         "crawl": facts.crawl.id,
-        "fate": told.fate,
+        "fate": told.url_status,
         "verdict": told.verdict,
         "refusal": told.refusal,
         "statements": [{"about": one.about, "words": one.words} for one in told.statements],

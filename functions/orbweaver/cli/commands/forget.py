@@ -14,7 +14,7 @@ from orbweaver.cli import text
 from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.session import chosen
 from orbweaver.control.crawl_control import ControlError
-from orbweaver.erasure.scope import meant_crawl, meant_host, meant_url
+from orbweaver.erasure.scope import scope_of_crawl, scope_of_host, scope_of_url
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from orbweaver.erasure.erasure import Forgotten
     from orbweaver.erasure.messages import Stores
     from orbweaver.erasure.preview import Look
-    from orbweaver.erasure.scope import Meant
+    from orbweaver.erasure.scope import ErasureScope
 
 OK, NOT_ALL = 0, 1
 HELP = "have a URL, a host or a crawl forgotten: records, bodies, exports, messages"
@@ -90,7 +90,7 @@ def forget(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 async def _look(arguments: argparse.Namespace, around: Surroundings) -> Mapping[str, int]:
     async with chosen(arguments, around) as session:
-        _, _, look = await _survey(arguments, session, around)
+        _, _, look = await _preview(arguments, session, around)
     return look.found
 
 
@@ -98,8 +98,8 @@ async def _count(arguments: argparse.Namespace, around: Surroundings) -> int:
     from orbweaver.erasure.erasure import Forgetter
 
     async with chosen(arguments, around) as session:
-        stores, meant, look = await _survey(arguments, session, around)
-        counted = await Forgetter(stores, around.note).count(meant, look)
+        stores, scope, look = await _preview(arguments, session, around)
+        counted = await Forgetter(stores, around.note).count(scope, look)
     _show(counted, "would go", arguments, around)
     return OK
 
@@ -108,9 +108,9 @@ async def _forget(arguments: argparse.Namespace, around: Surroundings) -> int:
     from orbweaver.erasure.erasure import Forgetter
 
     async with chosen(arguments, around) as session:
-        stores, meant, look = await _survey(arguments, session, around)
-        done = await Forgetter(stores, around.note).forget(meant, look)
-        schedules = await _schedules(session, meant)
+        stores, scope, look = await _preview(arguments, session, around)
+        done = await Forgetter(stores, around.note).forget(scope, look)
+        schedules = await _schedules(session, scope)
     _show(done, "gone", arguments, around)
     if not arguments.json:
         around.note("", "what is not in reach:", *text.table(list(ELSEWHERE.items())))
@@ -120,40 +120,40 @@ async def _forget(arguments: argparse.Namespace, around: Surroundings) -> int:
     return NOT_ALL if done.left else OK
 
 
-async def _survey(
+async def _preview(
     arguments: argparse.Namespace, session: Session, around: Surroundings
-) -> tuple[Stores, Meant, Look]:
+) -> tuple[Stores, ErasureScope, Look]:
     """See what is meant, and what there is of it; raises ControlError if that cannot go now."""
     from orbweaver.erasure.erasure import refuse
-    from orbweaver.erasure.preview import survey
+    from orbweaver.erasure.preview import preview
 
     stores = stores_of(session.ports)
-    meant = await _meant(arguments, stores)
+    scope = await _scope(arguments, stores)
     around.note("looking through the tables")
-    look = await survey(stores, meant)
+    look = await preview(stores, scope)
     if not arguments.dry_run:
-        refuse(look, meant)
-    return stores, meant, look
+        refuse(look, scope)
+    return stores, scope, look
 
 
-async def _meant(arguments: argparse.Namespace, stores: Stores) -> Meant:
+async def _scope(arguments: argparse.Namespace, stores: Stores) -> ErasureScope:
     from orbweaver.erasure.preview import exported
 
     crawls = await stores.crawls.list()
     try:
         if arguments.url is not None:
-            return meant_url(arguments.url, crawls, mentions=arguments.mentions)
+            return scope_of_url(arguments.url, crawls, mentions=arguments.mentions)
         if arguments.host is not None:
-            return meant_host(arguments.host, mentions=arguments.mentions)
+            return scope_of_host(arguments.host, mentions=arguments.mentions)
     except ValueError as error:
         raise ControlError(f"orbweaver forget: {error}") from error
-    return meant_crawl(arguments.crawl, crawls, await exported(stores.files))
+    return scope_of_crawl(arguments.crawl, crawls, await exported(stores.files))
 
 
-async def _schedules(session: Session, meant: Meant) -> list[str]:
+async def _schedules(session: Session, scope: ErasureScope) -> list[str]:
     """Name the schedules whose crawls begin with it."""
     found = await session.ports.schedules.list()
-    return [one.name for one in found if meant.text(one.told)]
+    return [one.name for one in found if scope.text(one.told)]
 
 
 def _show(done: Forgotten, word: str, arguments: argparse.Namespace, around: Surroundings) -> None:

@@ -18,7 +18,7 @@ Raw: TypeAlias = bytes
 
 
 class ErasureScope(Protocol):
-    """What is to be erased, as formats ask for it: `erasure.scope.Meant`."""
+    """What is to be erased, as formats ask for it: `erasure.scope.ErasureScope`."""
 
     @property
     def runs(self) -> Collection[str]:

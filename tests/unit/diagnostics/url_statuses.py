@@ -1,4 +1,4 @@
-"""What is known of a URL, which fate that is, and what has to be said of it."""
+"""What is known of a URL, which status that is, and what has to be said of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.unit.diagnostics.facts import (
     record,
 )
 
-FATES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
+URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "fetched": (
         {"claim": CLAIM, "record": record(Outcome.FETCHED, Reason.OK, status=200)},
         UrlStatus.ENDED,
