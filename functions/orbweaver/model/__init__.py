@@ -1,4 +1,4 @@
-"""Values that every room speaks: URLs, outcomes, crawls, page records, settings, shared ports.
+"""Values that every room speaks: URLs, outcomes, crawls, page records, settings, ports.
 
 Decides what a value means and how it is stored; touches nothing but its arguments. Only `settings`
 reads the environment.

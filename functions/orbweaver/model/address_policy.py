@@ -1,4 +1,4 @@
-"""Which addresses and ports may be dialled: global unicast on a web port, or what was named.
+"""Addresses and ports that may be dialled: global unicast on a web port, or what was named.
 
 The verdict is on the address a socket would dial, never on a name. Rules:
 

@@ -1,6 +1,6 @@
 """Amounts as people write them: bytes with `B KB MB GB TB` behind them, dollars as numbers.
 
-Units of bytes count in thousands, as whoever sells them does; `KiB MiB GiB TiB` in 1,024s.
+Units of bytes count in thousands, as sellers of storage do; `KiB MiB GiB TiB` in 1,024s.
 """
 
 from __future__ import annotations

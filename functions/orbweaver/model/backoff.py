@@ -1,4 +1,4 @@
-"""Whether a failed request is tried again, and when: exponential backoff with full jitter.
+"""Retries of a failed request, and their times: exponential backoff with full jitter.
 
 Transient endings (time-outs, refused and dropped connections, 5xx, 429) come back up to
 `ATTEMPTS_MAX` times in all; those that hardly ever pass, twice; permanent ones (404, a certificate,

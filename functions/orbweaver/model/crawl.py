@@ -1,4 +1,4 @@
-"""A crawl: what was asked for, where it stands, and whether its books balance.
+"""A crawl: what was asked for, its state, and whether its counters balance.
 
 A crawl has an id (one run) and a name. The name is the dedup domain: runs of one name share
 their claims, so starting the same crawl again fetches nothing within its window.
@@ -73,7 +73,7 @@ class Crawl(CrawlSettings):
     shards: int = 1
     # What each shard may claim, where the budget was edited and is not spread evenly any more.
     quotas: tuple[int, ...] = ()
-    # The first hosts it begins at; the books count their URLs by their places here.
+    # The first hosts it begins at; the counters count their URLs by their places here.
     hosts_counted: tuple[str, ...] = ()
     # Of a run that asks again for what failed in another one: which, how deep its seeds lie, where
     # that one began, and the folders that its seeds led to.
@@ -171,7 +171,7 @@ def default_crawl(at_ms: int) -> Crawl:
 
 
 def first_hosts(urls: Iterable[str]) -> tuple[str, ...]:
-    """List the hosts of which the books say how they do."""
+    """List the hosts that have counters of their own."""
     hosts: dict[str, None] = {}
     for url in urls:
         hosts[host_of(url)] = None
@@ -230,8 +230,8 @@ class Counters:
         return planned - self.total.get("seeds", 0)
 
 
-def stop_reason(crawl: Crawl, counters: Counters) -> Stop:
-    """Say why a crawl whose books balance has ended."""
+def stop_reason(crawl: Crawl, books: Books) -> Stop:
+    """Say why a crawl whose counters balance has ended."""
     if crawl.stop is not None:
         return crawl.stop
     if counters.total.get(f"skipped.{Stop.DURATION}", 0):
@@ -253,8 +253,8 @@ def moved(crawl: Crawl, state: State, stop: Stop | None, at_ms: int) -> Crawl:
     return replace(crawl, state=state, stop=stop, paused_at_ms=None, paused_ms=paused_ms)
 
 
-def finished(crawl: Crawl, counters: Counters, at_ms: int) -> Crawl:
-    """The crawl as it stands once its books are sealed."""
+def finished(crawl: Crawl, books: Books, at_ms: int) -> Crawl:
+    """The crawl as it stands once its counters are sealed."""
     return replace(
         crawl, state=State.FINISHED, stop=stop_reason(crawl, counters), finished_at_ms=at_ms
     )

@@ -1,4 +1,4 @@
-"""What a crawl's rules say of a claimed URL: how deep it may lie, and how long its host is left."""
+"""A crawl's rules for a claimed URL: its greatest depth, and its host's delay."""
 
 from __future__ import annotations
 

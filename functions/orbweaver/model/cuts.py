@@ -1,4 +1,4 @@
-"""What is cut or withheld of a page: named parts with counts, in its record and the counters.
+"""Cuts: named parts withheld of a page, with counts, in its record and the counters.
 
 A record's column `cut` names each part with its count (`text=30122 links=20`). The counters have,
 for each part, of how many pages it is not whole (`incomplete.text`), and `incomplete.pages` counts

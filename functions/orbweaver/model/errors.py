@@ -1,4 +1,4 @@
-"""How a port says that it could not do what was asked."""
+"""Errors of ports: how one says that it could not do what was asked."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def readable() -> Iterator[None]:
 
 
 class TooLarge(Permanent):
-    """It is larger than whoever asked can take."""
+    """It is larger than the caller can take."""
 
 
 def check_size(what: str, size: int, bytes_max: int | None) -> None:

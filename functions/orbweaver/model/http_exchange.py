@@ -1,4 +1,4 @@
-"""One request to the web and what came of it, as values."""
+"""One request to the web and its result, as values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for items: which pages they are about, where fields stand, and the columns these become."""
+"""Item rules: the pages they are about, where fields stand, and the columns these become."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crawl may use up beside pages, and what the commit of a pack settles of that."""
+"""Limits of a crawl beside its pages, and what the commit of a pack settles of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is counted of an invocation: the one list of metrics, for code, alarms and dashboards.
+"""Metrics of an invocation: the one list of them, for code, alarms and dashboards.
 
 Rules
 - A metric that is not listed here cannot be counted: every one costs $0.30 a month, for the hours
@@ -91,8 +91,8 @@ _ROBOTS = tuple(
 _FAILURES = {f"{Outcome.FAILED}.{reason}": reason for reason in FAILURES}
 
 
-def counted(counts: Counts) -> Iterator[tuple[Metric, int]]:
-    """List the metrics of what a pack came to, those that are not zero."""
+def counted(tally: Tally) -> Iterator[tuple[Metric, int]]:
+    """List the metrics of a pack's result that are not zero."""
     for metric in _COUNTED:
         if number := counts.get(metric, 0):
             yield metric, number

@@ -1,4 +1,4 @@
-"""How a URL ended: five outcomes, each with a reason that is an enum shared by code and docs.
+"""Outcomes of a URL: five, each with a reason that is an enum shared by code and docs.
 
 `fetched unchanged redirected skipped failed` partition the claimed URLs of a finished crawl:
 their counts add up to `claimed`. A link that was never claimed is *refused*, with a `Refusal`.
@@ -58,7 +58,7 @@ _failed = partial(_Facts, Outcome.FAILED)
 _unasked = partial(_skipped, resumable=True)
 # Stays as it is until a person changes something.
 _lasting = partial(_failed, robots_attempts=1)
-# Hardly ever passes: a name that nobody knows may be a zone that is just being moved, a handshake
+# Hardly ever passes: an unknown name may be a zone that is just being moved, a handshake
 # cut short a balancer at work.
 _twice = partial(_failed, attempts=ATTEMPTS_FEW, robots_attempts=ATTEMPTS_FEW)
 _passing = partial(_failed, attempts=ATTEMPTS_MAX)

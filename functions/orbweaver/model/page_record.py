@@ -101,7 +101,7 @@ def _day(number: int) -> str:
 
 
 def shard_of(digest: str, shards: int) -> int:
-    """Spread ids over `shards` partitions, whoever made them up."""
+    """Spread ids over `shards` partitions, whatever made them."""
     return zlib.crc32(digest.encode()) % shards
 
 

@@ -42,7 +42,7 @@ class Files(Protocol):
         """Read a part of a file, None if there is none; raises Permanent if it is no part of it."""
 
     async def link(self, key: str, seconds: int) -> str:
-        """Return an address that lets whoever has it read one file, for so long at most."""
+        """Return an address by which its holder may read one file, for so long at most."""
 
     async def list(self, prefix: str) -> tuple[str, ...]:
         """Names of the files below a prefix, sorted."""

@@ -1,12 +1,12 @@
-"""What is not public and may be dialled all the same: the servers that a crawl is begun with.
+"""Non-public servers that may be dialled all the same: those that a crawl is begun with.
 
 A crawl of a site on this machine reaches that site, and nothing else of the machine. Rules:
 
 - An address and a port are named by a seed, or by a sitemap that a person gave: as an address in
-  any spelling (`127.1`, `[::1]`), as `localhost` or a name below it, or as a name in this
-  machine's own file of names. Never by a name of DNS: whoever answers for it may answer otherwise
+  any form (`127.1`, `[::1]`), as `localhost` or a name below it, or as a name in this
+  machine's own file of names. Never by a name of DNS: its servers may answer otherwise
   the next time (rebinding).
-- What counts is the address that is dialled and its port, not how a URL spells them: a server that
+- What counts is the address that is dialled and its port, not how a URL writes them: a server that
   a seed names as `127.0.0.1:8000` is the same one under `localhost:8000`.
 - Of a run that asks again for what failed, the seeds are what pages led to; what the first run was
   begun with counts (`anchors`).

@@ -30,7 +30,7 @@ def site_of(hostname: str) -> str:
 
 
 def is_suffix(hostname: str) -> bool:
-    """Whether a name is a public suffix, or a single label: nobody's own domain."""
+    """Whether a name is a public suffix, or a single label: no site of its own."""
     name = hostname.removesuffix(".")
     if name.startswith("[") or name.rpartition(".")[2].isdigit():
         return False

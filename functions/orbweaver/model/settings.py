@@ -213,7 +213,7 @@ def _own_ports(source: Mapping[str, str]) -> Iterator[int]:
     """Name the ports of AWS's endpoints and of Lambda's runtime that an environment names."""
     for variable, value in sorted(source.items()):
         if variable == RUNTIME or variable.startswith(ENDPOINTS):
-            with suppress(ValueError):  # which whoever dials it says better
+            with suppress(ValueError):  # the client that dials it says it better
                 port = urlsplit(value if "://" in value else f"http://{value}").port
                 if port is not None:
                     yield port

@@ -1,7 +1,7 @@
 """A claimed URL on its way, as a row of a pack, and what few have besides: the row's end.
 
 Rows of messages and journals end with an object of extras if there are any. Versions that know
-more of them write more; whoever reads passes over what it does not know.
+more of them write more; a reader passes over what it does not know.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ stored and fetched is the canonical URL, with what secrets its query may hold; w
 said about a reference goes through `redacted` first.
 
 `join_url` is ada-url's fastest public call: 2.7 us a link, against 4.5 for `URL(..).href`. Most
-links need no parser: those that are spelled plainly are canonical once put after their base's
+links need no parser: those in a plain form are canonical once put after their base's
 origin or folder, at a quarter of the cost; and the plainest of those need no checks either.
 """
 
@@ -48,7 +48,7 @@ TRACKING_PARAMETERS = frozenset(_TRACKING.split())
 SPACES = "".join(map(chr, range(0x21)))
 
 _SCHEMES = ("http://", "https://")
-# Spellings that parsing would not change: no escapes, no dot segments (looked for separately), a
+# Forms that parsing would not change: no escapes, no dot segments (looked for separately), a
 # host that is no number and has no Punycode (likewise).
 _PATH_CHARS = r"-A-Za-z0-9_.~!$&()*+,;=@/"
 _QUERY = rf"(?:\?[{_PATH_CHARS}:?%]*)?"
@@ -155,8 +155,8 @@ def _hostname(origin: str) -> str:
 def redacted(reference: str, chars_max: int = 200) -> str:
     """Write a reference so that it may be logged: no user, password, email or query value.
 
-    Whatever stands before the last `@` goes, since nobody can say where a password ends that is
-    not spelled as it should be; of query and fragment only the sign stays.
+    Whatever stands before the last `@` goes, since nothing says where a password ends that is
+    not written as it should be; of query and fragment only the sign stays.
     """
     shown = _EMAIL_OR_USER.sub(r"\1…@", reference) if "@" in reference else reference
     return _QUERY_OR_FRAGMENT.sub(r"\1…", shown)[:chars_max]

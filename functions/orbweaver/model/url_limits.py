@@ -1,4 +1,4 @@
-"""How far URLs may go before they are taken for those of a trap."""
+"""Limits of URLs, beyond which they are taken for those of a trap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns: the URLs that a crawl keeps to and those that it leaves out, as regular expressions.
+"""URL patterns as regular expressions: what a crawl keeps to, and what it leaves out.
 
 Rules
 - A pattern is looked for anywhere in the canonical URL, which is ASCII: `^` and `$` tie it down.

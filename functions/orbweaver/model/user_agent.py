@@ -1,4 +1,4 @@
-"""Who asks, and with what: the user agent and the extra headers of a request.
+"""The identity of a request: its user agent and its extra headers.
 
 Rules
 - A host sees one identity: of several user agents each host name has its own, for the whole crawl.
@@ -9,7 +9,7 @@ Rules
 - A header may hold a secret unless it is known not to (`OPEN_HEADERS`): it goes to the origins of
   the crawl's own seeds only. A redirect or link to another origin drops it, and so does one from
   https to http: where a host name has an https seed, its http origin gets none.
-- Headers of one host go to one origin alone, whoever leads there, and come before the others: a
+- Headers of one host go to one origin alone, whatever leads there, and come before the others: a
   host without a scheme is its https origin, or its http one where a seed has that and no https.
 - Errors name headers and never show what they hold.
 
