@@ -1,4 +1,4 @@
-"""Which charset a page is in, and its text as UTF-8.
+"""Character sets: the one that a page is in, and its text as UTF-8.
 
 The order of evidence is that of the HTML Standard (13.2.3): byte order mark, `Content-Type`, then a
 look for `meta` (or an XML declaration) near the beginning. Without evidence it is UTF-8 where the

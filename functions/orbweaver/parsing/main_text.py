@@ -337,7 +337,7 @@ def _options(left_out: tuple[str, ...] | None, *, plain: bool) -> ConversionOpti
 
 
 def _tidy(text: str) -> str:
-    """Do without characters that are none, and spaces that nobody sees."""
+    """Do without characters that are none, and invisible spaces."""
     if text.isascii():  # an eighth of the time
         text = text.encode().translate(None, _ASCII_CONTROLS).decode()
     else:

@@ -1,4 +1,4 @@
-"""What a page says: its links and wishes, title, description, language, canonical URL and charset.
+"""The content of a page: links, wishes, title, description, language, URL, charset.
 
 Links are what `a` and `area` refer to, and `link` that names the next or previous page of a series
 (`rel=next`, `rel=prev`): canonical, in document order, each once. A reference counts as seen from

@@ -1,4 +1,4 @@
-r"""Redaction: addresses and phone numbers become `[email]` and `[phone]` before a page is kept.
+r"""Redaction: addresses and phone numbers become `[email]` and `[phone]` in what is kept.
 
 Rules for e-mail addresses
 - Letters, digits and `._+-~!$*^|` around an at sign, with a dot and a top level of two letters or

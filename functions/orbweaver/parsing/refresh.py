@@ -4,8 +4,8 @@ Read as browsers do (HTML Standard, "shared declarative refresh steps"): a numbe
 perhaps a URL, whose `url=` and quotes are optional; without one the page reloads itself. The first
 refresh that can be read counts, the header before the page.
 
-A refresh within `REFRESH_S_MAX` seconds is a redirect: nobody reads a page in that time, and sites
-that cannot set a status do it so. A later one ("this page has moved") is a link.
+A refresh within `REFRESH_S_MAX` seconds is a redirect: no reader is through with a page in that
+time, and sites that cannot set a status do it so. A later one ("this page has moved") is a link.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a sitemap lists: pages, other sitemaps, and when each was last changed.
+"""The entries of a sitemap: pages, other sitemaps, and when each was last changed.
 
 Read are the XML of sitemaps.org (`urlset`, `sitemapindex`), text with a URL a line, RSS and Atom,
 any of them gzipped. What it is shows in the bytes: servers say all kinds of things.
@@ -141,7 +141,7 @@ def read(
 
 
 class _SitemapPart:
-    """Gathers the part that was asked for."""
+    """Collects the part that was asked for."""
 
     def __init__(self, url: str, first: int, count: int, tracking: frozenset[str]) -> None:
         self._tracking = tracking

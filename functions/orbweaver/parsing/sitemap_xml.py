@@ -1,8 +1,8 @@
 """The items of a sitemap in XML, by expat: no tree, no entities, nothing from elsewhere.
 
 - A document type of its own (an internal subset, where entities and default attributes come from)
-  ends the reading; an external one is never looked at, and entities that nobody knows are left
-  out. So there is nothing to expand and nobody to ask (XXE, billion laughs).
+  ends the reading; an external one is never looked at, and unknown entities are left
+  out. So there is nothing to expand and no server to ask (XXE, billion laughs).
 - Memory and time do not depend on the file: depth, elements, different names and the length of one
   tag are bounded, for expat keeps all of them.
 - Names count without their prefix where that is none, or that of the root; so the extensions

@@ -1,4 +1,4 @@
-"""What a body is, by its first bytes: a part of the WHATWG MIME Sniffing Standard.
+"""The type of a body by its first bytes: a part of the WHATWG MIME Sniffing Standard.
 
 - A declared type is believed, with two exceptions: what is declared to be HTML and begins as a
   known binary format, or holds bytes that no text has and no tag, is binary; and where nothing
