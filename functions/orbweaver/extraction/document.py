@@ -1,4 +1,4 @@
-"""One page as rules see it: its tree and what is stated in it, each made once and when it is asked.
+"""A page as rules see it: its tree and its stated data, each made once, on demand.
 
 What is worked out of one page is bounded (`work`): nodes lie in each other, and each may be wanted.
 """

@@ -1,4 +1,4 @@
-"""Extraction: what the rules of a crawl find on a page, as items; those that do not fit, with why.
+"""Extraction: the items that a crawl's rules find on a page, and why some do not fit.
 
     rules       what is to be taken             definition  rules as a document
     document    a page as rules see it          locating    where the values of a field are

@@ -1,4 +1,4 @@
-"""Where the values of a field are on a page: as they are written there, with what stands beside."""
+"""Location of a field's values on a page: as written there, with what stands beside."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _of_extractor(field: Field, spot: Spot) -> Iterator[Scalar]:
 
 
 def _safely(one: object) -> str:
-    """Write what somebody else made up; its `repr` is theirs, too."""
+    """Write a foreign value; its `repr` is foreign, too."""
     try:
         return repr(one)
     except Exception as error:  # noqa: BLE001 - code of the user's own raises what it likes

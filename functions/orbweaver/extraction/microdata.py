@@ -1,4 +1,4 @@
-"""What pages state in attributes: `meta`, OpenGraph, and microdata as objects like JSON-LD's.
+"""Data in attributes of pages: `meta`, OpenGraph, and microdata as objects like JSON-LD's.
 
 - `meta` is looked up by name, property or itemprop, OpenGraph by property (`title` is `og:title`,
   what has a colon is taken as it is); in any case, the first that says something.

@@ -1,4 +1,4 @@
-"""What is to be taken from pages: rules, their fields, and what of that does not fit.
+"""Extraction rules: items, their fields, and the problems of a definition of them.
 
 Rules
 - A rule has a pattern of URLs (`model/url_patterns.py`) and finds one item a page; or one for each

@@ -24,7 +24,7 @@ BYTES_A_UNIT, STEPS_A_UNIT, WRITTEN_A_UNIT = 64, 32, 6
 
 
 class HeavyError(RuntimeError):
-    """Rules take more work than was meant for them here: the page is to be read elsewhere."""
+    """Rules take more work than they have here: the page is to be read elsewhere."""
 
 
 class TooMuchError(ValueError):
