@@ -1,4 +1,4 @@
-"""What an answer means, and what a request carries: conditions, proxies, cookies.
+"""Judgement of answers, and what a request carries: conditions, proxies, cookies.
 
 Decides by values alone; requests are sent by `adapters.web`.
 

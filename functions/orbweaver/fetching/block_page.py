@@ -82,7 +82,7 @@ _HEADERS = frozenset(rule.header for rule in RULES if rule.header is not None)
 def rule_of(
     status: int, headers: Mapping[str, str], body: bytes | None, *, links: int = 0
 ) -> BlockPageRule | None:
-    """Find the rule that an answer fits, None if it keeps nobody out."""
+    """Find the rule that an answer fits, None if it keeps no crawler out."""
     looks = b""
     if body and (status in STATUSES or links <= LINKS_MAX):
         looks = body[:LOOK_BYTES].lower()

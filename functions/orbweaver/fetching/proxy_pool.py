@@ -1,4 +1,4 @@
-"""Which proxy asks for a host, and which proxies are left alone for now.
+"""The proxy pool: which proxy asks for a host, and which are left alone for now.
 
 Rules
 - A host keeps its proxy while that one is healthy (rendezvous hashing over host names), so that a
@@ -10,7 +10,7 @@ Rules
 - A host that a proxy did *not reach* (502, a refused CONNECT, silence) may be down itself: that
   host is asked for through another proxy for a minute. Three hosts in a row make it the proxy's
   trouble.
-- Nobody usable: the moment at which the first is, which is the one left alone for the longest.
+- None usable: the moment at which the first is, which is the one left alone for the longest.
 
 Each container learns this for itself: proxies differ in what they let whom do.
 

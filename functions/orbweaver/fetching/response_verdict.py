@@ -1,4 +1,4 @@
-"""What an answer means: the page is read, leads elsewhere, comes back later, or has ended.
+"""The verdict on an answer: the page is read, leads elsewhere, is retried, or has ended.
 
 Sources: RFC 9110 (status codes, Retry-After), RFC 9309 for nothing here. Pages that keep
 crawlers out: `fetching/block_page.py`.
