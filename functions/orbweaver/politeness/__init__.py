@@ -1,4 +1,4 @@
-"""When a host may be asked: robots.txt, slots of the pace, rests after trouble.
+"""Politeness to hosts: robots.txt, slots of the pace, rests after trouble.
 
 Decides for all workers together by items of the `hosts` table, through its port.
 

@@ -1,4 +1,4 @@
-"""How hosts take being asked, noted for all workers: rebuffs, silence, recovery.
+"""The health of hosts, noted for all workers: rebuffs, silence, recovery.
 
 - A host that asks to be left alone (429, 503) is blocked at once.
 - A host that gives no answer, or keeps us out, so many times in a row is blocked too; then one

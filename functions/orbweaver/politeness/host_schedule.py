@@ -1,4 +1,4 @@
-"""When a host may next be asked: the generic cell rate algorithm, and blocks.
+"""A host's next moment to be asked: the generic cell rate algorithm, and blocks.
 
 A host has a theoretical arrival time, `tat`. Reserving n slots moves it to
 `max(tat, now) + n x spacing`; the slots are `max(tat, now) + i x spacing`. The reservation is
@@ -122,8 +122,8 @@ def turn(
 ) -> tuple[int, int]:
     """Join the waiting line: when to return, and where the line then ends (at most 15 minutes).
 
-    Whoever returns uses as many slots as a visit has, from now until `until_ms`, and lines up anew
-    for the others: places for all of them would be places that nobody takes.
+    A pack that returns uses as many slots as a visit has, from now until `until_ms`, and lines up
+    anew for the others: places for all of them would be places that no pack takes.
     """
     return_ms = min(max(line_ms, tat_ms, now_ms), now_ms + HORIZON_MS)
     places = min(wanted, max(0, until_ms - now_ms) // spacing + 1) if spacing else wanted
@@ -153,7 +153,7 @@ def is_doubtful(host: Host, now_ms: int) -> bool:
 
 
 def is_down(host: Host, now_ms: int) -> bool:
-    """Whether nobody waits for a host any longer."""
+    """Whether no pack waits for a host any longer."""
     return host.failures >= FAILURES_MAX + ROUNDS_MAX and host.blocked_until_ms > now_ms
 
 

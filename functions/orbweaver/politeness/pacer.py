@@ -26,7 +26,7 @@ LOOK_MS = 1_000
 class Turn:
     """Leave to ask a host, at a slot.
 
-    `troubled` says that the host was silent before, `probe` that others wait for what comes of it.
+    `troubled` says that the host was silent before, `probe` that others wait for its result.
     """
 
     slot_ms: int

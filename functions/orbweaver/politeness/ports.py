@@ -1,4 +1,4 @@
-"""What keeps hosts: their slots, their trouble, their robots.txt."""
+"""The port of hosts: their slots, their trouble, their robots.txt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SlotStore(Protocol):
         """
 
     async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
-        """Take the one turn to try a host that is in doubt; nobody else gets it before `until`."""
+        """Take the one turn to try a host in doubt; no other worker gets it before `until`."""
 
 
 class RobotsStore(SlotStore, Protocol):

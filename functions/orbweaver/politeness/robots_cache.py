@@ -1,4 +1,4 @@
-"""Keeping hosts' robots.txt: fetched like any page (guarded, in a slot), cached for all workers.
+"""The cache of hosts' robots.txt for all workers; fetched like any page, guarded, in a slot.
 
 RFC 9309: 2xx is parsed, 4xx allows everything (429 does not: the host is merely busy), 5xx and
 anything unreachable forbids everything; at least five redirects are followed; a copy is used for
@@ -88,7 +88,7 @@ class RobotsKeeper:
         self._hosts = hosts
         self._clock = clock
         self._settings = settings
-        # As long as somebody waits for a host, and no longer.
+        # As long as a worker waits for a host, and no longer.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._parsed: dict[tuple[str, int], tuple[Robots, int]] = {}
         self._parsed_bytes = 0

@@ -1,4 +1,4 @@
-"""Escapes in a robots.txt: the rules of one agent in every reading, of which the strictest wins.
+"""Escapes in a robots.txt: one agent's rules in every reading; the strictest wins.
 
 RFC 9309 has paths compared percent-encoded (2.2.2, 2.2.3), and leaves room. Three readings:
 

@@ -1,4 +1,4 @@
-"""The rules of one agent, indexed: which of them decides on a path, in a bounded number of steps.
+"""Robots rules of one agent, indexed: the deciding one in a bounded number of steps.
 
 - A rule without `*` between characters is found by its head: one look-up for each length that heads
   of this agent have. Their text is part of the file, which bounds that.
