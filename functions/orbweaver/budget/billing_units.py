@@ -1,4 +1,4 @@
-"""What AWS bills, counted: terms, the stages they are used in, and the rules of sizes.
+"""AWS's billing units, counted: terms, their stages, and the rules of sizes.
 
 How a count is spelled in a crawl's counters: `units.<term>.<stage>`, only ever added to.
 

@@ -1,16 +1,16 @@
-"""What a crawl may use up beside pages: bytes, dollars, and pages of each host.
+"""Limits of a crawl beside its pages: bytes, dollars, and pages of each host.
 
-A budget counts what is `used`: what is spent, and what is reserved and may be spent yet. It is
-reserved before anything is asked for, from one counter that never passes the limit; so whatever
-dies, comes twice or wakes up late, no more is spent than the limit. The commit of a pack gives
-back what its journal did not spend, once, for there is one ledger. What was reserved by a delivery
-that left no journal stays used: it may have been received.
+A budget state counts what is `used`: what is spent, and what is reserved and may be spent yet. It
+is reserved before anything is asked for, from one counter that never passes the limit; so whatever
+dies, comes twice or wakes up late, no more is spent than the limit. The commit of a pack gives back
+what its journal did not spend, once, for there is one ledger. What was reserved by a delivery that
+left no journal stays used: it may have been received.
 
 - As long as there is plenty, reservations are made for several requests at once.
 - Where less is left than a request may take, and others have reservations, their rest may still
-  come back: wait. Where nobody has, the last requests get what is left.
-- Reservations of the dead are never settled. Nobody works on a pack for longer than `DEAD_MS`, so
-  once nobody has reserved anything for so long, what is still reserved is theirs, and spent.
+  come back: wait. Where no other has one, the last requests get what is left.
+- Reservations of killed workers are never settled. No worker has a pack for longer than `DEAD_MS`,
+  so once there was no reservation for so long, what is still reserved is theirs, and spent.
 - Less than `least` is nothing: it would be a request for a scrap of a page.
 """
 
@@ -48,7 +48,8 @@ REASONS: Mapping[LimitPart, Reason] = MappingProxyType(
 class BudgetState:
     """What a crawl has used of something, how much of that is only reserved, and since when.
 
-    One that has not begun takes over what the books say: the limit may be younger than the crawl.
+    One that has not begun takes over what the counters say: the limit may be younger than the
+    crawl.
     """
 
     begun: bool = True
@@ -62,7 +63,7 @@ class Taking:
     """A reservation to be made: `amount`, if `limit` is not passed by that.
 
     With `instead`, it takes the place of all that was reserved then by others than `mine`, if
-    nobody has reserved anything since.
+    no worker has reserved anything since.
     """
 
     crawl: Crawl
@@ -85,7 +86,7 @@ class BudgetWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetTake:
-    """Reserve so much; `dead`, in the place of reservations that nobody will settle."""
+    """Reserve so much; `dead`, in the place of reservations that no worker will settle."""
 
     amount: int
     dead: bool = False
@@ -110,7 +111,7 @@ Step: TypeAlias = BudgetTake | Refused
 def next_step(
     standing: BudgetState, wanted: BudgetWanted, *, limit: int, mine: int, now_ms: int
 ) -> Step:
-    """Say what to do about a budget that was in the way; `mine` of it is reserved for us."""
+    """Say what to do about a budget that had too little left; `mine` of it is reserved for us."""
     left = limit - standing.used
     if left >= wanted.whole:
         return BudgetTake(amount=wanted.plenty if left >= wanted.plenty else wanted.whole)
@@ -125,7 +126,7 @@ def next_step(
 
 
 def limit_of(crawl: Crawl, part: LimitPart) -> int | None:
-    """How much of something a crawl may use; None: nobody has said."""
+    """How much of something a crawl may use; None: no limit."""
     return crawl.bytes_max if part is LimitPart.BYTES else crawl.nanodollars_max
 
 

@@ -1,4 +1,4 @@
-"""What a crawl costs on AWS: an estimate, from what its packs did, in 1e-9 USD (nanodollars).
+"""The cost of a crawl on AWS: an estimate from what its packs did, in nanodollars.
 
 What is charged, and when, at the prices of budget/prices.py:
 
@@ -11,7 +11,7 @@ What is charged, and when, at the prices of budget/prices.py:
   that comes back, the next pack's share; and for the file that it wrote, for itself and others.
   Links that are looked up, it pays for one by one.
 
-Not in it: deliveries that died, packs that were put off unopened, transfer (what comes in is
+Not in it: deliveries that died, packs that were requeued unopened, transfer (what comes in is
 free), storage, whatever else an account pays for being there.
 """
 

@@ -1,4 +1,4 @@
-"""What a crawl will use and how long it takes at least, before it has begun.
+"""An estimate of a crawl's usage and least duration, before it has begun.
 
 The same terms and stages as the meter counts (budget/billing_units.py), from what a definition
 says and what is assumed about the site and the stack. How often URLs go round, and how long
@@ -118,7 +118,7 @@ def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[T
     # All visits but the last of a pack have something to send, and some of those.
     sent = max(0.3 * visits, visits - rounds.packs)
     return {
-        # Packs that were put off travel together.
+        # Packs that were requeued travel together.
         (Term.SQS, Stage.SEND): 1.15 * sent + min(again, rounds.invocations) / 2,
         # Journal, ledger and strikes of each pack.
         (Term.READ_HALVES, Stage.RECALL): 6 * rounds.deliveries,
@@ -137,7 +137,7 @@ def _per_invocation(crawl: Crawl, rounds: Rounds) -> Mapping[tuple[Term, Stage],
     files = crawl.bodies is not Bodies.OFF or crawl.texts
     # Some invocations ask for nothing.
     asks = min(1.0, rounds.visits / rounds.invocations)
-    # Where a pack leads to nothing more, the crawl may be finished, which all of its books say.
+    # Where a pack leads to nothing more, the crawl may be finished, which all of its counters say.
     looks = 1 - exp(-rounds.packs / rounds.invocations)
     return {
         # Ten messages at once, received and deleted.

@@ -1,4 +1,4 @@
-"""What crawls may use up beside pages (budget/budget_rules.py)."""
+"""The ports of budget states and page counts (budget/budget_rules.py)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Budgets(Protocol):
     What is reserved is settled by `Packs.commit`.
     """
 
-    async def take(self, taking: Taking) -> BudgetState | None:
+    async def take(self, taking: Taking) -> Allowance | None:
         """Reserve, if the limit is not passed by that: None. Else the budget as it stands."""
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
-        """Put a budget there of which so much is used, if there is none."""
+        """Begin a budget of which so much is used, if there is none."""
 
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int

@@ -1,4 +1,4 @@
-"""What AWS asks for a unit of each term, in 1e-9 USD (nanodollars): the one table of prices.
+"""AWS's prices for a unit of each term, in 1e-9 USD (nanodollars): the one table of them.
 
 List prices of us-east-1, arm64, on demand, without free tier, as of `AS_OF`. Source: the pricing
 pages of aws.amazon.com for sqs, dynamodb, lambda, cloudwatch, s3, eventbridge and ec2 (data

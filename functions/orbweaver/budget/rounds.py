@@ -1,4 +1,4 @@
-"""How often a crawl's URLs go round, and how long functions wait with them: for `estimate`.
+"""Rounds of a crawl's URLs and the waits of its functions with them: for `estimate`.
 
 Held to the scale model (docs/scale.md), from whose mechanisms it is made. Each of these has a
 function of its own below, so that a change of how workers wait changes one of them:
@@ -9,8 +9,8 @@ function of its own below, so that a change of how workers wait changes one of t
   comes back when its turn is due; not quite then, so that a pack takes more visits than its slots
   need (`_trips`). Without one, a visit asks for the whole pack, if the host answers in time.
 - **The waiting line** is 15 minutes long. Packs that find no place in it come back after those 15
-  minutes all the same, so each of a backlog is delivered that often, mostly in vain
-  (`_redelivered`); what slots there are they get one by one, and somebody waits for each.
+  minutes all the same, so each of a backlog is delivered that often, mostly in vain (`_crowded`);
+  what slots there are they get one by one, and a function waits for each.
 - **Batches.** A function takes what comes within the window, or a full batch, and is paid for until
   the last of its packs has had its last slot (`_seconds`). With many hosts, many wait at once.
 - **Workers** are at most so many. Beyond that batches are full, and packs wait on the queue for
