@@ -1,4 +1,4 @@
-"""Why a URL is refused: the one file that answers that question.
+"""Admission of URLs: the one file that says why a URL is refused.
 
 `admit_link` decides for a link before it is claimed; a refusal is counted at its page. What looks
 like a trap (`frontier/crawler_traps.py`) is refused as well, where a person has not asked for it;
@@ -83,7 +83,7 @@ def admit_seed(crawl: Crawl, url: str, *, planned: bool = True) -> Target | Refu
 
 
 def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
-    """Decide on a seed that failed in another run: as deep as it lay, whoever claimed it then."""
+    """Decide on a seed that failed in another run: at its depth, whichever pack claimed it then."""
     admitted = admit_seed(crawl, url)
     if isinstance(admitted, Refusal):
         return admitted
@@ -246,7 +246,7 @@ def vouched(crawl: Crawl, sitemap: Target) -> frozenset[str]:
     """Hosts that a sitemap may list pages of.
 
     That is the host whose robots.txt named it (sitemaps.org: a cross submit), or the hosts that
-    the person meant who named it: its own, and those of the seeds.
+    the person vouched for who named it: its own, and those of the seeds.
     """
     if sitemap.site is not None:
         return frozenset({sitemap.site})

@@ -1,4 +1,4 @@
-"""Whether a URL that a message brings belongs to its crawl: what the message says is not enough.
+"""Membership of a message's URL in its crawl: what the message says is not enough.
 
 - Senders to the seed queue are trusted with seeds alone. A named crawl takes from there what lies
   where its own seeds do and what its patterns take of links, and such a URL never widens its scope.

@@ -2,7 +2,7 @@
 
 It is a WARC file (`frontier/warc.py`), and a page's record says which part of it is the page's.
 Names never repeat, so a file is written once. One that no record means, since its invocation died
-too soon or another one had been faster, is swept up with all others once its time is over.
+too soon or another one had been faster, is deleted with all others after its retention.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where packs and URLs stand: what the tables say of them, and what a commit comes to."""
+"""States of packs and URLs, as tables hold them, and results of a commit."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OverBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """Nothing was written: the crawl is finished, its books are sealed."""
+    """Nothing was written: the crawl is finished, its counters are sealed."""
 
 
 CommitResult: TypeAlias = Committed | AlreadyCommitted | OverBudget | Closed
@@ -85,7 +85,7 @@ class StandingClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is known of URLs: which another pack holds, and who held those that are free again."""
+    """What is known of URLs: held ones, and former holders of those that are free."""
 
     held: frozenset[str] = frozenset()
     lapsed: Mapping[str, Prior] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Traps: sites that make URLs without end, by mistake or on purpose; what of them is refused.
+"""Traps: sites that make URLs without end, by mistake or on purpose; what is refused.
 
 By the URL alone (`trap`), for links and for what redirects lead to, but not for seeds:
 

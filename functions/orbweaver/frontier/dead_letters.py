@@ -1,11 +1,11 @@
 """Dead letters: what one is, why it lies there, which belong together, what is sent back.
 
 Rules
-- A cause is a reason without what differs from letter to letter, so that a thousand letters of one
+- A cause is a reason without what differs from message to message, so that a thousand of one
   mistake are one line. One without a reason was moved by SQS, or was too large to take one along.
 - A body may hold anything, so nothing of it is shown but URLs, redacted, and names of fields.
 - Sent back, a pack has failed never; a loose message becomes seeds whose ids follow from the
-  letter's, so that a copy of it is the same message.
+  dead letter's, so that a copy of it is the same message.
 - What came from the seed queue is read as seeds for ever: no redrive makes a pack of it.
 """
 
@@ -40,7 +40,7 @@ FIELDS_SHOWN = 10
 # What is no JSON may be anything; so much of it says whose it is, and is no password.
 START_CHARS = 12
 NEWER_VERSION = "newer version"
-# How reasons begin whose rest is of one letter only.
+# How reasons begin whose rest is of one message only.
 _CAUSES = {
     "unknown crawl ": "unknown crawl",
     "no usable URL": "no usable URL",
@@ -50,10 +50,10 @@ _CAUSES = {
     "version ": "unknown version",
     NEWER: NEWER_VERSION,
 }
-# Why a letter that was asked for is not sent back.
+# Why a dead letter that was asked for is not sent back.
 HOPELESS = "malformed"
 UNKNOWN_CRAWL = "unknown crawl"
-# What is sent back and fails at once is a new letter; it is not for the run that sent it.
+# What is sent back and fails at once is a new dead letter; the run that sent it leaves it alone.
 NEW = "new since the start"
 RECEIVED_TOO_OFTEN = "received too often"
 _URL = re.compile(r"https?:", re.IGNORECASE)
@@ -105,7 +105,7 @@ class Case:
 
     @property
     def failures(self) -> int:
-        """How many deliveries came to nothing before the last time that it was put off."""
+        """How many deliveries ended without a result before it was last requeued."""
         return self.message.failures if isinstance(self.message, Pack) else 0
 
     @property
@@ -179,13 +179,13 @@ def _canonical(reference: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterSelection:
-    """Which dead letters are meant: those with these words in their reason, with URLs of a host."""
+    """The dead letters to act on: by words of their reason, by a host of their URLs."""
 
     reason: str | None = None
     host: str | None = None
 
     def takes(self, case: Case) -> bool:
-        """Whether a letter is meant."""
+        """Whether a dead letter is selected."""
         if self.reason is not None:
             told = f"{case.cause}\n{case.letter.reason or ''}".casefold()
             if self.reason.casefold() not in told:
@@ -201,7 +201,7 @@ EVERYTHING = DeadLetterSelection()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterGroup:
-    """Letters of one cause; `sample` is the newest of them."""
+    """Dead letters of one cause; `sample` is the newest of them."""
 
     cause: str
     count: int
@@ -212,7 +212,7 @@ class DeadLetterGroup:
 
 
 def grouped(cases: Iterable[Case]) -> tuple[DeadLetterGroup, ...]:
-    """Put letters together by cause, the most frequent first."""
+    """Group dead letters by cause, the most frequent first."""
     causes: dict[str, list[Case]] = {}
     for case in cases:
         causes.setdefault(case.cause, []).append(case)
@@ -221,7 +221,7 @@ def grouped(cases: Iterable[Case]) -> tuple[DeadLetterGroup, ...]:
 
 
 def _group(cause: str, members: list[Case]) -> DeadLetterGroup:
-    # By id as well, so that the same letters have the same sample in whatever order they came.
+    # By id as well, so that the same dead letters have the same sample in any order.
     sample = max(members, key=lambda case: (case.first_seen_ms, case.letter.id))
     return DeadLetterGroup(
         cause=cause,
@@ -276,7 +276,7 @@ Revived: TypeAlias = Pack | tuple[SeedsMessage, ...]
 
 
 def revived(case: Case, now_ms: int) -> Revived | None:
-    """Make of a letter what is sent back; None of what goes as it is."""
+    """Make of a dead letter what is sent back; None of what goes as it is."""
     message = case.message
     if case.hopeless or isinstance(message, Malformed | Close | Newer):
         return None

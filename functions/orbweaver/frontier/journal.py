@@ -1,11 +1,11 @@
-"""What a pack came to: decided once, written once, and replayed by every later delivery.
+"""A pack's redo log: decided once, written once, and replayed by every later delivery.
 
 The journal is a redo log. A delivery fetches, then writes its journal *if absent*; from there on
-whoever holds the pack (this delivery, a duplicate, a redelivery after a crash) does the same
+every holder of the pack (this delivery, a duplicate, a redelivery after a crash) does the same
 things with the same values: claims the same candidates as of the same moment, stores the same
 records under the same keys, commits the same counts. The ledger then adds the one fact that
 depends on others: which candidates this pack won. Journal + ledger determine the outbox, so its
-packs have the same ids whoever sends them.
+packs have the same ids whichever delivery sends them.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Journal:
     candidates: tuple[Target, ...] = ()
     counts: Counts = field(default_factory=dict)
     alone: bool = False
-    # What was reserved of the crawl's budgets, by part: what of it the counts do not spend
-    # goes back with the commit.
+    # What was reserved of the crawl's budgets, by part: what the counts have not spent of it goes
+    # back with the commit.
     reserved: Mapping[str, int] = field(default_factory=dict)
     # URLs that ended without having been asked for, because the crawl did: other runs may.
     unasked: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Ledger:
 
     `surplus` says that it had won more than the budget left, and must give those claims back;
     `sent`, that this is done and its outbox is on the queue: without that word a copy of an early
-    pack would send everything that came of it again.
+    pack would send all of its outbox again.
     """
 
     pack: str

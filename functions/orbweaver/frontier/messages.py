@@ -1,11 +1,11 @@
-"""What travels on the queues, and its one codec.
+"""Messages on the queues, and their one codec.
 
 Kinds, told apart by `decode`:
 
 * `Loose`: what a person drops: a bare URL, `{"url": …}` or `{"urls": […]}`, with an optional
   `"crawl"`; first turned into `SeedsMessage`, as it has no identity. The seed queue takes nothing
   else.
-* `SeedsMessage`: references that nobody has claimed yet.
+* `SeedsMessage`: references that no pack has claimed yet.
 * `Pack`: up to 25 URLs that *are* claimed. Its id is stable over resends and redrives: a child's
   id follows from its parent's id and its place in the parent's outbox.
 * `Close`: a crawl that was cancelled a while ago is to end now, whatever is still queued.
@@ -69,7 +69,7 @@ class MessageSource(StrEnum):
 class Pack:
     """Claimed URLs of one crawl; `at_ms` is when it was made.
 
-    `failures` counts deliveries that came to nothing before it was last put off, as the queue's
+    `failures` counts deliveries without a result before it was last requeued, as the queue's
     own count starts anew with every message; `put_offs`, how often that was.
     """
 

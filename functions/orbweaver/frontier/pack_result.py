@@ -1,4 +1,4 @@
-"""What a pack is coming to, until it is written down as its journal."""
+"""A pack's result in progress, until it is written down as its journal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PackResult:
     """Collects what a pack comes to while its URLs end, in any order."""
 
     def __init__(self, crawl: str, hosts: Sequence[str] = ()) -> None:
-        """Start empty for a pack of `crawl`, of which the books count some hosts by themselves."""
+        """Start empty for a pack of `crawl`, whose counters keep some hosts apart."""
         self._crawl = crawl
         self._hosts = {host: place for place, host in enumerate(hosts)}
         self._records: dict[str, PageRecord] = {}

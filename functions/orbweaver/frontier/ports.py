@@ -57,7 +57,7 @@ class Packs(Protocol):
         """Note that a suspect is about to be processed; how often that was noted by now."""
 
     async def absolve(self, pack_id: str, strikes: int) -> None:
-        """Leave a suspect with this many strikes, whatever it had: nobody died of it this time."""
+        """Leave a suspect with this many strikes: its worker survived it this time."""
 
     async def sent(self, pack_id: str) -> None:
         """Note that a committed pack's outbox is on the queue and its surplus given back."""
@@ -73,7 +73,7 @@ class Packs(Protocol):
 
 
 class Crawls(Protocol):
-    """Definitions, states and books of crawls."""
+    """Definitions, states and counters of crawls."""
 
     async def create(self, crawl: Crawl) -> bool:
         """Write a new crawl; False if its id is taken."""
@@ -93,9 +93,9 @@ class Crawls(Protocol):
     async def seal(
         self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
     ) -> bool:
-        """Finish a crawl if its books still are as read: close every shard, in one transaction.
+        """Finish a crawl if its counters still are as read: close every shard, in one transaction.
 
-        `rest` is counted with it: the outcomes of what nobody will bring to one.
+        `rest` is counted with it: the outcomes of URLs that no worker will bring to one.
         """
 
     async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:

@@ -21,7 +21,7 @@ class Queue(Protocol):
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
         """Send packs; returns once every one of them is accepted.
 
-        Packs that go past others (`OutgoingPack.express`) take the express lane in any case.
+        Outgoing packs that go past others (`Letter.express`) take the express lane in any case.
         """
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
@@ -47,19 +47,19 @@ class Queue(Protocol):
 
 
 class DeadLetters(Protocol):
-    """The dead-letter queue, for whoever looks after it."""
+    """The dead-letter queue, as an operator's commands see it."""
 
     async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
-        """Take some letters; nobody else sees them for so long. None once there are no more.
+        """Take some dead letters, hidden from other readers for so long. None once all are taken.
 
         The same one may come twice.
         """
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
-        """Let everybody see letters again; what is not held any more is passed over."""
+        """Show dead letters to all readers again; what is not held any more is passed over."""
 
     async def delete(self, letters: Sequence[DeadLetter]) -> None:
-        """Remove letters that were taken."""
+        """Remove dead letters that were taken."""
 
     async def resend(
         self, bodies: Sequence[str], source: MessageSource = MessageSource.PACKS

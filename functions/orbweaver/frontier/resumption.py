@@ -1,4 +1,4 @@
-"""Which earlier runs a run goes on from, and how much of its limit of pages these have used.
+"""Earlier runs that a run goes on from, and how much of its page limit they have used.
 
 - A run goes on from the newest run of its name that began at the same seeds and sitemaps, has
   finished, and began within the window: its claims hold, so its seeds would not be asked for. And
@@ -36,7 +36,7 @@ def earlier(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Cra
     """List the runs that a run may go on from, newest first.
 
     Journals are kept for `journals_s`. Those of a run that began before that are gone in part, and
-    what is missing would be taken for URLs that nobody asked for.
+    what is missing would be taken for URLs that no worker asked for.
     """
     if crawl.continuous or crawl.retry_of is not None or not crawl.window_s:
         return ()

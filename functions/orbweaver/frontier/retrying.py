@@ -1,6 +1,6 @@
-"""How ports are called by whoever has time: again after a fault that passes, and a few at a time.
+"""Patient calls of ports: again after a fault that passes, and a few at a time.
 
-A fault is waited out a few times, with waits that grow; what lasts longer is for whoever called.
+A fault is waited out a few times, with waits that grow; what lasts longer is raised to the caller.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def happens(event: asyncio.Event, within_s: float) -> None:
 
 
 async def all_of(calls: Iterable[Awaitable[T]], at_once: int) -> list[T]:
-    """Await all, so many at a time; what comes of each, in order; raises the first error at once.
+    """Await all, so many at a time; their results, in order; raises the first error at once.
 
     Each is taken from a generator when its turn comes, so none is left that was never awaited.
     """

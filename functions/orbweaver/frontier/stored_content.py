@@ -1,10 +1,10 @@
-"""What is kept of a page: its body, what was made of it, its record; redacted, where it has to be.
+"""The stored content of a page: body, texts and record, redacted where it has to be.
 
 Rules
 - Bodies: those of HTML pages, of all that was fetched, or none, as the crawl says. Texts: of HTML.
 - Redaction comes before anything is kept: of title, description and error, of what rules found, of
-  text, Markdown and body. URLs stay as they are, or nobody could ask for them: also one that stands
-  in place of an error, for where a page leads. Digests and sizes are of what was sent.
+  text, Markdown and body. URLs stay as they are, or none of them could be asked for: also one that
+  stands in place of an error, for where a page leads. Digests and sizes are of what was sent.
 - A page in another charset than UTF-8 is kept in UTF-8 with a mark if it is redacted; a mark comes
   before all that header and page say (HTML Standard, 13.2.3.2).
 - What is no text cannot be redacted (a PDF), and is not kept then.

@@ -1,4 +1,4 @@
-"""WARC 1.1 (ISO 28500:2017): records as gzip members, written, read, found again, and blotted out.
+"""WARC 1.1 (ISO 28500:2017): records as gzip members, written, read, found and erased.
 
 Rules
 - Every record is a gzip member of its own (annex D), so that one is read by one range request, and
@@ -11,7 +11,7 @@ Rules
   export makes a `request` of it.
 - `conversion`: what was made of a page, as JSON; it refers to its response, where that is stored.
 - A tombstone is a record of any length from `TOMBSTONE_BYTES_MIN` on. One is put in the place of
-  a record that is to be forgotten, so that what stands behind it stays where it is.
+  a record that is to be erased, so that what stands behind it stays where it is.
 - Times are to the second in UTC; digests are SHA-256, in base 32 like all digests of this format.
 """
 
@@ -271,7 +271,7 @@ def _parsed(text: bytes) -> Record:
     return Record(type=kind, headers=headers, payload=block[:length])
 
 
-# --- blotted out --------------------------------------------------------------------------------
+# --- erased -------------------------------------------------------------------------------------
 
 
 def tombstone(length: int) -> bytes:
