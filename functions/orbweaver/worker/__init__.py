@@ -1,4 +1,4 @@
-"""The way of one URL, in order: from a batch of messages to claims, records and the next messages.
+"""The way of one URL, in order: from a batch of messages to claims, records and messages.
 
 Decides the order of effects, on which the invariants rest; speaks to ports only. A step calls those
 below it, and returns to the one that called it; none calls one above.

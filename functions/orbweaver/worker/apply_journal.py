@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SEAL_TRIES = 3
-# While a cancelled crawl drains, its books move all the time.
+# While a cancelled crawl drains, its counters move all the time.
 CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
 ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
@@ -169,14 +169,14 @@ class JournalApplier:
             await self._clock.sleep(CLOSE_WAIT_S)
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
-    async def finish(self, crawl_id: str) -> tuple[Crawl, Counts] | None:
-        """Finish a crawl if its books balance, and see to it that this is announced.
+    async def finish(self, crawl_id: str) -> tuple[Crawl, Tally] | None:
+        """Finish a crawl if its counters balance, and see to it that this is announced.
 
-        The crawl and its books, if it is this that has ended it.
+        The crawl and its counters, if it is this that has ended it.
 
-        Whoever commits a pack with an empty outbox calls this afterwards, so the last one does.
+        The worker that commits a pack with an empty outbox calls this afterwards.
         The announcement follows the seal. Its sender may die in between, and its message may be
-        gone too, acknowledged by a copy that came before the end: so whoever finds a finished
+        gone too, acknowledged by a copy that came before the end: so a worker that finds a finished
         crawl unannounced gives the sender a moment, and then announces it, under the same event id.
         """
         for _ in range(SEAL_TRIES):

@@ -97,7 +97,7 @@ class Worker:
     ) -> None:
         """Take the ports, and the actors that ingest, advance and settle.
 
-        What is used within `of_crawl` is that crawl's; `ending` is the one that the visitor has.
+        What is used within `of_crawl` is that crawl's; `ending` is the one that the fetcher has.
         """
         self._ending = ending or Ending()
         self._queue = queue
@@ -106,7 +106,7 @@ class Worker:
         self._processor = processor
         self._applier = applier
         self._clock = clock
-        # Who has just read that a crawl runs asks once more, and settles what comes of it.
+        # A worker that has just read that a crawl runs asks once more, and settles the result.
         request_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
         self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics

@@ -1,9 +1,9 @@
-"""What is stored of pages, on its way into one file a crawl and invocation.
+"""Stored contents of pages, on their way into one file a crawl and invocation.
 
 The file has to stand before any journal names it, and a file a pack would cost more than all else.
-So the packs that a batch has of a crawl wait for each other: whoever has visited puts in what it
-has, and the file is written when nobody is visiting any more, when it is large enough, or when the
-first one has waited for `segment_wait_s`. Who comes later begins another one.
+So the packs of a crawl in a batch wait for each other. Each puts in its part when it has fetched.
+The file is written when no pack is fetching any more, when it is large enough, or when the first
+pack has waited for `segment_wait_s`. A later pack begins another file.
 
 A pack whose file cannot be written fails as it would if its journal could not.
 """
@@ -61,12 +61,12 @@ class BodyWriter:
         self._random = random
         self._patience = Patience(clock=clock, random=random, base_s=RETRY_BASE_S)
         self._bytes_max = settings.segment_bytes_max
-        # By crawl; those who are visiting are expected.
+        # By crawl; packs that are fetching are expected.
         self._gathering: Gathering[Segment, None] = Gathering(settings.segment_wait_s)
 
     @contextmanager
     def taking_part(self, crawl_id: str) -> Iterator[BodyPart]:
-        """Visit, so that others of the crawl wait for what comes of it."""
+        """Fetch, so that other packs of the crawl wait for this one."""
         part = BodyPart(self, crawl_id)
         self._gathering.expect(crawl_id, part)
         try:
@@ -75,7 +75,7 @@ class BodyWriter:
             part.leave()
 
     def left(self, crawl_id: str, part: BodyPart) -> None:
-        """Note that somebody is through with visiting."""
+        """Note that a pack has fetched all that it will."""
         self._gathering.came(crawl_id, part)
 
     async def put(

@@ -1,8 +1,8 @@
-"""What the tasks of a container have done for them at once: they gather, and one carries it out.
+"""Batched calls: tasks of a container share one request, which one of them makes.
 
-Those who come with something of a kind (a crawl's packs, say) wait for whoever is expected yet. It
-is carried out for all by the first to see that nobody is expected any more, that there is enough
-of it, or that the first of them has waited long enough. Who comes later begins anew.
+A task with a call of some kind (to commit a pack of a crawl, say) waits for the tasks that are
+still expected. The first to see that no task is expected, that there is enough, or that the first
+of them has waited long enough makes the call for all. A later task begins another group.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ Result = TypeVar("Result")
 
 
 class CallGroup(Generic[What, Result]):
-    """What has been gathered of a kind, and those who wait until it is carried out."""
+    """What a shared call of a kind holds so far, and its outcome for the tasks that wait."""
 
     def __init__(self, kind: str, what: What, due_s: float) -> None:
         self.kind = kind
         self.what = what
         self.due_s = due_s
-        # What came of it, once somebody is at it.
+        # The call's outcome, once a task makes it.
         self.outcome: asyncio.Future[Result] | None = None
 
 
 class Gathering(Generic[What, Result]):
-    """Who is expected, and what has been gathered so far, by kind."""
+    """The tasks that are expected, and the groups that are open, by kind."""
 
     def __init__(self, wait_s: float) -> None:
         """Take for how long the first one waits for others, in s."""
         self._wait_s = wait_s
         self._expected: dict[str, set[Hashable]] = {}
         self._open: dict[str, CallGroup[What, Result]] = {}
-        # Somebody is expected no more, or is about to carry out.
+        # A task is expected no more, or is about to make the call.
         self._turn = asyncio.Event()
 
     def expect(self, kind: str, who: Hashable) -> None:
-        """Have others wait for somebody."""
+        """Have others wait for a task."""
         self._expected.setdefault(kind, set()).add(who)
 
     def came(self, kind: str, who: Hashable) -> None:
-        """Have nobody wait for somebody any more."""
+        """Have no task wait for this one any more."""
         expected = self._expected.get(kind, set())
         expected.discard(who)
         if not expected:
@@ -68,10 +68,10 @@ class Gathering(Generic[What, Result]):
         enough: Callable[[What], bool],
         carry_out: Callable[[What], Awaitable[Result]],
     ) -> tuple[Result, bool]:
-        """Wait until a group is carried out, or do it; what came of it, and whether it was us.
+        """Wait until a group's call is made, or make it; its result, and whether this task made it.
 
-        Raises for all what `carry_out` raises. If whoever was at it is cancelled, the others get a
-        Transient: what came of it is not known.
+        Raises for all what `carry_out` raises. If the task that makes the call is cancelled, the
+        others get a Transient: the result is not known.
         """
         running = asyncio.get_running_loop()
         while group.outcome is None:
@@ -93,7 +93,7 @@ class Gathering(Generic[What, Result]):
         except BaseException as error:
             known = isinstance(error, Exception)
             group.outcome.set_exception(error if known else Transient("whoever was at it is gone"))
-            group.outcome.exception()  # somebody has seen it, whether anybody waits or not
+            group.outcome.exception()  # retrieved, whether a task waits or not
             raise
         group.outcome.set_result(result)
         return result

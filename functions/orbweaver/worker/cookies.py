@@ -1,4 +1,4 @@
-"""Cookies of the crawls that keep them: read as a host is visited, stored as an answer sets some.
+"""Cookies of crawls that keep them: read before a host is asked, stored with its answers.
 
 A jar is one item of the `hosts` table for each crawl and site, so all workers of a crawl see it and
 no other crawl does; a crawl that keeps none neither reads nor writes one. Rules
@@ -40,7 +40,7 @@ class Cookies:
         self._hosts = hosts
         self._clock = clock
         self._jars: OrderedDict[tuple[str, str], Jar] = OrderedDict()
-        # As long as somebody writes a jar, and no longer.
+        # As long as a task writes a jar, and no longer.
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def look(self, crawl_id: str, url: str) -> None:

@@ -263,7 +263,7 @@ class PackFetcher:
     async def _fetch(
         self, context: PackContext, target: Target, room_bytes: int
     ) -> Response | Failure:
-        """Ask, and note what was received; of what is broken off nobody knows, so all of it."""
+        """Ask, and note what was received; of a body that broke off, the most it may have been."""
         received = 0
         try:
             request = self._request(context, target, room_bytes)

@@ -1,11 +1,11 @@
 """Packs that are ready to be committed, in one transaction a crawl and batch.
 
-A commit puts a ledger and adds to a shard of the books, each at twice the price of a write. The
-packs that a container is settling at the same time share the second: whoever is ready waits for
+A commit puts a ledger and adds to a shard of the counters, each at twice the price of a write. The
+packs that a container is settling at the same time share the second: one that is ready waits for
 those that are about to be, and the last one commits for all.
 
 Together or not at all: where one ledger stands already, the budget does not admit all claims or
-the books are closed, nothing is written, and every pack commits by itself. So it does if that is
+the counters are closed, nothing is written, and every pack commits by itself. So it does if that is
 all there is of it, or if budgets are to be settled with it.
 """
 
@@ -80,7 +80,7 @@ class Commits:
         return done
 
     async def _write(self, batch: _Batch) -> bool:
-        """Commit a batch; False if nothing was, or nobody knows: each finds out for itself."""
+        """Commit a batch; False if nothing was, or it is unknown: each finds out for itself."""
         if len(batch.commits) == 1:
             return False
         try:

@@ -9,9 +9,9 @@ costs nothing. So, in this order:
     known      a batched read; of a few, as long as next to none of them turn out to be claimed
 
 Packs of one crawl with links to be claimed take turns from `seen` to their journal. What stands in
-a journal is claimed by whoever holds that pack, whatever happens; so the next one need not, and
-packs of a batch whose pages link to each other do not race for the same claims. Whoever has the
-turn takes over the links of those who wait for theirs, too: its children are fuller packs than
+a journal is claimed by that pack's worker, whatever happens; so the next one need not, and
+packs of a batch whose pages link to each other do not race for the same claims. The lock
+holder takes over the links of the packs that wait, too: its children are fuller packs than
 theirs would be. If its journal comes to nothing, they still have them.
 """
 
@@ -57,7 +57,7 @@ LEFT_MAX = 1_000
 
 
 class Sifter:
-    """Sifts links; one a container, for what it has seen outlives an invocation."""
+    """Deduplicates links; one a container, for what it has seen outlives an invocation."""
 
     def __init__(
         self, *, packs: Packs, frontier: Frontier, samples: Samples, clock: Clock, bounds: Bounds
@@ -70,7 +70,7 @@ class Sifter:
         self._shares = Shares(bounds)
         self._novelty = Novelty()
         self._spent: set[tuple[str, int]] = set()
-        # As long as somebody has a turn or waits for one.
+        # As long as a pack has a turn or waits for one.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         # Results of pages' packs that wait for a turn, by crawl.
         self._waiting: defaultdict[str, list[PackResult]] = defaultdict(list)
@@ -147,8 +147,8 @@ class Sifter:
         self, crawl: Crawl, result: PackResult, waiting: list[PackResult]
     ) -> AsyncIterator[bool]:
         """Have a turn, where there is something to take turns for; False if there was none."""
-        # Whoever waits for money to come back keeps nobody else waiting.
-        if crawl.nanodollars_max is not None or not self._unseen(crawl, result):
+        # A pack that waits for budget to come back keeps no other waiting.
+        if crawl.nanodollars_max is not None or not self._unseen(crawl, draft):
             yield False
             return
         turn = self._turns.setdefault(crawl.id, asyncio.Lock())
@@ -172,8 +172,8 @@ class Sifter:
         urls = result.candidates
         return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
-    async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
-        """Note the links of those who wait, too; they keep them until these are journaled."""
+    async def _take_over(self, crawl: Crawl, draft: PackResult, waiting: list[PackResult]) -> None:
+        """Note the links of packs that wait, too; they keep them until these are journaled."""
         for _ in range(GATHER_TURNS):
             await asyncio.sleep(0)
         room = GATHERED_MAX

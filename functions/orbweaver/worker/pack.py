@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 # A single URL that was being processed when its worker died, this often, is to blame.
 STRIKES_MAX = 3
 # Every copy of a message is requeued, and may be copied, by itself: a journal makes them one.
-REQUEUES_MAX = 8
+PUT_OFFS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ Result: TypeAlias = Done | Requeued | Hopeless
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Results:
-    """What a visit, or the look at seeds, has come to, and is to be written down."""
+    """What a visit, or the look at seeds, yields, and is to be written down."""
 
     result: PackResult
     at_ms: int
@@ -226,11 +226,11 @@ class PackProcessor:
             return await self._visit(message, crawl, deadline_ms)
         strikes = await self._packs.strike(message.id)
         if strikes > STRIKES_MAX:
-            # Whoever moves it back from the dead-letter queue gives it one more chance.
+            # A redrive from the dead-letter queue gives it one more chance.
             await self._packs.absolve(message.id, STRIKES_MAX - 1)
             return Hopeless(reason=f"crashed its worker {STRIKES_MAX} times")
         try:
-            # Requeued, it stays a suspect; how often it was one when a worker died, strikes say.
+            # Requeued, it stays a suspect; strikes say how often it was one when a worker died.
             came = await self._visit(replace(message, failures=1), crawl, deadline_ms)
         finally:
             # A worker that dies does not come by here; whatever else happened was no crash.

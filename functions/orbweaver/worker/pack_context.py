@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackContext:
-    """One pack's stay: its crawl, what it has come to, and when asking must be over.
+    """One pack at work: its crawl, its result so far, and when asking must be over.
 
     `before` holds the records of earlier runs, by URL; `seen` says which URLs the crawl is known
     to have claimed.

@@ -1,4 +1,4 @@
-"""Reading an answer: all that is done with the bytes of one answer, as a function of plain values.
+"""Page reading: all that is done with the bytes of one answer, on plain values.
 
 Job and reading are frozen values, so that a process of its own can do the work
 (`adapters/local/reader.py`); its page comes back `bare`, without HTML and tree. A reading grows by

@@ -1,4 +1,4 @@
-"""What an answer means for its pack: a record, links, another attempt, a rest for the host.
+"""An answer's effects on its pack: a record, links, another attempt, a rest for the host.
 
 Decided in `fetching/response_verdict.py` (what an answer is), `worker/page_reading.py` (what a
 page says) and `frontier/admission.py` (whether a link belongs); brought together and noted in the

@@ -1,4 +1,4 @@
-"""Going on from earlier runs of a crawl's name: what they left out, found again in their journals.
+"""Retracing of earlier runs of a crawl's name: what they left out, found in their journals.
 
 A run's packs form a tree: seeds, what they gave rise to, and so on, each id following from its
 parent's. Its journals and ledgers outlive it, and say of every pack
@@ -13,8 +13,8 @@ run that goes on, and claimed as any link: a URL that holds a claim within the w
 for again. The packs that they gave rise to are looked through by messages of their own, each of
 them planned in the commit that sends it, so a run does not end before all are.
 
-The earlier run has finished, so its books are closed: nothing that was in work is counted any more,
-and its claims may be abandoned in its stead.
+The earlier run has finished, so its counters are closed: nothing that was in work is counted any
+more, and its claims may be abandoned in its stead.
 """
 
 from __future__ import annotations

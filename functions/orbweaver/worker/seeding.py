@@ -1,8 +1,8 @@
-"""From what a person dropped to packs: loose messages to seeds, seeds to a journal of candidates.
+"""Seeding: loose messages become seeds, and seeds a journal of candidates.
 
 A loose message has no identity that survives a redrive, so nothing is claimed for it: it is only
 turned into seeds, whose ids follow from the queue's message id and stay with them. SQS gives that
-id, so nobody who drops references can choose the id of a message.
+id, so no sender of references can choose the id of a message.
 """
 
 from __future__ import annotations
