@@ -1,10 +1,11 @@
-"""A day of page records into files that say the same however often it is run; change feeds; tables.
+"""Exports: a day of page records as files, the same in every run; change feeds; tables.
 
-Decides units, chunks and manifests; a manifest is written last, and says which files are meant.
+Decides units, chunks and manifests; a manifest is written last, and says which files belong to the
+export.
 
     requests           which days are asked for
     orders             messages between exporters
-    manifest           where files lie, and what is meant
+    manifest           where files lie, and which of them count
     planner            which units a day has
     run_state          what workers leave for each other
     runs               which run of a day counts

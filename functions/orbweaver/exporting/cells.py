@@ -1,4 +1,4 @@
-"""What stands in a cell of an exported table: the same value for every format.
+"""Cells of an exported table: the same value for every format.
 
 Rules
 - A value of its column's type stands there as it is; half a surrogate pair, which no encoding

@@ -5,12 +5,12 @@ it lies):
 
     1  shard by shard: records and the snapshot before, merged, into bundles; then the shard's file
     2  what was due and not asked for is decided on, for all shards together
-    3  the head, and with it the snapshot stands; then snapshots that nobody needs are removed
+    3  the head, and with it the snapshot stands; then snapshots that no run needs are removed
 
 - Everything is named after the run and follows from what is stored, so runs that are repeated,
   doubled or killed come to the same files. A shard that is through is not read again.
 - Where the snapshot before is not made yet, it is made first: it matters which run ended first,
-  and not which was exported first. A run whose records may be gone is nobody's beginning.
+  and not which was exported first. A run whose records may be gone is the beginning of no feed.
 - Rows of a feed are read from its files: a later export of the same day needs no other run.
 - Memory: a bundle for each stream that is merged, and the referrers of what was due.
 - With little time left, the rest is left for another call. Each does at least a shard.

@@ -1,4 +1,4 @@
-"""How the pages of a run differ from what was known of them: created, updated, unchanged, deleted.
+"""Changes of a run's pages against earlier ones: created, updated, unchanged, deleted.
 
 What is known is the snapshot of the run of the same name that ended last before this one
 (exporting/snapshot.py), whichever of them is exported first.
@@ -10,9 +10,9 @@ What is known is the snapshot of the run of the same name that ended last before
 - Failures and robots.txt change nothing: what is not known to be gone is still there.
 - A page that this run did not ask for is as it was, unless it was *due*, so that the run would have
   asked, had anything led to it. Due is what no claim held when the run began. Such a page is
-  deleted if the run went to its own end (no limit was met, nobody cancelled it, and no other run of
-  the name held claims when it ended) and what led to it is read, or gone itself, or deleted for the
-  same reason. A page below one that could not be read is left as it is.
+  deleted if the run went to its own end (no limit was met, it was not cancelled, and no other run
+  of the name held claims when it ended) and what led to it is read, or gone itself, or deleted for
+  the same reason. A page below one that could not be read is left as it is.
 - A run that asks again for failures (`retry_of`) leaves all as it is that it does not ask for. A
   crawl without end (the one bare URLs belong to) has no run before it, so no feed.
 - Of a URL that another run asked for later than this one, this one says nothing.

@@ -1,12 +1,6 @@
-"""The exporter: a UTC day of page records becomes files that say the same however often it is run.
+"""The exporter: a UTC day of page records becomes files, the same in every run.
 
-    planning  a run of a day begins: its units      runs     what stands of it meanwhile
-    units     a unit is worked through              reading  its rows
-    chunk     a stretch of them, in all formats     workspace  where its files are made
-    sealing   all units are done: the manifest      mending  manifests and files kept together
-    store     files, with patience                  feed     what is asked of the change feed
-    alone     all of it in one process, without a queue
-
+    See the room's `__init__` for its modules in reading order.
 A run is worked on by any number of workers, by orders on a queue that may come twice, late, at once
 and after a death. All that they know of each other lies in files (exporting/run_state.py).
 
@@ -21,10 +15,11 @@ and after a death. All that they know of each other lies in files (exporting/run
   in another turn is ordered under a higher ticket, and copies stop at their next chunk. So copies
   never become more.
 - Runs that saw different records could mix their files, if one stands still between looking whether
-  it counts and putting a file. So it looks again afterwards, and whoever is late sees to it that
-  what stands is true (mending.py). The last one to seal reads what stands after it (sealing.py).
+  it counts and putting a file. So it looks again afterwards, and a worker that is late sees to it
+  that what stands is true (repair.py). The last one to seal reads what stands after it
+  (finalizer.py).
 - Time: a unit does at least a chunk a turn, so that a day ends. Memory: the rows of a chunk are in
-  files, and what is read ahead is bounded (reading.py); the state of a run goes with its files.
+  files, and what is read ahead is bounded (row_reader.py); the state of a run goes with its files.
 
 What cannot be had: readers that list folders instead of reading manifests see a run's files as they
 come. Where a worker stands still after it has looked, and dies of it, a file may stand that its

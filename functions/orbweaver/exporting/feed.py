@@ -1,4 +1,4 @@
-"""What the exporter asks of the change feed: `changes.ChangeFeed`."""
+"""The port from the exporter to the change feed: `changes.ChangeFeed`."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Store:
         return await self.patience.tried(call)
 
     async def each(self, calls: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:
-        """Call a port many times, some at once; what comes of each, in order."""
+        """Call a port many times, some at once; their results, in order."""
         return await all_of(map(self.tried, calls), AT_ONCE)
 
     async def get(self, path: str) -> bytes | None:
@@ -73,7 +73,7 @@ class Store:
         return tuple(prefix + name[len(key) :] for name in found)
 
     async def damaged(self, files: Sequence[File]) -> list[File]:
-        """Look at what stands, and name the files that are not those that are meant."""
+        """Look at what stands, and name the files that differ from these."""
         keys = [self.key(file.path) for file in files]
         prints = await self.each((lambda key=key: self.files.print_of(key)) for key in keys)  # type: ignore[misc]
         return [

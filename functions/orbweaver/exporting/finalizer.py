@@ -8,7 +8,7 @@ Order of effects
     4  make tables of items known; announce the export
     5  remove the run; look whether the manifest still stands
 
-- Where the audit finds another file, somebody has put it by an older order. The manifest goes, and
+- Where the audit finds another file, a worker has put it by an older order. The manifest goes, and
   the units that it belongs to are worked on once more.
 - Where the run does not count any more after the audit, a fellow has sealed it, or a later one has
   begun, which withdraws the manifest before it puts anything else. If the audit failed, too, the
@@ -57,7 +57,7 @@ class Finalizer:
             await self.repairer.missing(scope)
             return None
         plan = await self.runs.plan(scope, run)
-        if plan is None:  # somebody who sealed it died in the end
+        if plan is None:  # a worker that finalized it died in the end
             await self._remove(order)
             return None
         states = await self.runs.all_progress(scope, run, plan.units)

@@ -1,4 +1,4 @@
-"""Tables of items are made known to queries once an export has any: their names depend on crawls.
+"""Registration of item tables for queries, once an export has any.
 
 The other tables are part of a deployment. What cannot be registered is logged, and registered with
 a later export: an export that stands is announced all the same.
@@ -28,7 +28,7 @@ LOGGER = logging.getLogger(__name__)
 async def register_items(manifest: Manifest, catalogue: Catalogue, tried: Tried) -> None:
     """Register the tables of items that an export has files of for queries.
 
-    `tried` is how a port is called: with as much patience as whoever exports has.
+    `tried` is how a port is called: with the exporter's patience.
     """
     names = {
         file.table

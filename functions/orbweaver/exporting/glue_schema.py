@@ -1,4 +1,4 @@
-"""What exports look like to SQL: names and types of tables and columns, the same wherever asked.
+"""The SQL schema of exports: names and types of tables and columns, for all engines.
 
 - A table of items, `items/<name>/<rule>`, is called `items_<name>_<rule>`; what no engine takes
   unquoted becomes an underscore. Two that come to one name: the second has a hash behind it.

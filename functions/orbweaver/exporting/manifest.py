@@ -1,4 +1,4 @@
-"""What an export is: where its files lie, and the manifest that says which of them it means.
+"""An export's files and their places, and the manifest that names those that count.
 
 Layout, below the export's prefix (a bucket's) or folder (a person's), the same for both:
 
@@ -12,7 +12,7 @@ Layout, below the export's prefix (a bucket's) or folder (a person's), the same 
   are cut at the same rows.
 - The manifest says which files make up the export, and by their SHA-256 whether they are those it
   means; it says nothing of the run that wrote it. Readers go by it, never by a listing.
-- A name within its folder is enough, but for archives: those are gathered in one place, and their
+- A name within its folder is enough, but for archives: those are collected in one place, and their
   indexes name no folders. So they are called after crawl and day.
 - A group or chunk of more digits grows wider; the order of files is the manifest's.
 """

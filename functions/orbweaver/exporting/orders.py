@@ -1,4 +1,4 @@
-"""What exporters order of each other: messages on the export queue."""
+"""Orders between exporters: messages on the export queue."""
 
 from __future__ import annotations
 

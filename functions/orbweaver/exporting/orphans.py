@@ -1,10 +1,10 @@
-"""Pages that a run could have asked for and did not: deleted, or below what it could not read.
+"""Pages that a run could have asked for and did not: deleted, or below unread ones.
 
 By what had led to each of them (exporting/changes.py). That one was read, or is gone itself:
 nothing leads here any more. It could not be read: it may still lead here. It was not asked for
 either: what is so of that one is so of this one. A circle that nothing else leads to is gone.
 
-Memory goes with the number of different referrers, which are far fewer than pages; whoever has
+Memory goes with the number of different referrers, which are far fewer than pages; an exporter with
 more of them than it can hold says of nothing that it is deleted.
 """
 

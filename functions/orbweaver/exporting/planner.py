@@ -4,7 +4,7 @@ Order of effects: note that the run has begun, keep its plan, order its units. A
 twice goes on where it stopped the first time.
 
 Into how many units a crawl is cut follows from its records in the day's first shard, not from its
-books, which grow while it runs and count other days too: the same records are cut the same way.
+counters, which grow while it runs and count other days too: the same records are cut the same way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What exporters need of the world: orders among themselves, the bus, and tables for queries."""
+"""Ports of exporters: orders among themselves, the bus, and tables for queries."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What is done about files that a standing manifest does not mean.
+"""Repair of exports: files that a standing manifest does not name.
 
 - Before and after a file is put, a manifest that means another one by its name is withdrawn:
   before, so that readers never see the two together; after, because it may have come meanwhile.
 - A worker whose run does not count any more may have put a file all the same, just before it
   noticed, or died of it. It looks at what stands of the crawl it worked on: where that is not what
   the manifest means, the manifest goes and the day is exported again. Where there is neither a
-  manifest nor a run that counts, somebody withdrew it when the export was thought to be done.
+  manifest nor a run that counts, a worker withdrew it when the export was thought to be done.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Repairer:
     runs: ExportRuns
 
     async def withdraw(self, scope: ExportScope, files: Sequence[File]) -> None:
-        """Remove a manifest that means other files by these names, or that nobody can read."""
+        """Remove a manifest that means other files by these names, or that cannot be read."""
         body, manifest = await self.store.manifest(scope.manifest)
         if body is None:
             return
@@ -60,14 +60,14 @@ class Repairer:
         await self.replace(scope, body)
 
     async def replace(self, scope: ExportScope, body: bytes) -> None:
-        """Withdraw a manifest that is not true, unless somebody has, and export the day again."""
-        # Whoever counts may have withdrawn it meanwhile, to put other files.
+        """Withdraw a manifest that is not true, unless it is gone, and export the day again."""
+        # The run that counts may have withdrawn it meanwhile, to put other files.
         if await self.store.get(scope.manifest) == body:
             await self.store.delete([scope.manifest])
             await self._export_again(scope)
 
     async def missing(self, scope: ExportScope) -> None:
-        """Have a scope exported again that has no manifest, and that nobody is at."""
+        """Have a scope exported again that has no manifest, and that no run is at."""
         if await self.runs.current(scope) is None and await self.store.get(scope.manifest) is None:
             await self._export_again(scope)
 

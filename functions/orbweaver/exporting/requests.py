@@ -1,4 +1,4 @@
-"""Which days an event asks to be exported.
+"""Export requests: the days that an event asks for.
 
 - `{}` is the day before, `{"day": "YYYY-MM-DD"}` that day, whatever the time.
 - A schedule's event means what its own time says, so that a repeated one, or one that comes a day
@@ -18,7 +18,7 @@ from orbweaver.model.page_record import DAY_MS, day_of
 
 EVENTS = 'an export event is {}, {"day": "YYYY-MM-DD"} or a schedule\'s'
 SPANS = ("day", "hour")
-# A record is stored minutes after its URL was asked for; a pack may be put off meanwhile.
+# A record is stored minutes after its URL was asked for; a pack may be requeued meanwhile.
 LATE_HOURS = 2
 # A run that takes longer is taken for dead.
 RUN_MS_MAX = 3 * 3_600_000

@@ -1,4 +1,4 @@
-"""The rows of a unit: records shard by shard in key order, and what is stored of their pages.
+"""The rows of a unit: records shard by shard in key order, and their pages' content.
 
 Rules
 - Order follows from the keys alone, however the parallel reads are timed.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 READ_AHEAD_ROWS = 500
 SHARDS_AHEAD = 4
-# A body has at most 5 MiB, if nobody has set more.
+# A body has at most 5 MiB, by default.
 PARTS_AHEAD = 16
 
 

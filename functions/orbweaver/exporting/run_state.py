@@ -1,8 +1,8 @@
-"""What workers on an export are told, and what they leave behind for each other.
+"""State of an export run: what its workers are told, and what they leave for each other.
 
 - A *scope* is what is exported: a day, or one crawl's records of it.
 - A *run* is one attempt at a scope. Runs are ordered by their ids; the last one counts, and
-  whoever finds that its run is not the last one stops.
+  a worker whose run is not the last one stops.
 - A *unit* is a crawl's records in some of the day's shards, or a crawl's changes. Which units there
   are follows from the records of the day, and the plan keeps it for the whole run.
 - A *ticket* says who works on a unit: of several, the one with the highest goes on. Every message
@@ -112,7 +112,7 @@ def run_name(at_ms: int, token: str, runs: Iterable[str]) -> str | None:
     mine = [run for run in found if run.endswith(f"-{token}")]
     if mine:
         return mine[-1] if mine[-1] == found[-1] else None
-    # Clocks differ; whoever asks last is to be the last.
+    # Clocks differ; the last to ask is to be the last.
     last_ms = int(found[-1].partition("-")[0]) if found else 0
     return f"{max(at_ms, last_ms + 1):013d}-{token}"
 
@@ -186,7 +186,7 @@ class UnitProgress:
     columns: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
 
     def held_by(self, ticket: Ticket) -> UnitProgress:
-        """Let whoever has this ticket go on."""
+        """Let the worker that has this ticket go on."""
         return replace(self, ticket=ticket)
 
     def past(self, chunk: UnitProgress) -> UnitProgress:

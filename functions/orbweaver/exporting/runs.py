@@ -1,4 +1,4 @@
-"""Which run of a scope counts, and what it leaves behind for its workers (exporting/run_state.py).
+"""Runs of a scope: the one that counts, and its files (exporting/run_state.py).
 
     _work/dt=<day>/all/runs/<run>                     it has begun; the last one counts
     _work/dt=<day>/all/<run>/plan.json                its units, and where their files end
@@ -6,7 +6,7 @@
     _work/dt=<day>/all/<run>/done/<crawl>/<group>     it is done: to be counted by a listing
 
 or `crawl=<crawl>` in the place of `all`. A run is only ever removed, never changed into another:
-whoever removes his own cannot take another one away.
+a worker that removes its own cannot take another one away.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ExportRuns:
     async def remove(self, scope: ExportScope, run: str) -> None:
         """Remove what a run has left, and what earlier ones have.
 
-        First its plan, so that nobody goes on with it, and last what says that it counts.
+        First its plan, so that no worker goes on with it, and last what says that it counts.
         """
         await self.store.delete([f"{scope.work}{run}/plan.json"])
         older = [name for name in await self.names(scope) if name <= run]
@@ -72,8 +72,8 @@ class ExportRuns:
         await self.store.delete(left)
         await self.store.delete([f"{scope.runs}{name}" for name in sorted([*older, run])])
 
-    async def clean_up(self, scope: ExportScope, run: str) -> None:
-        """Remove what somebody has left of a run that does not count any more."""
+    async def sweep(self, scope: ExportScope, run: str) -> None:
+        """Remove what a worker has left of a run that does not count any more."""
         await self.store.delete(await self.store.list(f"{scope.work}{run}/"))
 
     # --- plan and units ---------------------------------------------------------------------
@@ -127,7 +127,7 @@ class ExportRuns:
     async def order_units(
         self, scope: ExportScope, run: str, units: Iterable[tuple[Unit, Ticket]]
     ) -> None:
-        """Have units worked on, each after whoever is at it by a lower ticket has stopped."""
+        """Have units worked on, each after any worker with a lower ticket has stopped."""
         orders = [
             ExportOrder(
                 kind=OrderKind.UNIT,

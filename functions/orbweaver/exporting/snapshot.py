@@ -1,4 +1,4 @@
-"""What is kept of a run, so that the next one of its name can tell what has changed.
+"""Snapshots of a run's pages, by which the next run of its name finds what has changed.
 
 - An entry is a URL as last known: a page, or what led to others (a redirect, a sitemap).
 - Entries of a shard lie in the order of their URLs' hashes, in bundles: gzip (RFC 1952) without

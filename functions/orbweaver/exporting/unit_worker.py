@@ -2,8 +2,8 @@
 
 Order of effects, for each chunk, after it is made in a temporary folder:
 
-    1  look whether the run counts, and nobody works on the unit by a higher ticket
-    2  for the files that are not there yet: withdraw, put, withdraw (mending.py), and look again
+    1  look whether the run counts, and no worker is on the unit by a higher ticket
+    2  for the files that are not there yet: withdraw, put, withdraw (repair.py), and look again
     3  keep the state
 
 After the last one: keep the state as done, note it among what is done, and if that is all there
@@ -63,7 +63,7 @@ class UnitWorker:
     tell: Callable[[UnitProgress], None] | None = None
 
     async def work(self, order: ExportOrder, unit: Unit, deadline_ms: int | None) -> None:
-        """Do what an order asks for, as far as nobody else does it."""
+        """Do what an order asks for, as far as no other worker does."""
         scope, run = order.scope, order.run
         plan = None
         if await self.runs.current(scope) == run:
@@ -94,9 +94,9 @@ class UnitWorker:
             await self._stop(order, unit)
 
     async def _stop(self, order: ExportOrder, unit: Unit) -> None:
-        """See to what is left of work that nobody waits for any more."""
-        await self.runs.clean_up(order.scope, order.run)
-        await self.repairer.repair(order.scope, unit.crawl)
+        """See to what is left of work that no run waits for any more."""
+        await self.runs.sweep(order.scope, order.run)
+        await self.mender.mend(order.scope, unit.crawl)
 
     # --- a turn -----------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class UnitWorker:
     ) -> tuple[bool, UnitProgress | None]:
         """Make a chunk and put its files in place: whether it was the last, and how far we are.
 
-        None: somebody else goes on with the unit, or nobody.
+        None: another worker goes on with the unit, or none.
         """
         with self.workspace.opened() as workspace:
             chunk = Chunk(workspace, tables, day=order.scope.day, unit=unit, number=progress.chunk)
@@ -184,7 +184,7 @@ class UnitWorker:
         return True
 
     async def _mine(self, order: ExportOrder, unit: Unit) -> Hold:
-        """Look whether a unit is still for whoever has this order."""
+        """Look whether a unit is still this order's."""
         if await self.runs.current(order.scope) != order.run:
             return Hold.STALE
         progress = await self.runs.progress(order.scope, order.run, unit)

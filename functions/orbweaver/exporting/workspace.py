@@ -1,4 +1,4 @@
-"""Where the files of a chunk are made, before any of them is put in place: a temporary folder."""
+"""The workspace of a chunk: a temporary folder, before any file is put in place."""
 
 from __future__ import annotations
 

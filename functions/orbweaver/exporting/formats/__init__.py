@@ -1,4 +1,4 @@
-"""The formats of export files: name, suffix, and the module that writes and erases; one a format.
+"""The formats of export files: name, suffix, and the module that writes and erases.
 
 jsonl        a line of JSON for each row, gzip
 csv          for spreadsheets

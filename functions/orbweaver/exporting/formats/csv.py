@@ -3,7 +3,7 @@
 Rules
 - RFC 4180: commas, CR LF, quotes doubled, names of columns first; UTF-8 with a byte order mark,
   without which Excel takes it for the machine's own charset. Not compressed: Excel opens no
-  `.csv.gz`, and whoever wants small files takes Parquet. (Where the comma is the decimal sign,
+  `.csv.gz`, and small files are what Parquet is for. (Where the comma is the decimal sign,
   Excel splits at semicolons: Data > From Text/CSV reads the file there.)
 - What is empty is empty, and a text without characters is `""`.
 - A spreadsheet takes a cell that begins with = + - @, a tab or an end of line for a formula (OWASP,

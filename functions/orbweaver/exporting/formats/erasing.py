@@ -1,4 +1,4 @@
-"""What an eraser is given and gives back: files without what is to be erased.
+"""Erasers of files: input and result of taking out what is to be erased.
 
 Rules
 - What is left is byte for byte what it was, but for cells that mention what is erased.

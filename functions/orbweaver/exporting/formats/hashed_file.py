@@ -24,7 +24,7 @@ class HashedFile:
 
     def __init__(self, folder: Path, suffix: str) -> None:
         # Buffered: gzip and CSV come in small pieces.
-        self._file = tempfile.NamedTemporaryFile(dir=folder, suffix=suffix, delete=False)  # noqa: SIM115 - closed by whoever writes
+        self._file = tempfile.NamedTemporaryFile(dir=folder, suffix=suffix, delete=False)  # noqa: SIM115 - see `close`
         self.folder, self._suffix = folder, suffix
         self._digest = hashlib.sha256()
         self.bytes = 0
@@ -45,7 +45,7 @@ class HashedFile:
         return self._file.closed
 
     def close(self) -> None:
-        """Let go of the file; again, it does nothing."""
+        """Close the file; again, it does nothing."""
         self._file.close()
 
     def made(self, rows: int) -> Made:

@@ -1,4 +1,4 @@
-"""Parquet: a typed column for each of the table's, for Athena, DuckDB and whatever reads Arrow.
+"""Parquet: a typed column for each of the table's, for Athena, DuckDB and readers of Arrow.
 
     STRING   string     DECIMAL  decimal(18, 4), stored as 64 bits     DATE    date
     INTEGER  int64      BOOLEAN  boolean                               MOMENT  timestamp, ms, UTC

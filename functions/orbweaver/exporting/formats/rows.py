@@ -1,4 +1,4 @@
-"""What rows a page record makes: one of pages, one of each item, one of its text."""
+"""Rows of a page record: one of pages, one of each item, one of its text."""
 
 from __future__ import annotations
 

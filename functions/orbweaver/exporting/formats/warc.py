@@ -135,7 +135,7 @@ class Index:
         return iter(heapq.merge(*self._runs, sorted(self._lines)))
 
     def close(self) -> None:
-        """Let go of what lies in files."""
+        """Close what lies in files."""
         for run in self._runs:
             run.close()
         self._runs.clear()
