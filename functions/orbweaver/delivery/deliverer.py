@@ -1,11 +1,11 @@
-"""Deliveries: an export that stands is brought to whoever is to have it.
+"""Deliveries: an export that stands is brought to its receivers.
 
 - Whatever is there already is not brought again: not a file, not the beginning of one. So an order
   that comes twice costs two readings, and one that was cut off goes on where it was
   (delivery/transfer.py).
 - When time is short, the order is sent once more and this one is done: what was reached lies at the
-  receiver. Whoever is given little time still comes a little further.
-- What may work later is put off, longer and longer, for about a day; what will not (a host key
+  receiver. A worker with little time still comes a little further.
+- What may work later is retried, longer and longer, for about a day; what will not (a host key
   that is not known, a key that is not taken) is put aside at once, with its reason.
 - Receivers have orders of their own: one that is in trouble does not hold the others up.
 """
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receiver:
-    """Somebody who is to have exports, in some formats; `courier` opens the way there."""
+    """A receiver of exports, in some formats; `courier` opens the way there."""
 
     formats: tuple[str, ...]
     courier: Callable[[], AbstractAsyncContextManager[Courier]]

@@ -1,4 +1,4 @@
-"""Which host keys a server may show: those that are written down, as OpenSSH writes them.
+"""Host keys that a server may show: those that are written down, as OpenSSH writes them.
 
 What is taken is any mix, in lines or with commas between, of
 

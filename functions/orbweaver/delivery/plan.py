@@ -1,17 +1,17 @@
-"""Deliveries: what of an export is brought elsewhere, and what must go there before it comes.
+"""Deliveries: what of an export is brought elsewhere, and what must be there before it.
 
 - Where an export is brought there lies, beside its files, a ledger a day: which content each file
   there has that is ours. What the ledger does not say is not believed: a file counts as delivered
   if it is as long as it should be *and* the ledger says of its content what the manifest does.
 - So that this stays true, a file that is to have another content is removed first, then the ledger
-  says the new content, and only then the file comes. Whoever dies between leaves a file that is
-  missing, and never one that is taken for another.
+  says the new content, and only then the file comes. A worker that dies between leaves a file that
+  is missing, and never one that is taken for another.
 - Readers go by the manifest: it is withdrawn before anything that it names changes, and comes last.
   Of a day and of its crawls there may be several, over the same files.
 - What an earlier version of the export had and this one has not is removed, where the ledger says
   that it was ours, and only in the formats that are delivered.
-- What is read there was written by whoever has access there: paths that no export has are passed
-  over, whatever they say.
+- What is read there was written by any client with access there: paths that no export has are
+  passed over, whatever they say.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LEDGER_VERSION = 1
 SHA256 = re.compile("[0-9a-f]{64}")
 NAME = re.compile(r"[^/\\\x00-\x1f\x7f]+")
 # Deliveries of a message: one, two, four … minutes between them, then an hour: about a day in all.
-# A server that is being put right is so within hours; more often than hourly helps nobody.
+# A server that is being put right is so within hours; more often than hourly helps no server.
 TRIES_MAX = 30
 RETRY_FIRST_S, RETRY_LAST_S = 60, 3_600
 ORDERS = 'it is no event of an export, and no {"day": "YYYY-MM-DD", "crawl": ID or null}'

@@ -1,4 +1,4 @@
-"""Where exports are brought to, beside the bucket that they are made in."""
+"""The port of receivers: places for exports beside the bucket that they are made in."""
 
 from __future__ import annotations
 
