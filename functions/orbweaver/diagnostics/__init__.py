@@ -1,4 +1,4 @@
-"""What is stored of a URL, a host or a crawl, in words for a person.
+"""Diagnostics: what is stored of a URL, a host or a crawl, in words for a person.
 
 Decides nothing; reads.
 

@@ -1,6 +1,6 @@
-"""What is stored of a URL, collected for `diagnostics/explanation.py`.
+"""The facts stored about a URL, collected for `diagnostics/explanation.py`.
 
-Nothing is written, and nothing is fetched unless somebody gives a way to fetch a robots.txt. How
+Nothing is written, and nothing is fetched unless the caller gives a way to fetch a robots.txt. How
 far a claimed URL has come follows from journals: the one of the pack that claimed it says who
 linked it, and which pack it was sent in; the journal of that one, how it ended or came back.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     AskRobots = Callable[[str, Crawl], Awaitable[RobotsEntry | None]]
 
-# Packs that a URL is followed through: each time it is put off or tried again is one.
+# Packs that a URL is followed through: each requeue or retry is one.
 PACKS_MAX = 100
 # Names of crawls that are asked for a claim, where no scope says which one is meant.
 NAMES_MAX = 25

@@ -1,7 +1,7 @@
-"""How a crawl does at one host: its counts, its pace, and why nobody asks there now.
+"""The status of a crawl at one host: counts, pace, and why no worker asks there now.
 
-- Counts are in the books for the first hosts of a crawl's references (`Crawl.hosts_counted`, keys
-  `host.<place>.claimed|done|failed`); of others nobody counts.
+- Counters exist for the first hosts of a crawl's references (`Crawl.hosts_counted`, keys
+  `host.<place>.claimed|done|failed`); others are not counted.
 - The delay is the longest that the crawl and the host's robots.txt ask for. A worker may go slower
   for a host that is slow; that is known to it alone.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostView:
-    """One host of a crawl; counts are None where the books have none, moments in ms.
+    """One host of a crawl; counts are None where the counters have none, moments in ms.
 
     `next_slot_ms` is when it may be asked next, None for now; `blocked_until_ms` until when it is
     left alone, and `why` it is; `failures` counts requests in a row without an answer.
@@ -44,8 +44,8 @@ class HostView:
     robots: str = ""
 
 
-def host_view(crawl: Crawl, total: Counts, host: Host, now_ms: int, agent: str) -> HostView:
-    """Put together what is known of a host; `agent` asks where the crawl names nobody."""
+def host_view(crawl: Crawl, total: Tally, host: Host, now_ms: int, agent: str) -> HostView:
+    """Put together what is known of a host; `agent` asks where the crawl names none."""
     claimed, done, failed = counts_of(crawl, total, host.name)
     queued = None
     if claimed is not None and done is not None:
@@ -71,13 +71,13 @@ def host_view(crawl: Crawl, total: Counts, host: Host, now_ms: int, agent: str) 
 
 
 def hosts_of(crawl: Crawl) -> tuple[str, ...]:
-    """Name the hosts that the books count, in the order of their numbers."""
+    """Name the hosts that are counted, in the order of their numbers."""
     # Of one that was forgotten there is only the place.
     return tuple(filter(None, crawl.hosts_counted)) or first_hosts(crawl.references)
 
 
-def counts_of(crawl: Crawl, total: Counts, host: str) -> tuple[int | None, int | None, int | None]:
-    """Read what a crawl's books count of a host: claimed, done, failed; None where nothing is."""
+def counts_of(crawl: Crawl, total: Tally, host: str) -> tuple[int | None, int | None, int | None]:
+    """Read what a crawl's counters say of a host: claimed, done, failed; None where nothing is."""
     if host not in crawl.hosts_counted:
         return None, None, None
     place = crawl.hosts_counted.index(host)

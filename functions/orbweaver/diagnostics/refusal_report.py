@@ -1,7 +1,7 @@
-"""What a crawl left out, and why: links refused, URLs skipped and failed, parts of pages cut.
+"""A report on what a crawl left out: links refused, URLs skipped and failed, pages cut.
 
-Counts are those of the books. Examples of what was claimed come from page records; those of what
-was refused are what workers kept, spelled so that they may be shown to anybody. What ended because
+Counts are the crawl's counters. Examples of what was claimed come from page records; those of what
+was refused are what workers kept, written so that they may be shown. What ended because
 the crawl was over has no record, and so no example.
 """
 
@@ -61,7 +61,7 @@ class Report:
 
 @dataclass(slots=True, kw_only=True)
 class Examples:
-    """Collects URLs for the reasons that the books have, from records in any order."""
+    """Collects URLs for the reasons that the counters have, from records in any order."""
 
     wanted: dict[tuple[str, str], int]
     found: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -140,7 +140,7 @@ def _counts(total: Counts) -> list[tuple[str, str, int]]:
 
 
 def _means(kind: str, reason: str) -> str:
-    """Say what a reason means; books may be of another release."""
+    """Say what a reason means; counters may be of another release."""
     if kind == COUNTER:
         return PARTS.get(reason, "")
     if kind == REFUSED:

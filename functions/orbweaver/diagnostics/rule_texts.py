@@ -1,4 +1,4 @@
-"""What the rules of a crawl say of a URL, and what it keeps of pages, in words.
+"""Texts on what a crawl's rules say of a URL, and on what it keeps of pages.
 
 A sentence on where a URL leads fits both decisions. What reasons mean: `model/outcome.py`.
 """

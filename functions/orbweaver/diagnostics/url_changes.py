@@ -1,4 +1,4 @@
-"""What became of a reference on its way to a canonical URL, in words: for people who ask why."""
+"""Changes that canonicalisation made to a reference, in words for a person."""
 
 from __future__ import annotations
 

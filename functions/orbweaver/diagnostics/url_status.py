@@ -1,4 +1,4 @@
-"""What is stored of a URL, of which crawl it is, what became of it, which rule would refuse it.
+"""The status of a URL: its crawl, how it ended, and the rule that would refuse it.
 
 Its status is decided in this order: it is no URL; it has ended (there is a record); it is claimed,
 and its claim has lapsed, its run was over first, waits with its run, or waits for its turn; it was
