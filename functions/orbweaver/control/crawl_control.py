@@ -1,4 +1,4 @@
-"""What a person may do with crawls: start, pause, resume, cancel; and look at.
+"""Control of crawls: start, pause, resume, cancel; and look at.
 
 Everything here may be repeated after a crash, with the same effect:
 
@@ -48,9 +48,9 @@ __all__ = ["Conflict", "Control", "ControlError", "Status", "UnknownCrawl", "sam
 RELEASE_STEP = 100
 # A cancelled crawl ends this much later, whatever the queue still holds back.
 CLOSE_S = 35
-# Books of earlier runs that are read at once.
-COUNTERS_AT_ONCE = 4
-# Each time, somebody else's edit came first.
+# Counters of earlier runs that are read at once.
+BOOKS_AT_ONCE = 4
+# Each time, another edit came first.
 EDIT_TRIES = 10
 
 
@@ -86,7 +86,7 @@ class Control(Lookout):
     ) -> tuple[Crawl, bool]:
         """Start what a plan asks for, and say whether that began a crawl or found it begun.
 
-        Whoever gives the same key again, whenever and at once, means the same crawl. It goes on
+        The same key, given again or at once, means the same crawl. It goes on
         from earlier runs of its name that left something out, unless that is not wanted.
         """
         if idempotency_key is not None:
@@ -110,7 +110,7 @@ class Control(Lookout):
         return standing, False
 
     def check(self, crawl: Crawl) -> None:
-        """Refuse a crawl that begins at the stack itself, or whose end it would tell nobody of.
+        """Refuse a crawl that begins at the stack itself, or whose end no webhook could be told of.
 
         Raises ControlError.
         """
@@ -145,14 +145,14 @@ class Control(Lookout):
         return next((crawl for crawl in crawls if crawl.name == name and crawl.live), None)
 
     async def _send_seeds(self, crawl: Crawl) -> None:
-        # As of the start, so that whoever sends them sends the same.
+        # As of the start, so that every sender sends the same.
         at_ms = crawl.started_at_ms
         seeds = seeds_of(crawl.id, crawl.id, crawl.references, at_ms=at_ms, planned=True)
         pasts = [past_of(crawl.id, crawl.id, Past(run=run), run, at_ms) for run in crawl.resumes]
         await self._queue.send_seeds([*seeds, *pasts], express=crawl.express)
 
     async def _send_missing_seeds(self, crawl: Crawl) -> None:
-        """Send a crawl's seeds again, unless its books say that all of them were taken in."""
+        """Send a crawl's seeds again, unless its counters say that all of them were taken in."""
         if crawl.continuous or crawl.state is State.FINISHED:
             return
         counters = await self._crawls.counters(crawl)

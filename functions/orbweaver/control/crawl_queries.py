@@ -1,4 +1,4 @@
-"""What a person may see of crawls: which there are, how they stand, what became of their URLs.
+"""Queries about crawls: which there are, their states, the outcomes of their URLs.
 
 Nothing is written here, and nothing is fetched.
 """
@@ -36,7 +36,7 @@ LOOKUPS_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A crawl and its books, as read at one moment."""
+    """A crawl and its counters, as read at one moment."""
 
     crawl: Crawl
     counters: Counters
@@ -89,7 +89,7 @@ class Lookout:
         return len(await self._crawls.newer())
 
     async def status(self, which: str | None = None) -> Status:
-        """Read a crawl (see `find`) and its books."""
+        """Read a crawl (see `find`) and its counters."""
         crawl = await self.find(which)
         counters = await self._crawls.counters(crawl)
         return Status(crawl=crawl, counters=counters, at_ms=self._clock.now_ms())

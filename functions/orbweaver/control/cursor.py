@@ -1,7 +1,7 @@
 """Opaque cursors: where a listing goes on, as a text that only the same listing takes.
 
 A cursor is its parts and a checksum over them and over what is listed (route, crawl, filter, …).
-It is no secret and opens nothing: whoever makes one up gets no further than by asking, since what
+It is no secret and opens nothing: a made-up one gets no further than by asking, since what
 is read is looked at like any parameter: strings are ASCII, as all keys are, and what a place
 consists of is for its listing to check (`match`). The checksum tells a cursor that was cut, changed
 or handed to another listing, which would go on at a place that means nothing there.
@@ -45,7 +45,7 @@ def decode(listing: Sequence[str], text: str) -> list[str | int]:
     if raw[:SUM_BYTES] != _sum(listing, body):
         raise CursorError
     place = _place(body)
-    # The last character of base64 may hold bits that nobody reads.
+    # The last character of base64 may hold bits that are not read.
     if encode(listing, place) != text:
         raise CursorError
     return place

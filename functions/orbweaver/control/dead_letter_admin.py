@@ -1,10 +1,10 @@
-"""What a person may do with dead letters: look at them, send them back, throw them away.
+"""Administration of dead letters: look at them, send them back, throw them away.
 
-Looking takes them from everybody else for a while; whatever was not sent back or thrown away is put
-back at the end, however it ends. Who is killed before that has them put back by the queue, in time.
+Looking hides them from other readers for a while. Whatever was not sent back or thrown away is put
+back at the end, however it ends. After a kill the queue puts them back, in time.
 
-Letters are sent back as a crawl's own messages are: on its lane, in its fairness group, with the
-ids that they had. First sent, then deleted: a crash in between leaves a copy, which finds the
+Dead letters are sent back as a crawl's own messages are: on its lane, in its fairness group, with
+the ids that they had. First sent, then deleted: a crash in between leaves a copy, which finds the
 other's journal and ledger.
 """
 
@@ -52,7 +52,7 @@ SENT_AT_ONCE = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The letters that were asked for; `cut` says that there are more that nobody looked at."""
+    """The dead letters that were asked for; `cut` says that more were not looked at."""
 
     cases: tuple[Case, ...]
     cut: bool
@@ -60,7 +60,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redriven:
-    """How many letters were sent back, and how many of those asked for were not, by why."""
+    """How many dead letters were sent back, and how many of those asked for were not, by why."""
 
     sent: int
     skipped: Mapping[str, int]
@@ -87,7 +87,7 @@ class Undertaker:
         self._clock = clock
 
     async def find(self, selection: DeadLetterSelection, *, limit: int) -> Found:
-        """Look at all letters, at most `limit`, and return those that are meant."""
+        """Look at all dead letters, at most `limit`, and return the selected ones."""
         async with _held(self._dead_letters) as held:
             rounds = [some async for some in held.rounds(limit)]
             cases = tuple(case for some in rounds for case in some if selection.takes(case))
@@ -96,9 +96,9 @@ class Undertaker:
     async def purge(
         self, selection: DeadLetterSelection, *, limit: int, only: frozenset[str] | None = None
     ) -> tuple[int, bool]:
-        """Throw letters away, `only` those with these ids; how many, and are there more to see.
+        """Throw dead letters away, `only` those with these ids; how many, and are there more.
 
-        Nobody can want letters thrown away that came after they were counted.
+        Dead letters that came after the count are not thrown away.
         """
         purged = 0
         async with _held(self._dead_letters) as held, aclosing(held.rounds(limit)) as rounds:
@@ -121,7 +121,7 @@ class Undertaker:
         malformed: bool = False,
         say: Callable[[int], None] = lambda _: None,
     ) -> Redriven:
-        """Send letters back, so many a second; `say` is told how many were, every time.
+        """Send dead letters back, so many a second; `say` is told how many were, every time.
 
         What would come straight back stays: what is no message, or one of a newer version than
         this (both unless `malformed`), and what belongs to a crawl that does not exist.
@@ -154,7 +154,7 @@ class Undertaker:
     async def _obstacle(
         self, case: Case, crawls: dict[str, Crawl | None], *, malformed: bool
     ) -> str | None:
-        """Say why a letter would come straight back; None if it would not."""
+        """Say why a dead letter would come straight back; None if it would not."""
         if case.hopeless:
             return None if malformed else HOPELESS
         if isinstance(case.message, Newer):
@@ -168,7 +168,7 @@ class Undertaker:
         return UNKNOWN_CRAWL if crawls[name] is None else None
 
     async def _send(self, cases: Sequence[Case], crawls: Mapping[str, Crawl | None]) -> None:
-        """Send letters back, each on the lane of its crawl."""
+        """Send dead letters back, each on the lane of its crawl."""
         await self._forgive([case.message for case in cases if isinstance(case.message, Pack)])
         as_they_are: dict[MessageSource, list[str]] = {}
         lanes: dict[bool, list[Revived]] = {}
@@ -216,7 +216,7 @@ class _Held:
         self.cut = False
 
     async def rounds(self, limit: int) -> AsyncGenerator[list[Case], None]:
-        """Take letters until there are no new ones, at most `limit`."""
+        """Take dead letters until there are no new ones, at most `limit`."""
         while True:
             # One more than is asked for says whether that is all.
             wanted = min(TAKEN_MAX, limit + 1 - len(self._seen))
@@ -232,7 +232,7 @@ class _Held:
                 return
 
     async def _take(self, wanted: int) -> Sequence[DeadLetter]:
-        # What is on its way when somebody interrupts is taken as well, and has to be put back.
+        # What is on its way at an interrupt is taken as well, and has to be put back.
         taking = asyncio.ensure_future(self._dead_letters.take(wanted, HOLD_S))
         try:
             taken = await asyncio.shield(taking)
@@ -247,7 +247,7 @@ class _Held:
         self._letters |= {letter.id: letter for letter in taken}
 
     async def delete(self, cases: Sequence[Case]) -> None:
-        """Remove letters, by the handle that was given out last."""
+        """Remove dead letters, by the handle that was given out last."""
         letters = [self._letters[case.letter.id] for case in cases]
         await self._dead_letters.delete(letters)
         for letter in letters:

@@ -1,4 +1,4 @@
-"""A crawl as a document, `crawl.toml` or the same as JSON: read into a plan, and written again.
+"""A crawl as a document, `crawl.toml` or the same as JSON: read into a plan, and written.
 
 - Every key is in `control/definition_keys.py`; one that is left out takes the default of the plan.
 - Nothing is guessed: what does not fit is a problem with key, value and fix, an unknown key one

@@ -1,4 +1,4 @@
-"""What a crawl's definition may say: every key, what it takes, and which part of a plan it is."""
+"""Keys of a crawl's definition: their values, and the parts of a plan that they set."""
 
 from __future__ import annotations
 

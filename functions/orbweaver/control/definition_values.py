@@ -22,7 +22,7 @@ from orbweaver.parsing.pii_redaction import KINDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-# TOML has no greater ones, and whoever gives one means something else.
+# TOML has no greater ones, and a greater one is a mistake.
 NUMBER_MAX = 2**63
 SHOWN_CHARS_MAX = 60
 Problems: TypeAlias = list[tuple[str, str]]
@@ -56,7 +56,7 @@ def shown(value: object) -> str:
 
 
 def plain(name: str) -> str:
-    """Write the name of a key that somebody has made up so that it may be shown."""
+    """Write the name of an unknown key so that it may be shown."""
     known = re.fullmatch(r"[\w-]{1,60}", name, re.ASCII)
     return name if known else ascii(name[:SHOWN_CHARS_MAX])
 

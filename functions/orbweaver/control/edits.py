@@ -2,7 +2,7 @@
 
 - Limits, delay, concurrency, patterns, rules, item rules and what is kept of pages may change; a
   change holds for what is asked, found or claimed from then on. What was refused before is gone:
-  nobody comes back to it.
+  no worker comes back to it.
 - Everything else says what the crawl *is*: its seeds, name, scope, identity, window. A value that
   is given and is the one it has is no change, so a whole definition may be given.
 - Values are checked as those of a definition are, and all problems are found.
@@ -77,8 +77,8 @@ def _written(crawl: Crawl, path: str) -> Any:
     return None if value is None else BY_PATH[path].codec.write(value)
 
 
-def shared_out(crawl: Crawl, was: Crawl, counters: Counters) -> Crawl:
-    """Share an edited page budget out among the shards, as the books stand."""
+def shared_out(crawl: Crawl, was: Crawl, books: Books) -> Crawl:
+    """Share an edited page budget out among the shards, as the counters stand."""
     quotas = [was.shard_quota(shard) for shard in range(was.shards)]
     if crawl.pages_own < sum(quotas):
         quotas = [shard.counts.get("claimed", 0) for shard in counters.shards]

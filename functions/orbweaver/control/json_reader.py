@@ -1,4 +1,4 @@
-"""Values of a type, read from JSON or from the texts of parameters; or all that does not fit.
+"""Values of a type, read from JSON or from parameters; or all that does not fit.
 
 Strict: no text for a number, no key twice, no key that is not known, nothing nested without end.
 Every problem names its key, what was given and the fix. Parameters of queries and headers are
@@ -23,7 +23,7 @@ from orbweaver.model.url import redacted
 
 T = TypeVar("T")
 SHOWN_CHARS_MAX = 60
-# What is nested deeper is nobody's document.
+# What is nested deeper is no document.
 DEPTH_MAX = 20
 NAMES = {str: "a text", int: "a whole number", bool: "true or false", float: "a number"}
 
@@ -190,7 +190,7 @@ def _spelled(hint: Any, text: str) -> object:
 def _misfit(document: object) -> str | None:
     """Say what no document may be: too deep, or with a text that is none.
 
-    Without recursion: whoever sends it chooses how deep it is.
+    Without recursion: the sender chooses how deep it is.
     """
     level: list[object] = [document]
     for _ in range(DEPTH_MAX):

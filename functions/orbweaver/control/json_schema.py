@@ -1,4 +1,4 @@
-"""What JSON of a type looks like, as OpenAPI says it: one annotation is document and check.
+"""JSON schemas of types, as OpenAPI has them: one annotation is document and check.
 
 A class of fields is an object of just these keys; `Annotated[…, Fits(…)]` says what a value is for
 and what fits. `control/json_reader` reads values by the same annotations. A field with a default

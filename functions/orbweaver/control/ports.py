@@ -1,4 +1,4 @@
-"""What keeps schedules."""
+"""The port of schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that ask again for what failed in another one: which URLs they begin at, and how deep.
+"""Runs that ask again for another one's failures: the URLs they begin at, and how deep.
 
 - Outcome `failed`, by reason and host where that is asked for; `robots_unreachable` is a failure
   of the same kind, and one where it is named. What has succeeded since is none.
@@ -52,7 +52,7 @@ class RerunError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySelection:
-    """Which failures are meant: all of them, those of some reasons, those on a host."""
+    """The failures to ask again for: all of them, those of some reasons, those on a host."""
 
     reasons: frozenset[Reason] = frozenset()
     host: str | None = None
@@ -71,7 +71,7 @@ class RetrySelection:
         )
 
     def takes(self, record: PageRecord) -> bool:
-        """Whether a record is of a failure that is meant."""
+        """Whether a record is of a selected failure."""
         if record.outcome is not Outcome.FAILED and record.reason not in self.reasons & {*NAMED}:
             return False
         if self.reasons and record.reason not in self.reasons:

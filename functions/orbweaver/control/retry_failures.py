@@ -1,8 +1,8 @@
 """Asking again for what failed: new runs of a crawl's name that begin at its failures.
 
-A retry may be repeated, by anybody and at once: what a run asks for again that has not ended is
-not asked for twice, whoever began it. Ids are numbered, and of those who make the same one at the
-same time one does; the other takes it for what it is.
+A retry may be repeated, at any time and at once. What another run asks for again, and has not
+ended, is not asked for twice. Ids are numbered: of two retries that make the same one, one begins,
+and the other takes it over.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Retrier:
             run = finish(rerun_of(crawl, failures, id_of(base, number), self._clock.now_ms()))
             number += 1
             if not await self._crawls.create(run):
-                # Somebody else was faster, or the list did not show it yet.
+                # Another retry was faster, or the list did not show it yet.
                 standing = await self._crawls.get(run.id)
                 if standing is None or standing.retry_of != crawl.id or not standing.live:
                     continue

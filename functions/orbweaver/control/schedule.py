@@ -112,7 +112,7 @@ def recurrence_in(plan: CrawlSpec) -> Recurrence | None:
 
 
 def recurrence_of(scheduled: Scheduled) -> Recurrence | None:
-    """Read when a schedule fires; None if somebody has made something else of it."""
+    """Read when a schedule fires; None if it was changed to another form."""
     if match := RATE.fullmatch(scheduled.expression):
         return Recurrence(every_minutes=int(match[1]) * dict(UNITS)[match[2]])
     fields = scheduled.expression.removeprefix("cron(").removesuffix(")")

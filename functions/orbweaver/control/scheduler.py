@@ -1,7 +1,7 @@
 """Crawls that recur: kept as schedules, started by their firings.
 
 - A schedule has the name of its crawl and holds the whole definition, so putting it again replaces
-  it, and what lies on somebody's disk is asked no more.
+  it, and files on a disk are asked no more.
 - A firing starts a run whose id follows from the name and the time it was due: a firing that comes
   twice starts one crawl, and completes a start that was cut short.
 - While another run of the name has not ended the firing is passed over, unless the definition
@@ -122,7 +122,7 @@ class Starter:
     async def fire(self, event: Mapping[str, Any]) -> dict[str, str]:
         """Start a run, or pass the firing over; which run, or which one was in the way.
 
-        What does not fit is raised: it will not fit later, and ends where somebody looks.
+        What does not fit is raised: it will not fit later, and ends where an alarm looks.
         """
         firing = firing_of(event, self._clock.now_ms())
         plan = definition.parse(firing.definition)

@@ -1,4 +1,4 @@
-"""What a plan begins with: its seeds and sitemaps as canonical URLs, and what is wrong with them.
+"""Seeds and sitemaps of a plan as canonical URLs, and what is wrong with them.
 
 - Every reference is canonical or refused, with what is wrong and the URL that was probably meant.
   One that is given twice counts once.
@@ -26,7 +26,7 @@ SEEDS_BYTES_MAX = 256 * 1024
 # As canonical URLs spell it; a star at the end stands for any rest.
 PARAMETER = re.compile(r"[!-\"$-%'-)+-<>-~]{1,64}\*?|\*")
 PARAMETERS_MAX = 100
-# Of the items of one part; nobody reads more.
+# Of the items of one part; more would not be read.
 PROBLEMS_MAX = 20
 
 

@@ -1,7 +1,7 @@
 """The crawl that a plan becomes, or what of the plan does not fit.
 
-- A page budget is exact when somebody asked for it: one counter shard. Nobody counts a default of
-  a million to the page, so the default budget is spread over 16 shards, which commit faster.
+- A page budget is exact when it is given: one counter shard. A default of a million need not be
+  exact, so it is spread over 16 shards, which commit faster.
 - A seed that a pattern leaves out is a contradiction, and refused: the crawl would be empty.
 - With a delay one request at a time is polite; without one the concurrency is the only brake.
 """

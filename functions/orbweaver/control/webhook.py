@@ -1,4 +1,4 @@
-"""Webhooks: where one may lead, what is posted when a crawl has ended, and what the answer means.
+"""Webhooks: where one may lead, what is posted at a crawl's end, and what the answer means.
 
 - https, to any host that is public, on a port of the web. http only to an address that is not,
   written as such: a stack on one machine allows those, on any port, and is the only one to dial
@@ -178,7 +178,7 @@ def signature_of(key: str, at_s: int, body: bytes) -> str:
     return f"{SCHEME}={signed.hexdigest()}"
 
 
-# --- what came of it ----------------------------------------------------------------------------
+# --- results -------------------------------------------------------------------------------------
 
 
 def delivery_of(answer: Response | Failure) -> Delivery:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from orbweaver.model.settings import Settings
 
 TOTAL_S = 10.0
-# Nobody reads the answer; so much of it is taken in to keep the receiver from an error.
+# The answer is not read; so much of it is taken in to keep the receiver from an error.
 ANSWER_BYTES_MAX = 4_096
 
 _log = logging.getLogger(__name__)
