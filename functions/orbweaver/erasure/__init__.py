@@ -1,6 +1,6 @@
 """The right to erasure: URLs, a host or a crawl leave tables, messages, files and exports.
 
-Decides what is left of each thing that held them; nothing that is not meant may go.
+Decides what is left of each thing that held them; nothing outside the scope may go.
 
     scope     what is to be erased
     rules     what is left of a thing

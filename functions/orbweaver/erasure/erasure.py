@@ -1,4 +1,4 @@
-"""Has URLs, a host or a crawl forgotten: everything that the stack stores of it goes.
+"""The order of erasure: what the stack stores of URLs, a host or a crawl goes, step by step.
 
 Order of effects. First goes what could bring the rest back, then what depends on nothing; readers
 see it a few moments longer, and nothing that is gone returns, wherever this is killed:
@@ -14,7 +14,7 @@ see it a few moments longer, and nothing that is gone returns, wherever this is 
     cookies    of a crawl, or of the site of a host: they are in one item
     tables     of items, in the catalogue, of names no run of which is left
     hosts      robots.txt and health; slots and blocks that lie ahead stay: they protect the host
-    burial     of a crawl all of which goes its definition and books, last: till then a copy of a
+    burial     of a crawl all of which goes its definition and counters, last: till then a copy of a
                message finds it finished, and afterwards what is left says just that
 
 Each step may be repeated; run again, it finds less to do. What a crawl finds afterwards is not
@@ -65,7 +65,7 @@ class Forgotten:
 
 
 class Forgetter:
-    """Has things forgotten, with the rights of whoever runs it."""
+    """Erases, with the rights of the person who runs it."""
 
     def __init__(self, stores: Stores, say: Say = lambda _: None) -> None:
         """Take all that is stored; `say` is told what is being done."""
@@ -124,7 +124,7 @@ class Forgetter:
         return Forgotten(done=+done, left=(*left, *file_eraser.left))
 
     async def _quiet(self, look: Look) -> None:
-        """Wait until nobody is at it who had just looked when its crawl was paused or ended."""
+        """Wait for workers that had just looked when its crawl was paused or ended."""
         now_ms = self._clock.now_ms()
         wait_ms = 0
         for crawl in look.crawls:
@@ -252,7 +252,7 @@ class Forgetter:
 
 
 def _site_of(host: str) -> str:
-    """Return the site of a host as it is meant: an origin, or without a scheme."""
+    """Return the site of a host as it is given: an origin, or without a scheme."""
     return jar_of(f"{host if '://' in host else f'https://{host}'}/")
 
 

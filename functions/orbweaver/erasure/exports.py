@@ -1,4 +1,4 @@
-"""Says anew what was exported: files without what is to be forgotten, and manifests that mean them.
+"""Exports after an erasure: files without it, and manifests that name them.
 
 Order of effects, for a day of which any file holds any of it:
 
@@ -9,7 +9,7 @@ Order of effects, for a day of which any file holds any of it:
     announce  them, each as if it had been exported; then its note goes
 
 - Receivers of exports bring what they are told of: by the announcement what they have is put right
-  as well. Of a manifest that means nothing any more, and stays away, nobody is told.
+  as well. A manifest that means nothing any more stays away, and is not announced.
 - Killed anywhere, the notes say which manifests are to come back, and what they say of a file is
   read from the file. A note is the manifest as it was: names of files and counts.
 - Of a run that goes as a whole, files go by their names.
@@ -66,8 +66,8 @@ EXPORT_WAIT_S, EXPORT_LOOK_S = 960, 15
 class ExportReader:
     """Looks through files; `done` counts what was done, `left` says what could not be."""
 
-    def __init__(self, *, files: Files | OnlyRead, scope: ErasureScope) -> None:
-        """Take the port, and what is meant."""
+    def __init__(self, *, files: Files | OnlyRead, meant: Meant) -> None:
+        """Take the port, and what to erase."""
         self.files = files
         self.scope = scope
         self.done: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Takes what is to be forgotten out of files: stored pages, exports, what change feeds go by.
+"""Erasure in files: stored pages, exports, what change feeds go by.
 
 - A stored page makes room for as many bytes that say nothing, so that what stands behind it in its
   file stays where the records of other pages say it is. All files are read: a page that no record
@@ -40,7 +40,7 @@ class FileEraser:
         say: Say,
         events: ExportEvents | None = None,
     ) -> None:
-        """Take the ports, and what is meant; files that are only read need no bus."""
+        """Take the ports, and what to erase; files that are only read need no bus."""
         self._files = files
         self._scope = scope
         self._say = say

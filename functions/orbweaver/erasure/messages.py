@@ -1,19 +1,20 @@
-"""Takes what is to be forgotten out of messages, parked packs and journals: they bring it back.
+"""Erasure in messages, parked packs and journals, which would bring the rest back.
 
 Of a crawl that has finished, or is not there any more, nothing counts: a message goes, or is sent
-again without what is meant. Of a paused crawl every claimed URL still has to come to an outcome.
-So whoever holds a pack here does with it what a worker would (docs/protocol.md):
+again without what is erased. Of a paused crawl every claimed URL still has to come to an outcome.
+So a pack that is held here is treated as a worker would (docs/protocol.md):
 
     a ledger     what it gave rise to is sent, unless it was; that is looked through later
     a journal    it is carried out
-    neither      a journal is written by which the URLs that are meant end `skipped: forgotten` and
+    neither      a journal is written by which the URLs in scope end `skipped: forgotten` and
                  the others go on in packs of their own; it is carried out
 
 Then the message goes. A copy of it, whenever it turns up, finds the ledger. Journals of packs that
-are committed and sent serve nobody and go with what they hold; the ledger, without any URL, stays.
+are committed and sent serve no worker and go with what they hold; the ledger, without any URL,
+stays.
 
 Messages that hold none of it are sent anew and then deleted: put back, they would count as failed
-once more. Sent first, then deleted: a crash in between leaves a copy, which comes to nothing.
+once more. Sent first, then deleted: a crash in between leaves a copy, which changes nothing.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ MESSAGES_MAX = 50_000
 class MessageEraser:
     """Goes through messages and journals; `done` counts what it did, `left` says what it left."""
 
-    def __init__(self, stores: Stores, scope: ErasureScope) -> None:
-        """Take all that is stored, and what is meant."""
+    def __init__(self, stores: Stores, meant: Meant) -> None:
+        """Take all that is stored, and what to erase."""
         self._traces = stores.traces
         self._lanes = stores.lanes
         self._dead_letters = stores.dead_letters
@@ -91,7 +92,7 @@ class MessageEraser:
         return self.done.total() > before
 
     async def hidden(self) -> int:
-        """Count, about, the messages that nobody can look at now."""
+        """Count, about, the messages that cannot be looked at now."""
         return sum([await lane.hidden() for lane in self._lanes])
 
     # --- queues -----------------------------------------------------------------------------
@@ -223,13 +224,13 @@ class MessageEraser:
     async def _journals(self) -> None:
         async for trace in self._traces.journals():
             if trace.journal is None:
-                await self._traces.remove_journals([trace])  # nobody can read what it holds
-            elif in_journal(trace.journal, self._scope) and await self._served(trace):
+                await self._traces.remove_journals([trace])  # no worker can read what it holds
+            elif in_journal(trace.journal, self._meant) and await self._served(trace):
                 await self._traces.remove_journals([trace])
                 self.done["journals"] += 1
 
     async def _served(self, trace: JournalTrace) -> bool:
-        """Have a journal be of no use to anybody any more; False if somebody works by it."""
+        """Have a journal be of no use to any worker; False if one works by it."""
         journal = trace.journal
         if journal is None or trace.stray:
             return True

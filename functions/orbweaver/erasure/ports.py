@@ -1,4 +1,4 @@
-"""What the tables hold of URLs, item by item, and the queues: for whoever has some forgotten."""
+"""All items of the tables and the queues, for erasure."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Traces(Protocol):
         """Remove page records."""
 
     def journals(self) -> AsyncIterator[JournalTrace]:
-        """Read all journals, strays as well once nobody can be writing them any more."""
+        """Read all journals, strays as well once no worker can be writing them any more."""
 
     async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
         """Remove journals; ledgers stay."""
@@ -116,7 +116,7 @@ class Lane(Protocol):
     """A queue that is looked through."""
 
     async def take(self, count_max: int, hold_s: int) -> Sequence[DeadLetter]:
-        """Take some messages; nobody else sees them for so long. None once there are no more."""
+        """Take some messages, hidden from other readers for so long. None once all are taken."""
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
         """Let everybody see messages again; what is not held any more is passed over."""

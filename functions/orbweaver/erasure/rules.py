@@ -1,9 +1,9 @@
-"""What is left of a thing that held what is to be forgotten: decided here, done elsewhere.
+"""Rules of erasure: what is left of each stored thing, decided here and done elsewhere.
 
 Rules
 - What is *of* it goes: its records, claims, items, texts, messages. What only *mentions* it stays
   without the mention: the referrer of another page, a seed, a link that an item holds.
-- Bodies and texts of other pages are what somebody else wrote: where they mention it they stay,
+- Bodies and texts of other pages are other authors' words: where they mention it they stay,
   unless `mentions` says otherwise; they are counted.
 - Keys of tables and ids hold hashes of URLs, which expire with their items.
 """
@@ -150,9 +150,9 @@ def _pack_left(pack: Pack, scope: ErasureScope) -> Pack | None:
     return replace(pack, targets=targets) if targets else None
 
 
-def ended(pack: Pack, crawl: Crawl, scope: ErasureScope, at_ms: int) -> Journal:
-    """Journal a pack whose URLs that are meant end unasked, while its others go on."""
-    result = PackResult(crawl.id, crawl.hosts_counted)
+def ended(pack: Pack, crawl: Crawl, meant: Meant, at_ms: int) -> Journal:
+    """Journal a pack whose URLs in scope end unasked, while its others go on."""
+    draft = PackResult(crawl.id, crawl.hosts_counted)
     for target in pack.targets:
         if scope.url(target.url):
             result.leave(target, Reason.FORGOTTEN)

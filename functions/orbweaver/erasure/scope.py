@@ -1,7 +1,7 @@
-"""What is to be forgotten: some URLs, those of a host, or everything of some runs.
+"""The scope of an erasure: some URLs, those of a host, or everything of some runs.
 
 Rules
-- A URL is meant as every crawl spells it, without the parameters that each leaves out.
+- A URL is in scope as every crawl writes it, without the parameters that each leaves out.
 - A host is named as `example.org` (whatever scheme and port), `example.org:8080` or
   `https://example.org`; hosts below it are others.
 - A crawl is a run by its id, or all runs of a name, those too that only exports still know of.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from orbweaver.model.crawl import Crawl
 
-# Another path may begin with one that is meant; a full stop or a question mark may end a sentence.
+# Another path may begin with one in scope; a full stop or a question mark may end a sentence.
 END = r"(?![\w/~%=&-]|[.?]+[\w/~%=&-])"
 # Columns of what a person wrote, or was made of that: long, and not ours to cut.
 PROSE = frozenset({"text", "markdown"})
@@ -43,7 +43,7 @@ class ErasureScope:
     mentions: bool = False
 
     def url(self, url: str | None) -> bool:
-        """Whether a URL is meant."""
+        """Whether a URL is in scope."""
         if not url:
             return False
         if self.host is None:
@@ -54,11 +54,11 @@ class ErasureScope:
         return self.host in (origin, origin.partition("://")[2], hostname_of(url))
 
     def run(self, crawl_id: str | None) -> bool:
-        """Whether everything of a run is meant."""
+        """Whether everything of a run is in scope."""
         return crawl_id in self.runs
 
     def reference(self, reference: str) -> bool:
-        """Whether a reference means a URL that is meant, by whatever it is spelled."""
+        """Whether a reference, in any form, means a URL in scope."""
         spellings = {reference}
         for tracking in ({}, {"tracking": frozenset[str]()}):
             try:
@@ -68,7 +68,7 @@ class ErasureScope:
         return any(self.url(url) for url in spellings)
 
     def shown(self, sample: str) -> bool:
-        """Whether an example may be of a URL that is meant: queries are left out of examples."""
+        """Whether an example may be of a URL in scope: queries are left out of examples."""
         return self.url(sample) or sample in self._redacted
 
     def text(self, text: str | None) -> bool:
