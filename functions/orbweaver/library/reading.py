@@ -1,4 +1,4 @@
-"""URLs, robots.txt and pages, read by the functions of a crawl: results are those of its workers.
+"""Readers of URLs, robots.txt and pages: a crawl's own functions, with a worker's results.
 
 Rules
 - A URL may be spelled in any way: it is read as a crawl reads a seed.
