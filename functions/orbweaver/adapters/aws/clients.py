@@ -3,7 +3,7 @@
 Rules
 - One session and one client a service for the life of a container: signing keys, connections and
   parsed service models are made once (a client costs about 20 ms to make).
-- A session of aiobotocore's own: what aioboto3 and boto3 put around it is used by nobody here, and
+- A session of aiobotocore's own: what aioboto3 and boto3 put around it is unused here, and
   took 50 ms to import.
 - Time limits are short and tries few, so that an unknown outcome shows up early, while there is
   still time to do something about it: every effect is idempotent.

@@ -43,7 +43,7 @@ class BusEvents:
             "crawl": crawl.id,
             "name": crawl.name,
             "stop": crawl.stop,
-            # Whether anybody asked to be told, so that nobody else need be looked at.
+            # Whether there is a receiver, so that no other crawl need be looked at.
             "webhook": crawl.webhook is not None,
             "counts": dict(sorted(total.items())),
             "started_at_ms": crawl.started_at_ms,

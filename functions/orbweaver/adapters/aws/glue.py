@@ -1,7 +1,7 @@
 """The catalogue of tables in AWS Glue, which Athena reads.
 
 Rules
-- A table is made, or brought up to date, or left alone: whoever registers the same one again writes
+- A table is made, or brought up to date, or left alone: to register the same one again writes
   nothing. Of two that make or change one at once both succeed, and one of them stands.
 - A name that another one of our tables bears is left to it (exporting/glue_schema.py).
 
@@ -39,7 +39,7 @@ class GlueCatalogue:
             standing = await self._get(name)
             wanted = glue_table(name, table, self._root)
             if standing is None and await self._try("create_table", TAKEN, wanted) is None:
-                standing = await self._get(name)  # somebody else was faster
+                standing = await self._get(name)  # another writer was faster
             if standing is None:
                 return
             if standing.get("Parameters", {}).get(OWNER) == table.name:
@@ -74,7 +74,7 @@ class GlueCatalogue:
         return await self._call(operation, excused, TableInput=table)
 
     async def _call(self, operation: str, excused: str, **parameters: Any) -> dict[str, Any] | None:
-        """Call, and return None where the one error came of it that is expected."""
+        """Call, and return None where it ends in the one error that is expected."""
         client = await self._clients.client("glue")
         with aws.translated(operation):
             try:

@@ -1,9 +1,9 @@
-"""What IAM asks of a request's sender: which actions on which resources.
+"""IAM permissions of AWS requests: which actions on which resources a sender needs.
 
 Rules
 - A batch is authorised by what is in it: SendMessageBatch is `sqs:SendMessage`, DeleteObjects is
   `s3:DeleteObject` of each file. So is a transaction, and a PartiQL statement by its verb.
-- HeadObject is `s3:GetObject`; a copy reads its source too; whoever gives a file's ACL along needs
+- HeadObject is `s3:GetObject`; a copy reads its source too; a write with a file's ACL needs
   `s3:PutObjectAcl`. That a file is not there is said only to a sender who may list the bucket.
 - Glue asks for the catalogue and the database beside a table.
 - A resource is spelled as the last part of its ARN. Of a file the first folder stands for all of

@@ -1,4 +1,4 @@
-"""Which permissions a process has needed of AWS, written down at its clients; for tests of roles.
+"""A record of AWS permissions that a process needed, made at its clients for tests.
 
 Rules
 - A line of JSON for each permission that is new to the process: the function, the action, the

@@ -41,7 +41,7 @@ class BucketFiles:
                 Bucket=self._bucket,
                 Key=key,
                 Body=body,
-                # S3 refuses what has another one, and tells it to whoever asks.
+                # S3 refuses what has another one, and tells it to a reader.
                 ChecksumSHA256=b64encode(bytes.fromhex(sha256)).decode(),
             )
 

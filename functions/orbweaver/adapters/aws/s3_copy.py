@@ -1,10 +1,10 @@
-"""Exports in another bucket, of any region or account: S3 copies, nothing passes through here.
+"""Exports in another bucket, of any region or account: S3 copies, all within S3.
 
 Rules
 - An object is there whole or not at all, so that nothing has to be resumed.
 - S3 makes a SHA-256 of what it writes, which must be the manifest's: a copy of a file that is being
   made anew is removed, and tried again later.
-- The owner of the other bucket gets full control, whoever's account it is. A bucket that knows no
+- The owner of the other bucket gets full control, in any account. A bucket that knows no
   ACLs takes this one all the same.
 - One copy takes 5 GB; files of an export are smaller by far.
 

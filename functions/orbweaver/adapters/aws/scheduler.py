@@ -1,4 +1,4 @@
-"""Schedules in EventBridge Scheduler: those of one group, each of which invokes the same function.
+"""Schedules in EventBridge Scheduler: those of one group, which invoke the same function.
 
 Rules
 - Only a group's list has names and no more, so each schedule is read for itself.
@@ -114,7 +114,7 @@ class GroupSchedules:
         }
 
     async def _try(self, operation: str, excused: str, **parameters: Any) -> dict[str, Any] | None:
-        """Call, and return None where the one error came of it that is expected."""
+        """Call, and return None where it ends in the one error that is expected."""
         client = await self._client()
         with aws.translated(operation):
             try:

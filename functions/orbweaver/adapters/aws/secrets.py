@@ -1,6 +1,6 @@
 """Secrets in AWS Secrets Manager.
 
-What a secret holds is handed to whoever asked and stands in no error: those name the operation and
+What a secret holds is handed to the caller and stands in no error: those name the operation and
 AWS's own code.
 """
 

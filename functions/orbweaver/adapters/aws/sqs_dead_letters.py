@@ -1,4 +1,4 @@
-"""The dead-letter queue as an SQS queue, for whoever looks after it; any other queue likewise.
+"""The dead-letter queue on SQS, for an operator's commands; any other queue likewise.
 
 Rules
 - A receive asks for 10 messages at most and gets fewer, or none, though there are more: only
@@ -130,7 +130,7 @@ class SqsDeadLetters:
     async def _batches(
         self, operation: str, letters: Sequence[DeadLetter], **parameters: Any
     ) -> int:
-        """Do something with letters, ten a call; how many it was not done with."""
+        """Do something with dead letters, ten a call; how many it was not done with."""
         calls = (
             clients.call(
                 self._client,
@@ -153,7 +153,7 @@ def _in_tens(letters: Sequence[DeadLetter]) -> Iterator[Sequence[DeadLetter]]:
 
 
 def _told(message: dict[str, Any]) -> dict[str, str]:
-    """Read what the worker told of a letter; of one that SQS moved, its sender is not believed."""
+    """Read what the worker told of a dead letter; SQS's own carry none."""
     if MOVED_FROM in message.get("Attributes", {}):
         return {}
     attributes = message.get("MessageAttributes", {})

@@ -1,7 +1,7 @@
 """The delivery queue and its dead-letter queue.
 
-A message that is put off stays the one it is, so that SQS goes on counting how often it was taken:
-its visibility is set, for at most 12 hours from when it was taken.
+A message that is to come later stays the one it is, so that SQS goes on counting how often it was
+taken: its visibility is set, for at most 12 hours from when it was taken.
 """
 
 from __future__ import annotations

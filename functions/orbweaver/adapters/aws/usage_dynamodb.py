@@ -1,4 +1,4 @@
-"""What a request to DynamoDB is billed, from its parameters and its answer.
+"""Billed units of a request to DynamoDB, from its parameters and its answer.
 
 - An answer says what was consumed if that was asked for. AWS's word is final. Emulators say it of
   some operations by other rules, never more than is right, so of theirs the larger number counts.

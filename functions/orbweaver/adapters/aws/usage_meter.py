@@ -1,8 +1,8 @@
-"""What a container uses of AWS, counted where its clients meet the network.
+"""The usage meter: AWS units of a container, counted where its clients meet the network.
 
 Rules
-- Every request counts for the crawl that the running task is at work for, `of`. What is nobody's
-  (a batch's recall, a container's time) goes to whoever commits next.
+- Every request counts for the crawl that the running task is at work for, `of`. What belongs to no
+  crawl (a batch's recall, a container's time) goes to the crawl that commits next.
 - `booking` takes what a crawl has used so far along with the commit of a pack. A commit that did
   not come about puts it back. What is used afterwards, the commit itself for a start, goes along
   with the next one of this container; what follows the last one of all is in no crawl's counters.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ASKED = "orbweaver.asked"
 ROBOTS = "#robots"
 AWS_HOSTS = ".amazonaws.com"
-# Crawls that a container remembers the uses of; what is older becomes nobody's.
+# Crawls that a container remembers the uses of; what is older belongs to none.
 CRAWLS_MAX = 64
 BATCH_MESSAGES = 10
 SERVER_ERROR_MIN = 500
@@ -123,7 +123,7 @@ class UsageMeter:
         pot.use(term, stage, number)
 
     def _forget(self) -> None:
-        """Have what was used for the first crawl be nobody's."""
+        """Have what was used for the first crawl belong to none."""
         oldest = next(crawl for crawl in self._pots if crawl is not None)
         self._pots[None].update(self._pots.pop(oldest))
 
@@ -155,7 +155,7 @@ class UsageMeter:
             self._mark_s = None
 
     def _pass_time(self) -> None:
-        """Count the time since this was done last, as nobody's."""
+        """Count the time since this was done last, as no crawl's."""
         if self._mark_s is None:
             return
         now_s = self._clock_s()
@@ -163,7 +163,7 @@ class UsageMeter:
         self._mark_s = now_s
 
     def _take(self, milliseconds: int) -> None:
-        """Count time as nobody's, by the memory of the function."""
+        """Count time as no crawl's, by the memory of the function."""
         if mb_ms := milliseconds * self._memory_mb:
             self._total.use(Term.MB_MS, Stage.RUN, mb_ms)
             self._pots[None].use(Term.MB_MS, Stage.RUN, mb_ms)
@@ -181,8 +181,8 @@ class UsageMeter:
         return dollars(self.total.by_term)
 
     @contextmanager
-    def booking(self, crawl: str) -> Iterator[Counts]:
-        """Hand out what a crawl is to book; it is put back if that raises."""
+    def booking(self, crawl: str) -> Iterator[Tally]:
+        """Hand out what a crawl is to count; it is put back if that raises."""
         self._pass_time()
         nobodys, self._pots[None] = self._pots[None], Units()
         used = self._pots.pop(crawl, Units())

@@ -1,4 +1,4 @@
-"""What requests to SQS, S3 and EventBridge are billed: by their number, and by 64 KB.
+"""Billed units of requests to SQS, S3 and EventBridge: their number, and blocks of 64 KB.
 
 - A request to SQS is billed as one for every started 64 KB of all its messages together, whichever
   way they travel.

@@ -1,4 +1,4 @@
-"""What crawls have used of their limits: in the `crawls` table, and what packs counted in `packs`.
+"""Budget states of crawls in the `crawls` table; grants of packs in `packs`.
 
 crawls  <crawl>#allowance#<part>   used, reserved, taken_at, expires_at (with the crawl's own)
         <crawl>#host#<hash>        pages: how many URLs of a host were counted
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from orbweaver.model.limits import LimitPart, Settlement
     from orbweaver.model.ports import Clock
 
-# How often a host's count may change while somebody counts.
+# How often a host's count may change while a pack counts.
 COUNT_TRIES = 10
 
 
@@ -119,7 +119,7 @@ class DynamoBudgets:
         return counted
 
     def _granting(self, grant: dict[str, Any], counted: list[str], new: list[str]) -> Item:
-        """Note which URLs a pack has counted, if nobody has noted others: a transaction's Put."""
+        """Note URLs that a pack has counted, if no delivery noted others: a transaction's Put."""
         expires_at = self._clock.now_ms() // 1000 + self._retention_s
         fields = {**grant, "urls": [*counted, *new], "expires_at": expires_at}
         put: Item = {

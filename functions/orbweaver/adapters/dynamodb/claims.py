@@ -5,14 +5,14 @@ Rules
   days late, so both are compared, in reads and in conditions alike.
 - A pack's own claim is won again by that pack, so a redelivery goes on where it stopped, and a
   write whose outcome is unknown may be repeated.
-- A failed condition costs as much as a write, ten times a read: whoever claims has looked up before
+- A failed condition costs as much as a write, ten times a read: a claimer has looked up before
   (`known`) what may be claimed, or has learned that next to nothing is (frontier/seen_urls.py).
   That look may be a moment old. It can then call a URL held whose claim was given back or ran out
   just now, which is a link found a moment too early; the other way round the condition decides.
 - What is not known to have been claimed is inserted in batches; only what turns out to be there is
   read, and what has lapsed is put one by one, in the place of the very claim that was read.
-- A claim that takes the place of one that has lapsed keeps it (`was`), and whoever gives the claim
-  back puts it there again: it may still hold for a run that began earlier.
+- A claim that takes the place of one that has lapsed keeps it (`was`), and releasing the claim
+  puts it there again: it may still hold for a run that began earlier.
 - An abandoned claim (`unasked`) holds within its run, so that nothing is counted twice there; for
   other runs it is not there. So another run's claim keeps it, too, unless there is one to keep that
   holds for everybody.
@@ -177,7 +177,7 @@ class DynamoFrontier:
     async def _give_back(self, pack: str, claim: dict[str, Any]) -> None:
         """Remove a pack's claim, whether it stands or is kept by the one in whose place it stood.
 
-        Either may have become the other since it was read. A later claim of the pack is not meant.
+        Either may have become the other since it was read. A later claim of the pack is left alone.
         """
         at_ms = (claim if claim["pack"] == pack else claim.get("was", claim))["at"]
         for _ in range(TAKE_OVER_TRIES):

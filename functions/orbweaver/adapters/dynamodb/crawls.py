@@ -1,11 +1,11 @@
 """Crawls in the `crawls` table: one item a crawl, beside its counter shards.
 
 A write whose answer was lost is repeated by the client, and the repetition's condition meets the
-first one's effect. Each write therefore leaves a nonce: whoever meets its own has succeeded. In a
-transaction the client's request token does the same.
+first one's effect. Each write therefore leaves a nonce: a writer that meets its own has succeeded.
+In a transaction the client's request token does the same.
 
 Sealing is one transaction over the crawl and all shards (so at most 99 of them): each shard closes
-if it has taken no commit since it was read, so the books that balanced are the books that stand.
+if it has taken no commit since it was read, so the counters that balanced are those that stand.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SAMPLE_PREFIX = "s."
 
 
 class DynamoCrawls:
-    """Definitions, states and books of crawls."""
+    """Definitions, states and counters of crawls."""
 
     def __init__(
         self,

@@ -1,12 +1,12 @@
-"""Every item of every table, for whoever has some of what is stored forgotten.
+"""Every item of every table, for erasure.
 
 Rules
 - What is removed or stripped is still as it was read, or it stays: it is another one by then.
-- A journal of several items whose head names another one is nobody's; it may be removed an hour
-  after it was written, when whoever wrote it is gone.
+- A journal of several items whose head names another one belongs to no pack; it may be removed an
+  hour after it was written, when its writer is gone.
 - What a newer version has stored may hold some of it: there the search ends with StoredNewer.
 - Of a crawl its item stays, without what was asked for, until no copy of a message of its can be
-  left; it says that the crawl is finished, so that the copy is let go.
+  left; it says that the crawl is finished, so that the copy ends there.
 
 What lies where is said in dynamodb_*.py.
 """
@@ -285,7 +285,7 @@ class DynamoTraces:
         """See the port."""
         table = self._tables.hosts
         await self._dynamo.delete_many(table, [to_item({"host": robots_key(host)})])
-        # Absent is what a past slot is, so nobody is asked sooner for it.
+        # Absent is what a past slot is, so no host is asked sooner for it.
         past = ("tat", "line", "blocked_until", "struck_at", "failed_at")
         names = {f"#{name}": name for name in past}
         limits = {f":{name}": now_ms for name in ("tat", "line", "blocked_until")}

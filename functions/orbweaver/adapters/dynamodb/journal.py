@@ -1,4 +1,4 @@
-"""Where a pack's journal lies in the `packs` table: in its head item, or in chunks beside it.
+"""The stored form of a journal in the `packs` table: a head item, or chunks beside it.
 
 A journal that is too large for an item is written in chunks first, under its digest, so that two
 deliveries with different journals do not mix theirs; the head item, put if absent, says whose

@@ -1,4 +1,4 @@
-"""How a pack's ledger is spelled: which candidates it won, as a bitmap."""
+"""The stored form of a pack's ledger: the candidates it won, as a bitmap."""
 
 from __future__ import annotations
 

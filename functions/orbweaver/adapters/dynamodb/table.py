@@ -1,4 +1,4 @@
-"""What all tables share: the attribute codec, batches that are taken in part, transactions.
+"""The base of all tables: the attribute codec, batches that are taken in part, transactions.
 
 Rules
 - BatchGetItem (100 keys), BatchWriteItem and BatchExecuteStatement (25 writes) may be answered in
@@ -257,7 +257,7 @@ def unmarshal(attribute: Mapping[str, Any]) -> Any:
 
 
 def to_item(fields: Mapping[str, Any]) -> Item:
-    """Spell fields as an item, leaving out those that are None."""
+    """Write fields as an item, leaving out those that are None."""
     return {name: marshal(value) for name, value in fields.items() if value is not None}
 
 

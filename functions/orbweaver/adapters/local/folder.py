@@ -29,7 +29,7 @@ TRANSIENT_ERRORS = frozenset(
         errno.EINTR,
         errno.EIO,
         errno.EMFILE,
-        errno.ENOENT,  # of what is written: somebody has just removed the folder as empty
+        errno.ENOENT,  # of what is written: another writer has just removed the folder as empty
         errno.ENFILE,
         errno.ENOSPC,
         errno.EDQUOT,

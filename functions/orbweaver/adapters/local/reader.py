@@ -1,4 +1,4 @@
-"""Readers: in place, or where that may take long in a process of its own, which has a budget.
+"""Readers: in place, or where that may take long in a process with a budget.
 
 Rules
 - What is light (`worker/page_reading.py`) is read in place, on the event loop; what is long, in

@@ -45,7 +45,7 @@ FREE = resource.getrlimit(resource.RLIMIT_AS)
 
 
 class ReadingSpent(BaseException):
-    """The CPU of a page is used up; no handler of errors is meant to catch that."""
+    """The CPU of a page is used up; no handler of errors may catch that."""
 
 
 def main(extractor: str) -> None:

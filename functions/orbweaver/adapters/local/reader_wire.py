@@ -1,4 +1,4 @@
-"""What a reader and its child say to each other: values, each behind its length, over a socket.
+"""The wire between a reader and its child: values, each behind its length, over a socket.
 
 Down goes a job without its body, then the body; up come readings, then a `ReadingEnd`. The child
 works on what strangers send, so of what it says only these types are made (`_SAID`).

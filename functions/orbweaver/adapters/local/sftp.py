@@ -1,4 +1,4 @@
-"""Files at an SFTP server: brought whole under their names, going on where a connection broke.
+"""Files at an SFTP server: brought whole under their names, going on after a break.
 
 Rules
 - A file grows under `<name>.<beginning of its SHA-256>.part` and is renamed when all of it is there
@@ -8,7 +8,7 @@ Rules
   of the one before. Within a window requests overtake each other, so of what lies there only whole
   windows are believed: a file goes on at the beginning of the window that its end lies in. The end
   of what is believed is read back and compared: a server that crashed may have lost it.
-- Nothing is ever truncated. Whoever brings the same file at the same time writes the same bytes to
+- Nothing is ever truncated. Two couriers of a file at the same time write the same bytes to
   the same places, and both are right; what is longer than it may be is removed.
 - The SHA-256 of all that came from the bucket is compared before the rename: an export that is made
   anew meanwhile is not delivered as what it was.
@@ -190,8 +190,8 @@ class SftpCourier:
     ) -> bool:
         """Write the windows of a file from one on; False if time ran out before the last one.
 
-        At least two are written, for the first one may have been there already: so whoever comes
-        often enough comes to an end.
+        At least two are written, for the first one may have been there already: so a courier that
+        comes often enough comes to an end.
         """
         ahead = await self._window(file, start)
         for offset in range(start, file.bytes, WINDOW_BYTES):
@@ -246,7 +246,7 @@ class SftpCourier:
         try:
             await _in_time(self._rename(part, final))
         except ABSENT:
-            # Whoever brought the same was faster, or the rename of an earlier attempt did happen.
+            # Another courier was faster, or the rename of an earlier attempt did happen.
             if await self._size(final) != size:
                 raise
 

@@ -1,4 +1,4 @@
-"""SSH: a connection to the one server that is meant, and what its failures mean.
+"""SSH: a connection to the one server that is configured, and what its failures mean.
 
 Rules
 - Only addresses that `core.address` lets through are dialled, and the one that is dialled is the
@@ -7,7 +7,7 @@ Rules
   the key is checked before there is any authentication. It is asked first for a key of the types
   that are written down, where whole keys are.
 - The one way to authenticate is the key of the secret: no agent, no password, no file of this
-  machine, and no configuration of whoever runs this. No error holds any of the secret.
+  machine, and no configuration of its user. No error holds any of the secret.
 - A host key or a user key that is refused is `Permanent`, as to repeat it would look like an
   attack; whatever breaks on the way is `Transient`.
 
@@ -47,7 +47,7 @@ ANY_TYPE = ("ssh-ed25519", *NIST, *RSA)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Which server is meant, and who we are there."""
+    """The server to connect to, and the user there."""
 
     host: str
     port: int

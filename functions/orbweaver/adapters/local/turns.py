@@ -1,4 +1,4 @@
-"""Turns at one thing: who waits is served by host, in rotation, so that no host holds up others."""
+"""Turns at one thing: waiting tasks are served by host, in rotation."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def check_peer(transport: asyncio.BaseTransport | None, permit: Permit) -> None:
     """Refuse an open connection to where a request must not go; raises AddressRefusedError."""
     peer = transport.get_extra_info("peername") if transport is not None else None
     if peer is None:
-        return  # it is closed, which is found out by whoever uses it
+        return  # it is closed, which is found out by its user
     why = permit.refusal(str(peer[0]), int(peer[1]))
     if why is not None:
         raise AddressRefusedError(why)

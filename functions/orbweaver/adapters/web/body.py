@@ -10,7 +10,7 @@ Rules:
   is kept there too, and marked, where that end may have been an accident (`http_wire`).
 - A body that comes at less than `rate_bytes_min` a second on average, once it has been coming for
   `rate_after_s`, is given up: the idle limit alone lets a server hold us for the whole total time.
-- What is left of an answer nobody reads is read away if it is small, to keep the connection, and
+- What is left of an unread answer is read away if it is small, to keep the connection, and
   dropped with it if it is not.
 """
 
@@ -105,7 +105,7 @@ async def drain(
 ) -> Body:
     """Read away what is left of an answer if it is little, else close the connection.
 
-    `keep` keeps what came of it, to be looked at; that it is broken off is no failure then.
+    `keep` keeps the result, to be looked at; that it is broken off is no failure then.
     """
     coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
     kept: Decoding | None = None

@@ -70,7 +70,7 @@ class Limits:
     idle_s: float = 10.0  # no head, nor more of a body
     keepalive_s: float = 15.0
     resolve_s: float = 5.0
-    drain_s: float = 1.0  # to save a connection, after the head of an answer nobody reads
+    drain_s: float = 1.0  # to save a connection, after the head of an unread answer
     rate: bodies.Rate = field(default_factory=bodies.Rate)
 
 
@@ -156,7 +156,7 @@ class HttpFetcher:
         return f"{what} within {request.total_s:g} s"
 
     async def refusal(self, origin: URL, named: frozenset[str]) -> Failure | None:
-        """Judge a target as if it were dialled from here, for whoever has it dialled elsewhere."""
+        """Judge a target as if it were dialled from here, for a proxy that dials it."""
         await self._session_here()
         guard, host, port = self._guard, origin.raw_host or "", origin.port or 0
         assert guard is not None  # noqa: S101 - made with the session

@@ -1,4 +1,4 @@
-"""How long requests may take, looked after for all of them by one timer.
+"""Deadlines of requests, looked after for all of them by one timer.
 
 A timer for each limit of each request, set anew by whatever comes in, took a thirtieth of what a
 page takes of the CPU; limits of seconds need no such precision. Rules:
@@ -7,7 +7,7 @@ page takes of the CPU; limits of seconds need no such precision. Rules:
   sent its head has to come in that time, then each piece of its body. Until then, while it waits
   for a connection or makes one, nothing can be heard.
 - All are looked at every `TICK_S` while there are any: it may take them that much longer.
-- Whoever is out of time is cancelled, and that becomes a TimeoutError, as by `asyncio.timeout`.
+- A task that is out of time is cancelled, and that becomes a TimeoutError, as by `asyncio.timeout`.
 """
 
 from __future__ import annotations

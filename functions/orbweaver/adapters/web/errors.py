@@ -1,4 +1,4 @@
-"""What an exception of the HTTP client means: the one table from its types to reasons.
+"""Errors of the HTTP client: the one table from their types to reasons.
 
 Two things in aiohttp 3.14 need care: a response it cannot parse is raised as a ClientResponseError
 with status 400 *that no server sent*, with the parser's own error two causes down; and an error
@@ -44,7 +44,7 @@ _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (
     (aiohttp.ClientConnectorError, Reason.CONNECT),
     (aiohttp.ConnectionTimeoutError, Reason.CONNECT),
     (TimeoutError, Reason.TIMEOUT),
-    (aiohttp.InvalidURL, Reason.ADDRESS),  # 127.1 and 2130706433, where nobody canonicalized
+    (aiohttp.InvalidURL, Reason.ADDRESS),  # 127.1 and 2130706433, not canonicalized
     (DroppedError, Reason.DISCONNECTED),
     (aiohttp.ClientConnectionError, Reason.DISCONNECTED),
     (aiohttp.ClientError, Reason.PROTOCOL),

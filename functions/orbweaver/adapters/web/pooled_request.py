@@ -9,7 +9,7 @@ Both are put right here. Rules:
 - A *reused* connection that breaks before any byte of an answer is no failure: after a freeze all
   pooled ones may be dead. The request goes out again once, and then on a new connection: a server
   that ends connections for what it is asked is asked twice, not on every connection there is.
-- A pooled connection to where the request must not go is not used, whoever it was made for.
+- A pooled connection to where the request must not go is not used, whatever it was made for.
 - A *new* connection that breaks is a failure: a repeat would ask the host outside its slot.
 - A parser error within a body is raised at once; aiohttp leaves the reader waiting for its
   time-out (only the head's reader is told).
@@ -132,7 +132,7 @@ class Attempt:
         return isinstance(protocol, CountingHandler) and protocol.ragged
 
     def watch(self, content: aiohttp.StreamReader) -> None:
-        """Have a parser error within a body raised to whoever reads it; and count the body."""
+        """Have a parser error within a body raised to its reader; and count the body."""
         self._deadline.heard()
         self._content, request = content, self._request
         if request is None or request.protocol is None or request.use is None:
@@ -146,7 +146,7 @@ class Attempt:
 def _tell(protocol: ResponseHandler, use: _Use, closed: asyncio.Future[None]) -> None:
     """Pass a parser's error on to the reader of the body, once a connection is closed."""
     if not closed.cancelled():
-        closed.exception()  # looked at, or asyncio reports it as nobody's
+        closed.exception()  # looked at, or asyncio reports it as unretrieved
     content, error = use.content, protocol.exception()
     if content is not None and isinstance(error, HttpProcessingError) and not content.is_eof():
         content.set_exception(aiohttp.ClientPayloadError(error.message), error)

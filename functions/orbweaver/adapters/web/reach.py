@@ -1,4 +1,4 @@
-"""Whether a server takes a connection: tried before a crawl is begun, and nothing is asked of it.
+"""A reachability check of a server before a crawl begins, without a request.
 
 The address is looked up, judged and dialled as for a request (`http_guard`), with TLS where the URL
 has it; then the connection is closed. A server sees no request, so no slot of its host is used.

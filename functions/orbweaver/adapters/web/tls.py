@@ -6,7 +6,7 @@ Rules
   alternative names; TLS 1.2 or newer; HTTP/1.1. Reading 140 authorities is 30 ms of CPU, each time.
 - aiohttp reads them twice while it is imported, for two contexts that are never used here: every
   connector is given its own. Imported `without_authorities`, it takes 60 ms less, and those two
-  trust nobody.
+  trust no authority.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Connections that count what comes in on them: an answer has limits beside those of its body.
+"""Connections that count what comes in: an answer has limits beside those of its body.
 
 The parser is fast, but what it makes of bytes is not: an interim answer of 16 bytes, or a chunk of
 one byte, costs as much as a page's whole head does. A server that sends nothing else kept a worker
@@ -181,7 +181,7 @@ class CountingHandler(ResponseHandler):
             elif self._head_bytes > HEAD_BYTES_MAX:
                 error = HeadFloodError(message=f"no end of the head in {self._head_bytes:,} bytes")
         elif self._body is not None and not (self._body.is_eof() or self._reading_paused):
-            # While nobody reads, what is not parsed yet is not known to be framing.
+            # While there is no reader, what is not parsed yet is not known to be framing.
             body = self._body.total_bytes
             framing = self._wire - self._head_bytes - body
             if framing > FRAMING_BYTES_MAX + body // FRAMING_SHARE:
