@@ -36,7 +36,7 @@ class Api:
     """Answers requests; each either takes effect whole or says why it did not."""
 
     def __init__(self, means: Means) -> None:
-        """Take what those who answer need."""
+        """Take what the handlers need."""
         self._means = means
         self._app = APIGatewayRestResolver()
         for operation in OPERATIONS:

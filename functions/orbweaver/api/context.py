@@ -1,4 +1,4 @@
-"""What those who answer have at hand, and what they answer with."""
+"""The context of the API's handlers, and the answers that they give."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Means:
     allowed: Allowed = PUBLIC_ONLY
 
     async def crawl(self, crawl_id: str) -> Crawl:
-        """Read a crawl by its id alone: whoever changes one by its name may mean another run."""
+        """Read a crawl by its id alone: a change by its name may mean another run."""
         crawl = await self.crawls.get(crawl_id)
         if crawl is None:
             raise UnknownCrawl(f"there is no crawl {crawl_id!r}")

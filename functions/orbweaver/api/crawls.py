@@ -1,4 +1,4 @@
-"""Answers about crawls: start, list, show, edit, pause, resume, cancel, ask again for failures.
+"""Routes of crawls: start, list, show, edit, pause, resume, cancel, retry failures.
 
 A crawl is named by its id alone; the same key with the same definition is the same crawl, however
 often and from however many places it is asked for.

@@ -1,4 +1,4 @@
-"""A gateway's event, read by the types of an operation; or the first part of it that does not fit.
+"""The decoding of a gateway's event by an operation's types, up to what does not fit.
 
 The path comes first, then query, headers and body: so a crawl that cannot be is 404 whatever else
 is asked of it. Nothing that is not known is passed over, but for headers, which clients and the

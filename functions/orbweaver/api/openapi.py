@@ -1,4 +1,4 @@
-"""The API's document (OpenAPI 3.1), made of the types by which requests are read and answered."""
+"""The OpenAPI 3.1 document, made of the types of requests and responses."""
 
 from __future__ import annotations
 

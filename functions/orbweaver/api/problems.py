@@ -1,4 +1,4 @@
-"""What is wrong with a request, as RFC 9457 has it, and which status says so.
+"""Problem details of refused requests (RFC 9457), with their statuses.
 
 A problem's body has no stack trace and no header's value. What is a mistake of ours and not of the
 caller's (a permission that is missing, a bug) is not caught here: the function fails, its log says

@@ -1,4 +1,4 @@
-"""What may be asked: the parameters, headers and bodies of requests."""
+"""Requests of the API: their parameters, headers and bodies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class OfCrawl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyed:
-    """A key that whoever asks makes up: the same key again is the same request again."""
+    """A key that the client makes up: the same key again is the same request again."""
 
     idempotency_key: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""What is answered: the bodies of replies. Times are ISO 8601 in UTC, as in exports."""
+"""Responses of the API: their bodies. Times are ISO 8601 in UTC, as in exports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,8 +87,8 @@ class Progress:
 
     @classmethod
     def of(cls, status: "Status", cost_usd: float) -> Self:
-        """Show a crawl and its books."""
-        total = status.counters.total
+        """Show a crawl and its counters."""
+        total = status.books.total
         units = units_of(total).by_term
         return cls(
             crawl=Run.of(status.crawl),
@@ -126,7 +126,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Page records, day by day; those that come while somebody reads may be missed."""
+    """Page records, day by day; those that come while a client reads may be missed."""
 
     pages: tuple[Row, ...]
     next: Next = None

@@ -18,7 +18,7 @@ from orbweaver.api.problems import ALWAYS
 
 Act: TypeAlias = Callable[..., Awaitable[Reply]]
 PARTS = ("path", "query", "headers", "body")
-# Names that the modules of those who answer use for type checkers alone.
+# Names that the modules of handlers use for type checkers alone.
 NAMES = {**vars(requests), "Means": Means, "Reply": Reply}
 
 
