@@ -67,12 +67,12 @@ class Ports:
 
     @cached_property
     def dead_letters(self) -> SqsDeadLetters:
-        """What nobody could take."""
+        """Messages that no worker could take."""
         return self._letters(self.settings.dead_letter_queue_url)
 
     @cached_property
     def lanes(self) -> tuple[SqsDeadLetters, ...]:
-        """The queues, as somebody looks through them."""
+        """The queues, for a look through them."""
         settings = self.settings
         packs = dict.fromkeys((settings.crawl_queue_url, settings.express_queue_url))
         return (
@@ -121,7 +121,7 @@ class Ports:
 
     @cached_property
     def crawls(self) -> DynamoCrawls:
-        """Crawls and their books."""
+        """Crawls and their counters."""
         from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
 
         random = self.random
