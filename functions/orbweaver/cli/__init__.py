@@ -1,4 +1,4 @@
-"""The command line: what is typed becomes calls of inner rooms, and what they return becomes lines.
+"""The command line: arguments become calls of inner rooms, and their results lines.
 
 Exit codes: 0 done, 1 the crawl fetched nothing or failed above the asked threshold (or there is no
 such record, or its files cannot be written), 2 usage, 3 the stack cannot be reached, 130
@@ -10,7 +10,7 @@ interrupted, 141 nothing reads the output any more (`| head`).
     option_types      what their values mean
     crawl_options     what a crawl may be told
     exit_codes        how commands end
-    stack             which stack is meant
+    stack             which stack to use
     session           open ports for one command
     local_machine     the emulator, CDK, AWS's endpoints
     crawl_summary     what a crawl came to

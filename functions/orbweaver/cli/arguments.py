@@ -68,7 +68,7 @@ def _command(
     words: Sequence[str],
     commands: dict[str, argparse.ArgumentParser],
 ) -> argparse.ArgumentParser:
-    """Find the parser of the command that is meant; argparse would list all names, in vain."""
+    """Find the parser of the command; argparse would list all names, in vain."""
     named = [word for word in words if not word.startswith("-")][:2]
     groups = {name.partition(" ")[0] for name in commands if " " in name}
     for path in (" ".join(named), *named[:1]):

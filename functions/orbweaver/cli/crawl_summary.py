@@ -1,4 +1,4 @@
-"""What is said once a crawl has ended: what became of its URLs, how fast, where the files are."""
+"""The summary of a crawl that has ended: its URLs' outcomes, its speed, its files."""
 
 from __future__ import annotations
 

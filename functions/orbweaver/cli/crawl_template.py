@@ -1,4 +1,4 @@
-"""The definition that `orbweaver init` writes: every key, with what holds where it is left out."""
+"""The definition that `orbweaver init` writes: every key, with its default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of dead letters: nothing of a body that may be a secret."""
+"""Texts about dead letters, with nothing of a body that may be a secret."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def _moment(at_ms: int) -> str:
 
 
 def own_id(case: Case) -> str | None:
-    """Name the pack or the seeds that a letter holds, as logs and tables do."""
+    """Name the pack or the seeds that a dead letter holds, as logs and tables do."""
     return getattr(case.message, "id", None)
 
 
 def told(case: Case) -> dict[str, Any]:
-    """Say everything of one letter; of its URLs the first."""
+    """Say everything of one dead letter; of its URLs the first."""
     letter = case.letter
     return {
         "id": letter.id,

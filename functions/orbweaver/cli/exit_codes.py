@@ -1,4 +1,4 @@
-"""How commands end: exit codes, and the error for what was typed and does not fit."""
+"""Exit codes of commands, and the error for what was typed and does not fit."""
 
 from __future__ import annotations
 

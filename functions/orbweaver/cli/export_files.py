@@ -1,4 +1,4 @@
-"""Writing page records into a folder, and not over somebody else's.
+"""Writing page records into a folder, and not over other files.
 
 A folder holds exports of days, or those of crawls of one name; a later run of that crawl lies
 beside the others. Another crawl's is never touched. That, and whether the folder can be written to,

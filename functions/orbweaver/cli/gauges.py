@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Counts
 
 CRAWLS_MAX = 50
-# What is counted once a crawl: key of its books, name, unit, meaning.
+# What is counted once a crawl: key of its counters, name, unit, meaning.
 _PLAIN = (
     ("claimed", "orbweaver_urls_claimed", "", "URLs that belong to the crawl"),
     ("retries", "orbweaver_retries", "", "Attempts that are repeated"),

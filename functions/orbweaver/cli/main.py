@@ -1,4 +1,4 @@
-"""The command line: what a person types becomes calls of `control`, and what comes of it lines.
+"""The command line: what a person types becomes calls of `control`, and their results lines.
 
 Exit codes: 0 done, 1 the crawl fetched nothing or failed above the asked threshold (or there is no
 such record, or its files cannot be written), 2 usage, 3 the stack cannot be reached, 130

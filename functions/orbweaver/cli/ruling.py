@@ -1,4 +1,4 @@
-"""What a robots.txt allows, fetched for one command as a crawl would, and kept nowhere."""
+"""A robots.txt and its ruling, fetched for one command as a crawl would, and kept nowhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command works with: where it speaks, which machine it is on, and the open ports.
+"""The session of a command: its output, its machine, and the open ports.
 
 Tests put their own in the place of each.
 """
@@ -133,7 +133,7 @@ class Session:
     worker: str | None = None
 
     async def idle_workers(self) -> str | None:
-        """Say that the workers are switched off; None if they are not, or nobody may look."""
+        """Say that the workers are switched off; None if not, or it is unknown."""
         if self.worker is None:
             return None
         try:

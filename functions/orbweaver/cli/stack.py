@@ -1,4 +1,4 @@
-"""Which stack a command speaks to, and what must be known of it.
+"""The stack of a command, and what must be known of it.
 
 Rules
 - `--port` names a stack on this machine, `--target` decides else; without both the endpoint in the
@@ -72,7 +72,7 @@ class Depths:
     in_work: int = 0
     delayed: int = 0
     dead: int = 0
-    # For how long a message is held back from when a worker took it; 0 where nobody says.
+    # For how long a message is held back from when a worker took it; 0 where it is unknown.
     hidden_s: int = 0
 
     @property

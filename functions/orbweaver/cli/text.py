@@ -36,7 +36,7 @@ def clean_lines(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Write control characters out as Python spells them; tabs and ends of lines stay."""
+    """Write control characters out as Python writes them; tabs and ends of lines stay."""
     return UNSAFE.sub(_written_out, text)
 
 

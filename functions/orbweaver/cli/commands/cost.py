@@ -1,4 +1,4 @@
-"""`cost` and `estimate`: what a crawl has used of AWS, and what one would, in units and dollars.
+"""`cost` and `estimate`: the AWS usage of a crawl, past or expected, in units and dollars.
 
 Units are counted where they are used (see docs/cost.md for what is in no crawl's counters). Dollars
 are list prices, also where an emulator does it for nothing.

@@ -1,7 +1,7 @@
-"""`crawl` and `start`: from what was typed to a crawl that runs, or to the files of one that ended.
+"""`crawl` and `start`: from arguments to a crawl that runs, or to the files of an ended one.
 
 `crawl` keeps nothing running that it started. When it is interrupted it pauses the crawl, so that
-nobody's site is asked behind the person's back; the same command again goes on from there.
+no site is asked behind the person's back; the same command again goes on from there.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ NOTHING_LACKS = "no page of an earlier run lacks its text or body: there is noth
 
 @dataclass(slots=True)
 class Running:
-    """What has come into being, for whoever has to say how to go on."""
+    """What has come into being, for the words on how to go on."""
 
     crawl: str | None = None
     paused: bool = False

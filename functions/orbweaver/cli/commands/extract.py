@@ -1,4 +1,4 @@
-"""`extract`: what the item rules of a definition find on one page, without a crawl and a stack.
+"""`extract`: what a definition's item rules find on one page, without crawl and stack.
 
 - A URL is asked for as a crawl would do it: by the guarded fetcher, as who the definition says, if
   robots.txt lets it, and following redirects. A file is read; `--url` says where it is from.

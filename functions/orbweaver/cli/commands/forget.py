@@ -1,6 +1,6 @@
-"""Command that has a URL, a host or a crawl forgotten; what it does is said in erasure/erasure.py.
+"""`forget`: the erasure of a URL, a host or a crawl (erasure/erasure.py).
 
-Whoever runs it needs rights that no function of the stack has (docs/privacy.md).
+The person who runs it needs rights that no function of the stack has (docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ async def _forget(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 async def _preview(
     arguments: argparse.Namespace, session: Session, around: Surroundings
-) -> tuple[Stores, ErasureScope, Look]:
-    """See what is meant, and what there is of it; raises ControlError if that cannot go now."""
+) -> tuple[Stores, Meant, Look]:
+    """See what is in scope, and what there is of it; raises ControlError if that cannot go now."""
     from orbweaver.erasure.erasure import refuse
     from orbweaver.erasure.preview import preview
 

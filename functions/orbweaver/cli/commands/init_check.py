@@ -1,4 +1,4 @@
-"""`init`, `check`, and plans: what a definition says, with the options that were typed on top.
+"""`init`, `check`, and plans: what a definition says, with options on top.
 
 - A part that is given as an option replaces the whole of what the file says of it, lists as well.
 - The file that `seeds_file` names is looked for beside the definition.
@@ -267,7 +267,7 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
 
 
 def _repeated(crawl: Crawl, plan: CrawlSpec) -> Iterator[str]:
-    """Name the seeds that are given more than once, in whichever spelling."""
+    """Name the seeds that are given more than once, in whichever form."""
     named = Counter(canonicalize(seed, tracking=crawl.stripped) for seed in plan.seeds)
     twice = tuple(seed for seed, times in named.items() if times > 1)
     if twice:

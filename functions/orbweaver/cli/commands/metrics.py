@@ -1,7 +1,7 @@
-"""`metrics`: running crawls for Prometheus to scrape, until somebody ends it.
+"""`metrics`: running crawls for Prometheus to scrape, until it is ended.
 
 Rules
-- Whoever scrapes makes us read: a crawl's books at most every `READ_MS`, whatever number of
+- A scrape makes us read: a crawl's counters at most every `READ_MS`, whatever number of
   scrapers there is, and which crawls there are at most every `LIST_MS`, for that reads their whole
   table.
 - A crawl that has ended is shown for `SHOWN_MS`, so that its last numbers are scraped as well.

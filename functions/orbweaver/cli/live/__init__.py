@@ -1,4 +1,4 @@
-"""What is shown of a crawl while it runs.
+"""The view of a crawl while it runs.
 
 status     what can be said of it
 rates      how fast it goes

@@ -1,4 +1,4 @@
-"""How progress is shown: a live screen on a terminal, a line every few seconds elsewhere, or JSON.
+"""The display of progress: a live screen on a terminal, lines or JSON elsewhere.
 
 With `--json` every line is one object: `step` (what is being done), `progress`, and at the end
 one `result`. Nothing else goes to the standard output then.

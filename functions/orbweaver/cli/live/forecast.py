@@ -1,4 +1,4 @@
-"""How long a crawl will take, as far as that can be told, and what the guess rests on.
+"""A forecast of a crawl's duration, and what the guess rests on.
 
 - What is left is what is known: every page may lead to more, unless the page budget is taken.
 - The rate of the last seconds gives one time. A host that is asked one URL at a time gives another,
@@ -46,7 +46,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """How long it still takes, None if nobody knows; in words with the basis."""
+    """How long it still takes, None if it is unknown; in words with the basis."""
 
     left_s: float | None = None
     basis: Basis = Basis.NONE

@@ -1,4 +1,4 @@
-"""Numbers that move on a screen as evenly as pages come in, though packs are committed whole.
+"""Numbers that move on a screen as evenly as pages come in, though commits are in packs.
 
 Rules
 - What is shown lies between the last two readings that differ in what has ended, and never beyond

@@ -1,6 +1,6 @@
-"""A crawl's hosts, a row each: what they hold, how they are paced, when they are asked again.
+"""A crawl's hosts, a row each: what they hold, their pace, when they are asked again.
 
-The books count the first hosts of a crawl's references (`host.<i>.claimed`, `.done`, `.failed`).
+Counters exist for the first hosts of a crawl's references (`host.<i>.claimed`, `.done`, `.failed`).
 A crawl of a single host that keeps to it needs no such counts. A row without counts says so.
 """
 
@@ -38,7 +38,7 @@ class HostStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRow:
-    """One host; counts are None where nobody counted.
+    """One host; counts are None where they are not counted.
 
     `wait_ms` is how long no slot of it is free, or how long it is left alone; `why` it is.
     """

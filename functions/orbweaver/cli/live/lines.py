@@ -1,4 +1,4 @@
-"""What is said of a crawl, in words: the same in a line, in a list and on the screen."""
+"""A crawl in words: the same in a line, in a list and on the screen."""
 
 from __future__ import annotations
 

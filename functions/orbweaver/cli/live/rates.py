@@ -1,8 +1,8 @@
-"""How fast URLs come to an outcome: now, on the whole, at best, and bar by bar.
+"""Rates of URLs that come to an outcome: now, on the whole, at best, and bar by bar.
 
 - "Now" is the mean of the last ten seconds. Packs are committed whole, so less would jump about.
 - A bar is five seconds of the clock. What ended between two readings is spread evenly over the
-  time between them, as long as that is short; a bar that nobody watched is None, never zero.
+  time between them, as long as that is short; a bar that was not watched is None, never zero.
 - The peak is of whole bars, and never below what else is known at the time.
 """
 
@@ -53,7 +53,7 @@ class RateHistory:
     def _now(self, at_ms: int, done: int, started_at_ms: int) -> float:
         seen = self._seen
         if not done or (seen and at_ms < seen[-1][0]):
-            seen.clear()  # nobody works yet: what comes is not to be slowed by that
+            seen.clear()  # no worker yet: what comes is not to be slowed by that
         seen.append((at_ms, done))
         while len(seen) > 2 and seen[1][0] <= at_ms - WINDOW_MS:  # noqa: PLR2004 - two make a rate
             seen.popleft()

@@ -1,7 +1,7 @@
 """Numbers as a row of bars, one or several lines high.
 
 - The highest number fills the height. Zero is the lowest bar, and all that is more stands above it.
-- What nobody measured is a dot on the ground: neither a zero nor a guess.
+- What was not measured is a dot on the ground: neither a zero nor a guess.
 """
 
 from __future__ import annotations

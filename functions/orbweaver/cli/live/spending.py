@@ -1,7 +1,7 @@
-"""What a crawl has spent: of each of its budgets, and in dollars.
+"""Spending of a crawl: of each of its budgets, and in dollars.
 
 Dollars are an estimate from list prices of what the crawl has done so far, also where an emulator
-does it for nothing. Budgets that nobody set are left out until a good part of them is used.
+does it for nothing. Default budgets are left out until a good part of them is used.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
 
 
 def dollars(total: Mapping[str, int]) -> float | None:
-    """Estimate what was spent; None if nobody counted."""
+    """Estimate what was spent; None if it was not counted."""
     return crawl_cost.dollars(total) if "nanodollars" in total else None
 
 
@@ -111,7 +111,7 @@ def price(amount: float) -> str:
 
 
 def metered(total: Mapping[str, int]) -> float | None:
-    """Price the units that were counted; None if nobody counted."""
+    """Price the units that were counted; None if there are none."""
     units = units_of(total)
     return priced(units.by_term) if units else None
 

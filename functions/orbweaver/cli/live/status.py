@@ -1,4 +1,4 @@
-"""What can be said of a crawl while it runs, and once it has ended.
+"""The status of a crawl, while it runs and once it has ended.
 
 A meter sees one reading after another; each becomes a view, in which everything is computed that
 is shown: rates, what is left and why one thinks so, hosts, budgets. Nothing here does I/O.
@@ -200,7 +200,7 @@ def mean_per_s(view: View) -> float:
 
 
 def as_json(view: View) -> dict[str, Any]:
-    """Spell a view out for machines: names stay, and new ones may be added."""
+    """Write a view for machines: names stay, and new ones may be added."""
     status = view.reading.status
     crawl, depths = status.crawl, view.reading.depths
     left_s = view.forecast.left_s

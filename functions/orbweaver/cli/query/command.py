@@ -61,7 +61,7 @@ def options(query: argparse.ArgumentParser) -> None:
 
 
 def query(arguments: argparse.Namespace, around: Surroundings) -> int:
-    """Ask exports, and show what comes of it."""
+    """Ask exports, and show the result."""
     sql = _sql(arguments, around)
     if arguments.target and arguments.source:
         raise UsageError("--from: a folder is no stack: leave out --target")

@@ -1,4 +1,4 @@
-"""DuckDB over the tables of exports, for SQL that somebody may have got from somebody else.
+"""DuckDB over the tables of exports, for SQL that may come from another person.
 
 Rules
 - One statement that reads (SELECT, WITH, VALUES, DESCRIBE, SHOW), and no other.
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of a query: names of columns, and rows as they are read."""
+    """A query's result: names of columns, and rows as they are read."""
 
     columns: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]

@@ -1,4 +1,4 @@
-"""Which files of which exports make up the tables that can be queried.
+"""Tables for queries: the files of the exports that they consist of.
 
 Rules
 - Manifests say what there is, and nothing else does: what no manifest names is part of no export.
