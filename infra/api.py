@@ -128,7 +128,7 @@ def _permissions(site: Site) -> list[iam.PolicyStatement]:
     return [
         allow(sending(site.config), frontier.crawl.queue_arn, frontier.express.queue_arn),
         # Crawls are looked up, listed, begun (the crawl `default` with its first seeds), steered
-        # and edited; BatchGetItem reads their books.
+        # and edited; BatchGetItem reads their counters.
         allow(
             [
                 "dynamodb:BatchGetItem",

@@ -1,4 +1,4 @@
-"""The code of the functions as a folder, built without Docker; there are two of them (`Libraries`).
+"""The code of the functions as two folders (`Libraries`), built without Docker.
 
 Rules
 - What goes in: the wheels that requirements/ pins (infra/wheels.py), without what no function reads

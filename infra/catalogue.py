@@ -1,14 +1,14 @@
-"""What makes exports a database: tables in Glue, a workgroup of Athena, and queries to begin with.
+"""The database over exports: Glue tables, an Athena workgroup, and queries to begin with.
 
 Rules
 - Tables, columns and types are those of orbweaver.model.columns; those of items are only known
   once a crawl has found some, and the exporter registers them (`items_…`).
 - Days are projected: nothing has to be registered, or crawled for, before a day can be asked for.
 - No query reads more than `athena_bytes_max`: Athena cancels it, and bills what it read until then
-  ($5 a TB). Settings of whoever asks do not count in the workgroup.
+  ($5 a TB). A client's settings do not count in the workgroup.
 - Results are encrypted, and go after `athena_retention_d` days (storage.py).
-- Who may query is nobody's by this stack: docs/query.md says what that takes.
-- Nothing of all this costs anything while nobody asks.
+- This stack gives no role the right to query: docs/query.md says what that takes.
+- Nothing of all this costs anything without queries.
 
 MiniStack (1.5.33) has databases, tables and workgroups, but refuses AWS::Athena::NamedQuery: on an
 emulator there are none, and `orbweaver query --saved` has the same.

@@ -1,4 +1,4 @@
-"""What may be set about a stack: `cdk deploy -c key=value`, or "context" in cdk.json.
+"""The settings of a stack: `cdk deploy -c key=value`, or "context" in cdk.json.
 
 Rules
 - Every key has a default; `python -m infra.config` prints them all with their meaning.
@@ -8,7 +8,7 @@ Rules
 - A limit of the functions (`LIMITS`) is given under its name in `orbweaver.model.settings`, which
   also checks it; the defaults of limits live there and nowhere else.
 - What only a stack on an emulator may do (`allow_addresses`: crawl private networks) is refused
-  for AWS, where it would open the account's inside to whoever may drop a URL on the queue.
+  for AWS, where it would open the account's inside to every sender on the seed queue.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class Config(WatchKeys):
             values["user_agent"] = self.user_agent or f"{USER_AGENT} (+{self.contact})"
         values |= self.of_items()
         if self.webhook_secret:
-            # Whoever starts a crawl is to know whether its webhook can be signed.
+            # The start of a crawl has to know whether its webhook can be signed.
             values["webhook_secret"] = self.webhook_secret
         if self.thrifty:
             values["custom_metrics"] = "no"

@@ -4,7 +4,7 @@ Rules
 - From top to bottom: is anything wrong, how fast does it go, what is left, how do URLs end, how do
   sites take it, what goes wrong inside, what does it cost.
 - Three dashboards of 50 metrics each are free of charge, and so is this one.
-- Why URLs fail is read from the log, where it costs nothing until somebody looks
+- Why URLs fail is read from the log, where it costs nothing until it is looked at
   (orbweaver/model/metrics.py); a look costs $0.005 a GB of log.
 
 Source: aws.amazon.com/cloudwatch/pricing.

@@ -1,11 +1,11 @@
-"""Deliveries: every export that stands is pushed to an SFTP server, or copied to another bucket.
+"""Deliveries: every export is pushed to an SFTP server, or copied to another bucket.
 
 Rules
-- It is there where somebody is to have exports (`sftp_host`, `copy_bucket`), and costs nothing
+- It is there where exports have receivers (`sftp_host`, `copy_bucket`), and costs nothing
   else. Its role has only what that way needs.
 - A queue, and not an invocation by the bus: Lambda repeats an asynchronous invocation twice, within
-  three minutes, and a server that is down is down for longer. A message is put off from a minute
-  to an hour, for a day in all, and then lies on a queue of its own with an alarm on it.
+  three minutes, and a server that is down is down for longer. A message is retried after a minute
+  up to an hour, for a day in all, and then lies on a queue of its own with an alarm on it.
 - One message at a time, and two at once at most, which is the least that Lambda takes: more
   connections would only share the same line. A long delivery goes on by a message to its own queue,
   so loops are allowed to it.

@@ -1,4 +1,4 @@
-"""Context keys of deliveries: to whom exports are brought, beside the bucket that they lie in.
+"""Context keys of deliveries: receivers of exports beside the bucket that they lie in.
 
 Rules
 - Nothing is delivered, and nothing stands for it, without `sftp_host` or `copy_bucket`.

@@ -1,7 +1,7 @@
 """The user's own key, where `kms_key` names one: what it encrypts, and who may use it.
 
 Rules
-- Without it everything is encrypted at rest all the same, by keys that AWS owns and nobody pays.
+- Without it everything is encrypted at rest all the same, by keys that AWS owns, free of charge.
 - With it: tables, bucket, queues, log groups, topics, results of queries. Secrets are not: they
   hold what a person put there, under a key of that person's choice.
 - It is applied to the whole stack once everything stands in it, so that nothing is left out: what
@@ -10,7 +10,7 @@ Rules
   Of tables a caller only ever decrypts the table's key.
 - A key of the stack's own (`generate`) lets in what acts for the account without a role of the
   stack: log groups, alarms, rules that put what they could not deliver on a queue. Of a key that
-  is somebody else's business the policy is theirs to write: docs/privacy.md.
+  is not the stack's its owner writes the policy: docs/privacy.md.
 - Few requests: a data key of a queue is used for an hour, the bucket has a key of its own.
 
 Source: docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html,

@@ -9,7 +9,7 @@ Rules
   six timeouts, an hour and a half, would be lost by each that dies. Its concurrency is bounded by
   the queue, and throttled messages are taken less often.
 - An event that keeps failing ends in a queue of its own, and an order in another one, from where it
-  may be moved back: a day that is missing is a thing of its own for whoever is called.
+  may be moved back: a day that is missing is a thing of its own for an operator.
 
 Source: docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html,
 docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html.

@@ -1,7 +1,7 @@
-"""What becomes of an invocation that keeps failing: it ends in a queue, with an alarm on it.
+"""Invocations that keep failing: they end in a queue, with an alarm on it.
 
 Rules
-- It ends there whether it failed at whoever invokes (a schedule, the event bus) or in the function.
+- It ends there whether it failed at its caller (a schedule, the event bus) or in the function.
 - It does not belong among dead letters, which are URLs.
 - The starter and the notifier share one queue: a message names its function, and alarms are paid
   for by the piece.

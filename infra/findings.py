@@ -1,4 +1,4 @@
-"""What a rule pack finds and is meant to be so: named with its resource and its reason.
+"""Accepted findings of rule packs: each named with its resource and its reason.
 
 The packs run in the tests, not at deployment; CDK keeps what is accepted here for them.
 """

@@ -3,7 +3,7 @@
 Rules
 - People and programs drop seeds on the queue for seeds, and what comes from there is read as seeds
   alone. Packs say what is to be crawled, so only the stack's own functions send those.
-- Visibility is at least 6 times the worker's timeout, plus the time a batch gathers: a batch that
+- Visibility is at least 6 times the worker's timeout, plus the time a batch collects: a batch that
   Lambda takes again after throttling must still be its own.
 - A dead letter's age counts from when it was first sent, so it is kept longer than a message.
 - With `frugal` there is no express queue, which would be polled day and night: the crawl queue is

@@ -1,4 +1,4 @@
-"""Context keys: what one takes, how it is read, and what is said of a value that does not fit."""
+"""Context keys: their values, how they are read, and what is said of one that does not fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dataclasses import Field
 
-# Whoever takes it for what the secret holds has typed that.
+# A person who takes it for what the secret holds has typed that.
 SECRETS = ("proxy_secret", "webhook_secret", "sftp_secret")
 # Whole: with the six characters that AWS puts behind the name.
 ARN = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}"

@@ -129,7 +129,7 @@ class Monitoring(Construct):
             if silence
             else operators.GREATER_THAN_THRESHOLD,
             # No data: nothing ran, which is what an idle stack does. Where that is the alarm, the
-            # state without data is; a new stack is in it from the start, and calls nobody.
+            # state without data is; a new stack is in it from the start, and raises no alarm.
             treat_missing_data=missing.MISSING if silence else missing.NOT_BREACHING,
             alarm_description=f"{watch.meaning}. Run: {watch.command}",
         )

@@ -1,4 +1,4 @@
-"""What of installed libraries the functions read: the rest is not deployed.
+"""Pruning of installed libraries: what functions never read is not deployed.
 
 Above all botocore's models of services that are not used, and of pyarrow all but the writing and
 reading of files: clients of stores and services, headers, tests, and copies of a library by other
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # sts is what botocore itself asks for credentials of a role.
 SERVICES = frozenset({"dynamodb", "events", "glue", "lambda", "s3", "secretsmanager", "sqs", "sts"})
-# For those who compile or type-check against a library; and the scripts of a web page nobody shows.
+# For compilers and type checkers; and the scripts of a web page that is never shown.
 SUFFIXES_LEFT_OUT = frozenset(
     {".c", ".cfg", ".cpp", ".css", ".h", ".js", ".lock", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"}
     | {".rst", ".typed"}

@@ -1,4 +1,4 @@
-"""Prefixes of the bucket, and for how many days each is kept; known without CDK and its Node."""
+"""Retention of the bucket's prefixes, in days; known without CDK and its Node."""
 
 from __future__ import annotations
 

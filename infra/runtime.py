@@ -1,4 +1,4 @@
-"""What the functions run on: `arm64/python3.13`, one setting, since wheels fit both or neither.
+"""The functions' runtime: `arm64/python3.13`, one setting, since wheels fit both or neither.
 
 Rule: on AWS only what runs on Amazon Linux 2023, whose C library is new enough for today's wheels;
 on an emulator, which runs functions on this machine, only what this machine has.

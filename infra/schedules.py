@@ -1,7 +1,7 @@
 """Crawls that recur: a group for their schedules, and the function that each firing invokes.
 
 Rules
-- Schedules are made by whoever runs `orbweaver schedule put`, in the group, with the role that is
+- Schedules are made by users of `orbweaver schedule put`, in the group, with the role that is
   here; no function of the stack may make any. They go when the group goes.
 - The role may be assumed for schedules of that group alone, and invoke that one function.
 

@@ -88,7 +88,7 @@ class OrbweaverStack(Stack):
         return delivery
 
     def _tell(self, config: Config) -> None:
-        """Name what clients need, and warn of what those who are crawled would miss."""
+        """Name what clients need, and warn of what operators of sites would miss."""
         for key, value in self._outputs().items():
             CfnOutput(self, key, value=value)
         if not (config.local or config.contact or config.user_agent):

@@ -1,7 +1,7 @@
-"""The alarms: what is watched, where the line is, what it means and which command comes next.
+"""The alarms: what is watched, where the line is, its meaning and the command to begin with.
 
 Rules
-- An alarm means that someone must act, and stands for one cause. It names the command to begin
+- An alarm needs an operator to act, and stands for one cause. It names the command to begin
   with: in its description, which is what the mail says, and in docs/operations.md.
 - Ten alarms on a metric each are free of charge; every metric of one more is $0.10 a month, idle or
   not. So ten are there by default; others are asked for (`alarms`, `invalid_items_percent`, or by

@@ -1,4 +1,4 @@
-"""The worker: takes packs and seeds from their queues, crawls, sends what that gives rise to.
+"""The worker: takes packs and seeds from their queues, crawls, and sends what follows.
 
 Rules
 - Only failed packs of a batch go back (partial batch response).
@@ -45,7 +45,7 @@ LOOPS = {
 }
 
 
-# As few as SQS takes: a body of seeds is only cut into messages, whoever floods the queue.
+# As few as SQS takes: a body of seeds is only cut into messages, even in a flood.
 SEED_WORKERS, SEED_BODIES = 2, 10
 
 

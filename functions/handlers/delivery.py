@@ -1,4 +1,4 @@
-"""The delivery queue to whoever brings exports elsewhere, a message at a time."""
+"""The delivery queue to the deliverer, a message at a time."""
 
 from __future__ import annotations
 
